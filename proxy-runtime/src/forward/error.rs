@@ -1,0 +1,240 @@
+//! Why a request could not be forwarded, whose fault it is, and what the client is told.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+use http::StatusCode;
+
+/// What went wrong while a request was forwarded: YARP's `ForwarderError`, by the same names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ForwardErrorKind {
+    /// Connecting, sending the head, or receiving the response's head failed.
+    Request,
+    /// The same, because it took too long.
+    RequestTimedOut,
+    /// The client went away, or the caller gave up, before the response's head arrived.
+    RequestCanceled,
+    /// The upload was cancelled.
+    RequestBodyCanceled,
+    /// Reading the request's body from the client failed.
+    RequestBodyClient,
+    /// Writing the request's body to the destination failed.
+    RequestBodyDestination,
+    /// The response's head could not be passed on.
+    ResponseHeaders,
+    /// The download was cancelled.
+    ResponseBodyCanceled,
+    /// Writing the response's body to the client failed.
+    ResponseBodyClient,
+    /// Reading the response's body from the destination failed.
+    ResponseBodyDestination,
+    /// An upgraded stream was cancelled while it sent to the destination.
+    UpgradeRequestCanceled,
+    /// Reading an upgraded stream from the client failed.
+    UpgradeRequestClient,
+    /// Writing an upgraded stream to the destination failed.
+    UpgradeRequestDestination,
+    /// An upgraded stream was cancelled while it sent to the client.
+    UpgradeResponseCanceled,
+    /// Writing an upgraded stream to the client failed.
+    UpgradeResponseClient,
+    /// Reading an upgraded stream from the destination failed.
+    UpgradeResponseDestination,
+    /// No destination was available.
+    NoAvailableDestinations,
+    /// The request to the destination could not be built.
+    RequestCreation,
+    /// An upgraded stream was idle for too long.
+    UpgradeActivityTimeout,
+}
+
+impl ForwardErrorKind {
+    /// Every kind, in the order of [`index`](Self::index).
+    pub const ALL: [Self; 19] = [
+        Self::Request,
+        Self::RequestTimedOut,
+        Self::RequestCanceled,
+        Self::RequestBodyCanceled,
+        Self::RequestBodyClient,
+        Self::RequestBodyDestination,
+        Self::ResponseHeaders,
+        Self::ResponseBodyCanceled,
+        Self::ResponseBodyClient,
+        Self::ResponseBodyDestination,
+        Self::UpgradeRequestCanceled,
+        Self::UpgradeRequestClient,
+        Self::UpgradeRequestDestination,
+        Self::UpgradeResponseCanceled,
+        Self::UpgradeResponseClient,
+        Self::UpgradeResponseDestination,
+        Self::NoAvailableDestinations,
+        Self::RequestCreation,
+        Self::UpgradeActivityTimeout,
+    ];
+
+    /// Its position in [`ALL`](Self::ALL), for tables of counters.
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The name as YARP spells it, for logs and metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Request => "Request",
+            Self::RequestTimedOut => "RequestTimedOut",
+            Self::RequestCanceled => "RequestCanceled",
+            Self::RequestBodyCanceled => "RequestBodyCanceled",
+            Self::RequestBodyClient => "RequestBodyClient",
+            Self::RequestBodyDestination => "RequestBodyDestination",
+            Self::ResponseHeaders => "ResponseHeaders",
+            Self::ResponseBodyCanceled => "ResponseBodyCanceled",
+            Self::ResponseBodyClient => "ResponseBodyClient",
+            Self::ResponseBodyDestination => "ResponseBodyDestination",
+            Self::UpgradeRequestCanceled => "UpgradeRequestCanceled",
+            Self::UpgradeRequestClient => "UpgradeRequestClient",
+            Self::UpgradeRequestDestination => "UpgradeRequestDestination",
+            Self::UpgradeResponseCanceled => "UpgradeResponseCanceled",
+            Self::UpgradeResponseClient => "UpgradeResponseClient",
+            Self::UpgradeResponseDestination => "UpgradeResponseDestination",
+            Self::NoAvailableDestinations => "NoAvailableDestinations",
+            Self::RequestCreation => "RequestCreation",
+            Self::UpgradeActivityTimeout => "UpgradeActivityTimeout",
+        }
+    }
+
+    /// Whose fault it is.
+    pub const fn side(self) -> Side {
+        match self {
+            Self::Request
+            | Self::RequestTimedOut
+            | Self::RequestBodyDestination
+            | Self::ResponseHeaders
+            | Self::ResponseBodyDestination
+            | Self::UpgradeRequestDestination
+            | Self::UpgradeResponseDestination => Side::Destination,
+            Self::RequestCanceled
+            | Self::RequestBodyCanceled
+            | Self::RequestBodyClient
+            | Self::ResponseBodyCanceled
+            | Self::ResponseBodyClient
+            | Self::UpgradeRequestCanceled
+            | Self::UpgradeRequestClient
+            | Self::UpgradeResponseCanceled
+            | Self::UpgradeResponseClient
+            | Self::UpgradeActivityTimeout => Side::Client,
+            Self::NoAvailableDestinations | Self::RequestCreation => Side::Proxy,
+        }
+    }
+}
+
+impl fmt::Display for ForwardErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Whose fault an error is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// The client's.
+    Client,
+    /// The destination's.
+    Destination,
+    /// Ours, or the configuration's.
+    Proxy,
+}
+
+/// A request that could not be forwarded, or not to its end.
+///
+/// Its text is for logs. Clients are told the status only, so that nothing of the inside leaks.
+#[derive(Debug)]
+pub struct ForwardError {
+    kind: ForwardErrorKind,
+    status: StatusCode,
+    unsent: bool,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl ForwardError {
+    /// An error of `kind` that is answered with `status` if the response has not begun.
+    pub fn new(kind: ForwardErrorKind, status: StatusCode) -> Self {
+        Self {
+            kind,
+            status,
+            unsent: false,
+            source: None,
+        }
+    }
+
+    /// Keeps what caused it.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// Says that no byte of the request reached a destination, so that it may be sent to another one.
+    #[must_use]
+    pub fn unsent(mut self) -> Self {
+        self.unsent = true;
+        self
+    }
+
+    /// What went wrong.
+    pub fn kind(&self) -> ForwardErrorKind {
+        self.kind
+    }
+
+    /// Whose fault it is.
+    pub fn side(&self) -> Side {
+        self.kind.side()
+    }
+
+    /// What the client is told, if the response has not begun.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Whether no byte of the request reached a destination.
+    pub fn is_unsent(&self) -> bool {
+        self.unsent
+    }
+}
+
+impl fmt::Display for ForwardError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            ForwardErrorKind::Request => "the destination could not be reached or did not answer",
+            ForwardErrorKind::RequestTimedOut => "the destination did not answer in time",
+            ForwardErrorKind::RequestCanceled => "the request was cancelled",
+            ForwardErrorKind::RequestBodyCanceled => "the upload was cancelled",
+            ForwardErrorKind::RequestBodyClient => "the client did not send its whole request",
+            ForwardErrorKind::RequestBodyDestination => "the destination did not take the request",
+            ForwardErrorKind::ResponseHeaders => "the response head cannot be passed on",
+            ForwardErrorKind::ResponseBodyCanceled => "the download was cancelled",
+            ForwardErrorKind::ResponseBodyClient => "the client did not take the response",
+            ForwardErrorKind::ResponseBodyDestination => {
+                "the destination did not send its whole response"
+            }
+            ForwardErrorKind::UpgradeRequestCanceled
+            | ForwardErrorKind::UpgradeResponseCanceled => "the upgraded stream was cancelled",
+            ForwardErrorKind::UpgradeRequestClient | ForwardErrorKind::UpgradeResponseClient => {
+                "the upgraded stream broke at the client's side"
+            }
+            ForwardErrorKind::UpgradeRequestDestination
+            | ForwardErrorKind::UpgradeResponseDestination => {
+                "the upgraded stream broke at the destination's side"
+            }
+            ForwardErrorKind::NoAvailableDestinations => "no destination is available",
+            ForwardErrorKind::RequestCreation => "the request to the destination cannot be built",
+            ForwardErrorKind::UpgradeActivityTimeout => "the upgraded stream was idle for too long",
+        })
+    }
+}
+
+impl StdError for ForwardError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
