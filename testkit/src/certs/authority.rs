@@ -1,0 +1,87 @@
+use std::sync::Arc;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
+    date_time_ymd,
+};
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::CertificateDer;
+
+use super::{Alpn, Identity, Leaf, config};
+
+/// A certificate authority that exists only as long as it is held.
+pub struct CertificateAuthority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl CertificateAuthority {
+    /// Makes a new key and a self-signed certificate with this common name.
+    pub fn new(name: &str) -> Self {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        params.not_before = date_time_ymd(2000, 1, 1);
+        params.not_after = date_time_ymd(2999, 1, 1);
+        let key = KeyPair::generate().expect("P-256 keys can always be made");
+        let issuer = CertifiedIssuer::self_signed(params, key)
+            .expect("these parameters make a valid certificate");
+        Self { issuer }
+    }
+
+    /// Issues a server's certificate for these names. A name may be an IP address, or begin with `*.`.
+    pub fn issue(&self, names: &[&str]) -> Identity {
+        self.issue_leaf(&Leaf::server(names))
+    }
+
+    /// Issues a client's certificate.
+    pub fn issue_client(&self, name: &str) -> Identity {
+        self.issue_leaf(&Leaf::client(name))
+    }
+
+    /// Issues a certificate that says what `leaf` says, for a new key.
+    pub fn issue_leaf(&self, leaf: &Leaf) -> Identity {
+        let key = KeyPair::generate().expect("P-256 keys can always be made");
+        let certificate = leaf
+            .params()
+            .signed_by(&key, &self.issuer)
+            .expect("these parameters make a valid certificate");
+        Identity::new(&certificate, &key)
+    }
+
+    /// The authority's own certificate.
+    pub fn certificate(&self) -> CertificateDer<'static> {
+        self.issuer.der().clone()
+    }
+
+    /// The authority's own certificate as PEM.
+    pub fn certificate_pem(&self) -> String {
+        self.issuer.pem()
+    }
+
+    /// A store that trusts this authority alone.
+    pub fn roots(&self) -> Arc<RootCertStore> {
+        let mut roots = RootCertStore::empty();
+        roots
+            .add(self.certificate())
+            .expect("rcgen and rustls agree on what a certificate is");
+        Arc::new(roots)
+    }
+
+    /// The configuration of a client that trusts this authority alone and shows no certificate.
+    pub fn client_config(&self, alpn: Alpn) -> ClientConfig {
+        config::client(self.roots(), None, alpn)
+    }
+
+    /// The configuration of a client that trusts this authority alone and shows `identity` when asked.
+    pub fn client_config_with(&self, identity: &Identity, alpn: Alpn) -> ClientConfig {
+        config::client(self.roots(), Some(identity), alpn)
+    }
+}
+
+impl std::fmt::Debug for CertificateAuthority {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CertificateAuthority")
+            .finish_non_exhaustive()
+    }
+}

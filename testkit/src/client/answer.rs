@@ -1,0 +1,59 @@
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode, Version};
+
+/// A whole answer.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// The version that the server spoke.
+    pub version: Version,
+    /// Interim answers (1xx) that came before, in order.
+    pub interim: Vec<Interim>,
+    /// Header fields.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+    /// Trailer fields, if any came.
+    pub trailers: Option<HeaderMap>,
+}
+
+/// An interim answer.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Interim {
+    /// The status, 1xx.
+    pub status: StatusCode,
+    /// Header fields.
+    pub headers: HeaderMap,
+}
+
+impl Answer {
+    /// The body as text; what is not UTF-8 is replaced.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The body as a value, such as an [`Echo`](crate::origin::Echo).
+    ///
+    /// # Panics
+    ///
+    /// When it is not that; the message shows the status and the body.
+    #[track_caller]
+    pub fn json<T: serde::de::DeserializeOwned>(&self) -> T {
+        match serde_json::from_slice(&self.body) {
+            Ok(value) => value,
+            Err(error) => panic!(
+                "not the JSON expected: {error}: {} {}",
+                self.status,
+                self.text()
+            ),
+        }
+    }
+
+    /// The first value of a header field; `None` if it is missing or not visible ASCII.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}

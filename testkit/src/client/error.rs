@@ -1,0 +1,78 @@
+use std::io;
+
+use super::Answer;
+use crate::time::Elapsed;
+
+/// Why an exchange failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// No TCP connection.
+    #[error("cannot connect")]
+    Connect(#[source] io::Error),
+    /// No TLS session.
+    #[error("TLS handshake failed")]
+    Tls(#[source] io::Error),
+    /// The connection was already closed, and nothing of the request was sent.
+    #[error("connection closed before the request was sent")]
+    NotSent(#[source] hyper::Error),
+    /// No head of an answer came.
+    #[error("no answer")]
+    NoAnswer(#[source] hyper::Error),
+    /// The head of an answer came, but its body did not come to a proper end.
+    #[error("body cut off after {} bytes", .received.body.len())]
+    Truncated {
+        /// The answer with what came of the body.
+        received: Box<Answer>,
+        /// What happened instead of the end.
+        #[source]
+        source: hyper::Error,
+    },
+    /// The body is longer than 64 MiB; for more, use
+    /// [`Connection::send_streaming`](super::Connection::send_streaming).
+    #[error("body longer than 64 MiB")]
+    TooLong,
+    /// The server did not switch protocols.
+    #[error("no upgrade: status {}", .0.status)]
+    NotUpgraded(Box<Answer>),
+    /// The protocol after the upgrade failed.
+    #[error("WebSocket failed")]
+    WebSocket(#[source] tokio_tungstenite::tungstenite::Error),
+    /// Nothing happened for [`GUARD`](crate::time::GUARD) of real time.
+    #[error("gave up waiting")]
+    TimedOut(#[source] Elapsed),
+}
+
+impl ClientError {
+    /// What came of an answer whose body was cut off.
+    pub fn truncated(&self) -> Option<&Answer> {
+        match self {
+            Self::Truncated { received, .. } => Some(received),
+            _ => None,
+        }
+    }
+
+    /// The code of the HTTP/2 reset (or GOAWAY) that caused this.
+    pub fn h2_reason(&self) -> Option<h2::Reason> {
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
+        while let Some(error) = cause {
+            if let Some(h2) = error.downcast_ref::<h2::Error>() {
+                return h2.reason();
+            }
+            cause = error.source();
+        }
+        None
+    }
+
+    /// This error and its causes on one line.
+    pub fn chain(&self) -> String {
+        let mut chain = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            chain.push_str(": ");
+            chain.push_str(&error.to_string());
+            cause = error.source();
+        }
+        chain
+    }
+}

@@ -1,0 +1,18 @@
+#![doc = include_str!("../README.md")]
+
+pub mod body;
+pub mod certs;
+pub mod client;
+mod listen;
+pub mod origin;
+pub mod raw;
+mod tasks;
+pub mod time;
+mod traffic;
+
+pub use self::traffic::{Counts, Traffic};
+
+/// Bytes as text, one character per byte (ISO 8859-1): loses nothing and never fails.
+fn latin1(bytes: &[u8]) -> String {
+    bytes.iter().copied().map(char::from).collect()
+}

@@ -1,0 +1,207 @@
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use rustls::ServerConfig;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+
+use super::connection::{Serve, serve};
+use super::{Incoming, NamedOrigin, Origin, echo, named, upgrade};
+use crate::body::{self, Body, BoxError};
+use crate::listen::{V4, V6, listen};
+use crate::tasks::{Spawner, Tasks};
+use crate::traffic::Traffic;
+
+/// A handler with its types erased.
+pub(super) type Handler = Arc<
+    dyn Fn(Request<Incoming>) -> Pin<Box<dyn Future<Output = Response<Body>> + Send>> + Send + Sync,
+>;
+
+/// Which versions of HTTP an origin speaks. Default: both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocols {
+    /// HTTP/1.1 only.
+    Http1,
+    /// HTTP/2 only.
+    Http2,
+    /// Both; the first bytes of a connection decide.
+    #[default]
+    Both,
+}
+
+/// Settings of an [`Origin`].
+///
+/// ```
+/// use testkit::certs::{Alpn, CertificateAuthority};
+/// use testkit::origin::{Origin, Protocols};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let ca = CertificateAuthority::new("test");
+/// let origin = Origin::builder()
+///     .protocols(Protocols::Http2)
+///     .tls(ca.issue(&["localhost", "127.0.0.1"]).server_config(Alpn::Http2))
+///     .start_echo();
+/// assert!(origin.url().starts_with("https://127.0.0.1:"));
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "nothing runs before one of the `start` functions is called"]
+pub struct OriginBuilder {
+    bind: SocketAddr,
+    tls: Option<Arc<ServerConfig>>,
+    pub(super) protocols: Protocols,
+    pub(super) extended_connect: bool,
+    pub(super) max_concurrent_streams: Option<u32>,
+}
+
+impl Default for OriginBuilder {
+    fn default() -> Self {
+        Self {
+            bind: V4,
+            tls: None,
+            protocols: Protocols::Both,
+            extended_connect: false,
+            max_concurrent_streams: None,
+        }
+    }
+}
+
+impl OriginBuilder {
+    /// Listens on `[::1]` rather than `127.0.0.1`.
+    pub fn ipv6(self) -> Self {
+        self.bind(V6)
+    }
+
+    /// Listens on this very address, such as the one of an origin that was stopped.
+    pub fn bind(mut self, address: SocketAddr) -> Self {
+        self.bind = address;
+        self
+    }
+
+    /// Speaks TLS. The configuration's own ALPN list is used as it is; see
+    /// [`Identity::server_config`](crate::certs::Identity::server_config).
+    pub fn tls(mut self, config: impl Into<Arc<ServerConfig>>) -> Self {
+        self.tls = Some(config.into());
+        self
+    }
+
+    /// Which versions are spoken. A client that speaks another one gets no HTTP answer.
+    pub fn protocols(mut self, protocols: Protocols) -> Self {
+        self.protocols = protocols;
+        self
+    }
+
+    /// Whether `SETTINGS_ENABLE_CONNECT_PROTOCOL` is announced (RFC 8441), so that WebSockets work over HTTP/2.
+    /// Default: no.
+    pub fn extended_connect(mut self, enabled: bool) -> Self {
+        self.extended_connect = enabled;
+        self
+    }
+
+    /// How many streams a client may have open on one HTTP/2 connection. Default: hyper's.
+    pub fn max_concurrent_streams(mut self, streams: u32) -> Self {
+        self.max_concurrent_streams = Some(streams);
+        self
+    }
+
+    /// Serves `handler`.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime; when the address cannot be bound.
+    #[track_caller]
+    pub fn start<H, F, B>(self, handler: H) -> Origin
+    where
+        H: Fn(Request<Incoming>) -> F + Send + Sync + 'static,
+        F: Future<Output = Response<B>> + Send + 'static,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        self.start_with(|_| {
+            Arc::new(move |request| {
+                let answer = handler(request);
+                Box::pin(async move { answer.await.map(body::boxed) })
+            })
+        })
+    }
+
+    /// Starts an [`Origin::echo`].
+    #[track_caller]
+    pub fn start_echo(self) -> Origin {
+        self.start(echo::answer)
+    }
+
+    /// Starts an [`Origin::named`].
+    #[track_caller]
+    pub fn start_named(self, name: impl Into<String>) -> NamedOrigin {
+        named::start(self, name.into())
+    }
+
+    /// Starts an [`Origin::upgrade_echo`].
+    #[track_caller]
+    pub fn start_upgrade_echo(self) -> Origin {
+        self.start_with(|spawner| {
+            Arc::new(move |request| {
+                let spawner = spawner.clone();
+                Box::pin(async move { upgrade::answer(request, &spawner) })
+            })
+        })
+    }
+
+    #[track_caller]
+    fn start_with(self, handler: impl FnOnce(Spawner) -> Handler) -> Origin {
+        let (listener, addr) = listen(self.bind);
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let traffic = Traffic::new();
+        let drain = watch::Sender::new(false);
+        let tasks = Tasks::new();
+        let serve = Serve {
+            handler: handler(tasks.spawner()),
+            acceptor: self.tls.clone().map(TlsAcceptor::from),
+            http: self.http(tasks.spawner()),
+            traffic: traffic.clone(),
+            drain: drain.subscribe(),
+        };
+        tasks.spawn(accept(listener, serve, tasks.spawner()));
+        Origin {
+            addr,
+            scheme,
+            traffic,
+            drain,
+            tasks,
+        }
+    }
+
+    fn http(&self, spawner: Spawner) -> hyper_util::server::conn::auto::Builder<Spawner> {
+        let mut http = hyper_util::server::conn::auto::Builder::new(spawner);
+        if self.extended_connect {
+            http.http2().enable_connect_protocol();
+        }
+        if let Some(streams) = self.max_concurrent_streams {
+            http.http2().max_concurrent_streams(streams);
+        }
+        // Clients that shut down their sending side after the request still get their answer (RFC 9112 9.6).
+        http.http1().half_close(true);
+        match self.protocols {
+            Protocols::Http1 => http.http1_only(),
+            Protocols::Http2 => http.http2_only(),
+            Protocols::Both => http,
+        }
+    }
+}
+
+async fn accept(listener: TcpListener, serve_with: Serve, spawner: Spawner) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => spawner.spawn(serve(stream, peer, serve_with.clone())),
+            // Out of descriptors, or a connection that went before it was accepted: neither ends a server.
+            Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
+        }
+    }
+}

@@ -1,0 +1,302 @@
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::Recording;
+use crate::time::{GUARD, within};
+
+/// The longest head that is read: room for tests of limits, which send 1 MB and more.
+pub(super) const HEAD_LIMIT: usize = 4 << 20;
+
+/// The most that is read into memory as one body or to the end of a connection.
+pub(super) const BODY_LIMIT: usize = 64 << 20;
+
+/// How the other side ended a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closed {
+    /// It finished sending (FIN).
+    Ended,
+    /// It aborted (RST).
+    Reset,
+}
+
+/// A TCP connection with what was read but not asked for yet.
+///
+/// Errors are those of the socket; bytes that do not follow the rules give
+/// [`InvalidData`](io::ErrorKind::InvalidData), an end that came too early gives
+/// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) and leaves what was read to [`buffered`](Self::buffered).
+///
+/// Cancel safety: a read that is dropped before it is ready loses nothing; a write may have been made in part.
+#[derive(Debug)]
+pub struct RawStream {
+    tcp: Option<TcpStream>,
+    local: SocketAddr,
+    peer: SocketAddr,
+    buffer: BytesMut,
+    recording: Option<Recording>,
+    /// Reads fail after this much real time.
+    limit: Option<Duration>,
+}
+
+impl RawStream {
+    pub(super) fn accepted(tcp: TcpStream, recording: Recording) -> io::Result<Self> {
+        Self::new(tcp, Some(recording), None)
+    }
+
+    pub(super) fn connected(tcp: TcpStream) -> io::Result<Self> {
+        Self::new(tcp, None, Some(GUARD))
+    }
+
+    fn new(
+        tcp: TcpStream,
+        recording: Option<Recording>,
+        limit: Option<Duration>,
+    ) -> io::Result<Self> {
+        // Each write is its own segment, so that a test decides what arrives together.
+        tcp.set_nodelay(true)?;
+        let (local, peer) = (tcp.local_addr()?, tcp.peer_addr()?);
+        let buffer = BytesMut::new();
+        Ok(Self {
+            tcp: Some(tcp),
+            local,
+            peer,
+            buffer,
+            recording,
+            limit,
+        })
+    }
+
+    /// This end's address.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// The other end's address.
+    pub fn peer_addr(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// What was read from the socket and not handed out yet.
+    pub fn buffered(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    /// Whatever comes next, at least one byte; nothing when the other side has ended.
+    ///
+    /// # Errors
+    ///
+    /// Those of the socket.
+    pub async fn read_some(&mut self) -> io::Result<Vec<u8>> {
+        if self.buffer.is_empty() {
+            self.fill().await?;
+        }
+        Ok(self.buffer.split().into())
+    }
+
+    /// The next `n` bytes.
+    ///
+    /// # Errors
+    ///
+    /// `UnexpectedEof` when there are fewer.
+    pub async fn read_exact(&mut self, n: usize) -> io::Result<Vec<u8>> {
+        while self.buffer.len() < n {
+            self.fill_or_eof().await?;
+        }
+        Ok(self.take(n))
+    }
+
+    /// Everything up to and including `pattern`.
+    ///
+    /// # Errors
+    ///
+    /// `UnexpectedEof` when the other side ends before; `InvalidData` after 4 MiB without it.
+    pub async fn read_until(&mut self, pattern: &[u8]) -> io::Result<Vec<u8>> {
+        let mut searched: usize = 0;
+        loop {
+            // The pattern may begin in what was searched before.
+            let from = searched.saturating_sub(pattern.len());
+            if let Some(at) = find(&self.buffer[from..], pattern) {
+                return Ok(self.take(from + at + pattern.len()));
+            }
+            searched = self.buffer.len();
+            if searched > HEAD_LIMIT {
+                return Err(invalid("no end within 4 MiB", &self.buffer[..64]));
+            }
+            self.fill_or_eof().await?;
+        }
+    }
+
+    /// Everything until the other side ends.
+    ///
+    /// # Errors
+    ///
+    /// `ConnectionReset` when it aborts instead (what came before stays in [`buffered`](Self::buffered)); `InvalidData`
+    /// after 64 MiB.
+    pub async fn read_to_end(&mut self) -> io::Result<Vec<u8>> {
+        while self.fill().await? > 0 {
+            if self.buffer.len() > BODY_LIMIT {
+                return Err(invalid("no end within 64 MiB", &self.buffer[..64]));
+            }
+        }
+        Ok(self.buffer.split().into())
+    }
+
+    /// Reads and drops everything until the other side ends or aborts, and says which.
+    ///
+    /// # Errors
+    ///
+    /// Those of the socket other than a reset.
+    pub async fn wait_for_close(&mut self) -> io::Result<Closed> {
+        loop {
+            self.buffer.clear();
+            match self.fill().await {
+                Ok(0) => return Ok(Closed::Ended),
+                Ok(_) => {}
+                Err(error) if is_reset(&error) => return Ok(Closed::Reset),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Writes all of `bytes`, as one segment if it fits.
+    ///
+    /// # Errors
+    ///
+    /// Those of the socket; `NotConnected` after [`close`](Self::close) or [`reset`](Self::reset).
+    pub async fn write_all(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+        self.tcp()?.write_all(bytes.as_ref()).await
+    }
+
+    /// Writes `bytes` in pieces of `size`, with a pause on tokio's clock after each.
+    ///
+    /// # Errors
+    ///
+    /// As for [`write_all`](Self::write_all).
+    ///
+    /// # Panics
+    ///
+    /// When `size` is 0.
+    pub async fn write_slowly(
+        &mut self,
+        bytes: impl AsRef<[u8]>,
+        size: usize,
+        pause: Duration,
+    ) -> io::Result<()> {
+        for piece in bytes.as_ref().chunks(size) {
+            self.write_all(piece).await?;
+            tokio::time::sleep(pause).await;
+        }
+        Ok(())
+    }
+
+    /// Ends this side's sending (FIN) and goes on receiving.
+    ///
+    /// # Errors
+    ///
+    /// Those of the socket.
+    pub async fn half_close(&mut self) -> io::Result<()> {
+        self.tcp()?.shutdown().await
+    }
+
+    /// Closes the socket: FIN, or RST if the other side's bytes were left unread, as the kernel does for any program.
+    /// What was read before stays available.
+    pub fn close(&mut self) {
+        self.tcp = None;
+    }
+
+    /// Aborts the connection: RST at once, and unsent bytes are dropped (`SO_LINGER` of zero).
+    pub fn reset(&mut self) {
+        if let Some(tcp) = self.tcp.take() {
+            // Cannot fail on a socket that is open, and if it did the test would see an orderly end.
+            let _ = tcp.set_zero_linger();
+        }
+    }
+
+    /// Reads until the other side is gone, and answers nothing.
+    ///
+    /// # Errors
+    ///
+    /// Those of the socket other than a reset.
+    pub async fn never_answer(&mut self) -> io::Result<()> {
+        self.wait_for_close().await.map(drop)
+    }
+
+    /// Keeps the connection open and reads nothing, so that the other side's writes fill up and wait, until whoever runs
+    /// the script is dropped.
+    pub async fn hold(&mut self) -> io::Result<()> {
+        std::future::pending().await
+    }
+
+    pub(super) fn take(&mut self, n: usize) -> Vec<u8> {
+        let taken = self.buffer[..n].to_vec();
+        self.buffer.advance(n);
+        taken
+    }
+
+    /// Reads once from the socket; 0 at its end.
+    pub(super) async fn fill(&mut self) -> io::Result<usize> {
+        let tcp = self.tcp.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        let before = self.buffer.len();
+        self.buffer.reserve(16 * 1024);
+        let read = tcp.read_buf(&mut self.buffer);
+        let read = match self.limit {
+            None => read.await?,
+            Some(limit) => within(limit, read)
+                .await
+                .map_err(|elapsed| io::Error::new(io::ErrorKind::TimedOut, elapsed))??,
+        };
+        if let Some(recording) = &self.recording {
+            recording.add(&self.buffer[before..]);
+        }
+        Ok(read)
+    }
+
+    pub(super) async fn fill_or_eof(&mut self) -> io::Result<()> {
+        match self.fill().await? {
+            0 => Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                format!("connection ended after {}", shown(&self.buffer)),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn tcp(&mut self) -> io::Result<&mut TcpStream> {
+        Ok(self.tcp.as_mut().ok_or(io::ErrorKind::NotConnected)?)
+    }
+}
+
+pub(super) fn is_reset(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+    )
+}
+
+pub(super) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack
+        .windows(needle.len().max(1))
+        .position(|window| window == needle)
+}
+
+pub(super) fn invalid(what: &str, bytes: &[u8]) -> io::Error {
+    let message = format!("{what}: {}", shown(bytes));
+    io::Error::new(io::ErrorKind::InvalidData, message)
+}
+
+/// Bytes for a message: escaped, and cut when they are many.
+fn shown(bytes: &[u8]) -> String {
+    const MOST: usize = 200;
+    let cut = if bytes.len() > MOST { "…" } else { "" };
+    format!(
+        "{} bytes \"{}{cut}\"",
+        bytes.len(),
+        bytes[..bytes.len().min(MOST)].escape_ascii()
+    )
+}
