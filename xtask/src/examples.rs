@@ -1,0 +1,91 @@
+//! Every example, run for real with `--once`.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use cargo_metadata::TargetKind;
+
+use crate::process::Invocation;
+use crate::steps::Outcome;
+use crate::workspace::Workspace;
+
+/// The package that holds the examples.
+const PACKAGE: &str = "examples";
+
+/// How long building them may take: a guard, they are built by the tests already.
+const BUILD_LIMIT: Duration = Duration::from_secs(30 * 60);
+
+/// How long an example may take with `--once`. They need a second or two.
+const RUN_LIMIT: Duration = Duration::from_secs(60);
+
+/// Builds the examples with the features that the tests have (so that nothing is compiled twice) and runs each.
+pub(crate) fn run(workspace: &Workspace) -> crate::Result<Outcome> {
+    let Some(names) = workspace.targets(PACKAGE, &TargetKind::Example) else {
+        return Ok(Outcome::Skipped {
+            why: format!("this workspace has no package `{PACKAGE}` yet"),
+        });
+    };
+    let build = Invocation::cargo("build --workspace --all-features --examples");
+    let ended = build.show(BUILD_LIMIT)?;
+    if !ended.is_success() {
+        return Ok(Outcome::Failed {
+            why: ended.to_string(),
+            repeat: vec![build.to_string()],
+        });
+    }
+    let built = workspace.target_directory().join("debug/examples");
+    let failed: Vec<_> = names
+        .iter()
+        .copied()
+        .filter(|name| !passes(&built, name))
+        .collect();
+    Ok(if failed.is_empty() {
+        Outcome::Passed {
+            note: Some(format!("{} examples", names.len())),
+        }
+    } else {
+        Outcome::Failed {
+            why: format!("{} of {}: {}", failed.len(), names.len(), failed.join(", ")),
+            repeat: failed.iter().copied().map(by_hand).collect(),
+        }
+    })
+}
+
+fn passes(built: &Path, name: &str) -> bool {
+    let start = Instant::now();
+    let example = built.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    let run = Invocation::new(example).arg("--once").capture(RUN_LIMIT);
+    let took = start.elapsed().as_secs_f64();
+    let (end, output) = match run {
+        Ok((ended, _)) if ended.is_success() => {
+            println!("example {name}: ended well in {took:.1} s");
+            return true;
+        }
+        Ok((ended, output)) => (ended.to_string(), output),
+        Err(error) => (error.to_string(), String::new()),
+    };
+    println!("example {name}: {end} after {took:.1} s; its output:");
+    for line in output.lines() {
+        println!("    {line}");
+    }
+    false
+}
+
+fn by_hand(name: &str) -> String {
+    Invocation::cargo("run --package")
+        .args([PACKAGE, "--example", name, "--", "--once"])
+        .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_example_is_repeated_as_a_user_would_run_it() {
+        assert_eq!(
+            by_hand("embed_axum"),
+            "cargo run --package examples --example embed_axum -- --once"
+        );
+    }
+}

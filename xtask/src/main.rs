@@ -1,0 +1,60 @@
+//! What a developer and CI run in this workspace: every check, the real peers, the benchmarks.
+//!
+//! `cargo xtask` alone prints what there is and where to begin.
+
+mod bench;
+mod examples;
+mod peers;
+mod process;
+mod steps;
+mod test;
+mod workspace;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+/// What can go wrong here ends in a sentence for the person at the terminal; nothing handles it by kind.
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    about = "Checks, real peers and benchmarks of this workspace",
+    after_help = "Where to begin:\n  \
+        cargo test --workspace       needs nothing but Rust; tests that need a real peer say that they were left out\n  \
+        cargo xtask peers            fetches the real peers under target/peers, without root\n  \
+        cargo xtask test             everything that CI checks, with the real peers\n  \
+        cargo xtask test --quick     format, lints and tests only, with the peers that are already here"
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs every check in order of cost, goes on after a failure, and fails at the end
+    Test(test::Options),
+    /// Fetches the real programs that tests talk to, under target/peers, without root and without touching the system
+    Peers(peers::Options),
+    /// Runs the benchmarks
+    Bench(bench::Options),
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Some(Command::Test(options)) => test::run(&options),
+        Some(Command::Peers(options)) => peers::run(&options),
+        Some(Command::Bench(options)) => bench::run(&options),
+        None => Arguments::command()
+            .print_help()
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(Into::into),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("xtask: {error}");
+        ExitCode::FAILURE
+    })
+}

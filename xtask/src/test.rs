@@ -1,0 +1,118 @@
+//! `cargo xtask test`: every check there is, the cheap ones first.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::process::{Invocation, show_line};
+use crate::steps::{Outcome, Steps};
+use crate::workspace::Workspace;
+use crate::{examples, peers};
+
+/// A guard against a step that hangs, not a budget: each takes minutes at most.
+const LIMIT: Duration = Duration::from_secs(35 * 60);
+
+/// What `testkit::peers` writes for each test that it leaves out.
+const PEER_TEST_SKIPPED: &str = "SKIPPED (peer missing)";
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Fail when a real peer cannot be had, instead of leaving its tests out
+    #[arg(long)]
+    require_peers: bool,
+    /// Only format, lints and tests, with the peers that are already here
+    #[arg(long)]
+    quick: bool,
+}
+
+pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
+    let workspace = Workspace::load()?;
+    // Commands are printed for repetition in the root, so they run there.
+    std::env::set_current_dir(workspace.root())?;
+    let mut steps = Steps::default();
+
+    steps.run("format", || show(&[Invocation::cargo("fmt --all --check")]));
+    steps.run("lint", || {
+        show(&[lint("--workspace --all-targets --all-features")])
+    });
+    if !options.quick {
+        steps.run("peers", || peers::step(&workspace, options.require_peers));
+    }
+    steps.run("test", || test(&workspace, options.require_peers));
+    if !options.quick {
+        steps.run("doc", || show(&[documentation()]));
+        steps.run("lean features", || show(&lean(&workspace)));
+        steps.run("examples", || examples::run(&workspace));
+    }
+
+    println!("{}", steps.summary());
+    Ok(steps.exit_code())
+}
+
+fn lint(what: &str) -> Invocation {
+    Invocation::cargo("clippy")
+        .args(what.split_whitespace())
+        .args(["--", "-D", "warnings"])
+}
+
+fn documentation() -> Invocation {
+    Invocation::cargo("doc --workspace --no-deps --all-features").env("RUSTDOCFLAGS", "-D warnings")
+}
+
+/// Each library alone, as a user gets it with no features and with the default ones. In the workspace's own build,
+/// features that another member asks for would hide that one is missing.
+fn lean(workspace: &Workspace) -> Vec<Invocation> {
+    let libraries = workspace.published_libraries();
+    let with = |flags: &str| {
+        let lint_one = |library: &&str| lint(&format!("--package {library} {flags}"));
+        libraries.iter().map(lint_one).collect::<Vec<_>>()
+    };
+    [with("--no-default-features"), with("")].concat()
+}
+
+/// Unit, integration, documentation and peer tests, in one call of cargo.
+fn test(workspace: &Workspace, require_peers: bool) -> crate::Result<Outcome> {
+    let mut command = Invocation::cargo("test --workspace --all-features --no-fail-fast")
+        .env("PEERS_DIR", workspace.peers_directory());
+    if require_peers {
+        command = command.env("REQUIRE_PEERS", "1");
+    }
+    let mut left_out = 0;
+    let ended = command.follow(LIMIT, |line| {
+        left_out += line.matches(PEER_TEST_SKIPPED).count();
+        show_line(line);
+    })?;
+    Ok(if ended.is_success() {
+        let note = match left_out {
+            0 => "no peer test left out".to_owned(),
+            _ => format!("{left_out} PEER TESTS LEFT OUT, see the lines {PEER_TEST_SKIPPED}"),
+        };
+        Outcome::Passed { note: Some(note) }
+    } else {
+        Outcome::Failed {
+            why: ended.to_string(),
+            repeat: vec![command.to_string()],
+        }
+    })
+}
+
+/// Runs all of them, also after a failure, and fails if any failed.
+fn show(commands: &[Invocation]) -> crate::Result<Outcome> {
+    let mut failed = Vec::new();
+    let mut why = String::new();
+    for command in commands {
+        println!("{command}");
+        let ended = command.show(LIMIT)?;
+        if !ended.is_success() {
+            why = ended.to_string();
+            failed.push(command.to_string());
+        }
+    }
+    Ok(if failed.is_empty() {
+        Outcome::PASSED
+    } else {
+        Outcome::Failed {
+            why,
+            repeat: failed,
+        }
+    })
+}

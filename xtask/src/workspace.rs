@@ -1,0 +1,75 @@
+//! What cargo says of this workspace.
+
+use std::path::{Path, PathBuf};
+
+use cargo_metadata::{Metadata, MetadataCommand, Package, TargetKind};
+
+/// The workspace that xtask belongs to, wherever it is run.
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    metadata: Metadata,
+}
+
+impl Workspace {
+    pub(crate) fn load() -> crate::Result<Self> {
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        let metadata = MetadataCommand::new()
+            .manifest_path(manifest)
+            .no_deps()
+            .exec()?;
+        Ok(Self { metadata })
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        self.metadata.workspace_root.as_std_path()
+    }
+
+    /// Where cargo puts what it builds.
+    pub(crate) fn target_directory(&self) -> &Path {
+        self.metadata.target_directory.as_std_path()
+    }
+
+    /// Where the real peers are: `PEERS_DIR` if set, so that several checkouts can share them.
+    pub(crate) fn peers_directory(&self) -> PathBuf {
+        std::env::var_os("PEERS_DIR").map_or_else(
+            || self.target_directory().join("peers"),
+            |named| self.root().join(named),
+        )
+    }
+
+    /// Packages meant for publication that have a library, in cargo's order.
+    pub(crate) fn published_libraries(&self) -> Vec<&str> {
+        let published =
+            |package: &&&Package| package.publish.as_ref().is_none_or(|to| !to.is_empty());
+        self.packages()
+            .iter()
+            .filter(published)
+            .filter(|package| has_target(package, &TargetKind::Lib))
+            .map(|package| package.name.as_str())
+            .collect()
+    }
+
+    /// The targets of one kind of a package, by name; `None` if there is no such package.
+    pub(crate) fn targets(&self, package: &str, kind: &TargetKind) -> Option<Vec<&str>> {
+        let package = *self.packages().iter().find(|found| found.name == package)?;
+        let mut names: Vec<_> = package
+            .targets
+            .iter()
+            .filter(|target| target.kind.contains(kind))
+            .map(|target| target.name.as_str())
+            .collect();
+        names.sort_unstable();
+        Some(names)
+    }
+
+    fn packages(&self) -> Vec<&Package> {
+        self.metadata.workspace_packages()
+    }
+}
+
+fn has_target(package: &Package, kind: &TargetKind) -> bool {
+    package
+        .targets
+        .iter()
+        .any(|target| target.kind.contains(kind))
+}

@@ -1,0 +1,39 @@
+//! How long a source file may be.
+
+/// Lines of any source file. Around 400 is where to begin to look for a second idea in it.
+const FILE: usize = 600;
+
+/// Lines of a `lib.rs`: documentation, modules and re-exports.
+const LIB: usize = 150;
+
+/// What is wrong with the length of a file.
+pub(crate) fn complaint(path: &str, text: &str) -> Option<String> {
+    if !path.ends_with(".rs") {
+        return None;
+    }
+    let limit = if path.ends_with("src/lib.rs") {
+        LIB
+    } else {
+        FILE
+    };
+    let lines = text.lines().count();
+    (lines > limit).then(|| format!("{path} has {lines} lines; {limit} is the limit"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_too_many_is_too_many() {
+        let lines = |count| "x\n".repeat(count);
+        assert_eq!(complaint("a/src/router.rs", &lines(FILE)), None);
+        assert_eq!(
+            complaint("a/src/router.rs", &lines(FILE + 1)).as_deref(),
+            Some("a/src/router.rs has 601 lines; 600 is the limit")
+        );
+        assert_eq!(complaint("a/src/lib.rs", &lines(LIB)), None);
+        assert!(complaint("a/src/lib.rs", &lines(LIB + 1)).is_some());
+        assert_eq!(complaint("a/schema.json", &lines(9000)), None);
+    }
+}

@@ -1,0 +1,42 @@
+//! What holds for every file of the project: short sources, and no text that is true on one machine only.
+
+mod lengths;
+mod texts;
+mod tree;
+
+use std::path::{Path, PathBuf};
+
+/// The root of the workspace.
+fn root() -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.parent().expect("xtask lies in the root").to_owned()
+}
+
+fn assert_none(complaints: &[String]) {
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+#[test]
+fn source_files_are_short() {
+    let mut complaints = Vec::new();
+    let mut seen = 0;
+    tree::each_text(&root(), &mut |path, text| {
+        seen += usize::from(path.ends_with(".rs"));
+        complaints.extend(lengths::complaint(path, text));
+    });
+    assert!(
+        seen > 10,
+        "only {seen} source files found: the walk is broken"
+    );
+    assert_none(&complaints);
+}
+
+#[test]
+fn no_text_names_a_registry_host_or_a_place_on_somebodys_machine() {
+    let places = texts::Places::of_this_machine(&root());
+    let mut complaints = Vec::new();
+    tree::each_text(&root(), &mut |path, text| {
+        complaints.extend(texts::complaints(path, text, &places));
+    });
+    assert_none(&complaints);
+}
