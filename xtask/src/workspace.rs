@@ -31,7 +31,8 @@ impl Workspace {
 
     /// Where the real peers are: `PEERS_DIR` if set, so that several checkouts can share them.
     pub(crate) fn peers_directory(&self) -> PathBuf {
-        std::env::var_os("PEERS_DIR").map_or_else(
+        let named = std::env::var_os("PEERS_DIR").filter(|named| !named.is_empty());
+        named.map_or_else(
             || self.target_directory().join("peers"),
             |named| self.root().join(named),
         )

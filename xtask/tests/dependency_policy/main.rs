@@ -4,6 +4,7 @@
 //! workspace can know by itself, so that a dependency that breaks the policy fails the tests of the change that brings
 //! it.
 
+mod explained;
 mod license;
 mod packages;
 mod policy;
@@ -31,5 +32,12 @@ fn what_the_workspace_is_built_from_keeps_the_policy() {
         packages.len()
     );
     let complaints = policy.complaints(&packages);
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+#[test]
+fn the_design_says_why_each_dependency_is_there() {
+    let read = |name: &str| fs::read_to_string(root().join(name)).expect("it is committed");
+    let complaints = explained::complaints(&read("Cargo.toml"), &read("DESIGN.md"));
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
 }
