@@ -1,0 +1,156 @@
+//! Destinations' URLs and `Host` headers.
+
+use http::HeaderValue;
+use http::uri::Authority;
+use url::{Host, Url};
+
+use super::Scope;
+use crate::compiled::{DestinationAddress, Scheme};
+use crate::suggest::shortened;
+
+/// Parses the URL at `key`, or reports what is wrong with it.
+pub(super) fn parse(text: &str, key: &str, scope: &mut Scope<'_>) -> Option<DestinationAddress> {
+    match address(text) {
+        Ok(address) => Some(address),
+        Err(Fault {
+            message,
+            suggestion,
+        }) => {
+            match suggestion {
+                Some(suggestion) => scope.error_with(key, "invalid_address", message, suggestion),
+                None => scope.error(key, "invalid_address", message),
+            }
+            None
+        }
+    }
+}
+
+struct Fault {
+    message: String,
+    suggestion: Option<String>,
+}
+
+impl Fault {
+    fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            suggestion: None,
+        }
+    }
+}
+
+fn address(text: &str) -> Result<DestinationAddress, Fault> {
+    let scheme = scheme(text)?;
+    // The parser of the WHATWG drops these without a word.
+    if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err(Fault::new(
+            "a URL may hold neither white space nor control characters",
+        ));
+    }
+    let url = Url::parse(text).map_err(|error| Fault::new(format!("not a URL: {error}")))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        // It is not repeated here, since problems are logged.
+        return Err(Fault::new(
+            "a destination's URL may not hold a user name or password",
+        ));
+    }
+    for (part, name) in [(url.query(), "query"), (url.fragment(), "fragment")] {
+        if part.is_some() {
+            return Err(Fault::new(format!(
+                "a destination's URL may not have a {name}: paths are appended to it"
+            )));
+        }
+    }
+    let (host, is_v6) = match url.host() {
+        Some(Host::Domain(name)) if !name.is_empty() => (name.to_owned(), false),
+        Some(Host::Ipv4(ip)) => (ip.to_string(), false),
+        Some(Host::Ipv6(ip)) => (ip.to_string(), true),
+        Some(Host::Domain(_)) | None => return Err(Fault::new("the URL has no host")),
+    };
+    let port = url.port().unwrap_or(scheme.default_port());
+    if port == 0 {
+        return Err(Fault::new("nothing listens at port 0"));
+    }
+    let mut authority = if is_v6 {
+        format!("[{host}]")
+    } else {
+        host.clone()
+    };
+    if port != scheme.default_port() {
+        authority.push(':');
+        authority.push_str(&port.to_string());
+    }
+    let authority = HeaderValue::try_from(authority)
+        .map_err(|_| Fault::new("the URL's host cannot be sent in a header"))?;
+    Ok(DestinationAddress {
+        scheme,
+        host: host.into(),
+        port,
+        authority,
+        path: url.path().into(),
+    })
+}
+
+fn scheme(text: &str) -> Result<Scheme, Fault> {
+    let has = |prefix: &str| {
+        text.get(..prefix.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+    };
+    if has("http://") {
+        return Ok(Scheme::Http);
+    }
+    if has("https://") {
+        return Ok(Scheme::Https);
+    }
+    let shown = shortened(text);
+    let mut fault = Fault::new(format!(
+        "`{shown}` does not begin with `http://` or `https://`"
+    ));
+    if text.contains('@') {
+        // Perhaps a password.
+        fault.message = "the URL does not begin with `http://` or `https://`".to_owned();
+    } else if !text.contains("://") && !text.starts_with('/') {
+        fault.suggestion = Some(format!("write `http://{shown}`"));
+    }
+    Err(fault)
+}
+
+/// Checks what is to be sent as `Host`: a name or IP address, perhaps with a port. Unicode becomes Punycode.
+pub(super) fn host_header(text: &str, key: &str, scope: &mut Scope<'_>) -> Option<HeaderValue> {
+    let value = host_value(text);
+    if value.is_none() {
+        scope.error_with(
+            key,
+            "invalid_host",
+            format!("`{}` is not a host with or without a port", shortened(text)),
+            "write `name`, `name:port` or `[IPv6]:port`",
+        );
+    }
+    value
+}
+
+fn host_value(text: &str) -> Option<HeaderValue> {
+    let ascii = if text.is_ascii() {
+        text.to_owned()
+    } else {
+        let (name, port) = match text.rsplit_once(':') {
+            Some((name, port)) => (name, Some(port)),
+            None => (text, None),
+        };
+        let name = idna::domain_to_ascii(name).ok()?;
+        match port {
+            Some(port) => format!("{name}:{port}"),
+            None => name,
+        }
+    };
+    let authority: Authority = ascii.parse().ok()?;
+    let port = ascii.strip_prefix(authority.host())?;
+    let port_is_valid = match port.strip_prefix(':') {
+        Some(digits) => digits.parse::<u16>().is_ok() && !digits.starts_with('+'),
+        None => port.is_empty(),
+    };
+    if authority.host().is_empty() || ascii.contains('@') || !port_is_valid {
+        return None;
+    }
+    HeaderValue::try_from(ascii).ok()
+}

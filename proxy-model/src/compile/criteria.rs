@@ -1,0 +1,124 @@
+//! What a route matches.
+
+use super::{Scope, filled};
+use crate::config::{RouteConfig, RouteMatch};
+use crate::matching::{
+    CriterionError, HeaderMatcher, HostPattern, MethodSet, PathTemplate, QueryMatcher,
+    RouteMatcher, RouteMatcherParts,
+};
+use crate::problem::{Problem, pointer_to};
+
+pub(super) fn compile(config: &RouteConfig, scope: &mut Scope<'_>) -> Option<RouteMatcher> {
+    let criteria = &config.r#match;
+    check_not_empty(criteria, scope);
+    let path = match filled(criteria.path.as_ref()) {
+        None => Some(PathTemplate::catch_all()),
+        Some(text) => template(text, scope),
+    };
+    let hosts = each(criteria.hosts.as_deref(), "Hosts", scope, |host, scope| {
+        HostPattern::parse(host)
+            .map_err(|error| {
+                let code = if host.is_empty() {
+                    "empty_host"
+                } else {
+                    "invalid_host"
+                };
+                let mut problem = Problem::error(scope.pointer(), code, error.to_string());
+                problem.suggestion = error.suggestion();
+                scope.problems.push(problem);
+            })
+            .ok()
+    });
+    let methods = methods(criteria.methods.as_deref().unwrap_or_default(), scope);
+    let headers = each(
+        criteria.headers.as_deref(),
+        "Headers",
+        scope,
+        |header, scope| criterion(HeaderMatcher::new(header), scope),
+    );
+    let query = each(
+        criteria.query_parameters.as_deref(),
+        "QueryParameters",
+        scope,
+        |parameter, scope| criterion(QueryMatcher::new(parameter), scope),
+    );
+    Some(RouteMatcher::new(RouteMatcherParts {
+        path: path?,
+        hosts,
+        methods: methods?,
+        headers,
+        query,
+        accepts_preflight: filled(config.cors_policy.as_ref()).is_some(),
+    }))
+}
+
+/// A route that would match everything by omission is more likely a mistake than meant.
+fn check_not_empty(criteria: &RouteMatch, scope: &mut Scope<'_>) {
+    let has_host = criteria.hosts.iter().flatten().any(|host| !host.is_empty());
+    let has_empty_host = criteria.hosts.iter().flatten().any(String::is_empty);
+    // An empty host is reported on its own.
+    if has_host || has_empty_host || filled(criteria.path.as_ref()).is_some() {
+        return;
+    }
+    scope.problems.push(
+        Problem::error(
+            scope.pointer(),
+            "no_criteria",
+            "the route has neither a `Path` nor `Hosts`",
+        )
+        .with_suggestion("to match everything write `\"Path\": \"/{**catchall}\"`"),
+    );
+}
+
+fn template(text: &str, scope: &mut Scope<'_>) -> Option<PathTemplate> {
+    PathTemplate::parse(text)
+        .map_err(|error| {
+            let pointer = pointer_to(scope.pointer(), "Path");
+            let mut problem = Problem::error(pointer, "invalid_path", error.to_string());
+            problem.suggestion = error.suggestion().map(str::to_owned);
+            scope.problems.push(problem);
+        })
+        .ok()
+}
+
+fn methods(written: &[String], scope: &mut Scope<'_>) -> Option<MethodSet> {
+    MethodSet::parse(written)
+        .map_err(|errors| {
+            for error in errors {
+                let pointer = scope.place(&format!("Methods/{}", error.index()));
+                let mut problem = Problem::error(pointer, "invalid_method", error.to_string());
+                problem.suggestion = error.suggestion();
+                scope.problems.push(problem);
+            }
+        })
+        .ok()
+}
+
+fn criterion<T>(result: Result<T, CriterionError>, scope: &mut Scope<'_>) -> Option<T> {
+    result
+        .map_err(|error| {
+            let (below, code) = match &error {
+                CriterionError::NoName => ("Name".to_owned(), "missing_name"),
+                CriterionError::InvalidName { .. } => ("Name".to_owned(), "invalid_header_name"),
+                CriterionError::NoValues { .. } => ("Values".to_owned(), "missing_values"),
+                CriterionError::UnusedValues { .. } => ("Values".to_owned(), "unexpected_values"),
+                CriterionError::EmptyValue { index } => (format!("Values/{index}"), "empty_value"),
+            };
+            let mut problem = Problem::error(scope.place(&below), code, error.to_string());
+            problem.suggestion = error.suggestion();
+            scope.problems.push(problem);
+        })
+        .ok()
+}
+
+/// Compiles every element of the list at `key`; those that have an error are left out.
+fn each<T, C>(
+    list: Option<&[T]>,
+    key: &str,
+    scope: &mut Scope<'_>,
+    compile: impl Fn(&T, &mut Scope<'_>) -> Option<C>,
+) -> Vec<C> {
+    let list = list.unwrap_or_default().iter().enumerate();
+    list.filter_map(|(i, element)| compile(element, &mut scope.below(&format!("{key}/{i}"))))
+        .collect()
+}

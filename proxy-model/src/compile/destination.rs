@@ -1,0 +1,78 @@
+//! Destinations.
+
+use super::{Scope, address, filled};
+use crate::compiled::{Destination, DestinationSource};
+use crate::problem::Problem;
+
+/// The largest `Weight` of a destination or of a route's cluster, so that sums and products of weights stay small.
+pub const MAX_WEIGHT: u32 = 1_000_000;
+
+/// The largest `Priority` of a destination. Envoy's limit as well.
+pub const MAX_PRIORITY: u32 = 127;
+
+pub(super) fn compile(source: DestinationSource, scope: &mut Scope<'_>) -> Option<Destination> {
+    let config = source.config();
+    if source.id().as_str().is_empty() {
+        scope.problems.push(Problem::error(
+            scope.pointer().to_owned(),
+            "missing_destination_id",
+            "the destination's id is empty",
+        ));
+    }
+    let address = match config.address.as_str() {
+        "" => {
+            scope.error_with(
+                "Address",
+                "missing_address",
+                "the destination has no address",
+                "add `\"Address\": \"http://host:port/\"`",
+            );
+            None
+        }
+        text => address::parse(text, "Address", scope),
+    };
+    let health = match filled(config.health.as_ref()) {
+        Some(text) => address::parse(text, "Health", scope).map(Some),
+        None => Some(None),
+    };
+    let host = match filled(config.host.as_ref()) {
+        Some(text) => address::host_header(text, "Host", scope).map(Some),
+        None => Some(None),
+    };
+    let weight = within(config.weight.unwrap_or(1), MAX_WEIGHT, "Weight", scope);
+    let priority = within(
+        config.priority.unwrap_or(0),
+        MAX_PRIORITY,
+        "Priority",
+        scope,
+    );
+    Some(Destination {
+        address: address?,
+        health: health?,
+        host: host?,
+        weight: weight?,
+        priority: priority?,
+        source,
+    })
+}
+
+/// Warns of a cluster in which no destination may ever be picked.
+pub(super) fn check_weights(destinations: &[Destination], scope: &mut Scope<'_>) {
+    if !destinations.is_empty() && destinations.iter().all(|d| d.weight() == 0) {
+        scope.warning(
+            "Destinations",
+            "no_weight",
+            "every destination has the weight 0, so none gets requests",
+        );
+    }
+}
+
+/// `number`, unless it is larger than `most`.
+pub(super) fn within(number: u32, most: u32, key: &str, scope: &mut Scope<'_>) -> Option<u32> {
+    if number > most {
+        let message = format!("{number} is larger than {most}");
+        scope.error(key, "out_of_range", message);
+        return None;
+    }
+    Some(number)
+}

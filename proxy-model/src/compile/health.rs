@@ -1,0 +1,230 @@
+//! Health checks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::policy::{self, Kind};
+use super::{Scope, filled};
+use crate::compiled::{ActiveCheck, AvailabilityPolicy, PassiveCheck};
+use crate::config::{ActiveHealthCheckConfig, ClusterConfig};
+use crate::id::same_id;
+use crate::suggest::shortened;
+use crate::time_span::TimeSpan;
+use crate::transform::encoded_path;
+
+const DEFAULT_INTERVAL: Duration = Duration::from_secs(15);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+const DEFAULT_REACTIVATION: Duration = Duration::from_secs(60);
+const DEFAULT_THRESHOLD: f64 = 2.0;
+const DEFAULT_RATE_LIMIT: f64 = 0.3;
+
+/// Checked whether or not a check is on, as YARP does.
+pub(super) fn availability(
+    config: &ClusterConfig,
+    scope: &mut Scope<'_>,
+) -> Option<AvailabilityPolicy> {
+    let written = config
+        .health_check
+        .as_ref()
+        .and_then(|health| health.available_destinations_policy.as_ref());
+    let kind = Kind {
+        name: "available destinations policy",
+        unknown: "unknown_available_destinations_policy",
+    };
+    let name = policy::resolve(
+        written,
+        kind,
+        &["HealthyOrPanic", "HealthyAndUnknown"],
+        &[],
+        "HealthCheck/AvailableDestinationsPolicy",
+        scope,
+    )?;
+    Some(match &*name {
+        "HealthyAndUnknown" => AvailabilityPolicy::HealthyAndUnknown,
+        _ => AvailabilityPolicy::HealthyOrPanic,
+    })
+}
+
+/// `Some(None)` when probes are off.
+pub(super) fn active(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<Option<ActiveCheck>> {
+    let health = config.health_check.as_ref();
+    let Some(active) = health
+        .and_then(|health| health.active.as_ref())
+        .filter(|active| active.enabled == Some(true))
+    else {
+        return Some(None);
+    };
+    let registered = &scope.options.active_health;
+    let policy = policy::resolve(
+        active.policy.as_ref(),
+        Kind {
+            name: "active health policy",
+            unknown: "unknown_active_health_policy",
+        },
+        &["ConsecutiveFailures"],
+        registered,
+        "HealthCheck/Active/Policy",
+        scope,
+    );
+    let threshold = from_metadata(
+        config,
+        "ConsecutiveFailuresHealthPolicy.Threshold",
+        DEFAULT_THRESHOLD,
+        scope,
+    );
+    let mut scope = scope.below("HealthCheck/Active");
+    let interval = positive(active.interval, DEFAULT_INTERVAL, "Interval", &mut scope);
+    let timeout = positive(active.timeout, DEFAULT_TIMEOUT, "Timeout", &mut scope);
+    let path = probe_path(active, &mut scope);
+    let query = probe_query(active, &mut scope);
+    Some(Some(ActiveCheck {
+        interval: interval?,
+        timeout: timeout?,
+        policy: policy?,
+        path: path?,
+        query: query?,
+        threshold,
+    }))
+}
+
+/// `Some(None)` when passive checks are off.
+pub(super) fn passive(
+    config: &ClusterConfig,
+    scope: &mut Scope<'_>,
+) -> Option<Option<PassiveCheck>> {
+    let health = config.health_check.as_ref();
+    let Some(passive) = health
+        .and_then(|health| health.passive.as_ref())
+        .filter(|passive| passive.enabled == Some(true))
+    else {
+        return Some(None);
+    };
+    let registered = &scope.options.passive_health;
+    let policy: Option<Arc<str>> = policy::resolve(
+        passive.policy.as_ref(),
+        Kind {
+            name: "passive health policy",
+            unknown: "unknown_passive_health_policy",
+        },
+        &["TransportFailureRate"],
+        registered,
+        "HealthCheck/Passive/Policy",
+        scope,
+    );
+    let reactivation = positive(
+        passive.reactivation_period,
+        DEFAULT_REACTIVATION,
+        "HealthCheck/Passive/ReactivationPeriod",
+        scope,
+    );
+    let rate_limit = from_metadata(
+        config,
+        "TransportFailureRateHealthPolicy.RateLimit",
+        DEFAULT_RATE_LIMIT,
+        scope,
+    );
+    Some(Some(PassiveCheck {
+        policy: policy?,
+        reactivation: reactivation?,
+        rate_limit,
+    }))
+}
+
+/// The length of time at `key`, or `default`; none at all is an error.
+pub(super) fn positive(
+    span: Option<TimeSpan>,
+    default: Duration,
+    key: &str,
+    scope: &mut Scope<'_>,
+) -> Option<Duration> {
+    match span {
+        None => Some(default),
+        Some(span) if span.is_zero() => {
+            let name = key.rsplit('/').next().unwrap_or(key);
+            scope.error(
+                key,
+                "not_positive",
+                format!("`{name}` must be longer than no time"),
+            );
+            None
+        }
+        Some(span) => Some(span.duration()),
+    }
+}
+
+fn probe_path(active: &ActiveHealthCheckConfig, scope: &mut Scope<'_>) -> Option<String> {
+    let Some(path) = filled(active.path.as_ref()) else {
+        return Some(String::new());
+    };
+    if !path.starts_with('/') {
+        scope.error_with(
+            "Path",
+            "invalid_probe_path",
+            format!("the path `{}` does not begin with `/`", shortened(path)),
+            format!("write `/{}`", shortened(path)),
+        );
+        return None;
+    }
+    if path.contains('?') {
+        scope.warning(
+            "Path",
+            "query_in_path",
+            "the `?` becomes a part of the path, as `%3F`; a query goes into `Query`",
+        );
+    }
+    Some(encoded_path(path))
+}
+
+fn probe_query(active: &ActiveHealthCheckConfig, scope: &mut Scope<'_>) -> Option<String> {
+    let Some(query) = filled(active.query.as_ref()) else {
+        return Some(String::new());
+    };
+    if !query.starts_with('?') {
+        scope.error_with(
+            "Query",
+            "invalid_probe_query",
+            format!("the query `{}` does not begin with `?`", shortened(query)),
+            format!("write `?{}`", shortened(query)),
+        );
+        return None;
+    }
+    // What a query may hold besides a path's characters: RFC 3986 section 3.4.
+    if let Some(c) = query
+        .chars()
+        .find(|c| !c.is_ascii_graphic() || "#\"<>\\^`{|}".contains(*c))
+    {
+        scope.error(
+            "Query",
+            "invalid_probe_query",
+            format!("a query may not hold {c:?} unless it is percent-encoded"),
+        );
+        return None;
+    }
+    Some(query.to_owned())
+}
+
+/// The positive number that the cluster's metadata have for `key`, else `default`.
+fn from_metadata(config: &ClusterConfig, key: &str, default: f64, scope: &mut Scope<'_>) -> f64 {
+    let found = config
+        .metadata
+        .iter()
+        .flatten()
+        .find(|(name, _)| same_id(name, key));
+    let Some((name, text)) = found else {
+        return default;
+    };
+    match text.trim().parse::<f64>() {
+        Ok(number) if number.is_finite() && number > 0.0 => number,
+        _ => {
+            scope.warning(
+                &crate::problem::pointer_to("Metadata", name),
+                "invalid_metadata",
+                format!(
+                    "`{}` is not a number above 0; {default} is used",
+                    shortened(text)
+                ),
+            );
+            default
+        }
+    }
+}

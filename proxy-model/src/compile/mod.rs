@@ -1,0 +1,184 @@
+//! From a configuration to its compiled form, with every problem on the way.
+
+mod address;
+mod affinity;
+mod cluster;
+mod criteria;
+mod destination;
+mod health;
+mod options;
+mod policy;
+mod route;
+#[cfg(test)]
+mod tests;
+mod upstream;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub use self::destination::{MAX_PRIORITY, MAX_WEIGHT};
+pub use self::options::CompileOptions;
+use self::route::Targets;
+use crate::compiled::{Cluster, ClusterSource, Route, RouteSource};
+use crate::config::ProxyConfig;
+use crate::id::ClusterId;
+use crate::problem::{Problem, Problems, pointer_to};
+
+/// What one look at a configuration made of it.
+pub(crate) struct Pass {
+    pub(crate) routes: Vec<Route>,
+    pub(crate) clusters: Vec<Cluster>,
+    /// Positions of the routes that have errors.
+    pub(crate) bad_routes: Vec<usize>,
+    /// Positions of the clusters that have errors.
+    pub(crate) bad_clusters: Vec<usize>,
+    pub(crate) problems: Problems,
+}
+
+impl Pass {
+    /// Whether everything was compiled.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.bad_routes.is_empty() && self.bad_clusters.is_empty()
+    }
+}
+
+/// Compiles all that can be compiled. `refused` are clusters that had been left out of `config` before.
+pub(crate) fn compile(
+    config: &Arc<ProxyConfig>,
+    refused: &[ClusterId],
+    options: &CompileOptions,
+) -> Pass {
+    let mut pass = Pass {
+        routes: Vec::with_capacity(config.routes.len()),
+        clusters: Vec::with_capacity(config.clusters.len()),
+        bad_routes: Vec::new(),
+        bad_clusters: Vec::new(),
+        problems: Problems::new(),
+    };
+    for position in 0..config.clusters.len() {
+        let Some(source) = ClusterSource::new(config, position) else {
+            break;
+        };
+        let mut scope = Scope::new(
+            pointer_to("/Clusters", source.id().as_str()),
+            options,
+            &mut pass.problems,
+        );
+        match scope.whole(|scope| cluster::compile(source, scope)) {
+            Some(cluster) => pass.clusters.push(cluster),
+            None => pass.bad_clusters.push(position),
+        }
+    }
+    let mut targets = Targets::new(config, refused);
+    for position in 0..config.routes.len() {
+        let Some(source) = RouteSource::new(config, position) else {
+            break;
+        };
+        let mut scope = Scope::new(
+            pointer_to("/Routes", source.id().as_str()),
+            options,
+            &mut pass.problems,
+        );
+        match scope.whole(|scope| route::compile(source, &mut targets, scope)) {
+            Some(route) => pass.routes.push(route),
+            None => pass.bad_routes.push(position),
+        }
+    }
+    warn_of_duplicates(&pass.routes, &mut pass.problems);
+    pass
+}
+
+/// Warns of routes that take the same requests, of which only the first is ever used.
+fn warn_of_duplicates(routes: &[Route], problems: &mut Problems) {
+    let mut seen: HashMap<(i32, String), &Route> = HashMap::with_capacity(routes.len());
+    for route in routes {
+        let criteria = (route.order(), route.matcher().signature());
+        let first = *seen.entry(criteria).or_insert(route);
+        if std::ptr::eq(first, route) {
+            continue;
+        }
+        problems.push(
+            Problem::warning(
+                pointer_to("/Routes", route.id().as_str()),
+                "duplicate_route_criteria",
+                format!(
+                    "the route matches the same requests as `{}`, which comes first and takes them all",
+                    first.id()
+                ),
+            )
+            .with_suggestion("remove one of them, or give them different `Order`s or criteria"),
+        );
+    }
+}
+
+/// A part of the configuration while it is compiled: where it is, and where its problems go.
+pub(crate) struct Scope<'a> {
+    pointer: String,
+    pub(crate) options: &'a CompileOptions,
+    pub(crate) problems: &'a mut Problems,
+}
+
+impl<'a> Scope<'a> {
+    fn new(pointer: String, options: &'a CompileOptions, problems: &'a mut Problems) -> Self {
+        Self {
+            pointer,
+            options,
+            problems,
+        }
+    }
+
+    /// Where the part is.
+    fn pointer(&self) -> &str {
+        &self.pointer
+    }
+
+    /// Where something below the part is: `HealthCheck/Active/Path`.
+    fn place(&self, below: &str) -> String {
+        format!("{}/{below}", self.pointer)
+    }
+
+    /// Reports that what is at `below` cannot be used.
+    fn error(&mut self, below: &str, code: &'static str, message: impl Into<String>) {
+        let problem = Problem::error(self.place(below), code, message);
+        self.problems.push(problem);
+    }
+
+    /// Reports that what is at `below` cannot be used, and what would do.
+    fn error_with(
+        &mut self,
+        below: &str,
+        code: &'static str,
+        message: impl Into<String>,
+        suggestion: impl Into<String>,
+    ) {
+        let problem = Problem::error(self.place(below), code, message);
+        self.problems.push(problem.with_suggestion(suggestion));
+    }
+
+    /// Reports that what is at `below` does not do what it seems to say.
+    fn warning(&mut self, below: &str, code: &'static str, message: impl Into<String>) {
+        let problem = Problem::warning(self.place(below), code, message);
+        self.problems.push(problem);
+    }
+
+    /// A part of this part.
+    fn below(&mut self, below: &str) -> Scope<'_> {
+        Scope {
+            pointer: self.place(below),
+            options: self.options,
+            problems: self.problems,
+        }
+    }
+
+    /// What `compile` makes, unless it reports an error.
+    fn whole<T>(&mut self, compile: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        let errors_before = self.problems.error_count();
+        let value = compile(self)?;
+        (self.problems.error_count() == errors_before).then_some(value)
+    }
+}
+
+/// `text`, unless it is unset or empty, which YARP takes for the same.
+fn filled(text: Option<&String>) -> Option<&str> {
+    text.map(String::as_str).filter(|text| !text.is_empty())
+}

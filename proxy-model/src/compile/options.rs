@@ -1,0 +1,63 @@
+//! What the program adds to what a configuration may name.
+
+use std::sync::Arc;
+
+/// What a program has registered, so that a configuration may name it. The default is nothing.
+///
+/// Names are compared ignoring case.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CompileOptions {
+    pub(super) balancing: Vec<Arc<str>>,
+    pub(super) affinity: Vec<Arc<str>>,
+    pub(super) affinity_failure: Vec<Arc<str>>,
+    pub(super) active_health: Vec<Arc<str>>,
+    pub(super) passive_health: Vec<Arc<str>>,
+    pub(super) authorization: Vec<Arc<str>>,
+    pub(super) cors: Vec<Arc<str>>,
+    pub(super) rate_limiter: Vec<Arc<str>>,
+    pub(super) timeout: Vec<Arc<str>>,
+    pub(super) output_cache: Vec<Arc<str>>,
+}
+
+macro_rules! setters {
+    ($($(#[$doc:meta])* $setter:ident => $field:ident,)*) => {
+        impl CompileOptions {
+            $(
+                $(#[$doc])*
+                #[must_use]
+                pub fn $setter<I>(mut self, names: I) -> Self
+                where
+                    I: IntoIterator,
+                    I::Item: Into<Arc<str>>,
+                {
+                    self.$field.extend(names.into_iter().map(Into::into));
+                    self
+                }
+            )*
+        }
+    };
+}
+
+setters! {
+    /// Adds policies for `LoadBalancingPolicy`.
+    with_balancing_policies => balancing,
+    /// Adds policies for `SessionAffinity.Policy`.
+    with_affinity_policies => affinity,
+    /// Adds policies for `SessionAffinity.FailurePolicy`.
+    with_affinity_failure_policies => affinity_failure,
+    /// Adds policies for `HealthCheck.Active.Policy`.
+    with_active_health_policies => active_health,
+    /// Adds policies for `HealthCheck.Passive.Policy`.
+    with_passive_health_policies => passive_health,
+    /// Adds policies for `AuthorizationPolicy`. `Default` and `Anonymous` are always there.
+    with_authorization_policies => authorization,
+    /// Adds policies for `CorsPolicy`. `Default` and `Disable` are always there.
+    with_cors_policies => cors,
+    /// Adds policies for `RateLimiterPolicy`. `Default` and `Disable` are always there.
+    with_rate_limiter_policies => rate_limiter,
+    /// Adds policies for `TimeoutPolicy`. `Disable` is always there.
+    with_timeout_policies => timeout,
+    /// Adds policies for `OutputCachePolicy`.
+    with_output_cache_policies => output_cache,
+}

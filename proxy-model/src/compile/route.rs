@@ -1,0 +1,246 @@
+//! Routes.
+
+use crate::compiled::{BodyLimit, ClusterIndex, Route, RouteSource, RouteTarget, WeightedTarget};
+use crate::config::{ProxyConfig, RouteConfig, WeightedCluster};
+use crate::id::ClusterId;
+use crate::problem::Problem;
+use crate::suggest::{did_you_mean, shortened};
+use crate::transform::Transforms;
+
+use super::criteria;
+use super::destination::{MAX_WEIGHT, within};
+use super::health::positive;
+use super::policy::{self, Kind};
+use super::{Scope, filled};
+
+pub(super) fn compile(
+    source: RouteSource,
+    targets: &mut Targets<'_>,
+    scope: &mut Scope<'_>,
+) -> Option<Route> {
+    let config = source.config();
+    if source.id().as_str().is_empty() {
+        scope.problems.push(Problem::error(
+            scope.pointer().to_owned(),
+            "missing_route_id",
+            "the route's id is empty",
+        ));
+    }
+    let matcher = criteria::compile(config, &mut scope.below("Match"));
+    let target = targets.of(config, scope);
+    let transforms = Transforms::compile(
+        config.transforms.as_deref().unwrap_or_default(),
+        &scope.place("Transforms"),
+        scope.problems,
+    );
+    let body_limit = body_limit(config, scope);
+    check_policies(config, scope);
+    let timeout = match config.timeout {
+        None => Some(None),
+        Some(_) => positive(config.timeout, Default::default(), "Timeout", scope).map(Some),
+    };
+    Some(Route {
+        order: config.order.unwrap_or_default(),
+        matcher: matcher?,
+        target: target?,
+        transforms: transforms?,
+        body_limit: body_limit?,
+        timeout: timeout?,
+        source,
+    })
+}
+
+fn body_limit(config: &RouteConfig, scope: &mut Scope<'_>) -> Option<BodyLimit> {
+    match config.max_request_body_size {
+        None => Some(BodyLimit::Server),
+        Some(-1) => Some(BodyLimit::Unlimited),
+        Some(bytes) => match u64::try_from(bytes) {
+            Ok(bytes) => Some(BodyLimit::Bytes(bytes)),
+            Err(_) => {
+                scope.error_with(
+                    "MaxRequestBodySize",
+                    "out_of_range",
+                    format!("{bytes} is not a number of bytes"),
+                    "-1 is unlimited",
+                );
+                None
+            }
+        },
+    }
+}
+
+fn check_policies(config: &RouteConfig, scope: &mut Scope<'_>) {
+    let options = scope.options;
+    policy::check_optional(
+        config.authorization_policy.as_ref(),
+        Kind {
+            name: "authorization policy",
+            unknown: "unknown_authorization_policy",
+        },
+        &["Default", "Anonymous"],
+        &options.authorization,
+        "AuthorizationPolicy",
+        scope,
+    );
+    policy::check_optional(
+        config.cors_policy.as_ref(),
+        Kind {
+            name: "CORS policy",
+            unknown: "unknown_cors_policy",
+        },
+        &["Default", "Disable"],
+        &options.cors,
+        "CorsPolicy",
+        scope,
+    );
+    policy::check_optional(
+        config.rate_limiter_policy.as_ref(),
+        Kind {
+            name: "rate limiter policy",
+            unknown: "unknown_rate_limiter_policy",
+        },
+        &["Default", "Disable"],
+        &options.rate_limiter,
+        "RateLimiterPolicy",
+        scope,
+    );
+    policy::check_optional(
+        config.output_cache_policy.as_ref(),
+        Kind {
+            name: "output cache policy",
+            unknown: "unknown_output_cache_policy",
+        },
+        &[],
+        &options.output_cache,
+        "OutputCachePolicy",
+        scope,
+    );
+    policy::check_optional(
+        config.timeout_policy.as_ref(),
+        Kind {
+            name: "timeout policy",
+            unknown: "unknown_timeout_policy",
+        },
+        &["Disable"],
+        &options.timeout,
+        "TimeoutPolicy",
+        scope,
+    );
+    if config.timeout.is_some() && filled(config.timeout_policy.as_ref()).is_some() {
+        scope.error_with(
+            "Timeout",
+            "conflicting_timeouts",
+            "the route has both a `Timeout` and a `TimeoutPolicy`",
+            "keep one of them",
+        );
+    }
+}
+
+/// The clusters that routes may go to.
+pub(super) struct Targets<'a> {
+    config: &'a ProxyConfig,
+    refused: &'a [ClusterId],
+    /// How many more unknown ids get a suggestion: each is compared with all clusters.
+    suggestions: usize,
+}
+
+impl<'a> Targets<'a> {
+    pub(super) fn new(config: &'a ProxyConfig, refused: &'a [ClusterId]) -> Self {
+        Self {
+            config,
+            refused,
+            suggestions: 100,
+        }
+    }
+
+    fn of(&mut self, config: &RouteConfig, scope: &mut Scope<'_>) -> Option<RouteTarget> {
+        let single = config
+            .cluster_id
+            .as_ref()
+            .filter(|id| !id.as_str().is_empty());
+        match (single, &config.weighted_clusters) {
+            (None, None) => Some(RouteTarget::None),
+            (Some(id), None) => Some(match self.find(id, "ClusterId", scope) {
+                Some(index) => RouteTarget::Cluster(index),
+                None => RouteTarget::Missing(id.clone()),
+            }),
+            (None, Some(shares)) => self.weighted(shares, scope),
+            (Some(_), Some(_)) => {
+                scope.error_with(
+                    "WeightedClusters",
+                    "conflicting_clusters",
+                    "the route has both a `ClusterId` and `WeightedClusters`",
+                    "keep one of them",
+                );
+                None
+            }
+        }
+    }
+
+    fn weighted(
+        &mut self,
+        shares: &[WeightedCluster],
+        scope: &mut Scope<'_>,
+    ) -> Option<RouteTarget> {
+        let mut targets = Vec::with_capacity(shares.len());
+        let mut named = std::collections::HashSet::with_capacity(shares.len());
+        for (i, share) in shares.iter().enumerate() {
+            let id = &share.cluster_id;
+            let place = format!("WeightedClusters/{i}/ClusterId");
+            if id.as_str().is_empty() {
+                scope.error(&place, "missing_cluster_id", "the share names no cluster");
+                continue;
+            }
+            if !named.insert(id) {
+                let message = format!(
+                    "the cluster `{}` has a share already",
+                    shortened(id.as_str())
+                );
+                scope.error(&place, "duplicate_cluster", message);
+                continue;
+            }
+            let cluster = self.find(id, &place, scope);
+            let place = format!("WeightedClusters/{i}/Weight");
+            targets.push(WeightedTarget {
+                id: id.clone(),
+                cluster,
+                weight: within(share.weight, MAX_WEIGHT, &place, scope)?,
+            });
+        }
+        if shares.iter().all(|share| share.weight == 0) {
+            scope.error(
+                "WeightedClusters",
+                "no_weight",
+                "the sum of the weights is 0, so no cluster gets requests",
+            );
+            return None;
+        }
+        Some(RouteTarget::Weighted(targets.into()))
+    }
+
+    /// The cluster called `id`. A missing one is a warning, as YARP accepts it.
+    fn find(&mut self, id: &ClusterId, below: &str, scope: &mut Scope<'_>) -> Option<ClusterIndex> {
+        if let Some(position) = self.config.clusters.get_index_of(id) {
+            return u32::try_from(position).ok().map(ClusterIndex);
+        }
+        let shown = shortened(id.as_str());
+        if self.refused.contains(id) {
+            let message =
+                format!("the cluster `{shown}` has errors and is left out; requests get 503");
+            scope.warning(below, "refused_cluster", message);
+            return None;
+        }
+        let mut problem = Problem::warning(
+            scope.place(below),
+            "unknown_cluster",
+            format!("there is no cluster `{shown}`; requests get 503"),
+        );
+        if self.suggestions > 0 {
+            self.suggestions -= 1;
+            let ids = self.config.clusters.keys().map(ClusterId::as_str);
+            problem.suggestion = did_you_mean(id.as_str(), ids.take(10_000));
+        }
+        scope.problems.push(problem);
+        None
+    }
+}

@@ -1,0 +1,169 @@
+//! How destinations are spoken to.
+
+use std::time::Duration;
+
+use url::Url;
+
+use super::health::positive;
+use super::{Scope, filled};
+use crate::compiled::Upstream;
+use crate::config::{ClusterConfig, HttpClientConfig, HttpVersion};
+use crate::suggest::{did_you_mean, listed, shortened};
+
+const DEFAULT_ACTIVITY_TIMEOUT: Duration = Duration::from_secs(100);
+
+pub(super) fn compile(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<Upstream> {
+    let request = config.http_request.clone().unwrap_or_default();
+    if request.version == Some(HttpVersion::Http10) {
+        scope.warning(
+            "HttpRequest/Version",
+            "http_1_0",
+            "HTTP/1.0 opens a connection for every request and cannot stream; few servers need it",
+        );
+    }
+    let activity_timeout = positive(
+        request.activity_timeout,
+        DEFAULT_ACTIVITY_TIMEOUT,
+        "HttpRequest/ActivityTimeout",
+        scope,
+    );
+    let default = HttpClientConfig::default();
+    let client = config.http_client.as_ref().unwrap_or(&default);
+    let mut scope = scope.below("HttpClient");
+    let protocols = tls_versions(client, &mut scope);
+    if client.max_connections_per_server == Some(0) {
+        scope.error_with(
+            "MaxConnectionsPerServer",
+            "not_positive",
+            "no connection is allowed",
+            "leave it out for no limit",
+        );
+    }
+    for (key, encoding) in [
+        ("RequestHeaderEncoding", &client.request_header_encoding),
+        ("ResponseHeaderEncoding", &client.response_header_encoding),
+    ] {
+        if let Some(encoding) = filled(encoding.as_ref()) {
+            check_encoding(encoding, key, &mut scope);
+        }
+    }
+    check_web_proxy(client, &mut scope);
+    let (tls12, tls13) = protocols?;
+    Some(Upstream {
+        version: request.version.unwrap_or(HttpVersion::Http2),
+        version_policy: request.version_policy.unwrap_or_default(),
+        activity_timeout: activity_timeout?,
+        max_connections: client.max_connections_per_server,
+        multiple_http2_connections: client.enable_multiple_http2_connections.unwrap_or(true),
+        accept_any_certificate: client
+            .dangerous_accept_any_server_certificate
+            .unwrap_or_default(),
+        tls12,
+        tls13,
+    })
+}
+
+/// Whether TLS 1.2 and TLS 1.3 may be spoken.
+fn tls_versions(client: &HttpClientConfig, scope: &mut Scope<'_>) -> Option<(bool, bool)> {
+    /// The members of .NET's `SslProtocols`.
+    const NAMES: [&str; 8] = [
+        "Tls12", "Tls13", "None", "Tls11", "Tls", "Ssl3", "Ssl2", "Default",
+    ];
+    let Some(written) = client
+        .ssl_protocols
+        .as_ref()
+        .filter(|names| !names.is_empty())
+    else {
+        return Some((true, true));
+    };
+    let (mut tls12, mut tls13, mut known) = (false, false, true);
+    for (i, name) in written.iter().enumerate() {
+        let place = format!("SslProtocols/{i}");
+        match NAMES
+            .into_iter()
+            .find(|known| known.eq_ignore_ascii_case(name.trim()))
+        {
+            Some("Tls12") => tls12 = true,
+            Some("Tls13") => tls13 = true,
+            // Which versions are spoken is left to the system.
+            Some("None") => (tls12, tls13) = (true, true),
+            Some(old) => scope.warning(
+                &place,
+                "insecure_tls_version",
+                format!("`{old}` is broken (RFC 8996) and is not spoken"),
+            ),
+            None => {
+                known = false;
+                let message = format!("`{}` is not one of {}", shortened(name), listed(NAMES));
+                match did_you_mean(name, NAMES) {
+                    Some(near) => scope.error_with(&place, "unknown_value", message, near),
+                    None => scope.error(&place, "unknown_value", message),
+                }
+            }
+        }
+    }
+    if known && !tls12 && !tls13 {
+        scope.error_with(
+            "SslProtocols",
+            "insecure_tls_version",
+            "none of these versions of TLS is spoken",
+            "use `Tls12` and `Tls13`",
+        );
+        return None;
+    }
+    Some((tls12, tls13))
+}
+
+fn check_encoding(name: &str, key: &str, scope: &mut Scope<'_>) {
+    /// Names of the encodings that .NET has without extra packages.
+    const NAMES: [&str; 16] = [
+        "utf-8",
+        "us-ascii",
+        "iso-8859-1",
+        "latin1",
+        "ascii",
+        "utf8",
+        "utf-16",
+        "utf-16le",
+        "utf-16be",
+        "unicode",
+        "utf-32",
+        "utf-32le",
+        "utf-32be",
+        "utf-7",
+        "unicodefffe",
+        "l1",
+    ];
+    if NAMES.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+        return;
+    }
+    scope.error_with(
+        key,
+        "unknown_encoding",
+        format!("`{}` is not the name of an encoding", shortened(name)),
+        did_you_mean(name, NAMES).unwrap_or_else(|| "use `utf-8` or `latin1`".to_owned()),
+    );
+}
+
+fn check_web_proxy(client: &HttpClientConfig, scope: &mut Scope<'_>) {
+    const SCHEMES: [&str; 5] = ["http", "https", "socks4", "socks4a", "socks5"];
+    let Some(address) = client
+        .web_proxy
+        .as_ref()
+        .and_then(|proxy| filled(proxy.address.as_ref()))
+    else {
+        return;
+    };
+    let is_usable = Url::parse(address).is_ok_and(|url| {
+        SCHEMES.contains(&url.scheme()) && url.host_str().is_some_and(|h| !h.is_empty())
+    });
+    if !is_usable {
+        // The address is not shown: it may hold a password.
+        scope.error_with(
+            "WebProxy/Address",
+            "invalid_address",
+            "the forward proxy's address is not a URL with a host",
+            "write `http://host:port/`",
+        );
+    }
+}

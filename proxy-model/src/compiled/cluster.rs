@@ -1,0 +1,251 @@
+//! Compiled clusters.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::destination::{Destination, DestinationIndex};
+use super::source::ClusterSource;
+use crate::config::{ClusterConfig, HttpVersion, VersionPolicy};
+use crate::id::{ClusterId, DestinationId};
+
+/// Position of a cluster in its snapshot's list, which is in the order of the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClusterIndex(pub u32);
+
+/// A group of destinations that serve the same thing, and how they are used.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    pub(crate) source: ClusterSource,
+    pub(crate) balancing: BalancingPolicy,
+    pub(crate) availability: AvailabilityPolicy,
+    pub(crate) active: Option<ActiveCheck>,
+    pub(crate) passive: Option<PassiveCheck>,
+    pub(crate) upstream: Upstream,
+    pub(crate) destinations: Vec<Destination>,
+}
+
+impl Cluster {
+    /// Its id, unique in the snapshot.
+    pub fn id(&self) -> &ClusterId {
+        self.source.id()
+    }
+
+    /// The configuration that it was made from.
+    pub fn config(&self) -> &ClusterConfig {
+        self.source.config()
+    }
+
+    /// How a destination is picked.
+    pub fn balancing(&self) -> &BalancingPolicy {
+        &self.balancing
+    }
+
+    /// Which destinations may be picked.
+    pub fn availability(&self) -> AvailabilityPolicy {
+        self.availability
+    }
+
+    /// Probes, if they are on.
+    pub fn active_check(&self) -> Option<&ActiveCheck> {
+        self.active.as_ref()
+    }
+
+    /// Passive checks, if they are on.
+    pub fn passive_check(&self) -> Option<&PassiveCheck> {
+        self.passive.as_ref()
+    }
+
+    /// How its destinations are spoken to.
+    pub fn upstream(&self) -> &Upstream {
+        &self.upstream
+    }
+
+    /// The destinations in the order of the configuration.
+    pub fn destinations(&self) -> &[Destination] {
+        &self.destinations
+    }
+
+    /// The destination called `id`, and its position.
+    pub fn destination(&self, id: &DestinationId) -> Option<(DestinationIndex, &Destination)> {
+        let position = self.config().destinations.get_index_of(id)?;
+        let destination = self.destinations.get(position)?;
+        Some((DestinationIndex(u32::try_from(position).ok()?), destination))
+    }
+}
+
+/// How a destination is picked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum BalancingPolicy {
+    /// Two are drawn at random; the one with fewer requests in flight, relative to its weight, is picked.
+    #[default]
+    PowerOfTwoChoices,
+    /// Each in turn, as often as its weight says.
+    RoundRobin,
+    /// The one with the fewest requests in flight, relative to its weight.
+    LeastRequests,
+    /// One at random, as often as its weight says.
+    Random,
+    /// The first by id.
+    FirstAlphabetical,
+    /// A policy that the program registered, by its name.
+    Custom(Arc<str>),
+}
+
+impl BalancingPolicy {
+    /// The name in the configuration.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::PowerOfTwoChoices => "PowerOfTwoChoices",
+            Self::RoundRobin => "RoundRobin",
+            Self::LeastRequests => "LeastRequests",
+            Self::Random => "Random",
+            Self::FirstAlphabetical => "FirstAlphabetical",
+            Self::Custom(name) => name,
+        }
+    }
+}
+
+/// Which destinations may be picked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum AvailabilityPolicy {
+    /// Those that are not known to be unhealthy; all, when there is none.
+    #[default]
+    HealthyOrPanic,
+    /// Those that are not known to be unhealthy.
+    HealthyAndUnknown,
+}
+
+impl AvailabilityPolicy {
+    /// The name in the configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::HealthyOrPanic => "HealthyOrPanic",
+            Self::HealthyAndUnknown => "HealthyAndUnknown",
+        }
+    }
+}
+
+/// Probes that the proxy sends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ActiveCheck {
+    pub(crate) interval: Duration,
+    pub(crate) timeout: Duration,
+    pub(crate) policy: Arc<str>,
+    pub(crate) path: String,
+    pub(crate) query: String,
+    pub(crate) threshold: f64,
+}
+
+impl ActiveCheck {
+    /// From the end of one round to the start of the next.
+    pub fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// How long one probe may take.
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// `ConsecutiveFailures`, or a policy that the program registered.
+    pub fn policy(&self) -> &str {
+        &self.policy
+    }
+
+    /// Percent-encoded path to append to the base path of the destination's health address; may be empty.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Query with its `?`; may be empty.
+    pub fn query(&self) -> &str {
+        &self.query
+    }
+
+    /// Failures in a row that make a destination unhealthy: metadata `ConsecutiveFailuresHealthPolicy.Threshold`,
+    /// else 2.
+    pub fn threshold(&self) -> f64 {
+        self.threshold
+    }
+}
+
+/// Conclusions from the requests that the proxy forwards.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PassiveCheck {
+    pub(crate) policy: Arc<str>,
+    pub(crate) reactivation: Duration,
+    pub(crate) rate_limit: f64,
+}
+
+impl PassiveCheck {
+    /// `TransportFailureRate`, or a policy that the program registered.
+    pub fn policy(&self) -> &str {
+        &self.policy
+    }
+
+    /// How long a destination stays out before it is tried again.
+    pub fn reactivation(&self) -> Duration {
+        self.reactivation
+    }
+
+    /// Share of failed requests, from 0 to 1, that makes a destination unhealthy: metadata
+    /// `TransportFailureRateHealthPolicy.RateLimit`, else 0.3.
+    pub fn rate_limit(&self) -> f64 {
+        self.rate_limit
+    }
+}
+
+/// How a cluster's destinations are spoken to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upstream {
+    pub(crate) version: HttpVersion,
+    pub(crate) version_policy: VersionPolicy,
+    pub(crate) activity_timeout: Duration,
+    pub(crate) max_connections: Option<u32>,
+    pub(crate) multiple_http2_connections: bool,
+    pub(crate) accept_any_certificate: bool,
+    pub(crate) tls12: bool,
+    pub(crate) tls13: bool,
+}
+
+impl Upstream {
+    /// The HTTP version asked for.
+    pub fn version(&self) -> HttpVersion {
+        self.version
+    }
+
+    /// Which other versions will do.
+    pub fn version_policy(&self) -> VersionPolicy {
+        self.version_policy
+    }
+
+    /// How long a request may be idle in both directions.
+    pub fn activity_timeout(&self) -> Duration {
+        self.activity_timeout
+    }
+
+    /// The most connections to one destination at a time.
+    pub fn max_connections(&self) -> Option<u32> {
+        self.max_connections
+    }
+
+    /// Whether a further HTTP/2 connection is opened when all streams of the first are in use.
+    pub fn multiple_http2_connections(&self) -> bool {
+        self.multiple_http2_connections
+    }
+
+    /// Whether any certificate is trusted.
+    pub fn accepts_any_certificate(&self) -> bool {
+        self.accept_any_certificate
+    }
+
+    /// Whether TLS 1.2 may be spoken.
+    pub fn tls12(&self) -> bool {
+        self.tls12
+    }
+
+    /// Whether TLS 1.3 may be spoken.
+    pub fn tls13(&self) -> bool {
+        self.tls13
+    }
+}

@@ -1,0 +1,15 @@
+//! The compiled form of a configuration: everything parsed, every default decided, nothing that can be invalid.
+//!
+//! Only [`Snapshot`](crate::Snapshot) makes these values, so code that holds one need not check it.
+
+mod cluster;
+mod destination;
+mod route;
+mod source;
+
+pub use self::cluster::{
+    ActiveCheck, AvailabilityPolicy, BalancingPolicy, Cluster, ClusterIndex, PassiveCheck, Upstream,
+};
+pub use self::destination::{Destination, DestinationAddress, DestinationIndex, Scheme};
+pub use self::route::{BodyLimit, Route, RouteIndex, RouteTarget, WeightedTarget};
+pub(crate) use self::source::{ClusterSource, DestinationSource, RouteSource};

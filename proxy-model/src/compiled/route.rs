@@ -1,0 +1,118 @@
+//! Compiled routes.
+
+use std::time::Duration;
+
+use super::cluster::ClusterIndex;
+use super::source::RouteSource;
+use crate::config::RouteConfig;
+use crate::id::{ClusterId, RouteId};
+use crate::matching::RouteMatcher;
+use crate::transform::Transforms;
+
+/// Position of a route in its snapshot's list, which is in the order of the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RouteIndex(pub u32);
+
+/// A route: what it matches and what happens to a request that it matched.
+#[derive(Clone, Debug)]
+pub struct Route {
+    pub(crate) source: RouteSource,
+    pub(crate) order: i32,
+    pub(crate) matcher: RouteMatcher,
+    pub(crate) target: RouteTarget,
+    pub(crate) transforms: Transforms,
+    pub(crate) body_limit: BodyLimit,
+    pub(crate) timeout: Option<Duration>,
+}
+
+impl Route {
+    /// Its id, unique in the snapshot.
+    pub fn id(&self) -> &RouteId {
+        self.source.id()
+    }
+
+    /// The configuration that it was made from.
+    pub fn config(&self) -> &RouteConfig {
+        self.source.config()
+    }
+
+    /// Smaller is tried first.
+    pub fn order(&self) -> i32 {
+        self.order
+    }
+
+    /// What it matches.
+    pub fn matcher(&self) -> &RouteMatcher {
+        &self.matcher
+    }
+
+    /// Where its requests go.
+    pub fn target(&self) -> &RouteTarget {
+        &self.target
+    }
+
+    /// Changes to requests and responses.
+    pub fn transforms(&self) -> &Transforms {
+        &self.transforms
+    }
+
+    /// The largest request body.
+    pub fn body_limit(&self) -> BodyLimit {
+        self.body_limit
+    }
+
+    /// The longest that a request may take until its response begins.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+}
+
+/// Where a route's requests go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RouteTarget {
+    /// Nowhere: the route names no cluster. Requests get 503.
+    None,
+    /// Nowhere: the cluster that the route names does not exist. Requests get 503.
+    Missing(ClusterId),
+    /// One cluster.
+    Cluster(ClusterIndex),
+    /// Several clusters by weight. The weights' sum is greater than 0.
+    Weighted(Box<[WeightedTarget]>),
+}
+
+/// One cluster's share of a route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WeightedTarget {
+    pub(crate) id: ClusterId,
+    pub(crate) cluster: Option<ClusterIndex>,
+    pub(crate) weight: u32,
+}
+
+impl WeightedTarget {
+    /// The cluster's id as the route names it.
+    pub fn id(&self) -> &ClusterId {
+        &self.id
+    }
+
+    /// The cluster, if it exists.
+    pub fn cluster(&self) -> Option<ClusterIndex> {
+        self.cluster
+    }
+
+    /// Its share, relative to the sum of all weights of the route.
+    pub fn weight(&self) -> u32 {
+        self.weight
+    }
+}
+
+/// The largest request body of a route.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum BodyLimit {
+    /// What the server says.
+    #[default]
+    Server,
+    /// None.
+    Unlimited,
+    /// So many bytes.
+    Bytes(u64),
+}

@@ -1,0 +1,58 @@
+//! Session affinity.
+
+use serde::Serialize;
+
+use crate::time_span::TimeSpan;
+
+/// Keeps the requests of one client at one destination.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "PascalCase")]
+pub struct SessionAffinityConfig {
+    /// Whether it is on. Unset is off, and then nothing else here is looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// `HashCookie` (the default), `ArrCookie`, `Cookie` or `CustomHeader`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// What happens when the client's destination is gone: `Redistribute` (the default) or `Return503Error`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_policy: Option<String>,
+    /// Name of the cookie or header. Required when enabled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub affinity_key_name: Option<String>,
+    /// Attributes of the cookie.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cookie: Option<AffinityCookieConfig>,
+}
+
+/// Attributes of the cookie that carries the affinity key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "PascalCase")]
+pub struct AffinityCookieConfig {
+    /// Unset is `/`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Unset: the host of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
+    /// Unset is true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http_only: Option<bool>,
+    /// `None` (the default), `Always` or `SameAsRequest`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secure_policy: Option<String>,
+    /// `Unspecified` (the default), `None`, `Lax` or `Strict`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub same_site: Option<String>,
+    /// How long the cookie lives, written as its `Expires`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expiration: Option<TimeSpan>,
+    /// How long the cookie lives, written as its `Max-Age`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_age: Option<TimeSpan>,
+    /// Whether the cookie is exempt from consent rules. Unset is false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_essential: Option<bool>,
+}

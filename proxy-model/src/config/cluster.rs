@@ -1,0 +1,70 @@
+//! Clusters and their destinations.
+
+use indexmap::IndexMap;
+use serde::Serialize;
+
+use super::{
+    ForwarderRequestConfig, HealthCheckConfig, HttpClientConfig, Metadata, SessionAffinityConfig,
+};
+use crate::id::DestinationId;
+
+/// A group of destinations that serve the same thing, and how they are used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "PascalCase")]
+pub struct ClusterConfig {
+    /// How a destination is picked: `PowerOfTwoChoices` (the default), `RoundRobin`, `LeastRequests`, `Random`,
+    /// `FirstAlphabetical`, or a policy that the program registered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load_balancing_policy: Option<String>,
+    /// Whether requests of one client stay at one destination.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_affinity: Option<SessionAffinityConfig>,
+    /// How unhealthy destinations are found and left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health_check: Option<HealthCheckConfig>,
+    /// How connections to destinations are made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http_client: Option<HttpClientConfig>,
+    /// How requests are sent to destinations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http_request: Option<ForwarderRequestConfig>,
+    /// The destinations by id. Without any, requests get 503.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(default))]
+    pub destinations: IndexMap<DestinationId, DestinationConfig>,
+    /// Free text for policies and extensions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+}
+
+/// One place that a cluster's requests can go to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "PascalCase")]
+pub struct DestinationConfig {
+    /// `http://` or `https://` URL, which may have a base path: `https://10.0.0.7:8443/api/`.
+    pub address: String,
+    /// URL of the probes; unset: `Address`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health: Option<String>,
+    /// The `Host` header to send, unless a transform sets one; unset: the authority of `Address`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Extension: share of the cluster's requests, relative to the other destinations; at most 1,000,000. Unset is 1;
+    /// 0 gets none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(max = 1_000_000)))]
+    pub weight: Option<u32>,
+    /// Extension: tier. A tier is used only while every tier with a smaller number has no available destination.
+    /// From 0, which is what unset is, to 127.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(max = 127)))]
+    pub priority: Option<u32>,
+    /// Extension: where the destination is. A proxy that knows its own zone prefers destinations of that zone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+    /// Free text for policies and extensions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+}

@@ -1,0 +1,62 @@
+//! Health checks.
+
+use serde::Serialize;
+
+use crate::time_span::TimeSpan;
+
+/// How unhealthy destinations are found and left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "PascalCase")]
+pub struct HealthCheckConfig {
+    /// `HealthyOrPanic` (the default) or `HealthyAndUnknown`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub available_destinations_policy: Option<String>,
+    /// Probes that the proxy sends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub active: Option<ActiveHealthCheckConfig>,
+    /// Conclusions from the requests that the proxy forwards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passive: Option<PassiveHealthCheckConfig>,
+}
+
+/// Probes that the proxy sends.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "PascalCase")]
+pub struct ActiveHealthCheckConfig {
+    /// Whether it is on. Unset is off, and then nothing else here is looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// From the end of one round to the start of the next. Unset is 15 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<TimeSpan>,
+    /// How long one probe may take. Unset is 10 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<TimeSpan>,
+    /// `ConsecutiveFailures` (the default).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// Path of the probe, appended to the destination's `Health` or `Address`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Query of the probe, with its leading `?`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
+}
+
+/// Conclusions from the requests that the proxy forwards.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "PascalCase")]
+pub struct PassiveHealthCheckConfig {
+    /// Whether it is on. Unset is off, and then nothing else here is looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// `TransportFailureRate` (the default).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// How long a destination stays out before it is tried again. Unset is 60 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reactivation_period: Option<TimeSpan>,
+}

@@ -1,0 +1,46 @@
+//! The configuration as a person or a discoverer writes it: YARP's section `ReverseProxy`, with our extensions.
+//!
+//! These types are plain data with public fields. They can hold nonsense; [`Snapshot::compile`](crate::Snapshot::compile)
+//! says what is wrong with it. A field that is `None` was not written, which is not always the same as its default.
+
+mod affinity;
+mod cluster;
+mod forwarder;
+mod health;
+mod http_client;
+mod route;
+
+use indexmap::IndexMap;
+use serde::Serialize;
+
+pub use self::affinity::{AffinityCookieConfig, SessionAffinityConfig};
+pub use self::cluster::{ClusterConfig, DestinationConfig};
+pub use self::forwarder::{ForwarderRequestConfig, HttpVersion, VersionPolicy};
+pub use self::health::{ActiveHealthCheckConfig, HealthCheckConfig, PassiveHealthCheckConfig};
+pub use self::http_client::{HttpClientConfig, WebProxyConfig};
+pub use self::route::{
+    HeaderMatchMode, QueryMatchMode, RouteConfig, RouteHeader, RouteMatch, RouteQueryParameter,
+    WeightedCluster,
+};
+use crate::id::{ClusterId, RouteId};
+
+/// Free text by key, kept in the order written.
+pub type Metadata = IndexMap<String, String>;
+
+/// One transform: a small map whose keys say what it does, as in YARP. Keys are compared ignoring case.
+pub type TransformConfig = IndexMap<String, String>;
+
+/// Routes and clusters by id, in the order written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "PascalCase")]
+pub struct ProxyConfig {
+    /// What requests are matched against.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(default))]
+    pub routes: IndexMap<RouteId, RouteConfig>,
+    /// Where matched requests go.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(default))]
+    pub clusters: IndexMap<ClusterId, ClusterConfig>,
+}

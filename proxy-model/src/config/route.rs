@@ -1,0 +1,170 @@
+//! Routes: which requests they take, and where those go.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Metadata, TransformConfig};
+use crate::id::ClusterId;
+use crate::time_span::TimeSpan;
+
+/// A route: what it matches and what happens to a request that it matched.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "PascalCase")]
+pub struct RouteConfig {
+    /// The cluster that serves the route. Unset, or naming a cluster that does not exist: requests get 503.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster_id: Option<ClusterId>,
+    /// Extension: several clusters that share the route's requests by weight, for canaries. Excludes `ClusterId`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weighted_clusters: Option<Vec<WeightedCluster>>,
+    /// What the route matches. A host or a path is required.
+    pub r#match: RouteMatch,
+    /// Smaller is tried first, before every other rule of precedence. Unset is 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<i32>,
+    /// The largest request body in bytes; -1 is unlimited. Unset: the server's limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_request_body_size: Option<i64>,
+    /// Name of an authorization policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub authorization_policy: Option<String>,
+    /// Name of a CORS policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cors_policy: Option<String>,
+    /// Name of a rate limiter policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_limiter_policy: Option<String>,
+    /// Name of an output cache policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_cache_policy: Option<String>,
+    /// Name of a timeout policy. Excludes `Timeout`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_policy: Option<String>,
+    /// The longest that a request may take, from its head to the head of the response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<TimeSpan>,
+    /// Free text for extensions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+    /// Changes to requests and responses, in order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "Option<Vec<crate::schema::Transform>>")
+    )]
+    pub transforms: Option<Vec<TransformConfig>>,
+}
+
+/// One cluster's share of a route.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "PascalCase")]
+pub struct WeightedCluster {
+    /// The cluster.
+    pub cluster_id: ClusterId,
+    /// Its share, relative to the sum of all weights of the route; at most 1,000,000. Unset is 1; 0 takes no requests.
+    #[cfg_attr(feature = "schema", schemars(range(max = 1_000_000), extend("default" = 1)))]
+    pub weight: u32,
+}
+
+/// What a route matches: everything that is set must agree.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "PascalCase")]
+pub struct RouteMatch {
+    /// An ASP.NET route template: `/api/{version:int}/{**rest}`. Unset matches every path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Host patterns, any of which is enough: `example.com`, `*.example.com:8443`, `*:80`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<Vec<String>>,
+    /// Methods, any of which is enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub methods: Option<Vec<String>>,
+    /// Conditions on headers, all of which must hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headers: Option<Vec<RouteHeader>>,
+    /// Conditions on query parameters, all of which must hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query_parameters: Option<Vec<RouteQueryParameter>>,
+}
+
+/// A condition on one header.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "PascalCase")]
+pub struct RouteHeader {
+    /// The header's name, compared ignoring case.
+    pub name: String,
+    /// What is compared with; any one is enough. Not allowed for `Exists` and `NotExists`, required otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub values: Option<Vec<String>>,
+    /// How values are compared.
+    #[serde(skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(default))]
+    pub mode: HeaderMatchMode,
+    /// Whether case matters when values are compared.
+    #[serde(skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(default))]
+    pub is_case_sensitive: bool,
+}
+
+/// How a header's value is compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum HeaderMatchMode {
+    /// One element of the list is equal.
+    #[default]
+    ExactHeader,
+    /// One element of the list begins with it.
+    HeaderPrefix,
+    /// The header is there and not empty.
+    Exists,
+    /// A line of the header contains it, quotes and all.
+    Contains,
+    /// No line of the header contains it; a missing header agrees.
+    NotContains,
+    /// The header is missing or empty.
+    NotExists,
+}
+
+/// A condition on one query parameter.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "PascalCase")]
+pub struct RouteQueryParameter {
+    /// The parameter's name, compared ignoring case.
+    pub name: String,
+    /// What is compared with, after decoding; any one is enough. Not allowed for `Exists`, required otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub values: Option<Vec<String>>,
+    /// How values are compared.
+    #[serde(skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(default))]
+    pub mode: QueryMatchMode,
+    /// Whether case matters when values are compared.
+    #[serde(skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(default))]
+    pub is_case_sensitive: bool,
+}
+
+/// How a query parameter's value is compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum QueryMatchMode {
+    /// A value is equal.
+    #[default]
+    Exact,
+    /// A value contains it.
+    Contains,
+    /// No value contains it; a missing parameter agrees.
+    NotContains,
+    /// A value begins with it.
+    Prefix,
+    /// The parameter is there and not empty.
+    Exists,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

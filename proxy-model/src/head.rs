@@ -1,0 +1,28 @@
+//! What routing and transforms may ask of a request, whatever form the request is in.
+
+/// A read-only view of a request's head.
+///
+/// Matching, balancing and affinity are written against this view, so that requests in `http` types and raw HTTP/1.1
+/// heads share one implementation of the semantics. Nothing here allocates.
+pub trait RequestHead {
+    /// The method, as sent.
+    fn method(&self) -> &str;
+
+    /// The path, percent-encoded as sent: begins with `/`, without the query.
+    fn path(&self) -> &str;
+
+    /// The query, as sent, without the `?`; `None` when there is no `?`.
+    fn query(&self) -> Option<&str>;
+
+    /// Host and port as the client named them: `:authority` of HTTP/2, else the target's authority, else `Host`.
+    /// Empty when the client named none.
+    fn authority(&self) -> &str;
+
+    /// Whether the request came over TLS, or a trusted proxy said that it did.
+    fn is_https(&self) -> bool;
+
+    /// Calls `each` with every value of the header `name` (which is lower case), in order, until it returns `false`.
+    ///
+    /// Values are bytes, since HTTP does not promise UTF-8.
+    fn for_each_header(&self, name: &str, each: &mut dyn FnMut(&[u8]) -> bool);
+}

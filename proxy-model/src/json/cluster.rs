@@ -1,0 +1,131 @@
+//! Reading a cluster.
+
+use super::node::Node;
+use super::reader::ObjectReader;
+use super::scalar::{HTTP_VERSIONS, VERSION_POLICIES};
+use crate::config::{
+    ActiveHealthCheckConfig, AffinityCookieConfig, ClusterConfig, DestinationConfig,
+    ForwarderRequestConfig, HealthCheckConfig, HttpClientConfig, PassiveHealthCheckConfig,
+    SessionAffinityConfig, WebProxyConfig,
+};
+use crate::id::DestinationId;
+
+pub(super) fn read(cluster: &mut ObjectReader<'_, '_>) -> ClusterConfig {
+    let destinations = cluster.entries("Destinations", |_, node, pointer, problems| {
+        ObjectReader::read(node, pointer, problems, destination)
+    });
+    let config = ClusterConfig {
+        load_balancing_policy: cluster.text("LoadBalancingPolicy"),
+        session_affinity: cluster.object("SessionAffinity", affinity),
+        health_check: cluster.object("HealthCheck", health),
+        http_client: cluster.object("HttpClient", http_client),
+        http_request: cluster.object("HttpRequest", http_request),
+        destinations: destinations
+            .unwrap_or_default()
+            .into_iter()
+            .map(|(id, config)| (DestinationId::from(id), config))
+            .collect(),
+        metadata: cluster.text_map("Metadata"),
+    };
+    cluster.renamed(
+        "ClusterId",
+        "the id is the key of the cluster's object: `\"Clusters\": { \"id\": { … } }`",
+    );
+    config
+}
+
+pub(super) fn destination(destination: &mut ObjectReader<'_, '_>) -> DestinationConfig {
+    DestinationConfig {
+        address: destination.text("Address").unwrap_or_default(),
+        health: destination.text("Health"),
+        host: destination.text("Host"),
+        weight: destination.integer("Weight", 0..=u32::MAX),
+        priority: destination.integer("Priority", 0..=u32::MAX),
+        zone: destination.text("Zone"),
+        metadata: destination.text_map("Metadata"),
+    }
+}
+
+fn affinity(affinity: &mut ObjectReader<'_, '_>) -> SessionAffinityConfig {
+    let config = SessionAffinityConfig {
+        enabled: affinity.boolean("Enabled"),
+        policy: affinity.text("Policy"),
+        failure_policy: affinity.text("FailurePolicy"),
+        affinity_key_name: affinity.text("AffinityKeyName"),
+        cookie: affinity.object("Cookie", |cookie| AffinityCookieConfig {
+            path: cookie.text("Path"),
+            domain: cookie.text("Domain"),
+            http_only: cookie.boolean("HttpOnly"),
+            secure_policy: cookie.text("SecurePolicy"),
+            same_site: cookie.text("SameSite"),
+            expiration: cookie.time_span("Expiration"),
+            max_age: cookie.time_span("MaxAge"),
+            is_essential: cookie.boolean("IsEssential"),
+        }),
+    };
+    affinity.renamed("Mode", "write `Policy`");
+    affinity.renamed("Settings", "write `AffinityKeyName` and `Cookie`");
+    config
+}
+
+fn health(health: &mut ObjectReader<'_, '_>) -> HealthCheckConfig {
+    HealthCheckConfig {
+        available_destinations_policy: health.text("AvailableDestinationsPolicy"),
+        active: health.object("Active", |active| ActiveHealthCheckConfig {
+            enabled: active.boolean("Enabled"),
+            interval: active.time_span("Interval"),
+            timeout: active.time_span("Timeout"),
+            policy: active.text("Policy"),
+            path: active.text("Path"),
+            query: active.text("Query"),
+        }),
+        passive: health.object("Passive", |passive| PassiveHealthCheckConfig {
+            enabled: passive.boolean("Enabled"),
+            policy: passive.text("Policy"),
+            reactivation_period: passive.time_span("ReactivationPeriod"),
+        }),
+    }
+}
+
+fn http_client(client: &mut ObjectReader<'_, '_>) -> HttpClientConfig {
+    HttpClientConfig {
+        ssl_protocols: ssl_protocols(client),
+        dangerous_accept_any_server_certificate: client
+            .boolean("DangerousAcceptAnyServerCertificate"),
+        max_connections_per_server: client.integer("MaxConnectionsPerServer", 0..=u32::MAX),
+        enable_multiple_http2_connections: client.boolean("EnableMultipleHttp2Connections"),
+        request_header_encoding: client.text("RequestHeaderEncoding"),
+        response_header_encoding: client.text("ResponseHeaderEncoding"),
+        web_proxy: client.object("WebProxy", |proxy| WebProxyConfig {
+            address: proxy.text("Address"),
+            bypass_on_local: proxy.boolean("BypassOnLocal"),
+            use_default_credentials: proxy.boolean("UseDefaultCredentials"),
+        }),
+    }
+}
+
+/// A list of names, or one text with the names between commas.
+fn ssl_protocols(client: &mut ObjectReader<'_, '_>) -> Option<Vec<String>> {
+    let is_text = |node: &Node| matches!(node, Node::Text(_));
+    if !client.peek("SslProtocols").is_some_and(is_text) {
+        return client.texts("SslProtocols");
+    }
+    let names = client.text("SslProtocols")?;
+    Some(
+        names
+            .split(',')
+            .map(|name| name.trim().to_owned())
+            .collect(),
+    )
+}
+
+fn http_request(request: &mut ObjectReader<'_, '_>) -> ForwarderRequestConfig {
+    let config = ForwarderRequestConfig {
+        activity_timeout: request.time_span("ActivityTimeout"),
+        version: request.choice("Version", &HTTP_VERSIONS),
+        version_policy: request.choice("VersionPolicy", &VERSION_POLICIES),
+        allow_response_buffering: request.boolean("AllowResponseBuffering"),
+    };
+    request.renamed("Timeout", "write `ActivityTimeout`");
+    config
+}

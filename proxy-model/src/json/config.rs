@@ -1,0 +1,179 @@
+//! Reading the section `ReverseProxy`.
+
+use std::hash::Hash;
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Deserializer, de};
+
+use super::node::{Node, parse_document};
+use super::reader::ObjectReader;
+use super::{cluster, route};
+use crate::config::{ClusterConfig, DestinationConfig, ProxyConfig, RouteConfig};
+use crate::id::ClusterId;
+use crate::problem::{Problem, Problems};
+
+/// The section's name.
+const SECTION: &str = "ReverseProxy";
+
+/// What a section says, and which of its parts could not be read.
+#[derive(Debug, Default)]
+pub(crate) struct Reading {
+    /// Routes and clusters without a mistake.
+    pub(crate) config: ProxyConfig,
+    /// Clusters with one, so that routes which name them are not blamed for it.
+    pub(crate) refused: Vec<ClusterId>,
+}
+
+/// Reads the routes and clusters of `section`, which is found at `pointer`.
+///
+/// A route or cluster that has a mistake anywhere in it is left out, and `problems` says what is wrong with it. So is
+/// the second of two ids that differ in case only.
+pub fn read_config(section: &Node, pointer: &str, problems: &mut Problems) -> ProxyConfig {
+    read_section(section, pointer, problems).config
+}
+
+/// Reads the section `ReverseProxy` of a whole document, such as `appsettings.json`. Other sections are not looked at.
+///
+/// # Errors
+///
+/// Everything that is wrong, pointing from the document's root. Values are not judged yet:
+/// [`Snapshot::compile`](crate::Snapshot::compile) does that.
+pub fn read_reverse_proxy(text: &str) -> Result<ProxyConfig, Problems> {
+    let document = parse_document(text)?;
+    let Some(section) = document.get(SECTION) else {
+        let problem = Problem::error(
+            "",
+            "missing_section",
+            format!("the document has no section `{SECTION}`"),
+        );
+        return Err(match document.get("Routes").or(document.get("Clusters")) {
+            Some(_) => problem.with_suggestion(format!(
+                "put `Routes` and `Clusters` into `\"{SECTION}\": {{ … }}`"
+            )),
+            None => problem,
+        }
+        .into());
+    };
+    let pointer = document.spelled(&format!("/{SECTION}"));
+    without_errors(|problems| read_config(section, &pointer, problems))
+}
+
+/// Reads one route.
+pub fn read_route(node: &Node, pointer: &str, problems: &mut Problems) -> Option<RouteConfig> {
+    whole(problems, |problems| {
+        ObjectReader::read(node, pointer, problems, route::read)
+    })
+}
+
+/// Reads one cluster.
+pub fn read_cluster(node: &Node, pointer: &str, problems: &mut Problems) -> Option<ClusterConfig> {
+    whole(problems, |problems| {
+        ObjectReader::read(node, pointer, problems, cluster::read)
+    })
+}
+
+pub(crate) fn read_section(section: &Node, pointer: &str, problems: &mut Problems) -> Reading {
+    let mut refused = Vec::new();
+    let config = ObjectReader::read(section, pointer, problems, |section| {
+        section.skip("$schema");
+        let routes = by_name(section, "Routes", |_, node, pointer, problems| {
+            read_route(node, pointer, problems)
+        });
+        let clusters = by_name(section, "Clusters", |id, node, pointer, problems| {
+            let cluster = read_cluster(node, pointer, problems);
+            if cluster.is_none() {
+                refused.push(ClusterId::from(id));
+            }
+            cluster
+        });
+        ProxyConfig {
+            routes: with_ids(routes),
+            clusters: with_ids(clusters),
+        }
+    });
+    Reading {
+        config: config.unwrap_or_default(),
+        refused,
+    }
+}
+
+/// Reads an object by id, unless it is a list as it was before YARP 1.0.
+fn by_name<'n, T>(
+    section: &mut ObjectReader<'n, '_>,
+    key: &'static str,
+    read: impl FnMut(&'n str, &'n Node, &str, &mut Problems) -> Option<T>,
+) -> Vec<(String, T)> {
+    if !matches!(section.peek(key), Some(Node::List(_))) {
+        return section.entries(key, read).unwrap_or_default();
+    }
+    section.skip(key);
+    let pointer = section.pointer_to(key);
+    let message = format!("`{key}` is a list, as in an earlier format");
+    section.problems().push(
+        Problem::error(pointer, "old_format", message).with_suggestion(format!(
+            "write an object by id: `\"{key}\": {{ \"id\": {{ … }} }}`"
+        )),
+    );
+    Vec::new()
+}
+
+fn with_ids<I: From<String> + Hash + Eq, T>(entries: Vec<(String, T)>) -> IndexMap<I, T> {
+    let entries = entries.into_iter();
+    entries.map(|(name, value)| (name.into(), value)).collect()
+}
+
+/// What `read` makes, unless it reports an error.
+fn whole<T>(problems: &mut Problems, read: impl FnOnce(&mut Problems) -> Option<T>) -> Option<T> {
+    let errors_before = problems.error_count();
+    let value = read(problems)?;
+    (problems.error_count() == errors_before).then_some(value)
+}
+
+fn without_errors<T>(read: impl FnOnce(&mut Problems) -> T) -> Result<T, Problems> {
+    let mut problems = Problems::new();
+    let value = read(&mut problems);
+    if problems.has_errors() {
+        return Err(problems);
+    }
+    Ok(value)
+}
+
+impl ProxyConfig {
+    /// Reads a document whose root is the section `ReverseProxy`: an object with `Routes` and `Clusters`.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with the form of it. Values are not judged yet:
+    /// [`Snapshot::compile`](crate::Snapshot::compile) does that.
+    pub fn from_json(text: &str) -> Result<Self, Problems> {
+        let document = parse_document(text)?;
+        without_errors(|problems| read_config(&document, "", problems))
+    }
+}
+
+impl<'de> Deserialize<'de> for ProxyConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let node = Node::deserialize(deserializer)?;
+        without_errors(|problems| read_config(&node, "", problems)).map_err(de::Error::custom)
+    }
+}
+
+macro_rules! deserialize_with {
+    ($type:ty, $read:expr) => {
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let node = Node::deserialize(deserializer)?;
+                let read = |problems: &mut Problems| ObjectReader::read(&node, "", problems, $read);
+                match without_errors(read) {
+                    Ok(Some(value)) => Ok(value),
+                    Ok(None) => Err(de::Error::custom("expected an object")),
+                    Err(problems) => Err(de::Error::custom(problems)),
+                }
+            }
+        }
+    };
+}
+
+deserialize_with!(RouteConfig, route::read);
+deserialize_with!(ClusterConfig, cluster::read);
+deserialize_with!(DestinationConfig, cluster::destination);

@@ -1,0 +1,46 @@
+//! Reading JSON as .NET's configuration does, and reporting everything that is wrong with it.
+//!
+//! A document becomes a [`Node`] first ([`parse_document`]): a tree that keeps the order of keys and knows which were
+//! written twice. Comments and trailing commas are allowed, as ASP.NET's `appsettings.json` allows them. Typed values
+//! are then read out of it with [`ObjectReader`], which looks keys up ignoring case, converts as .NET's binder does
+//! (`"10"` for a number, `"true"` for a switch, a list as an object with the keys `"0"`, `"1"`, …), and reports each
+//! problem with its JSON pointer, unknown keys with the nearest known one. One problem does not keep the rest from being
+//! read.
+//!
+//! [`read_config`] reads the section `ReverseProxy` that way. The other sections of a document are for others to read,
+//! with the same reader:
+//!
+//! ```
+//! use proxy_model::Problems;
+//! use proxy_model::json::{ObjectReader, parse_document};
+//!
+//! let document = parse_document(r#"{ "Admin": { "Port": "9000", "Pulbic": true } }"#)?;
+//! let admin = document.get("admin").expect("keys ignore case");
+//! let mut problems = Problems::new();
+//! let port = ObjectReader::read(admin, "/Admin", &mut problems, |admin| {
+//!     admin.boolean("Public");
+//!     admin.integer("Port", 1..=65535_u16)
+//! });
+//!
+//! assert_eq!(port, Some(Some(9000)));
+//! assert_eq!(
+//!     problems.to_string(),
+//!     "error at /Admin/Pulbic: unknown key; known here are `Public` and `Port` (did you mean `Public`?)"
+//! );
+//! # Ok::<(), Problems>(())
+//! ```
+
+mod cluster;
+mod config;
+mod lenient;
+mod node;
+mod reader;
+mod route;
+mod scalar;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use self::config::read_section;
+pub use self::config::{read_cluster, read_config, read_reverse_proxy, read_route};
+pub use self::node::{MAX_DOCUMENT_BYTES, Node, Object, parse_document};
+pub use self::reader::ObjectReader;

@@ -1,0 +1,229 @@
+//! The tree that a document becomes.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, de};
+use serde_json::Number;
+
+use super::lenient::blanked;
+use crate::id::same_id;
+use crate::problem::{Problem, Problems, pointer_to};
+
+/// The largest document that is read, in bytes: 64 MiB, room for half a million destinations.
+pub const MAX_DOCUMENT_BYTES: usize = 64 << 20;
+
+/// A value of a document.
+///
+/// It can be deserialised from any format that describes itself, so a document may also come from TOML.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Node {
+    /// `null`, which is the same as not being there.
+    Null,
+    /// `true` or `false`
+    Boolean(bool),
+    /// A number.
+    Number(Number),
+    /// A string.
+    Text(String),
+    /// An array.
+    List(Vec<Self>),
+    /// An object.
+    Object(Object),
+}
+
+impl Node {
+    /// The value of `key`, compared ignoring case, if this is an object that has it.
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        match self {
+            Self::Object(object) => object.get(key),
+            _ => None,
+        }
+    }
+
+    /// `pointer` with its keys spelled as the document spells them, for a pointer to something below this node.
+    ///
+    /// Stops translating where the document has no such key.
+    pub fn spelled(&self, pointer: &str) -> String {
+        let mut out = String::with_capacity(pointer.len());
+        let mut node = Some(self);
+        for token in pointer.split('/').skip(1) {
+            let key = token.replace("~1", "/").replace("~0", "~");
+            let found = node.and_then(|node| node.entry(&key));
+            match found {
+                Some((ref spelled, _)) => out = pointer_to(&out, spelled),
+                None => {
+                    out.push('/');
+                    out.push_str(token);
+                }
+            }
+            node = found.map(|(_, node)| node);
+        }
+        out
+    }
+
+    /// What it is, for a message: `a list`.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Boolean(_) => "true or false",
+            Self::Number(_) => "a number",
+            Self::Text(_) => "text",
+            Self::List(_) => "a list",
+            Self::Object(_) => "an object",
+        }
+    }
+
+    fn entry(&self, key: &str) -> Option<(Cow<'_, str>, &Self)> {
+        match self {
+            Self::Object(object) => {
+                let (spelled, node) = object.entry(key)?;
+                Some((Cow::Borrowed(spelled), node))
+            }
+            Self::List(nodes) => {
+                let node = nodes.get(key.parse::<usize>().ok()?)?;
+                Some((Cow::Owned(key.to_owned()), node))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// An object's keys and values in the order written. Of keys that differ in case only, the first counts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Object {
+    entries: Vec<(String, Node)>,
+    repeated: Vec<String>,
+}
+
+impl Object {
+    /// The value of `key`, compared ignoring case.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.entry(key).map(|(_, node)| node)
+    }
+
+    /// `key` as it is spelled here, and its value.
+    pub fn entry(&self, key: &str) -> Option<(&str, &Node)> {
+        let (key, node) = self.entries.iter().find(|(k, _)| same_id(k, key))?;
+        Some((key, node))
+    }
+
+    /// Keys and values in the order written.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Node)> {
+        self.entries.iter().map(|(key, node)| (key.as_str(), node))
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The keys that had been written before, as they are spelled the second time.
+    pub fn repeated(&self) -> &[String] {
+        &self.repeated
+    }
+}
+
+/// Parses a document of JSON, which may have comments, trailing commas and a byte order mark.
+///
+/// # Errors
+///
+/// It is not JSON (`invalid_json`, with line and column), has more than 128 levels, or is larger than
+/// [`MAX_DOCUMENT_BYTES`] (`document_too_large`). Keys written twice are left for readers to report.
+pub fn parse_document(text: &str) -> Result<Node, Problems> {
+    if text.len() > MAX_DOCUMENT_BYTES {
+        let message = format!(
+            "the document has {} bytes, more than {MAX_DOCUMENT_BYTES}",
+            text.len()
+        );
+        return Err(Problem::error("", "document_too_large", message).into());
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    serde_json::from_str(&blanked(text))
+        .map_err(|error| Problem::error("", "invalid_json", format!("not JSON: {error}")).into())
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NodeVisitor)
+    }
+}
+
+struct NodeVisitor;
+
+impl<'de> Visitor<'de> for NodeVisitor {
+    type Value = Node;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Node, E> {
+        Ok(Node::Null)
+    }
+
+    fn visit_none<E: de::Error>(self) -> Result<Node, E> {
+        Ok(Node::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+        Node::deserialize(deserializer)
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Node, E> {
+        Ok(Node::Boolean(value))
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Node, E> {
+        Ok(Node::Number(value.into()))
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Node, E> {
+        Ok(Node::Number(value.into()))
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Node, E> {
+        Number::from_f64(value)
+            .map(Node::Number)
+            .ok_or_else(|| E::custom("a number is not finite"))
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<Node, E> {
+        Ok(Node::Text(value.to_owned()))
+    }
+
+    fn visit_string<E: de::Error>(self, value: String) -> Result<Node, E> {
+        Ok(Node::Text(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Node, A::Error> {
+        let mut nodes = Vec::new();
+        while let Some(node) = seq.next_element()? {
+            nodes.push(node);
+        }
+        Ok(Node::List(nodes))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+        let mut object = Object::default();
+        let mut seen = HashSet::new();
+        while let Some((key, node)) = map.next_entry::<String, Node>()? {
+            if seen.insert(Key::new(key.as_str())) {
+                object.entries.push((key, node));
+            } else {
+                object.repeated.push(key);
+            }
+        }
+        Ok(Node::Object(object))
+    }
+}
+
+/// A key of an object, compared as ids are.
+type Key = crate::id::ClusterId;

@@ -1,0 +1,339 @@
+//! Reading an object key by key.
+
+use std::ops::RangeInclusive;
+
+use indexmap::IndexMap;
+
+use super::node::{Node, Object};
+use super::scalar::{self, Mismatch};
+use crate::id::same_id;
+use crate::problem::{Problem, Problems, pointer_to};
+use crate::suggest::{did_you_mean, listed, shortened};
+use crate::time_span::TimeSpan;
+
+/// How many unknown keys of one object are named.
+const MAX_UNKNOWN: usize = 20;
+
+/// Reads the values of an object and reports what is wrong with them.
+///
+/// Every key that is asked for is a known key; those left over at the end are errors. A value that is missing or `null`
+/// reads as `None`, and so does one that had a problem, which [`Problems`] then names.
+#[derive(Debug)]
+pub struct ObjectReader<'n, 'p> {
+    object: &'n Object,
+    pointer: &'p str,
+    problems: &'p mut Problems,
+    known: Vec<&'static str>,
+    /// Unknown keys that have been reported already.
+    reported: Vec<&'static str>,
+    open: bool,
+}
+
+impl<'n> ObjectReader<'n, '_> {
+    /// Reads `node`, found at `pointer`, with `read`. `None` if it is not an object.
+    pub fn read<T>(
+        node: &'n Node,
+        pointer: &str,
+        problems: &mut Problems,
+        read: impl FnOnce(&mut ObjectReader<'n, '_>) -> T,
+    ) -> Option<T> {
+        let Node::Object(object) = node else {
+            report(pointer, Mismatch::wrong_type("an object", node), problems);
+            return None;
+        };
+        let mut reader = ObjectReader {
+            object,
+            pointer,
+            problems,
+            known: Vec::new(),
+            reported: Vec::new(),
+            open: false,
+        };
+        let value = read(&mut reader);
+        reader.finish();
+        Some(value)
+    }
+
+    /// Where the object is.
+    pub fn pointer(&self) -> &str {
+        self.pointer
+    }
+
+    /// Where the value of `key` is: the key as the object spells it.
+    pub fn pointer_to(&self, key: &str) -> String {
+        let spelled = self.object.entry(key).map_or(key, |(spelled, _)| spelled);
+        pointer_to(self.pointer, spelled)
+    }
+
+    /// The problems so far, to add one.
+    pub fn problems(&mut self) -> &mut Problems {
+        self.problems
+    }
+
+    /// Lets unknown keys pass, for objects that others read as well.
+    pub fn allow_unknown(&mut self) {
+        self.open = true;
+    }
+
+    /// The value of `key`, without making it a known one.
+    pub fn peek(&self, key: &str) -> Option<&'n Node> {
+        self.object.entry(key).map(|(_, node)| node)
+    }
+
+    /// Makes `key` a known one without reading it.
+    pub fn skip(&mut self, key: &'static str) {
+        self.known.push(key);
+    }
+
+    /// Reports `key`, if it is there, as one that is written otherwise now: `code` is `renamed_key`.
+    pub fn renamed(&mut self, key: &'static str, instead: &str) {
+        let Some((spelled, _)) = self.object.entry(key) else {
+            return;
+        };
+        let message = format!("`{key}` is a key of an earlier format");
+        self.problems.push(
+            Problem::error(pointer_to(self.pointer, spelled), "renamed_key", message)
+                .with_suggestion(instead),
+        );
+        self.reported.push(key);
+    }
+
+    /// The value of `key`, which is not `null`, and where it is.
+    pub fn node(&mut self, key: &'static str) -> Option<(&'n Node, String)> {
+        self.known.push(key);
+        let (spelled, node) = self.object.entry(key)?;
+        if matches!(node, Node::Null) {
+            return None;
+        }
+        Some((node, pointer_to(self.pointer, spelled)))
+    }
+
+    /// Text. Numbers and `true` and `false` stand for the text that they are written with.
+    pub fn text(&mut self, key: &'static str) -> Option<String> {
+        self.scalar(key, scalar::text)
+    }
+
+    /// `true` or `false`, with quotes or without.
+    pub fn boolean(&mut self, key: &'static str) -> Option<bool> {
+        self.scalar(key, scalar::boolean)
+    }
+
+    /// A whole number in `range`, with quotes or without.
+    pub fn integer<T>(&mut self, key: &'static str, range: RangeInclusive<T>) -> Option<T>
+    where
+        T: Copy + TryFrom<i64> + Into<i64>,
+    {
+        let (least, most): (i64, i64) = ((*range.start()).into(), (*range.end()).into());
+        self.scalar(key, |node| {
+            let number = scalar::integer(node)?;
+            (least..=most)
+                .contains(&number)
+                .then_some(number)
+                .and_then(|number| T::try_from(number).ok())
+                .ok_or_else(|| Mismatch {
+                    code: "out_of_range",
+                    message: format!("{number} is not between {least} and {most}"),
+                    suggestion: None,
+                })
+        })
+    }
+
+    /// A number, with quotes or without.
+    pub fn number(&mut self, key: &'static str) -> Option<f64> {
+        self.scalar(key, scalar::number)
+    }
+
+    /// A length of time.
+    pub fn time_span(&mut self, key: &'static str) -> Option<TimeSpan> {
+        self.scalar(key, scalar::time_span)
+    }
+
+    /// One of `names`, compared ignoring case.
+    pub fn choice<T: Clone>(&mut self, key: &'static str, names: &[(&str, T)]) -> Option<T> {
+        self.scalar(key, |node| scalar::choice(node, names))
+    }
+
+    /// A list of texts. A `null` in it is an empty text.
+    pub fn texts(&mut self, key: &'static str) -> Option<Vec<String>> {
+        self.list(key, |node, pointer, problems| match node {
+            Node::Null => Some(String::new()),
+            node => value_of(scalar::text(node), pointer, problems),
+        })
+    }
+
+    /// An object whose values are texts, in the order written. Keys whose value is `null` are left out.
+    pub fn text_map(&mut self, key: &'static str) -> Option<IndexMap<String, String>> {
+        self.entries(key, |_, node, pointer, problems| {
+            value_of(scalar::text(node), pointer, problems)
+        })
+        .map(|entries| entries.into_iter().collect())
+    }
+
+    /// An object, read with `read`.
+    pub fn object<T>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&mut ObjectReader<'n, '_>) -> T,
+    ) -> Option<T> {
+        let (node, pointer) = self.node(key)?;
+        ObjectReader::read(node, &pointer, self.problems, read)
+    }
+
+    /// A list, each element of it read with `read`. Elements of which that makes nothing are left out.
+    ///
+    /// As in .NET an object whose keys are numbers is a list as well, in the order of the numbers.
+    pub fn list<T>(
+        &mut self,
+        key: &'static str,
+        mut read: impl FnMut(&'n Node, &str, &mut Problems) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let (node, pointer) = self.node(key)?;
+        let Some(elements) = elements(node) else {
+            let mut mismatch = Mismatch::wrong_type("a list", node);
+            if let Node::Text(text) = node {
+                mismatch.suggestion = Some(format!("write `[\"{}\"]`", shortened(text)));
+            }
+            report(&pointer, mismatch, self.problems);
+            return None;
+        };
+        if let Node::Object(object) = node {
+            report_repeated(object, &pointer, self.problems);
+        }
+        Some(
+            elements
+                .into_iter()
+                .filter_map(|(index, node)| {
+                    read(node, &pointer_to(&pointer, &index), self.problems)
+                })
+                .collect(),
+        )
+    }
+
+    /// An object whose keys are names: each key and what `read` makes of its value, in the order written. Keys whose
+    /// value is `null`, or of which `read` makes nothing, are left out.
+    pub fn entries<T>(
+        &mut self,
+        key: &'static str,
+        mut read: impl FnMut(&'n str, &'n Node, &str, &mut Problems) -> Option<T>,
+    ) -> Option<Vec<(String, T)>> {
+        let (node, pointer) = self.node(key)?;
+        let Node::Object(object) = node else {
+            report(
+                &pointer,
+                Mismatch::wrong_type("an object", node),
+                self.problems,
+            );
+            return None;
+        };
+        report_repeated(object, &pointer, self.problems);
+        Some(
+            object
+                .iter()
+                .filter(|(_, node)| !matches!(node, Node::Null))
+                .filter_map(|(name, node)| {
+                    let value = read(name, node, &pointer_to(&pointer, name), self.problems)?;
+                    Some((name.to_owned(), value))
+                })
+                .collect(),
+        )
+    }
+
+    fn scalar<T>(
+        &mut self,
+        key: &'static str,
+        convert: impl FnOnce(&Node) -> Result<T, Mismatch>,
+    ) -> Option<T> {
+        let (node, pointer) = self.node(key)?;
+        value_of(convert(node), &pointer, self.problems)
+    }
+
+    /// Reports the keys that nobody asked for.
+    fn finish(self) {
+        report_repeated(self.object, self.pointer, self.problems);
+        if self.open {
+            return;
+        }
+        let is_known = |key: &str| {
+            let mut known = self.known.iter().chain(&self.reported);
+            known.any(|known| same_id(known, key))
+        };
+        let mut unknown = self.object.iter().filter(|(key, _)| !is_known(key));
+        for (key, _) in unknown.by_ref().take(MAX_UNKNOWN) {
+            let known = || self.known.iter().copied();
+            let mut problem = Problem::error(
+                pointer_to(self.pointer, &shortened(key)),
+                "unknown_key",
+                format!("unknown key; known here are {}", listed(known())),
+            );
+            problem.suggestion = did_you_mean(key, known());
+            self.problems.push(problem);
+        }
+        let more = unknown.count();
+        if more > 0 {
+            self.problems.push(Problem::error(
+                self.pointer,
+                "unknown_key",
+                format!("{more} more unknown keys"),
+            ));
+        }
+    }
+}
+
+/// The value, or `None` after its problem has been reported.
+pub(super) fn value_of<T>(
+    result: Result<T, Mismatch>,
+    pointer: &str,
+    problems: &mut Problems,
+) -> Option<T> {
+    result
+        .map_err(|mismatch| report(pointer, mismatch, problems))
+        .ok()
+}
+
+fn report(pointer: &str, mismatch: Mismatch, problems: &mut Problems) {
+    let mut problem = Problem::error(pointer, mismatch.code, mismatch.message);
+    problem.suggestion = mismatch.suggestion;
+    problems.push(problem);
+}
+
+fn report_repeated(object: &Object, pointer: &str, problems: &mut Problems) {
+    for key in object.repeated() {
+        let first = object.entry(key).map_or("", |(first, _)| first);
+        problems.push(Problem::error(
+            pointer_to(pointer, key),
+            "duplicate_key",
+            format!(
+                "the key `{}` is there already, as `{}`",
+                shortened(key),
+                shortened(first)
+            ),
+        ));
+    }
+}
+
+/// The elements of a list, or of an object whose keys are numbers, with their indices.
+fn elements(node: &Node) -> Option<Vec<(String, &Node)>> {
+    match node {
+        Node::List(nodes) => Some(
+            nodes
+                .iter()
+                .enumerate()
+                .map(|(i, node)| (i.to_string(), node))
+                .collect(),
+        ),
+        Node::Object(object) => {
+            let mut elements: Vec<(u32, &Node)> = object
+                .iter()
+                .map(|(key, node)| Some((key.parse().ok()?, node)))
+                .collect::<Option<_>>()?;
+            elements.sort_by_key(|(index, _)| *index);
+            Some(
+                elements
+                    .into_iter()
+                    .map(|(index, node)| (index.to_string(), node))
+                    .collect(),
+            )
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,116 @@
+//! Reading a route.
+
+use super::node::Node;
+use super::reader::{ObjectReader, value_of};
+use super::scalar;
+use crate::config::{
+    HeaderMatchMode, QueryMatchMode, RouteConfig, RouteHeader, RouteMatch, RouteQueryParameter,
+    TransformConfig, WeightedCluster,
+};
+use crate::id::ClusterId;
+use crate::problem::{Problem, Problems, pointer_to};
+
+pub(super) fn read(route: &mut ObjectReader<'_, '_>) -> RouteConfig {
+    let config = RouteConfig {
+        cluster_id: route.text("ClusterId").map(ClusterId::from),
+        weighted_clusters: route.list("WeightedClusters", |node, pointer, problems| {
+            ObjectReader::read(node, pointer, problems, weighted_cluster)
+        }),
+        r#match: route.object("Match", matching).unwrap_or_default(),
+        order: route.integer("Order", i32::MIN..=i32::MAX),
+        max_request_body_size: route.integer("MaxRequestBodySize", i64::MIN..=i64::MAX),
+        authorization_policy: route.text("AuthorizationPolicy"),
+        cors_policy: route.text("CorsPolicy"),
+        rate_limiter_policy: route.text("RateLimiterPolicy"),
+        output_cache_policy: route.text("OutputCachePolicy"),
+        timeout_policy: route.text("TimeoutPolicy"),
+        timeout: route.time_span("Timeout"),
+        metadata: route.text_map("Metadata"),
+        transforms: route.list("Transforms", transform),
+    };
+    route.renamed(
+        "RouteId",
+        "the id is the key of the route's object: `\"Routes\": { \"id\": { … } }`",
+    );
+    config
+}
+
+fn weighted_cluster(entry: &mut ObjectReader<'_, '_>) -> WeightedCluster {
+    WeightedCluster {
+        cluster_id: entry.text("ClusterId").unwrap_or_default().into(),
+        weight: entry.integer("Weight", 0..=u32::MAX).unwrap_or(1),
+    }
+}
+
+fn matching(criteria: &mut ObjectReader<'_, '_>) -> RouteMatch {
+    RouteMatch {
+        path: criteria.text("Path"),
+        hosts: criteria.texts("Hosts"),
+        methods: criteria.texts("Methods"),
+        headers: criteria.list("Headers", |node, pointer, problems| {
+            ObjectReader::read(node, pointer, problems, header)
+        }),
+        query_parameters: criteria.list("QueryParameters", |node, pointer, problems| {
+            ObjectReader::read(node, pointer, problems, query_parameter)
+        }),
+    }
+}
+
+fn header(header: &mut ObjectReader<'_, '_>) -> RouteHeader {
+    const MODES: [(&str, HeaderMatchMode); 6] = [
+        ("ExactHeader", HeaderMatchMode::ExactHeader),
+        ("HeaderPrefix", HeaderMatchMode::HeaderPrefix),
+        ("Exists", HeaderMatchMode::Exists),
+        ("Contains", HeaderMatchMode::Contains),
+        ("NotContains", HeaderMatchMode::NotContains),
+        ("NotExists", HeaderMatchMode::NotExists),
+    ];
+    RouteHeader {
+        name: header.text("Name").unwrap_or_default(),
+        values: header.texts("Values"),
+        mode: header.choice("Mode", &MODES).unwrap_or_default(),
+        is_case_sensitive: header.boolean("IsCaseSensitive").unwrap_or_default(),
+    }
+}
+
+fn query_parameter(parameter: &mut ObjectReader<'_, '_>) -> RouteQueryParameter {
+    const MODES: [(&str, QueryMatchMode); 5] = [
+        ("Exact", QueryMatchMode::Exact),
+        ("Contains", QueryMatchMode::Contains),
+        ("NotContains", QueryMatchMode::NotContains),
+        ("Prefix", QueryMatchMode::Prefix),
+        ("Exists", QueryMatchMode::Exists),
+    ];
+    RouteQueryParameter {
+        name: parameter.text("Name").unwrap_or_default(),
+        values: parameter.texts("Values"),
+        mode: parameter.choice("Mode", &MODES).unwrap_or_default(),
+        is_case_sensitive: parameter.boolean("IsCaseSensitive").unwrap_or_default(),
+    }
+}
+
+/// A transform is a map whose keys the compiler judges, since only together do they have a meaning.
+fn transform(node: &Node, pointer: &str, problems: &mut Problems) -> Option<TransformConfig> {
+    let Node::Object(object) = node else {
+        let message = format!("expected an object, found {}", node.kind());
+        problems.push(Problem::error(pointer, "wrong_type", message));
+        return None;
+    };
+    for key in object.repeated() {
+        let message = "the key is there already";
+        problems.push(Problem::error(
+            pointer_to(pointer, key),
+            "duplicate_key",
+            message,
+        ));
+    }
+    let mut transform = TransformConfig::new();
+    for (key, node) in object.iter() {
+        if matches!(node, Node::Null) {
+            continue;
+        }
+        let value = value_of(scalar::text(node), &pointer_to(pointer, key), problems)?;
+        transform.insert(key.to_owned(), value);
+    }
+    Some(transform)
+}

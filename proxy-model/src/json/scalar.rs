@@ -1,0 +1,159 @@
+//! Single values, converted as .NET's binder converts them.
+
+use crate::config::{HttpVersion, VersionPolicy};
+use crate::suggest::{did_you_mean, listed, shortened};
+use crate::time_span::TimeSpan;
+
+use super::node::Node;
+
+/// Why a node is not the value that was asked for.
+pub(super) struct Mismatch {
+    pub(super) code: &'static str,
+    pub(super) message: String,
+    pub(super) suggestion: Option<String>,
+}
+
+impl Mismatch {
+    fn new(code: &'static str, message: String) -> Self {
+        Self {
+            code,
+            message,
+            suggestion: None,
+        }
+    }
+
+    /// A node of another type.
+    pub(super) fn wrong_type(expected: &str, node: &Node) -> Self {
+        Self::new(
+            "wrong_type",
+            format!("expected {expected}, found {}", node.kind()),
+        )
+    }
+}
+
+/// Text; numbers and switches stand for the text that they are written with.
+pub(super) fn text(node: &Node) -> Result<String, Mismatch> {
+    match node {
+        Node::Text(text) => Ok(text.clone()),
+        Node::Boolean(value) => Ok(value.to_string()),
+        Node::Number(number) => {
+            // A larger number has been rounded already.
+            const EXACT: f64 = 9_007_199_254_740_992.0;
+            if number.is_f64() && number.as_f64().is_none_or(|value| value.abs() >= EXACT) {
+                let mut mismatch = Mismatch::new(
+                    "inexact_number",
+                    "the number is too large to be kept".to_owned(),
+                );
+                mismatch.suggestion = Some("put it in quotes".to_owned());
+                return Err(mismatch);
+            }
+            Ok(number.to_string())
+        }
+        Node::Null | Node::List(_) | Node::Object(_) => Err(Mismatch::wrong_type("text", node)),
+    }
+}
+
+/// `true` or `false`, in any case, with quotes or without.
+pub(super) fn boolean(node: &Node) -> Result<bool, Mismatch> {
+    match node {
+        Node::Boolean(value) => Ok(*value),
+        Node::Text(text) if text.trim().eq_ignore_ascii_case("true") => Ok(true),
+        Node::Text(text) if text.trim().eq_ignore_ascii_case("false") => Ok(false),
+        Node::Text(text) => Err(Mismatch::new(
+            "invalid_boolean",
+            format!("`{}` is neither `true` nor `false`", shortened(text)),
+        )),
+        _ => Err(Mismatch::wrong_type("true or false", node)),
+    }
+}
+
+/// A whole number, with quotes or without.
+pub(super) fn integer(node: &Node) -> Result<i64, Mismatch> {
+    let not_whole = |text: &str| {
+        Mismatch::new(
+            "invalid_number",
+            format!("`{}` is not a whole number", shortened(text)),
+        )
+    };
+    match node {
+        Node::Number(number) => number
+            .as_i64()
+            .ok_or_else(|| not_whole(&number.to_string())),
+        Node::Text(text) => text.trim().parse().map_err(|_| not_whole(text)),
+        _ => Err(Mismatch::wrong_type("a whole number", node)),
+    }
+}
+
+/// A number, with quotes or without. Never infinite.
+pub(super) fn number(node: &Node) -> Result<f64, Mismatch> {
+    let found = match node {
+        Node::Number(number) => number.as_f64(),
+        Node::Text(text) => text.trim().parse().ok(),
+        _ => return Err(Mismatch::wrong_type("a number", node)),
+    };
+    found.filter(|number| number.is_finite()).ok_or_else(|| {
+        let text = text(node).unwrap_or_default();
+        Mismatch::new(
+            "invalid_number",
+            format!("`{}` is not a number", shortened(&text)),
+        )
+    })
+}
+
+/// A length of time.
+pub(super) fn time_span(node: &Node) -> Result<TimeSpan, Mismatch> {
+    let text = match node {
+        // Without quotes it is a bare number, of which the parser says what is wrong.
+        Node::Number(number) => number.to_string(),
+        Node::Text(text) => text.clone(),
+        _ => return Err(Mismatch::wrong_type("a length of time", node)),
+    };
+    text.parse::<TimeSpan>().map_err(|error| Mismatch {
+        code: "invalid_time_span",
+        message: error.to_string(),
+        suggestion: Some(error.suggestion()),
+    })
+}
+
+/// One of `names`, in any case.
+pub(super) fn choice<T: Clone>(node: &Node, names: &[(&str, T)]) -> Result<T, Mismatch> {
+    let text = text(node)?;
+    let wanted = text.trim();
+    let found = names
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+    if let Some((_, value)) = found {
+        return Ok(value.clone());
+    }
+    let names = || names.iter().map(|(name, _)| *name);
+    let mut mismatch = Mismatch::new(
+        "unknown_value",
+        format!("`{}` is not one of {}", shortened(&text), listed(names())),
+    );
+    mismatch.suggestion = did_you_mean(wanted, names());
+    Err(mismatch)
+}
+
+/// The versions of HTTP by their names. Without a point they mean `.0`, as in .NET.
+pub(super) const HTTP_VERSIONS: [(&str, HttpVersion); 7] = [
+    ("1.0", HttpVersion::Http10),
+    ("1.1", HttpVersion::Http11),
+    ("2", HttpVersion::Http2),
+    ("3", HttpVersion::Http3),
+    ("1", HttpVersion::Http10),
+    ("2.0", HttpVersion::Http2),
+    ("3.0", HttpVersion::Http3),
+];
+
+/// The version policies by their names.
+pub(super) const VERSION_POLICIES: [(&str, VersionPolicy); 3] = [
+    (
+        "RequestVersionOrLower",
+        VersionPolicy::RequestVersionOrLower,
+    ),
+    (
+        "RequestVersionOrHigher",
+        VersionPolicy::RequestVersionOrHigher,
+    ),
+    ("RequestVersionExact", VersionPolicy::RequestVersionExact),
+];

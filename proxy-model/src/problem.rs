@@ -1,0 +1,312 @@
+//! What is wrong with a configuration, and where.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How bad a [`Problem`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The configuration is used, but does not do what it seems to say.
+    Warning,
+    /// The configuration, or the part named by the pointer, is refused.
+    Error,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Warning => "warning",
+            Self::Error => "error",
+        })
+    }
+}
+
+/// One thing that is wrong: where, what, and how to mend it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Problem {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Where it is, as a JSON pointer (RFC 6901) from the root that the reader was given.
+    pub pointer: String,
+    /// What kind of problem it is, in a form that programs can compare: `invalid_path`.
+    pub code: Cow<'static, str>,
+    /// What is wrong and what was expected.
+    pub message: String,
+    /// What would mend it, if that is known.
+    pub suggestion: Option<String>,
+}
+
+impl Problem {
+    /// A problem that makes the part at `pointer` unusable.
+    pub fn error(
+        pointer: impl Into<String>,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> Self {
+        Self::new(Severity::Error, pointer.into(), code, message.into())
+    }
+
+    /// A problem that leaves the part at `pointer` usable.
+    pub fn warning(
+        pointer: impl Into<String>,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> Self {
+        Self::new(Severity::Warning, pointer.into(), code, message.into())
+    }
+
+    fn new(severity: Severity, pointer: String, code: &'static str, message: String) -> Self {
+        Self {
+            severity,
+            pointer,
+            code: Cow::Borrowed(code),
+            message,
+            suggestion: None,
+        }
+    }
+
+    /// Adds what would mend it.
+    #[must_use]
+    pub fn with_suggestion(mut self, suggestion: impl Into<String>) -> Self {
+        self.suggestion = Some(suggestion.into());
+        self
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = if self.pointer.is_empty() {
+            "/"
+        } else {
+            &self.pointer
+        };
+        write!(f, "{} at {place}: {}", self.severity, self.message)?;
+        match &self.suggestion {
+            Some(suggestion) => write!(f, " ({suggestion})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// All problems found in one look at a configuration, in the order in which they were found.
+///
+/// At most [`MAX`](Self::MAX) are kept, so that a hostile input cannot fill the memory; the rest are counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<Problem>")]
+#[serde(into = "Vec<Problem>")]
+pub struct Problems {
+    kept: Vec<Problem>,
+    errors: usize,
+    left_out: usize,
+}
+
+impl Problems {
+    /// How many problems are kept.
+    pub const MAX: usize = 10_000;
+
+    /// No problems.
+    pub const fn new() -> Self {
+        Self {
+            kept: Vec::new(),
+            errors: 0,
+            left_out: 0,
+        }
+    }
+
+    /// Adds one.
+    pub fn push(&mut self, problem: Problem) {
+        if problem.severity == Severity::Error {
+            self.errors += 1;
+        }
+        if self.kept.len() < Self::MAX {
+            self.kept.push(problem);
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// Adds all of `others`.
+    pub fn append(&mut self, others: Self) {
+        let kept = self.kept.len().saturating_add(others.kept.len());
+        if kept <= Self::MAX {
+            self.errors += others.errors;
+            self.left_out += others.left_out;
+            self.kept.extend(others.kept);
+            return;
+        }
+        let unseen_errors = others.errors - others.errors().count();
+        self.errors += unseen_errors;
+        self.left_out += others.left_out;
+        self.extend(others);
+    }
+
+    /// Whether one of them is an error.
+    pub fn has_errors(&self) -> bool {
+        self.errors > 0
+    }
+
+    /// How many of them are errors, with those that were counted only.
+    pub fn error_count(&self) -> usize {
+        self.errors
+    }
+
+    /// How many were counted but not kept, because there were too many.
+    pub fn left_out(&self) -> usize {
+        self.left_out
+    }
+
+    /// The errors among those kept.
+    pub fn errors(&self) -> impl Iterator<Item = &Problem> {
+        self.kept.iter().filter(|p| p.severity == Severity::Error)
+    }
+
+    /// Whether there are none, not even warnings.
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// How many are kept.
+    pub fn len(&self) -> usize {
+        self.kept.len()
+    }
+
+    /// Looks at each in turn.
+    pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
+        self.kept.iter()
+    }
+
+    /// Changes each pointer to what `place` makes of it.
+    pub(crate) fn repoint(&mut self, place: impl Fn(&str) -> String) {
+        for problem in &mut self.kept {
+            problem.pointer = place(&problem.pointer);
+        }
+    }
+
+    /// Puts `prefix` before each pointer, for a part that was read on its own.
+    #[must_use]
+    pub fn under(mut self, prefix: &str) -> Self {
+        for problem in &mut self.kept {
+            problem.pointer.insert_str(0, prefix);
+        }
+        self
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, problem) in self.kept.iter().enumerate() {
+            if i > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{problem}")?;
+        }
+        match self.left_out {
+            0 => Ok(()),
+            more => write!(f, "\n{more} more"),
+        }
+    }
+}
+
+impl std::error::Error for Problems {}
+
+impl From<Problem> for Problems {
+    fn from(problem: Problem) -> Self {
+        Self::from_iter([problem])
+    }
+}
+
+impl From<Vec<Problem>> for Problems {
+    fn from(problems: Vec<Problem>) -> Self {
+        Self::from_iter(problems)
+    }
+}
+
+impl From<Problems> for Vec<Problem> {
+    fn from(problems: Problems) -> Self {
+        problems.kept
+    }
+}
+
+impl FromIterator<Problem> for Problems {
+    fn from_iter<I: IntoIterator<Item = Problem>>(problems: I) -> Self {
+        let mut all = Self::new();
+        all.extend(problems);
+        all
+    }
+}
+
+impl Extend<Problem> for Problems {
+    fn extend<I: IntoIterator<Item = Problem>>(&mut self, problems: I) {
+        problems.into_iter().for_each(|problem| self.push(problem));
+    }
+}
+
+impl IntoIterator for Problems {
+    type Item = Problem;
+    type IntoIter = std::vec::IntoIter<Problem>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.kept.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a Problems {
+    type Item = &'a Problem;
+    type IntoIter = std::slice::Iter<'a, Problem>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.kept.iter()
+    }
+}
+
+/// Appends one reference token to a JSON pointer, escaping `~` and `/` (RFC 6901 section 3).
+pub fn pointer_to(parent: &str, token: &str) -> String {
+    let mut pointer = String::with_capacity(parent.len() + 1 + token.len());
+    pointer.push_str(parent);
+    pointer.push('/');
+    for c in token.chars() {
+        match c {
+            '~' => pointer.push_str("~0"),
+            '/' => pointer.push_str("~1"),
+            c => pointer.push(c),
+        }
+    }
+    pointer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pointers_escape_as_rfc_6901_says() {
+        assert_eq!(pointer_to("/Routes", "a/b~c"), "/Routes/a~1b~0c");
+    }
+
+    #[test]
+    fn too_many_problems_are_counted_only() {
+        let mut problems: Problems = (0..Problems::MAX)
+            .map(|i| Problem::warning(format!("/{i}"), "w", "w"))
+            .collect();
+        assert!(!problems.has_errors());
+        problems.push(Problem::error("/x", "e", "e"));
+        problems.append(Problems::from(Problem::error("/y", "e", "e")));
+        assert_eq!(problems.len(), Problems::MAX);
+        assert_eq!((problems.left_out(), problems.error_count()), (2, 2));
+        assert!(problems.to_string().ends_with("\n2 more"));
+    }
+
+    #[test]
+    fn a_problem_reads_as_a_sentence() {
+        let problem = Problem::error("/Routes/r1/Match/Path", "invalid_path", "unclosed `{`")
+            .with_suggestion("write `{{` for a literal brace");
+        assert_eq!(
+            problem.to_string(),
+            "error at /Routes/r1/Match/Path: unclosed `{` (write `{{` for a literal brace)"
+        );
+    }
+}

@@ -1,0 +1,257 @@
+//! A whole configuration in compiled form.
+
+mod revision;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use self::revision::{ParseRevisionError, Revision};
+use crate::compile::{self, CompileOptions, Pass};
+use crate::compiled::{Cluster, ClusterIndex, Route, RouteIndex};
+use crate::config::ProxyConfig;
+use crate::head::RequestHead;
+use crate::id::{ClusterId, RouteId};
+use crate::json::{Node, read_section};
+use crate::matching::{Lookup, RouteTable};
+use crate::problem::Problems;
+
+/// A whole configuration in compiled form: immutable, and known to be valid.
+///
+/// A snapshot is shared, as `Arc<Snapshot>`, by everybody who serves requests with it. What changes while it serves
+/// (health, requests in flight) lies beside it.
+pub struct Snapshot {
+    config: Arc<ProxyConfig>,
+    revision: Revision,
+    routes: Vec<Route>,
+    clusters: Vec<Cluster>,
+    table: RouteTable,
+}
+
+impl Snapshot {
+    /// No routes and no clusters.
+    pub fn empty() -> Self {
+        Self::from_pass(Arc::default(), Vec::new(), Vec::new())
+    }
+
+    /// Compiles `config`, all of it or nothing. The warnings come along.
+    ///
+    /// # Errors
+    ///
+    /// Every problem, warnings included, if one of them is an error. Pointers begin at the section: `/Routes/r1`.
+    pub fn compile(
+        config: impl Into<Arc<ProxyConfig>>,
+        options: &CompileOptions,
+    ) -> Result<(Self, Problems), Problems> {
+        let config = config.into();
+        Self::from_whole(config.clone(), compile::compile(&config, &[], options))
+    }
+
+    /// Compiles what is right in `config` and leaves out routes and clusters that have errors.
+    ///
+    /// The problems name everything that was left out. [`config`](Self::config) is what is left.
+    pub fn compile_isolated(
+        config: impl Into<Arc<ProxyConfig>>,
+        options: &CompileOptions,
+    ) -> (Self, Problems) {
+        Self::isolated(config.into(), Vec::new(), options)
+    }
+
+    /// Reads and compiles `section`, found at `pointer`: all of it or nothing, with the problems of both.
+    ///
+    /// Pointers begin with `pointer` and spell keys as the document does. This is how to tell a person everything that
+    /// is wrong with a file at once.
+    ///
+    /// # Errors
+    ///
+    /// Every problem, warnings included, if one of them is an error.
+    pub fn read(
+        section: &Node,
+        pointer: &str,
+        options: &CompileOptions,
+    ) -> Result<(Self, Problems), Problems> {
+        let mut problems = Problems::new();
+        let reading = read_section(section, pointer, &mut problems);
+        let config = Arc::new(reading.config);
+        let mut pass = compile::compile(&config, &reading.refused, options);
+        repoint(&mut pass.problems, section, pointer);
+        let is_readable = !problems.has_errors();
+        problems.append(std::mem::take(&mut pass.problems));
+        pass.problems = problems;
+        if !is_readable {
+            return Err(pass.problems);
+        }
+        Self::from_whole(config, pass)
+    }
+
+    /// Reads and compiles `section`, found at `pointer`, without the routes and clusters that have errors.
+    pub fn read_isolated(
+        section: &Node,
+        pointer: &str,
+        options: &CompileOptions,
+    ) -> (Self, Problems) {
+        let mut problems = Problems::new();
+        let reading = read_section(section, pointer, &mut problems);
+        let (snapshot, mut found) =
+            Self::isolated(Arc::new(reading.config), reading.refused, options);
+        repoint(&mut found, section, pointer);
+        problems.append(found);
+        (snapshot, problems)
+    }
+
+    /// The configuration that was compiled.
+    pub fn config(&self) -> &ProxyConfig {
+        &self.config
+    }
+
+    /// The configuration that was compiled, to share.
+    pub fn shared_config(&self) -> &Arc<ProxyConfig> {
+        &self.config
+    }
+
+    /// What tells this configuration from others.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// The routes, in the order of the configuration.
+    pub fn routes(&self) -> &[Route] {
+        &self.routes
+    }
+
+    /// The clusters, in the order of the configuration.
+    pub fn clusters(&self) -> &[Cluster] {
+        &self.clusters
+    }
+
+    /// The index over the routes.
+    pub fn table(&self) -> &RouteTable {
+        &self.table
+    }
+
+    /// Finds the route that takes a request.
+    pub fn find<H: RequestHead + ?Sized>(&self, head: &H) -> Lookup {
+        self.table.find(&self.routes, head)
+    }
+
+    /// The route called `id`.
+    pub fn route(&self, id: &RouteId) -> Option<&Route> {
+        self.routes.get(self.config.routes.get_index_of(id)?)
+    }
+
+    /// The cluster called `id`.
+    pub fn cluster(&self, id: &ClusterId) -> Option<&Cluster> {
+        self.clusters.get(self.config.clusters.get_index_of(id)?)
+    }
+
+    /// The position of the route called `id`.
+    pub fn route_index(&self, id: &RouteId) -> Option<RouteIndex> {
+        let position = self.config.routes.get_index_of(id)?;
+        u32::try_from(position).ok().map(RouteIndex)
+    }
+
+    /// The position of the cluster called `id`.
+    pub fn cluster_index(&self, id: &ClusterId) -> Option<ClusterIndex> {
+        let position = self.config.clusters.get_index_of(id)?;
+        u32::try_from(position).ok().map(ClusterIndex)
+    }
+
+    /// The route at a position.
+    ///
+    /// # Panics
+    ///
+    /// If the position comes from another snapshot that has more routes.
+    #[track_caller]
+    pub fn route_at(&self, index: RouteIndex) -> &Route {
+        &self.routes[index.0 as usize]
+    }
+
+    /// The cluster at a position.
+    ///
+    /// # Panics
+    ///
+    /// If the position comes from another snapshot that has more clusters.
+    #[track_caller]
+    pub fn cluster_at(&self, index: ClusterIndex) -> &Cluster {
+        &self.clusters[index.0 as usize]
+    }
+
+    fn from_whole(config: Arc<ProxyConfig>, pass: Pass) -> Result<(Self, Problems), Problems> {
+        if !pass.is_whole() {
+            return Err(pass.problems);
+        }
+        let snapshot = Self::from_pass(config, pass.routes, pass.clusters);
+        Ok((snapshot, pass.problems))
+    }
+
+    fn isolated(
+        mut config: Arc<ProxyConfig>,
+        mut refused: Vec<ClusterId>,
+        options: &CompileOptions,
+    ) -> (Self, Problems) {
+        let mut errors = Problems::new();
+        loop {
+            let pass = compile::compile(&config, &refused, options);
+            if pass.is_whole() {
+                errors.append(pass.problems);
+                return (Self::from_pass(config, pass.routes, pass.clusters), errors);
+            }
+            // Each round leaves something out, so there is a last one. Its warnings are those of what is left.
+            errors.extend(pass.problems.errors().cloned());
+            let left_out = |position: &usize| config.clusters.get_index(*position);
+            let bad = pass.bad_clusters.iter().filter_map(left_out);
+            refused.extend(bad.map(|(id, _)| id.clone()));
+            config = Arc::new(without(&config, &pass));
+        }
+    }
+
+    fn from_pass(config: Arc<ProxyConfig>, routes: Vec<Route>, clusters: Vec<Cluster>) -> Self {
+        Self {
+            table: RouteTable::build(&routes),
+            revision: Revision::of(&config),
+            config,
+            routes,
+            clusters,
+        }
+    }
+}
+
+impl Default for Snapshot {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot")
+            .field("revision", &self.revision)
+            .field("routes", &self.routes.len())
+            .field("clusters", &self.clusters.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// `config` without the routes and clusters that have errors.
+fn without(config: &ProxyConfig, pass: &Pass) -> ProxyConfig {
+    // Positions come in ascending order.
+    let is_good = |bad: &[usize], position: usize| bad.binary_search(&position).is_err();
+    let routes = config.routes.iter().enumerate();
+    let clusters = config.clusters.iter().enumerate();
+    ProxyConfig {
+        routes: routes
+            .filter(|(position, _)| is_good(&pass.bad_routes, *position))
+            .map(|(_, (id, route))| (id.clone(), route.clone()))
+            .collect(),
+        clusters: clusters
+            .filter(|(position, _)| is_good(&pass.bad_clusters, *position))
+            .map(|(_, (id, cluster))| (id.clone(), cluster.clone()))
+            .collect(),
+    }
+}
+
+/// Turns pointers from the section into pointers from the document, with keys as the document spells them.
+fn repoint(problems: &mut Problems, section: &Node, base: &str) {
+    problems.repoint(|pointer| format!("{base}{}", section.spelled(pointer)));
+}

@@ -1,0 +1,166 @@
+//! Names for configurations.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::config::ProxyConfig;
+
+/// A name for what a configuration says: 128 bits of the SHA-256 of its canonical JSON, shown in hexadecimal.
+///
+/// Two processes that have the same configuration have the same revision, so replicas agree and restarts change
+/// nothing. The order of routes, clusters, destinations and metadata makes no difference, since sources return it by
+/// chance. There is one exception: of routes that match exactly the same requests the first takes them all, so the order
+/// among those counts. Everything else counts as written, the case of ids included.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Revision([u8; 16]);
+
+/// A text is not a [`Revision`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a revision has 32 hexadecimal digits")]
+pub struct ParseRevisionError;
+
+impl Revision {
+    /// The revision of `config`.
+    pub fn of(config: &ProxyConfig) -> Self {
+        let mut hash = Sha256::new();
+        let clusters = config.clusters.iter();
+        hash_entries(
+            "Clusters",
+            clusters.map(|(id, c)| (id.as_str(), c)),
+            &mut hash,
+        );
+        let routes = config.routes.iter();
+        hash_entries("Routes", routes.map(|(id, r)| (id.as_str(), r)), &mut hash);
+        for ids in ties(config) {
+            hash.update(Value::from(ids).to_string());
+        }
+        let digest: [u8; 32] = hash.finalize().into();
+        let (half, _) = digest.split_at(16);
+        Self(half.try_into().expect("16 bytes of 32 were taken"))
+    }
+
+    /// The 16 bytes.
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+/// Ids of routes that match the same requests, as far as equal criteria show it, where there are several.
+fn ties(config: &ProxyConfig) -> Vec<Vec<&str>> {
+    let mut by_criteria: HashMap<String, Vec<&str>> = HashMap::new();
+    for (id, route) in &config.routes {
+        let mut criteria = canonical(&route.r#match);
+        criteria.push_str(&route.order.unwrap_or_default().to_string());
+        by_criteria.entry(criteria).or_default().push(id.as_str());
+    }
+    let mut ties: Vec<_> = by_criteria
+        .into_values()
+        .filter(|ids| ids.len() > 1)
+        .collect();
+    ties.sort_unstable();
+    ties
+}
+
+fn hash_entries<'a, T: Serialize + 'a>(
+    name: &str,
+    entries: impl Iterator<Item = (&'a str, &'a T)>,
+    hash: &mut Sha256,
+) {
+    let mut entries: Vec<_> = entries.collect();
+    entries.sort_unstable_by_key(|(id, _)| *id);
+    hash.update(name);
+    for (id, value) in entries {
+        // Both are JSON, so no two sequences of entries have the same text.
+        hash.update(Value::from(id).to_string());
+        hash.update(canonical(value));
+    }
+}
+
+/// JSON without white space, with the keys of objects in the order of their bytes.
+fn canonical(value: &impl Serialize) -> String {
+    let value = serde_json::to_value(value).expect("keys are text and no number is infinite");
+    let mut out = String::new();
+    write(&value, &mut out);
+    out
+}
+
+fn write(value: &Value, out: &mut String) {
+    match value {
+        Value::Array(values) => {
+            out.push('[');
+            for (i, value) in values.iter().enumerate() {
+                if i > 0 {
+                    out.push(',');
+                }
+                write(value, out);
+            }
+            out.push(']');
+        }
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_unstable_by_key(|(key, _)| *key);
+            out.push('{');
+            for (i, (key, value)) in entries.into_iter().enumerate() {
+                if i > 0 {
+                    out.push(',');
+                }
+                out.push_str(&Value::from(key.as_str()).to_string());
+                out.push(':');
+                write(value, out);
+            }
+            out.push('}');
+        }
+        scalar => out.push_str(&scalar.to_string()),
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Revision({self})")
+    }
+}
+
+impl FromStr for Revision {
+    type Err = ParseRevisionError;
+
+    fn from_str(text: &str) -> Result<Self, ParseRevisionError> {
+        let digits = text.as_bytes();
+        if digits.len() != 32 {
+            return Err(ParseRevisionError);
+        }
+        let mut bytes = [0; 16];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            let value = pair.iter().try_fold(0, |value, digit| {
+                Some(value * 16 + char::from(*digit).to_digit(16)?)
+            });
+            *byte = value
+                .and_then(|value| u8::try_from(value).ok())
+                .ok_or(ParseRevisionError)?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl Serialize for Revision {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Revision {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}

@@ -1,0 +1,131 @@
+//! "Did you mean": the nearest of some names.
+
+/// Names longer than this get no suggestion: the cost of a distance grows with the square of the length.
+const MAX_CHARS: usize = 64;
+
+/// The name among `candidates` that `written` most likely stands for, if one is near.
+///
+/// Near is at most one typing slip (a character more, less or other, or two swapped) in three characters; case does not
+/// count. Of equally near names the first is taken.
+pub(crate) fn nearest<'a>(
+    written: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let written = folded(written)?;
+    let limit = (written.len() / 3).max(1);
+    let mut best = None;
+    let mut best_distance = limit + 1;
+    for candidate in candidates {
+        let Some(name) = folded(candidate) else {
+            continue;
+        };
+        if name.len().abs_diff(written.len()) >= best_distance {
+            continue;
+        }
+        let distance = distance(&written, &name);
+        if distance < best_distance {
+            best_distance = distance;
+            best = Some(candidate);
+        }
+    }
+    best
+}
+
+/// The sentence for a problem's suggestion.
+pub(crate) fn did_you_mean<'a>(
+    written: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
+    nearest(written, candidates).map(|name| format!("did you mean `{name}`?"))
+}
+
+/// `a`, `b` and `c`.
+pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    match names.split_last() {
+        None => String::new(),
+        Some((only, [])) => only.clone(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+    }
+}
+
+/// The beginning of a text that somebody else wrote, for a message or a log: one line, without control characters.
+pub(crate) fn shortened(text: &str) -> String {
+    const MOST: usize = 120;
+    let mut out = String::new();
+    for (i, c) in text.chars().enumerate() {
+        if i == MOST {
+            out.push('…');
+            break;
+        }
+        if c.is_control() {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+fn folded(text: &str) -> Option<Vec<char>> {
+    // Bytes bound characters, so a long text is not even walked.
+    if text.len() > MAX_CHARS * 4 {
+        return None;
+    }
+    let chars: Vec<char> = text.chars().flat_map(char::to_lowercase).collect();
+    (chars.len() <= MAX_CHARS && !chars.is_empty()).then_some(chars)
+}
+
+/// Optimal string alignment distance: Levenshtein's, with neighbours swapped counting once.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let width = b.len() + 1;
+    let mut rows = [vec![0; width], (0..width).collect(), vec![0; width]];
+    for i in 1..=a.len() {
+        let [before, above, row] = &mut rows;
+        row[0] = i;
+        for j in 1..width {
+            let same = a[i - 1] == b[j - 1];
+            let mut cost = (above[j - 1] + usize::from(!same))
+                .min(above[j] + 1)
+                .min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                cost = cost.min(before[j - 2] + 1);
+            }
+            row[j] = cost;
+        }
+        rows.rotate_left(1);
+    }
+    rows[1][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_recognised() {
+        const KEYS: [&str; 4] = ["Path", "Hosts", "Methods", "Headers"];
+        for (written, expected) in [
+            ("Pth", Some("Path")),
+            ("paht", Some("Path")),
+            ("Host", Some("Hosts")),
+            ("Method", Some("Methods")),
+            ("Hedaers", Some("Headers")),
+            ("Timeout", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(written, KEYS), expected, "{written}");
+        }
+    }
+
+    #[test]
+    fn a_long_name_costs_nothing() {
+        assert_eq!(nearest(&"x".repeat(10_000_000), ["x"]), None);
+    }
+
+    #[test]
+    fn lists_read_well() {
+        assert_eq!(listed(["a", "b", "c"]), "`a`, `b` and `c`");
+        assert_eq!(listed(["a"]), "`a`");
+    }
+}

@@ -1,0 +1,122 @@
+//! Changes to requests and responses, compiled from the maps that a configuration writes.
+//!
+//! A route's `Transforms` are a list of small maps, as in YARP. [`Transforms::compile`] turns them into settings
+//! (which headers are copied, whose `Host` is sent) and into lists of changes to apply in order, with every name and
+//! value parsed. Changes to path, query and method are pure functions and live here ([`Transforms::rewrite`],
+//! [`path_and_query`]); the forwarder applies changes to headers, since only it knows the connection.
+//!
+//! Without any configuration the `X-Forwarded-*` headers are set, `Forwarded` is removed and the client's `Host` is
+//! not sent on.
+
+mod compile;
+mod entry;
+mod forwarded;
+mod path;
+mod query;
+mod request;
+mod response;
+mod target;
+#[cfg(test)]
+mod tests;
+
+use http::HeaderName;
+
+#[cfg(feature = "schema")]
+pub(crate) use self::entry::transform_keys;
+pub use self::forwarded::{
+    Forwarded, ForwardedAction, NodeFormat, NodeName, NodePort, XForwarded, XForwardedPart,
+};
+pub use self::path::PathText;
+pub(crate) use self::path::encoded_path;
+pub use self::query::{QueryChange, QueryValue};
+pub use self::request::RequestTransform;
+pub use self::response::{HeaderChange, ResponseCondition, ResponseTransform};
+pub use self::target::{RequestTarget, TargetTransform, path_and_query};
+
+/// Whether a value takes the place of what is there or is added to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SetOrAppend {
+    /// All values of that name are replaced by the one.
+    Set,
+    /// The value is added after those that are there.
+    Append,
+}
+
+/// Which of the incoming headers are sent on. Hop-by-hop headers are left out of `All`, not of `Only`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum HeaderCopy {
+    /// All.
+    #[default]
+    All,
+    /// None.
+    None,
+    /// Those of these names. May name hop-by-hop headers.
+    Only(Box<[HeaderName]>),
+}
+
+impl HeaderCopy {
+    /// Whether headers called `name` are sent on.
+    pub fn allows(&self, name: &HeaderName) -> bool {
+        match self {
+            Self::All => true,
+            Self::None => false,
+            Self::Only(names) => names.contains(name),
+        }
+    }
+}
+
+/// All changes that a route makes.
+#[derive(Clone, Debug)]
+pub struct Transforms {
+    target: Box<[TargetTransform]>,
+    original_host: bool,
+    request_copy: HeaderCopy,
+    request: Box<[RequestTransform]>,
+    response_copy: HeaderCopy,
+    response: Box<[ResponseTransform]>,
+    trailers_copy: HeaderCopy,
+    trailers: Box<[ResponseTransform]>,
+}
+
+impl Transforms {
+    /// Changes to path, query and method, in order.
+    pub fn target(&self) -> &[TargetTransform] {
+        &self.target
+    }
+
+    /// Whether the client's `Host` is sent on, rather than the destination's. A change to the header `Host` among
+    /// [`request`](Self::request) has precedence over both.
+    pub fn original_host(&self) -> bool {
+        self.original_host
+    }
+
+    /// Which request headers are sent on.
+    pub fn request_copy(&self) -> &HeaderCopy {
+        &self.request_copy
+    }
+
+    /// Changes to request headers, in order.
+    pub fn request(&self) -> &[RequestTransform] {
+        &self.request
+    }
+
+    /// Which response headers are sent on.
+    pub fn response_copy(&self) -> &HeaderCopy {
+        &self.response_copy
+    }
+
+    /// Changes to response headers, in order. They are made even when no destination answered.
+    pub fn response(&self) -> &[ResponseTransform] {
+        &self.response
+    }
+
+    /// Which response trailers are sent on.
+    pub fn trailers_copy(&self) -> &HeaderCopy {
+        &self.trailers_copy
+    }
+
+    /// Changes to response trailers, in order.
+    pub fn trailers(&self) -> &[ResponseTransform] {
+        &self.trailers
+    }
+}

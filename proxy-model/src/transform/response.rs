@@ -1,0 +1,56 @@
+//! Changes to response headers and trailers.
+
+use http::{HeaderName, HeaderValue, StatusCode};
+
+/// For which responses a change is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ResponseCondition {
+    /// Status below 400.
+    #[default]
+    Success,
+    /// Status 400 and above, the proxy's own 502 and 504 included.
+    Failure,
+    /// Every response.
+    Always,
+}
+
+impl ResponseCondition {
+    /// Whether a response with `status` is meant.
+    pub fn holds(self, status: StatusCode) -> bool {
+        match self {
+            Self::Success => status.as_u16() < 400,
+            Self::Failure => status.as_u16() >= 400,
+            Self::Always => true,
+        }
+    }
+}
+
+/// What is done to one header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HeaderChange {
+    /// All values are replaced by this one.
+    Set(HeaderName, HeaderValue),
+    /// The value is added after those that are there.
+    Append(HeaderName, HeaderValue),
+    /// All values are removed.
+    Remove(HeaderName),
+}
+
+/// A change to a response's headers or trailers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResponseTransform {
+    pub(super) condition: ResponseCondition,
+    pub(super) change: HeaderChange,
+}
+
+impl ResponseTransform {
+    /// For which responses the change is made.
+    pub fn condition(&self) -> ResponseCondition {
+        self.condition
+    }
+
+    /// What is done.
+    pub fn change(&self) -> &HeaderChange {
+        &self.change
+    }
+}
