@@ -48,10 +48,11 @@ pub fn failing(bytes: impl Into<Bytes>, error: impl Into<BoxError>) -> Body {
     frames([Ok(data(bytes)), Err(error.into())])
 }
 
-/// These frames, in this order, each as soon as there is room for it. Of unknown length.
+/// These frames, in this order, each as soon as there is room for it. Of unknown length. What comes before an error is sent.
 pub fn frames(frames: impl IntoIterator<Item = Result<Frame<Bytes>, BoxError>>) -> Body {
     boxed(Frames {
         frames: frames.into_iter().collect(),
+        flushed: false,
     })
 }
 
@@ -87,6 +88,8 @@ where
 
 struct Frames {
     frames: VecDeque<Result<Frame<Bytes>, BoxError>>,
+    /// Whether hyper was given the time to send what came before an error.
+    flushed: bool,
 }
 
 impl http_body::Body for Frames {
@@ -95,9 +98,16 @@ impl http_body::Body for Frames {
 
     fn poll_frame(
         self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Poll::Ready(self.get_mut().frames.pop_front())
+        let this = self.get_mut();
+        if matches!(this.frames.front(), Some(Err(_))) && !this.flushed {
+            // hyper sends what it has when a body has to be waited for, but drops it all when the body fails at once.
+            this.flushed = true;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(this.frames.pop_front())
     }
 
     fn is_end_stream(&self) -> bool {

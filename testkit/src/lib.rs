@@ -3,8 +3,10 @@
 pub mod body;
 pub mod certs;
 pub mod client;
+pub mod faults;
 mod listen;
 pub mod origin;
+pub mod peers;
 pub mod raw;
 mod tasks;
 pub mod time;

@@ -47,6 +47,12 @@ impl Tasks {
     }
 }
 
+impl std::fmt::Debug for Tasks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tasks").finish_non_exhaustive()
+    }
+}
+
 impl Drop for Tasks {
     fn drop(&mut self) {
         drop(self.spawner.close());

@@ -103,7 +103,10 @@ impl Connection {
             Some(b"h2") => Protocol::Http2,
             _ => Protocol::Http1,
         };
-        let authority = format!("{server_name}:{}", addr.port());
+        let authority = match server_name.parse() {
+            Ok(ip) => SocketAddr::new(ip, addr.port()).to_string(),
+            Err(_) => format!("{server_name}:{}", addr.port()),
+        };
         Self::handshake(stream, local, protocol, "https", authority).await
     }
 

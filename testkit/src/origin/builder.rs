@@ -11,7 +11,8 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use super::connection::{Serve, serve};
-use super::{Incoming, NamedOrigin, Origin, echo, named, upgrade};
+use super::protocols::HttpSettings;
+use super::{Incoming, NamedOrigin, Origin, Protocols, echo, named, upgrade};
 use crate::body::{self, Body, BoxError};
 use crate::listen::{V4, V6, listen};
 use crate::tasks::{Spawner, Tasks};
@@ -21,18 +22,6 @@ use crate::traffic::Traffic;
 pub(super) type Handler = Arc<
     dyn Fn(Request<Incoming>) -> Pin<Box<dyn Future<Output = Response<Body>> + Send>> + Send + Sync,
 >;
-
-/// Which versions of HTTP an origin speaks. Default: both.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Protocols {
-    /// HTTP/1.1 only.
-    Http1,
-    /// HTTP/2 only.
-    Http2,
-    /// Both; the first bytes of a connection decide.
-    #[default]
-    Both,
-}
 
 /// Settings of an [`Origin`].
 ///
@@ -55,9 +44,7 @@ pub enum Protocols {
 pub struct OriginBuilder {
     bind: SocketAddr,
     tls: Option<Arc<ServerConfig>>,
-    pub(super) protocols: Protocols,
-    pub(super) extended_connect: bool,
-    pub(super) max_concurrent_streams: Option<u32>,
+    http: HttpSettings,
 }
 
 impl Default for OriginBuilder {
@@ -65,9 +52,7 @@ impl Default for OriginBuilder {
         Self {
             bind: V4,
             tls: None,
-            protocols: Protocols::Both,
-            extended_connect: false,
-            max_concurrent_streams: None,
+            http: HttpSettings::default(),
         }
     }
 }
@@ -93,20 +78,20 @@ impl OriginBuilder {
 
     /// Which versions are spoken. A client that speaks another one gets no HTTP answer.
     pub fn protocols(mut self, protocols: Protocols) -> Self {
-        self.protocols = protocols;
+        self.http.protocols = protocols;
         self
     }
 
     /// Whether `SETTINGS_ENABLE_CONNECT_PROTOCOL` is announced (RFC 8441), so that WebSockets work over HTTP/2.
     /// Default: no.
     pub fn extended_connect(mut self, enabled: bool) -> Self {
-        self.extended_connect = enabled;
+        self.http.extended_connect = enabled;
         self
     }
 
     /// How many streams a client may have open on one HTTP/2 connection. Default: hyper's.
     pub fn max_concurrent_streams(mut self, streams: u32) -> Self {
-        self.max_concurrent_streams = Some(streams);
+        self.http.max_concurrent_streams = Some(streams);
         self
     }
 
@@ -164,7 +149,8 @@ impl OriginBuilder {
         let serve = Serve {
             handler: handler(tasks.spawner()),
             acceptor: self.tls.clone().map(TlsAcceptor::from),
-            http: self.http(tasks.spawner()),
+            http: self.http,
+            spawner: tasks.spawner(),
             traffic: traffic.clone(),
             drain: drain.subscribe(),
         };
@@ -175,23 +161,6 @@ impl OriginBuilder {
             traffic,
             drain,
             tasks,
-        }
-    }
-
-    fn http(&self, spawner: Spawner) -> hyper_util::server::conn::auto::Builder<Spawner> {
-        let mut http = hyper_util::server::conn::auto::Builder::new(spawner);
-        if self.extended_connect {
-            http.http2().enable_connect_protocol();
-        }
-        if let Some(streams) = self.max_concurrent_streams {
-            http.http2().max_concurrent_streams(streams);
-        }
-        // Clients that shut down their sending side after the request still get their answer (RFC 9112 9.6).
-        http.http1().half_close(true);
-        match self.protocols {
-            Protocols::Http1 => http.http1_only(),
-            Protocols::Http2 => http.http2_only(),
-            Protocols::Both => http,
         }
     }
 }

@@ -1,11 +1,10 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::Pin;
+use std::sync::Arc;
 
-use http::Request;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
-use hyper_util::server::conn::auto;
+use http::{Request, Response};
+use hyper::service::Service;
 use rustls_pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -14,6 +13,8 @@ use tokio_rustls::TlsAcceptor;
 
 use super::Incoming;
 use super::builder::Handler;
+use super::protocols::HttpSettings;
+use crate::body::Body;
 use crate::tasks::Spawner;
 use crate::traffic::Traffic;
 
@@ -38,7 +39,8 @@ pub struct ConnectionInfo {
 pub(super) struct Serve {
     pub(super) handler: Handler,
     pub(super) acceptor: Option<TlsAcceptor>,
-    pub(super) http: auto::Builder<Spawner>,
+    pub(super) http: HttpSettings,
+    pub(super) spawner: Spawner,
     pub(super) traffic: Traffic,
     pub(super) drain: watch::Receiver<bool>,
 }
@@ -79,21 +81,31 @@ async fn serve_http<S>(stream: S, info: ConnectionInfo, serve: &Serve)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = service_fn(|mut request: Request<Incoming>| {
-        serve.traffic.request();
-        request.extensions_mut().insert(info.clone());
-        let answer = (serve.handler)(request);
-        async move { Ok::<_, Infallible>(answer.await) }
-    });
-    let mut connection = pin!(
-        serve
-            .http
-            .serve_connection_with_upgrades(TokioIo::new(stream), service)
-    );
-    let mut drain = serve.drain.clone();
-    tokio::select! {
-        _ = connection.as_mut() => return,
-        _ = drain.wait_for(|draining| *draining) => connection.as_mut().graceful_shutdown(),
+    let service = OriginService {
+        handler: Arc::clone(&serve.handler),
+        traffic: serve.traffic.clone(),
+        info,
+    };
+    let (spawner, drain) = (serve.spawner.clone(), serve.drain.clone());
+    serve.http.serve(stream, service, spawner, drain).await;
+}
+
+/// The handler as seen from one connection.
+pub(super) struct OriginService {
+    handler: Handler,
+    traffic: Traffic,
+    info: ConnectionInfo,
+}
+
+impl Service<Request<Incoming>> for OriginService {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        self.traffic.request();
+        request.extensions_mut().insert(self.info.clone());
+        let answer = (self.handler)(request);
+        Box::pin(async move { Ok(answer.await) })
     }
-    let _ = connection.await;
 }

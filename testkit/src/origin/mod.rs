@@ -26,6 +26,7 @@ mod builder;
 mod connection;
 mod echo;
 mod named;
+mod protocols;
 mod upgrade;
 
 #[cfg(test)]
@@ -39,10 +40,11 @@ use http::{Request, Response};
 pub use hyper::body::Incoming;
 use tokio::sync::watch;
 
-pub use self::builder::{OriginBuilder, Protocols};
+pub use self::builder::OriginBuilder;
 pub use self::connection::ConnectionInfo;
 pub use self::echo::Echo;
 pub use self::named::NamedOrigin;
+pub use self::protocols::Protocols;
 use crate::body::BoxError;
 use crate::tasks::Tasks;
 use crate::traffic::Traffic;

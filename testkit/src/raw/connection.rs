@@ -43,8 +43,14 @@ impl RawConnection {
     /// `UnexpectedEof` when the client ends before, which is how a loop over requests ends; `InvalidData` after 4 MiB.
     pub async fn read_request(&mut self) -> io::Result<RequestHead> {
         let bytes = self.stream.read_until(b"\r\n\r\n").await?;
-        self.traffic.request();
+        self.count_request();
         Ok(RequestHead::lenient(bytes))
+    }
+
+    /// Adds a request to the origin's [`Counts`](crate::Counts): for scripts that do not read it by
+    /// [`read_request`](Self::read_request).
+    pub fn count_request(&self) {
+        self.traffic.request();
     }
 
     /// Reads the body that belongs to `head`: chunked, by length, or none. Gives the content without chunk framing.

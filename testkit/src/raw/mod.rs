@@ -30,6 +30,7 @@
 mod chunked;
 mod client;
 mod connection;
+pub mod frame;
 mod generate;
 mod origin;
 mod recording;

@@ -103,9 +103,7 @@ impl RawStream {
     ///
     /// `UnexpectedEof` when there are fewer.
     pub async fn read_exact(&mut self, n: usize) -> io::Result<Vec<u8>> {
-        while self.buffer.len() < n {
-            self.fill_or_eof().await?;
-        }
+        self.wait_for_buffered(n).await?;
         Ok(self.take(n))
     }
 
@@ -229,6 +227,14 @@ impl RawStream {
     /// the script is dropped.
     pub async fn hold(&mut self) -> io::Result<()> {
         std::future::pending().await
+    }
+
+    /// Reads until `n` bytes are in the buffer, and leaves them there.
+    pub(super) async fn wait_for_buffered(&mut self, n: usize) -> io::Result<()> {
+        while self.buffer.len() < n {
+            self.fill_or_eof().await?;
+        }
+        Ok(())
     }
 
     pub(super) fn take(&mut self, n: usize) -> Vec<u8> {

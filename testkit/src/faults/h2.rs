@@ -1,0 +1,137 @@
+//! Origins that misbehave over HTTP/2 (prior knowledge), frame by frame.
+
+use std::io;
+
+use super::PARTIAL;
+use crate::raw::frame::{self, Frame};
+use crate::raw::{RawConnection, RawOrigin};
+
+/// Resets every stream with this code instead of an answer.
+#[track_caller]
+pub fn resets_streams(code: u32) -> RawOrigin {
+    answers(move |stream| vec![Frame::reset(stream, code)])
+}
+
+/// Answers 200, sends [`PARTIAL`] of the body, and resets the stream with this code.
+#[track_caller]
+pub fn resets_mid_body(code: u32) -> RawOrigin {
+    answers(move |stream| {
+        vec![
+            Frame::headers(stream, &[(":status", "200")], false),
+            Frame::data(stream, PARTIAL, false),
+            Frame::reset(stream, code),
+        ]
+    })
+}
+
+/// Answers 200 with [`PARTIAL`] and resets with `NO_ERROR`: the answer is complete, and the rest of the request is not wanted
+/// (RFC 9113 8.1).
+#[track_caller]
+pub fn answers_and_stops_upload() -> RawOrigin {
+    answers(|stream| {
+        vec![
+            Frame::headers(stream, &[(":status", "200")], false),
+            Frame::data(stream, PARTIAL, true),
+            Frame::reset(stream, frame::NO_ERROR),
+        ]
+    })
+}
+
+/// Answers every request with these frames, for their stream.
+#[track_caller]
+pub fn answers<A>(answer: A) -> RawOrigin
+where
+    A: Fn(u32) -> Vec<Frame> + Clone + Send + Sync + 'static,
+{
+    RawOrigin::script(move |connection| {
+        let answer = answer.clone();
+        async move {
+            let mut session = Session::start(connection).await?;
+            loop {
+                let stream = session.next_request().await?;
+                session.send(&answer(stream)).await?;
+            }
+        }
+    })
+}
+
+/// Sends GOAWAY instead of the first answer of each connection, telling that not even that stream was processed, and closes:
+/// such a request may be sent again on another connection (RFC 9113 6.8).
+#[track_caller]
+pub fn goes_away() -> RawOrigin {
+    RawOrigin::script(|connection| async move {
+        let mut session = Session::start(connection).await?;
+        session.next_request().await?;
+        session.send(&[Frame::goaway(0, frame::NO_ERROR)]).await?;
+        session.connection.half_close().await?;
+        session.connection.never_answer().await
+    })
+}
+
+/// Speaks the protocol, acknowledges what has to be, and answers no request.
+#[track_caller]
+pub fn never_answers() -> RawOrigin {
+    answers(|_| Vec::new())
+}
+
+/// Accepts and sends nothing at all, not even its SETTINGS.
+#[track_caller]
+pub fn never_starts() -> RawOrigin {
+    super::never_answers()
+}
+
+/// A connection after both prefaces (RFC 9113 3.4).
+struct Session {
+    connection: RawConnection,
+    /// The highest stream that was opened.
+    newest: u32,
+}
+
+impl Session {
+    async fn start(mut connection: RawConnection) -> io::Result<Self> {
+        let preface = connection.read_exact(frame::PREFACE.len()).await?;
+        if preface != frame::PREFACE {
+            let message = format!("not HTTP/2: {}", preface.escape_ascii());
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        }
+        connection.write_all(Frame::settings(&[]).encode()).await?;
+        Ok(Self {
+            connection,
+            newest: 0,
+        })
+    }
+
+    /// Reads up to the end of the next header block that opens a stream, acknowledging on the way what has to be, and
+    /// counts it as a request.
+    async fn next_request(&mut self) -> io::Result<u32> {
+        loop {
+            let frame = self.connection.read_frame().await?;
+            match frame.kind {
+                frame::SETTINGS | frame::PING if !frame.has(frame::ACK) => {
+                    // A PING is sent back as it came, SETTINGS are acknowledged without content.
+                    let content = if frame.kind == frame::PING {
+                        frame.payload
+                    } else {
+                        Vec::new()
+                    };
+                    let ack = Frame::new(frame.kind, frame::ACK, 0, content);
+                    self.connection.write_all(ack.encode()).await?;
+                }
+                // What has a known stream are the trailers of an earlier request.
+                frame::HEADERS | frame::CONTINUATION
+                    if frame.has(frame::END_HEADERS) && frame.stream > self.newest =>
+                {
+                    self.newest = frame.stream;
+                    self.connection.count_request();
+                    return Ok(frame.stream);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    async fn send(&mut self, frames: &[Frame]) -> io::Result<()> {
+        let bytes: Vec<u8> = frames.iter().flat_map(Frame::encode).collect();
+        self.connection.write_all(bytes).await
+    }
+}

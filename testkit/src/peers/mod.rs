@@ -1,0 +1,123 @@
+//! Real programs to test against: curl, nginx, Consul and their kin.
+//!
+//! A program is looked for in `$PEERS_DIR/bin` (default: `peers/bin` in cargo's target directory, where
+//! `cargo xtask peers` puts what it fetches) and then on the `PATH`. A test whose peer is missing says so on the process's
+//! real standard error, which the test harness does not capture, and returns; with `REQUIRE_PEERS=1` it fails instead.
+//!
+//! ```
+//! use testkit::{origin::Origin, peers};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let Some(curl) = peers::find("curl") else { return };
+//!
+//! let origin = Origin::named("a");
+//! let mut command = curl.command();
+//! command.args(["--silent", "--show-error", &origin.url()]);
+//! let output = peers::output(command).await.expect_success();
+//! assert_eq!(output.stdout, "a");
+//! # }
+//! ```
+//!
+//! A program that stays is started with [`spawn`]; it and its children are killed when the test ends:
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! use testkit::peers;
+//!
+//! let Some(shell) = peers::find("sh") else { return };
+//! let mut command = shell.command();
+//! command.args(["-c", "trap 'exit 3' TERM; echo ready; while :; do sleep 1 & wait; done"]);
+//! let mut process = peers::spawn(command);
+//! process.wait_for_output("ready").await;
+//! process.terminate();
+//! assert_eq!(process.wait().await.code(), Some(3));
+//! # }
+//! ```
+
+mod captured;
+mod lookup;
+mod output;
+mod process;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use tokio::process::Command;
+
+use self::lookup::Lookup;
+pub use self::output::{PeerOutput, output, output_within};
+pub use self::process::{PeerProcess, spawn};
+
+/// A real program that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    name: String,
+    path: PathBuf,
+}
+
+/// Looks for a program; `None`, loudly, when it is missing.
+///
+/// # Panics
+///
+/// When it is missing and `REQUIRE_PEERS` is 1.
+#[track_caller]
+pub fn find(name: &str) -> Option<Peer> {
+    let lookup = Lookup::from_env(|variable| std::env::var_os(variable));
+    if let Some(path) = lookup.find(name) {
+        return Some(Peer {
+            name: name.to_owned(),
+            path,
+        });
+    }
+    assert!(
+        !lookup.required,
+        "peer missing: {name} — run `cargo xtask peers`"
+    );
+    lookup::announce_skip(name);
+    None
+}
+
+impl Peer {
+    /// What it was looked for as.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where it was found.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A command that runs it: killed when dropped, without standard input, its output captured. For [`output`] and
+    /// [`spawn`].
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.path);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        command
+    }
+}
+
+/// A port of `127.0.0.1` that was free a moment ago, for programs that cannot be told to choose one and say which.
+///
+/// Somebody else may take it before the program does; the program then says so and ends, and the test fails with its output.
+///
+/// # Panics
+///
+/// When no port can be bound.
+#[track_caller]
+pub fn free_port() -> u16 {
+    let bound = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0));
+    match bound.and_then(|listener| listener.local_addr()) {
+        Ok(address) => address.port(),
+        Err(error) => panic!("no free port on loopback: {error}"),
+    }
+}

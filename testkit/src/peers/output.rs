@@ -1,0 +1,86 @@
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::Command;
+
+use super::process;
+use crate::time::{GUARD, within};
+
+/// The most output of a program that is read; one that writes more is stopped by its time limit.
+const MOST_OUTPUT: u64 = 64 << 20;
+
+/// What a program said, and how it ended.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PeerOutput {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// What it wrote to standard output; what is not UTF-8 is replaced.
+    pub stdout: String,
+    /// What it wrote to standard error; what is not UTF-8 is replaced.
+    pub stderr: String,
+}
+
+impl PeerOutput {
+    /// Panics with everything it wrote unless it ended with 0.
+    #[track_caller]
+    pub fn expect_success(self) -> Self {
+        assert!(
+            self.status.success(),
+            "{}\n--- stdout\n{}\n--- stderr\n{}",
+            self.status,
+            self.stdout,
+            self.stderr
+        );
+        self
+    }
+}
+
+/// Runs a command to its end, for at most [`GUARD`] of real time.
+///
+/// # Panics
+///
+/// As for [`output_within`].
+#[track_caller]
+pub fn output(command: Command) -> impl Future<Output = PeerOutput> {
+    output_within(GUARD, command)
+}
+
+/// Runs a command to its end, for at most `limit` of real time.
+///
+/// Cancel safety: the program is killed when the future is dropped.
+///
+/// # Panics
+///
+/// When it cannot be started, or has not ended (and closed its output) in time.
+#[track_caller]
+pub fn output_within(limit: Duration, mut command: Command) -> impl Future<Output = PeerOutput> {
+    let shown = format!("{:?}", command.as_std());
+    let mut child = process::start(&mut command);
+    let stdout = child.stdout();
+    let stderr = child.stderr();
+    async move {
+        let done = within(limit, async {
+            let (stdout, stderr, status) = tokio::join!(read(stdout), read(stderr), child.wait());
+            PeerOutput {
+                status,
+                stdout,
+                stderr,
+            }
+        });
+        match done.await {
+            Ok(output) => output,
+            Err(elapsed) => panic!("{shown}: {elapsed}"),
+        }
+    }
+}
+
+async fn read(stream: Option<impl AsyncRead + Unpin>) -> String {
+    let mut bytes = Vec::new();
+    if let Some(stream) = stream {
+        // What was read before an error is still worth showing.
+        let _ = stream.take(MOST_OUTPUT).read_to_end(&mut bytes).await;
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
