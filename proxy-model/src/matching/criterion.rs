@@ -1,0 +1,81 @@
+//! What headers and query parameters have in common: a name, and texts to compare values with.
+
+use thiserror::Error;
+
+use super::text::Pattern;
+
+/// Why a condition on a header or a query parameter is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CriterionError {
+    /// The name is empty.
+    #[error("the name is missing")]
+    NoName,
+    /// The name of a header that no header can have.
+    #[error("`{}` cannot be the name of a header", name.escape_debug())]
+    InvalidName {
+        /// What was written.
+        name: String,
+    },
+    /// The mode compares values, but there are none.
+    #[error("the mode `{mode}` needs at least one value")]
+    NoValues {
+        /// The mode.
+        mode: &'static str,
+    },
+    /// The mode does not compare values, but there are some.
+    #[error("the mode `{mode}` takes no values")]
+    UnusedValues {
+        /// The mode.
+        mode: &'static str,
+    },
+    /// An empty text among the values.
+    #[error("value {index} is empty")]
+    EmptyValue {
+        /// Its position, from 0.
+        index: usize,
+    },
+}
+
+impl CriterionError {
+    /// What would mend it, if that is known.
+    pub fn suggestion(&self) -> Option<String> {
+        Some(match self {
+            Self::NoName | Self::InvalidName { .. } => return None,
+            Self::NoValues { .. } => {
+                "add `Values`, or set `Mode` to `Exists` if any value will do".into()
+            }
+            Self::UnusedValues { .. } => {
+                "remove `Values`, or choose a mode that compares them".into()
+            }
+            Self::EmptyValue { .. } => {
+                "remove the empty text; no mode compares with an empty value".into()
+            }
+        })
+    }
+}
+
+/// Makes patterns of the values of a condition.
+pub(super) fn patterns(
+    values: Option<&[String]>,
+    mode: &'static str,
+    takes_values: bool,
+    case_matters: bool,
+) -> Result<Box<[Pattern]>, CriterionError> {
+    let values = values.unwrap_or_default();
+    match (takes_values, values.is_empty()) {
+        (true, true) => return Err(CriterionError::NoValues { mode }),
+        (false, false) => return Err(CriterionError::UnusedValues { mode }),
+        _ => {}
+    }
+    if let Some(index) = values.iter().position(String::is_empty) {
+        return Err(CriterionError::EmptyValue { index });
+    }
+    let mut patterns: Vec<Pattern> = (values.iter())
+        .map(|value| Pattern::new(value, case_matters))
+        .collect();
+    // One that matches is enough, so neither order nor repetition says anything.
+    patterns.sort_unstable();
+    patterns.dedup();
+    Ok(patterns.into())
+}

@@ -1,0 +1,116 @@
+//! What can be wrong with a pattern for hosts.
+
+use std::net::Ipv6Addr;
+
+use thiserror::Error;
+
+/// Why a pattern for hosts is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// Nothing is written.
+    #[error("empty host name")]
+    Empty,
+    /// A port without a name.
+    #[error("no host name before the port")]
+    NoName,
+    /// A URL.
+    #[error("`{text}` is a URL, not a host")]
+    Url {
+        /// What was written.
+        text: String,
+    },
+    /// A name in its ASCII form.
+    #[error("`{text}` is in punycode; hosts are written in Unicode")]
+    Punycode {
+        /// What was written.
+        text: String,
+    },
+    /// A port that is not a number from 1 to 65535.
+    #[error("`{port}` is not a port from 1 to 65535")]
+    Port {
+        /// What stands before the port.
+        name: String,
+        /// What was written as the port.
+        port: String,
+    },
+    /// An IPv6 address that is malformed or not in brackets.
+    #[error("`{text}` is neither a name with a port nor an IPv6 address in brackets")]
+    Ipv6 {
+        /// What was written.
+        text: String,
+    },
+    /// A `*` that is not the first label.
+    #[error("`{text}` has a `*` that is not the whole first label")]
+    Wildcard {
+        /// What was written.
+        text: String,
+    },
+    /// Two `.` next to each other, or one at the start.
+    #[error("`{text}` has an empty label")]
+    EmptyLabel {
+        /// What was written.
+        text: String,
+    },
+    /// A character that no host has.
+    #[error("`{}` cannot be in a host", character.escape_debug())]
+    Character {
+        /// What was written.
+        text: String,
+        /// The character.
+        character: char,
+    },
+    /// A name beyond ASCII that is not a valid one.
+    #[error("`{text}` is not a valid internationalized name")]
+    Idna {
+        /// What was written.
+        text: String,
+    },
+    /// A name that DNS has no room for.
+    #[error("the name is longer than {} bytes", super::MAX_NAME)]
+    TooLong,
+}
+
+impl HostError {
+    /// What would mend it, if that is known.
+    pub fn suggestion(&self) -> Option<String> {
+        match self {
+            Self::Empty => Some("write a host such as `example.com`, or leave `Hosts` out".into()),
+            Self::NoName => Some("write `*` before the port for any name".into()),
+            Self::Url { text } => {
+                let (_, rest) = text.split_once("://")?;
+                let host = rest.split(['/', '?', '#']).next()?;
+                (!host.is_empty()).then(|| format!("write `{host}`"))
+            }
+            Self::Punycode { text } => {
+                let (unicode, result) = idna::domain_to_unicode(text);
+                Some(match result {
+                    Ok(()) if !unicode.is_ascii() => format!("write `{unicode}`"),
+                    _ => "write the name in Unicode".into(),
+                })
+            }
+            Self::Port { name, port } if port.is_empty() => Some(format!("write `{name}`")),
+            Self::Port { .. } => None,
+            Self::Ipv6 { text } => {
+                let address: Ipv6Addr = text.parse().ok()?;
+                Some(format!("write `[{address}]`"))
+            }
+            Self::Wildcard { text } => {
+                let (_, domain) = text.rsplit_once("*").unwrap_or(("", text));
+                let domain = domain.trim_start_matches(|c| c != '.');
+                (domain.len() > 1).then(|| format!("write `*{domain}`"))
+            }
+            Self::Character { text, character } => match character {
+                '/' | '?' | '#' => {
+                    let host = text.split(*character).next()?;
+                    Some(format!(
+                        "write `{host}` here and the rest in `Path` or `QueryParameters`"
+                    ))
+                }
+                ' ' if text.trim() != text => Some(format!("write `{}`", text.trim())),
+                _ => None,
+            },
+            Self::EmptyLabel { .. } | Self::Idna { .. } | Self::TooLong => None,
+        }
+    }
+}

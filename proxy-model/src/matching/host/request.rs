@@ -1,0 +1,130 @@
+//! The host that a request names.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::net::Ipv6Addr;
+
+use super::{MAX_NAME, to_ascii};
+
+/// The host and the port that a request names.
+///
+/// Made without allocating, unless the name is not ASCII or an IPv6 address in an unusual form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestHost<'a> {
+    pub(super) name: Cow<'a, str>,
+    port: Option<u16>,
+    /// Whether wildcards may match: no label is empty, but perhaps the last one.
+    has_labels: bool,
+}
+
+impl<'a> RequestHost<'a> {
+    /// Splits what a request calls its authority: `example.com:8443`.
+    ///
+    /// Without a port it is 443 if the request came over TLS, else 80. A port that is not a number is no port at all, which
+    /// no pattern with a port matches.
+    pub fn parse(authority: &'a str, https: bool) -> Self {
+        let (name, port) = split(authority);
+        let port = match port {
+            None | Some("") => Some(if https { 443 } else { 80 }),
+            Some(port) if port.bytes().all(|b| b.is_ascii_digit()) => port.parse().ok(),
+            Some(_) => None,
+        };
+        let name = normalized(name);
+        let has_labels =
+            name.len() <= MAX_NAME && !name.starts_with(['.', '[']) && !name.contains("..");
+        Self {
+            name,
+            port,
+            has_labels,
+        }
+    }
+
+    /// The name in ASCII form and in the case in which it was sent, or the IPv6 address in brackets. Empty if the request
+    /// named none. A name that has no ASCII form is as it was sent.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The port, named or by default.
+    pub fn port(&self) -> Option<u16> {
+        self.port
+    }
+
+    /// Whether the name ends with `.` and `suffix`.
+    pub(super) fn is_under(&self, suffix: &str) -> bool {
+        let name = self.name.as_bytes();
+        self.has_labels
+            && name.len() > suffix.len() + 1
+            && name[name.len() - suffix.len() - 1] == b'.'
+            && name[name.len() - suffix.len()..].eq_ignore_ascii_case(suffix.as_bytes())
+    }
+
+    /// Every suffix that a wildcard could have to match this name, the shortest first, with the number of its labels.
+    pub(in crate::matching) fn suffixes(&self) -> impl Iterator<Item = (usize, &str)> {
+        let name = if self.has_labels { &*self.name } else { "" };
+        name.rmatch_indices('.')
+            .filter(|(dot, _)| *dot > 0)
+            .enumerate()
+            .map(|(dots, (dot, _))| (dots + 1, &name[dot + 1..]))
+    }
+
+    /// Whether a pattern can have this name, for it is not too long.
+    pub(in crate::matching) fn may_be_known(&self) -> bool {
+        !self.name.is_empty() && self.name.len() <= MAX_NAME
+    }
+}
+
+/// The name and the port, if there is a colon before one.
+fn split(authority: &str) -> (&str, Option<&str>) {
+    if authority.starts_with('[') {
+        return match authority.find(']') {
+            Some(end) => {
+                let (name, rest) = authority.split_at(end + 1);
+                (name, rest.strip_prefix(':'))
+            }
+            None => (authority, None),
+        };
+    }
+    match authority.split_once(':') {
+        // An IPv6 address whose brackets are missing.
+        Some((_, rest)) if rest.contains(':') => (authority, None),
+        Some((name, port)) => (name, Some(port)),
+        None => (authority, None),
+    }
+}
+
+fn normalized(name: &str) -> Cow<'_, str> {
+    let address = match name.strip_prefix('[') {
+        Some(rest) => rest.strip_suffix(']'),
+        None => name.contains(':').then_some(name),
+    };
+    if let Some(address) = address {
+        return match address.parse::<Ipv6Addr>() {
+            Ok(address) if is_written(name, address) => Cow::Borrowed(name),
+            Ok(address) => Cow::Owned(format!("[{address}]")),
+            Err(_) => Cow::Borrowed(name),
+        };
+    }
+    if name.is_ascii() || name.len() > 4 * MAX_NAME {
+        return Cow::Borrowed(name);
+    }
+    to_ascii(name).map_or(Cow::Borrowed(name), Cow::Owned)
+}
+
+/// Whether `name` is the usual form of an address in brackets, ignoring case.
+fn is_written(name: &str, address: Ipv6Addr) -> bool {
+    struct Compare<'a>(&'a str);
+    impl std::fmt::Write for Compare<'_> {
+        fn write_str(&mut self, text: &str) -> std::fmt::Result {
+            match self.0.get(..text.len()) {
+                Some(start) if start.eq_ignore_ascii_case(text) => {
+                    self.0 = &self.0[text.len()..];
+                    Ok(())
+                }
+                _ => Err(std::fmt::Error),
+            }
+        }
+    }
+    let mut compare = Compare(name);
+    write!(compare, "[{address}]").is_ok() && compare.0.is_empty()
+}

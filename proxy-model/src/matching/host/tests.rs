@@ -1,0 +1,222 @@
+use super::{HostError, HostPattern, RequestHost};
+
+fn matches(pattern: &str, authority: &str, https: bool) -> bool {
+    let pattern = HostPattern::parse(pattern).unwrap();
+    pattern.matches(&RequestHost::parse(authority, https))
+}
+
+#[test]
+fn d04_d05_valid_hosts() {
+    for text in [
+        "example.com",
+        "example.com:80",
+        "*.example.com",
+        "a-b.b-c.example.com",
+        "ünicode",
+        "ünicode:443",
+        "my_service",
+        "10.0.0.1:8080",
+        "[::1]",
+        "[::1]:8080",
+        "[2001:DB8::1]:*",
+        "example.com:*",
+        "example.com.",
+        "*",
+        "*:8080",
+        "*:*",
+        "*.ünicode.com:65535",
+    ] {
+        let pattern = HostPattern::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+        assert_eq!(pattern.to_string(), text);
+    }
+}
+
+#[test]
+fn d06_punycode_is_refused_with_the_name_in_unicode() {
+    for text in ["xn--nicode-2ya", "Xn--nicode-2ya", "a.xn--nicode-2ya:80"] {
+        let error = HostPattern::parse(text).unwrap_err();
+        assert!(
+            matches!(error, HostError::Punycode { .. }),
+            "{text}: {error}"
+        );
+        assert!(error.suggestion().unwrap().contains("ünicode"), "{text}");
+    }
+}
+
+#[test]
+fn d07_invalid_hosts_are_refused_with_a_suggestion() {
+    for (text, message, suggestion) in [
+        (
+            "",
+            "empty host name",
+            Some("write a host such as `example.com`, or leave `Hosts` out"),
+        ),
+        (
+            ":80",
+            "no host name before the port",
+            Some("write `*` before the port for any name"),
+        ),
+        (
+            "example.com:",
+            "`` is not a port from 1 to 65535",
+            Some("write `example.com`"),
+        ),
+        ("example.com:0", "`0` is not a port from 1 to 65535", None),
+        (
+            "example.com:65536",
+            "`65536` is not a port from 1 to 65535",
+            None,
+        ),
+        (
+            "example.com:+80",
+            "`+80` is not a port from 1 to 65535",
+            None,
+        ),
+        (
+            "example.com:http",
+            "`http` is not a port from 1 to 65535",
+            None,
+        ),
+        (
+            "::1",
+            "`::1` is neither a name with a port nor an IPv6 address in brackets",
+            Some("write `[::1]`"),
+        ),
+        (
+            "[::1",
+            "`[::1` is neither a name with a port nor an IPv6 address in brackets",
+            None,
+        ),
+        (
+            "[::g]",
+            "`[::g]` is neither a name with a port nor an IPv6 address in brackets",
+            None,
+        ),
+        (
+            "[::1]x",
+            "`[::1]x` is neither a name with a port nor an IPv6 address in brackets",
+            None,
+        ),
+        (
+            "http://example.com/a",
+            "`http://example.com/a` is a URL, not a host",
+            Some("write `example.com`"),
+        ),
+        (
+            "example.com/a",
+            "`/` cannot be in a host",
+            Some("write `example.com` here and the rest in `Path` or `QueryParameters`"),
+        ),
+        (
+            " example.com",
+            "` ` cannot be in a host",
+            Some("write `example.com`"),
+        ),
+        ("user@example.com", "`@` cannot be in a host", None),
+        (
+            "foo*.example.com",
+            "`foo*.example.com` has a `*` that is not the whole first label",
+            Some("write `*.example.com`"),
+        ),
+        (
+            "a.*.com",
+            "`a.*.com` has a `*` that is not the whole first label",
+            Some("write `*.com`"),
+        ),
+        (
+            "*com",
+            "`*com` has a `*` that is not the whole first label",
+            None,
+        ),
+        ("*.", "`*.` has an empty label", None),
+        ("a..b", "`a..b` has an empty label", None),
+        (".a", "`.a` has an empty label", None),
+        (".", "`.` has an empty label", None),
+    ] {
+        let error = HostPattern::parse(text).unwrap_err();
+        assert_eq!(error.to_string(), message, "{text:?}");
+        assert_eq!(error.suggestion().as_deref(), suggestion, "{text:?}");
+    }
+    assert_eq!(
+        HostPattern::parse(&"a.".repeat(200)),
+        Err(HostError::TooLong)
+    );
+}
+
+#[test]
+fn names_match_ignoring_case_and_in_either_form() {
+    for authority in ["ünicode", "ÜNICODE", "xn--nicode-2ya", "XN--NICODE-2YA:80"] {
+        assert!(matches("Ünicode", authority, false), "{authority}");
+        let below = format!("a.{authority}");
+        assert!(matches("*.ünicode", &below, false), "{below}");
+    }
+    assert!(!matches("ünicode", "unicode", false));
+}
+
+#[test]
+fn ports_match_as_named_or_by_default() {
+    for (pattern, authority, https, expected) in [
+        ("a:443", "a", true, true),
+        ("a:443", "a", false, false),
+        ("a:80", "a", false, true),
+        ("a:80", "a:", false, true),
+        ("a:80", "a:80", true, true),
+        ("a:80", "a:080", true, true),
+        ("a:80", "a:8080", false, false),
+        ("a:80", "a:x", false, false),
+        ("a:80", "a:65616", false, false),
+        ("a:80", "a:+80", false, false),
+        ("a", "a:x", false, true),
+        ("*:80", "", false, true),
+        ("*:8080", "[::1]:8080", false, true),
+    ] {
+        assert_eq!(
+            matches(pattern, authority, https),
+            expected,
+            "{pattern} {authority}"
+        );
+    }
+}
+
+#[test]
+fn ipv6_addresses_match_however_they_are_written() {
+    for authority in [
+        "[2001:db8::1]",
+        "[2001:DB8::1]:99",
+        "[2001:0db8:0:0:0:0:0:1]",
+        "2001:db8::1",
+    ] {
+        assert!(matches("[2001:Db8:0::1]", authority, false), "{authority}");
+    }
+    for authority in [
+        "[2001:db8::2]",
+        "[",
+        "[]",
+        "[x]",
+        "[2001:db8::1",
+        "2001:db8::1:80",
+    ] {
+        assert!(!matches("[2001:db8::1]", authority, false), "{authority}");
+    }
+    assert!(!matches("*.1", "[::ffff:1.1.1.1]", false));
+}
+
+#[test]
+fn requests_are_read_without_allocating() {
+    use std::borrow::Cow;
+    for authority in ["Example.com:80", "[2001:DB8::1]:80", "[x]:80", ""] {
+        let host = RequestHost::parse(authority, false);
+        assert!(matches!(host.name, Cow::Borrowed(_)), "{authority}");
+        assert_eq!(host.port(), Some(80));
+    }
+}
+
+#[test]
+fn suffixes_come_with_the_number_of_their_labels() {
+    let host = RequestHost::parse("a.b.c:80", false);
+    assert!(host.suffixes().eq([(1, "c"), (2, "b.c")]));
+    for authority in [".a.b", "a..b", "[::1.2.3.4]", "a", ""] {
+        let host = RequestHost::parse(authority, false);
+        assert_eq!(host.suffixes().count(), 0, "{authority}");
+    }
+}

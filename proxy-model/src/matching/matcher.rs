@@ -1,0 +1,243 @@
+//! Everything that one route asks of a request.
+
+use std::cmp::Reverse;
+use std::fmt;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use super::header::HeaderMatcher;
+use super::host::{HostPattern, HostRank, RequestHost};
+use super::method::MethodSet;
+use super::path::DecodedPath;
+use super::precedence::{MethodsRank, Precedence};
+use super::query::QueryMatcher;
+use super::template::PathTemplate;
+use crate::head::RequestHead;
+
+/// Everything that one route asks of a request. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct RouteMatcher(Arc<RouteMatcherParts>);
+
+/// What a [`RouteMatcher`] is made of.
+#[derive(Clone, Debug)]
+pub struct RouteMatcherParts {
+    /// The path; [`PathTemplate::catch_all`] for a route without one.
+    pub path: PathTemplate,
+    /// Patterns of which one must match; none if every host will do.
+    pub hosts: Vec<HostPattern>,
+    /// The methods that it takes.
+    pub methods: MethodSet,
+    /// Conditions that must all hold.
+    pub headers: Vec<HeaderMatcher>,
+    /// Conditions that must all hold.
+    pub query: Vec<QueryMatcher>,
+    /// Whether it also takes the requests in which browsers ask whether they may use one of its methods (CORS preflight).
+    pub accepts_preflight: bool,
+}
+
+impl Default for RouteMatcherParts {
+    /// Takes every request.
+    fn default() -> Self {
+        Self {
+            path: PathTemplate::catch_all(),
+            hosts: Vec::new(),
+            methods: MethodSet::default(),
+            headers: Vec::new(),
+            query: Vec::new(),
+            accepts_preflight: false,
+        }
+    }
+}
+
+/// The first thing about a request that a route does not accept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mismatch {
+    /// Its host.
+    Host,
+    /// Its path.
+    Path,
+    /// Its method.
+    Method,
+    /// A header, by its name in lower case.
+    Header(String),
+    /// A query parameter, by its name as the configuration has it.
+    Query(String),
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host => f.write_str("host"),
+            Self::Path => f.write_str("path"),
+            Self::Method => f.write_str("method"),
+            Self::Header(name) => write!(f, "header {name}"),
+            Self::Query(name) => write!(f, "query parameter {name}"),
+        }
+    }
+}
+
+impl RouteMatcher {
+    /// Puts the parts together.
+    pub fn new(parts: RouteMatcherParts) -> Self {
+        Self(Arc::new(parts))
+    }
+
+    /// The path.
+    pub fn path(&self) -> &PathTemplate {
+        &self.0.path
+    }
+
+    /// Patterns of which one must match; none if every host will do.
+    pub fn hosts(&self) -> &[HostPattern] {
+        &self.0.hosts
+    }
+
+    /// The methods that it takes.
+    pub fn methods(&self) -> &MethodSet {
+        &self.0.methods
+    }
+
+    /// Conditions on headers, all of which must hold.
+    pub fn headers(&self) -> &[HeaderMatcher] {
+        &self.0.headers
+    }
+
+    /// Conditions on query parameters, all of which must hold.
+    pub fn query(&self) -> &[QueryMatcher] {
+        &self.0.query
+    }
+
+    /// Whether it also takes CORS preflight requests for its methods.
+    pub fn accepts_preflight(&self) -> bool {
+        self.0.accepts_preflight
+    }
+
+    /// How early the route is tried for requests to `host`; `None` if it does not take them.
+    pub fn precedence(&self, order: i32, host: &RequestHost<'_>) -> Option<Precedence> {
+        let rank = if self.0.hosts.is_empty() {
+            Some(HostRank::NO_PATTERN)
+        } else {
+            (self.0.hosts.iter())
+                .filter(|pattern| pattern.matches(host))
+                .map(HostPattern::rank)
+                .min()
+        };
+        Some(self.precedence_with(order, rank?))
+    }
+
+    pub(super) fn precedence_with(&self, order: i32, host: HostRank) -> Precedence {
+        Precedence {
+            order,
+            template: self.0.path.precedence(),
+            methods: if self.0.methods.takes_all() {
+                MethodsRank::All
+            } else {
+                MethodsRank::Some
+            },
+            host,
+            headers: Reverse(self.0.headers.len()),
+            query: Reverse(self.0.query.len()),
+        }
+    }
+
+    /// Looks at everything that a request must have, one after the other.
+    ///
+    /// This is the plain form of what [`RouteTable::find`](super::RouteTable::find) does for many routes at once.
+    ///
+    /// # Errors
+    /// The first mismatch, in the order of [`Mismatch`]'s variants.
+    pub fn check<H: RequestHead + ?Sized>(&self, head: &H) -> Result<(), Mismatch> {
+        let host = RequestHost::parse(head.authority(), head.is_https());
+        if !self.0.hosts.is_empty() && !self.0.hosts.iter().any(|pattern| pattern.matches(&host)) {
+            return Err(Mismatch::Host);
+        }
+        if !self.0.path.matches(head.path()) {
+            return Err(Mismatch::Path);
+        }
+        if !self.takes_method(head) {
+            return Err(Mismatch::Method);
+        }
+        self.check_rest(head)
+    }
+
+    /// Whether the method is one that the route takes, or is asked for in a preflight request that it takes.
+    pub(super) fn takes_method<H: RequestHead + ?Sized>(&self, head: &H) -> bool {
+        self.0.methods.takes(head.method())
+            || (self.0.accepts_preflight
+                && asked_method(head, |method| self.0.methods.lists(method)))
+    }
+
+    /// Whether a decoded path matches.
+    pub(super) fn takes_path(&self, path: &DecodedPath<'_>) -> bool {
+        self.0.path.accepts(path)
+    }
+
+    /// Looks at headers and query.
+    pub(super) fn check_rest<H: RequestHead + ?Sized>(&self, head: &H) -> Result<(), Mismatch> {
+        if let Some(header) = self.0.headers.iter().find(|header| !header.matches(head)) {
+            return Err(Mismatch::Header(header.name().into()));
+        }
+        if let Some(parameter) = self.0.query.iter().find(|query| !query.matches(head)) {
+            return Err(Mismatch::Query(parameter.name().into()));
+        }
+        Ok(())
+    }
+
+    /// Whether headers and query are as they must be.
+    pub(super) fn takes_rest<H: RequestHead + ?Sized>(&self, head: &H) -> bool {
+        self.0.headers.iter().all(|header| header.matches(head))
+            && self.0.query.iter().all(|query| query.matches(head))
+    }
+
+    /// Whether both ask the same of a request, so that, `Order` being equal, one of them never gets any.
+    ///
+    /// Names of parameters make no difference, nor does the order of lists.
+    pub fn same_criteria(&self, other: &Self) -> bool {
+        self.signature() == other.signature()
+    }
+
+    /// Text that is equal for two matchers exactly if they have the [same criteria](Self::same_criteria): with it, a map
+    /// finds all that are equal.
+    pub fn signature(&self) -> String {
+        fn sorted(items: impl Iterator<Item = String>) -> Vec<String> {
+            let mut items: Vec<String> = items.collect();
+            items.sort_unstable();
+            items.dedup();
+            items
+        }
+        let parts = &*self.0;
+        let mut signature = String::new();
+        parts.path.write_signature(&mut signature);
+        let hosts = sorted(parts.hosts.iter().map(HostPattern::signature));
+        let headers = sorted(parts.headers.iter().map(|header| format!("{header:?}")));
+        let query = sorted(parts.query.iter().map(QueryMatcher::signature));
+        write!(
+            signature,
+            "\n{hosts:?}\n{}\n{}\n{headers:?}\n{query:?}",
+            parts.methods,
+            parts.accepts_preflight && !parts.methods.takes_all(),
+        )
+        .expect("a string can be written to");
+        signature
+    }
+}
+
+/// Whether this is a CORS preflight request that asks for a method that is wanted.
+fn asked_method<H: RequestHead + ?Sized>(head: &H, wanted: impl Fn(&str) -> bool) -> bool {
+    if !head.method().eq_ignore_ascii_case("OPTIONS") {
+        return false;
+    }
+    let mut has_origin = false;
+    head.for_each_header("origin", &mut |_| {
+        has_origin = true;
+        false
+    });
+    let mut asked = false;
+    if has_origin {
+        head.for_each_header("access-control-request-method", &mut |method| {
+            asked = str::from_utf8(method).is_ok_and(&wanted);
+            false
+        });
+    }
+    asked
+}

@@ -1,0 +1,43 @@
+//! Which route takes a request.
+//!
+//! A [`RouteMatcher`] holds what one route asks of a request: a [`PathTemplate`], [`HostPattern`]s, a [`MethodSet`],
+//! [`HeaderMatcher`]s and [`QueryMatcher`]s. A [`RouteTable`] finds, among many routes, the one that takes a request: of those
+//! whose criteria all hold, the one with the smallest [`Precedence`].
+//!
+//! The semantics are those of YARP, which routes as ASP.NET Core does. They differ where that is undefined or in the way:
+//!
+//! * two routes that are equal in all criteria do not make requests fail; the first in the configuration takes them;
+//! * of several wildcards for hosts, the longest wins; IPv6 addresses are hosts, too;
+//! * hosts are ranked within the order of [`Precedence`], so a route whose host is more specific but whose headers do not
+//!   match leaves the request to a route with a wildcard;
+//! * methods beyond the usual ones can be listed;
+//! * a route counts towards `405 Method Not Allowed` only if everything but the method matches, its host included.
+//!
+//! All work for one request is bounded by the configuration and the length of the request, whatever the request is.
+
+mod criterion;
+mod header;
+mod host;
+mod matcher;
+mod method;
+mod path;
+mod percent;
+mod precedence;
+mod query;
+mod table;
+mod template;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use self::criterion::CriterionError;
+pub use self::header::HeaderMatcher;
+pub use self::host::{HostError, HostPattern, HostRank, RequestHost};
+pub use self::matcher::{Mismatch, RouteMatcher, RouteMatcherParts};
+pub use self::method::{MethodError, MethodErrorKind, MethodSet};
+pub use self::precedence::Precedence;
+pub use self::query::QueryMatcher;
+pub use self::table::{Candidate, Lookup, RouteTable};
+pub use self::template::{
+    MAX_SEGMENTS, PathTemplate, RouteValues, TemplateError, TemplateErrorKind, TemplatePrecedence,
+};

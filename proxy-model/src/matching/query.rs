@@ -1,0 +1,96 @@
+//! Conditions on query parameters.
+
+use super::criterion::{self, CriterionError};
+use super::percent::{Part, decode};
+use super::text::Pattern;
+use crate::config::{QueryMatchMode as Mode, RouteQueryParameter};
+use crate::head::RequestHead;
+
+/// A condition on one query parameter, with the semantics of YARP.
+///
+/// Names and values are compared after decoding; `+` is a space. If the parameter occurs several times, one value that
+/// satisfies the condition is enough, or for `NotContains` one that does not is too much. A parameter that is there without
+/// a value counts as missing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct QueryMatcher {
+    name: Pattern,
+    written_name: Box<str>,
+    mode: Mode,
+    values: Box<[Pattern]>,
+}
+
+impl QueryMatcher {
+    /// Compiles a condition.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it.
+    pub fn new(config: &RouteQueryParameter) -> Result<Self, CriterionError> {
+        if config.name.is_empty() {
+            return Err(CriterionError::NoName);
+        }
+        Ok(Self {
+            name: Pattern::new(&config.name, false),
+            written_name: config.name.as_str().into(),
+            mode: config.mode,
+            values: criterion::patterns(
+                config.values.as_deref(),
+                mode_name(config.mode),
+                config.mode != Mode::Exists,
+                config.is_case_sensitive,
+            )?,
+        })
+    }
+
+    /// The parameter's name, as written.
+    pub fn name(&self) -> &str {
+        &self.written_name
+    }
+
+    /// Text that is the same for conditions that ask the same.
+    pub(super) fn signature(&self) -> String {
+        format!("{:?} {:?} {:?}", self.name, self.mode, self.values)
+    }
+
+    /// How values are compared.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Whether a request satisfies the condition. Allocates only to decode the parameter's own name and values.
+    pub fn matches<H: RequestHead + ?Sized>(&self, head: &H) -> bool {
+        let compare = match self.mode {
+            Mode::Exists => return self.any_value(head, |value| !value.is_empty()),
+            Mode::Exact => Pattern::equals,
+            Mode::Prefix => Pattern::begins,
+            Mode::Contains | Mode::NotContains => Pattern::is_in,
+        };
+        let found = self.any_value(head, |value| {
+            let value = decode(value, Part::Query);
+            (self.values.iter()).any(|pattern| compare(pattern, value.as_bytes()))
+        });
+        found != (self.mode == Mode::NotContains)
+    }
+
+    /// Whether one of the parameter's values, still encoded, is wanted.
+    fn any_value<H: RequestHead + ?Sized>(
+        &self,
+        head: &H,
+        mut wanted: impl FnMut(&str) -> bool,
+    ) -> bool {
+        let query = head.query().unwrap_or_default();
+        query.split('&').any(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            self.name.equals(decode(name, Part::Query).as_bytes()) && wanted(value)
+        })
+    }
+}
+
+fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Exact => "Exact",
+        Mode::Contains => "Contains",
+        Mode::NotContains => "NotContains",
+        Mode::Prefix => "Prefix",
+        Mode::Exists => "Exists",
+    }
+}

@@ -1,0 +1,255 @@
+//! Finding the route that takes a request, among many.
+//!
+//! # How
+//!
+//! Every route is entered once for each of its host patterns (once, if it has none). Sorted by [`Precedence`] and then by
+//! position in the configuration, the entries get ranks: of all entries whose criteria a request satisfies, the one with the
+//! smallest rank wins.
+//!
+//! Each distinct host pattern has a trie of its own over the segments of the paths, and so have the routes without
+//! hosts. A request's host leads to the few tries whose patterns match. In each, the segments of the path lead to the nodes
+//! where templates end; an optional end makes a template end at several nodes. Since a literal, a parameter and a catch-all
+//! may all match the same segment, the search follows each that exists. It leaves out every subtrie whose best rank is not
+//! better than what has been found, in whichever trie that was.
+//!
+//! What tries cannot express (constraints, segments of several parts, methods, headers, the query) is looked at only for the
+//! entries at those nodes, in the order of their ranks.
+//!
+//! # Bounds
+//!
+//! A lookup visits each node of a trie at most once, and no deeper than the templates go; the number of tries is bounded by
+//! the different lengths of wildcards in the configuration. Nothing is allocated, but for a path that has escapes, a host
+//! that is not ASCII and the answer [`Lookup::MethodNotAllowed`].
+
+mod build;
+mod search;
+#[cfg(test)]
+mod tests;
+mod text_table;
+
+use std::fmt;
+
+use self::search::{Allowed, Best, Request};
+use self::text_table::TextTable;
+use super::host::RequestHost;
+use super::matcher::RouteMatcher;
+use super::method::MethodSet;
+use crate::compiled::{Route, RouteIndex};
+use crate::head::RequestHead;
+
+#[cfg(doc)]
+use super::Precedence;
+
+/// What a [`RouteTable`] can hold: something that matches requests.
+pub trait Candidate {
+    /// Smaller is tried first, before everything else.
+    fn order(&self) -> i32;
+
+    /// What it matches.
+    fn matcher(&self) -> &RouteMatcher;
+}
+
+impl Candidate for Route {
+    fn order(&self) -> i32 {
+        self.order
+    }
+
+    fn matcher(&self) -> &RouteMatcher {
+        &self.matcher
+    }
+}
+
+/// An order and a matcher.
+impl Candidate for (i32, RouteMatcher) {
+    fn order(&self) -> i32 {
+        self.0
+    }
+
+    fn matcher(&self) -> &RouteMatcher {
+        &self.1
+    }
+}
+
+/// What [`RouteTable::find`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// The route that takes the request.
+    Matched(RouteIndex),
+    /// Some routes would take the request if its method were one of these. Routes for its host and path that take all
+    /// methods, but refuse the request for another reason, there are none.
+    MethodNotAllowed(MethodSet),
+    /// No route takes the request.
+    NotFound,
+}
+
+/// An index over routes, to find the one that takes a request.
+///
+/// It does not hold the routes: it is built from a list, and looks into that list again when it finds.
+///
+/// ```
+/// use proxy_model::RequestHead;
+/// use proxy_model::compiled::RouteIndex;
+/// use proxy_model::matching::{Lookup, PathTemplate, RouteMatcher, RouteMatcherParts, RouteTable};
+///
+/// struct Get(&'static str);
+///
+/// impl RequestHead for Get {
+///     fn method(&self) -> &str { "GET" }
+///     fn path(&self) -> &str { self.0 }
+///     fn query(&self) -> Option<&str> { None }
+///     fn authority(&self) -> &str { "example.com" }
+///     fn is_https(&self) -> bool { true }
+///     fn for_each_header(&self, _name: &str, _each: &mut dyn FnMut(&[u8]) -> bool) {}
+/// }
+///
+/// let route = |path: &str| {
+///     let path = PathTemplate::parse(path)?;
+///     let parts = RouteMatcherParts { path, ..RouteMatcherParts::default() };
+///     Ok::<_, proxy_model::matching::TemplateError>((0, RouteMatcher::new(parts)))
+/// };
+/// let routes = [route("/{**rest}")?, route("/users/{id:int}")?];
+/// let table = RouteTable::build(&routes);
+/// assert_eq!(table.find(&routes, &Get("/users/7")), Lookup::Matched(RouteIndex(1)));
+/// assert_eq!(table.find(&routes, &Get("/users/me")), Lookup::Matched(RouteIndex(0)));
+/// # Ok::<(), proxy_model::matching::TemplateError>(())
+/// ```
+#[derive(Clone)]
+pub struct RouteTable {
+    nodes: Box<[Node]>,
+    /// The entries of all nodes: those that end at a node together, then those that catch all from there on.
+    entries: Box<[Entry]>,
+    /// From a node and a literal segment to the next node.
+    literals: TextTable,
+    /// From a [`HostScope`] and a name to the root of a trie.
+    hosts: TextTable,
+    /// The root for requests to any host.
+    any_host: Option<NodeIndex>,
+    /// Roots for requests to any host on a port, by port.
+    any_host_on_port: Box<[(u16, NodeIndex)]>,
+    /// The numbers of labels that suffixes in wildcards have, as bits; longer ones share the last bit.
+    suffix_labels: u128,
+    /// Whether a name has a pattern with a port.
+    has_ports: bool,
+    /// How many segments lead to the deepest node.
+    depth: usize,
+}
+
+type NodeIndex = u32;
+
+/// Where a number of segments leads.
+#[derive(Clone, Debug)]
+struct Node {
+    /// The best rank in the subtrie that begins here.
+    best: u32,
+    /// Where any segment that is not empty leads.
+    any: Option<NodeIndex>,
+    /// Whether literals lead anywhere from here.
+    has_literals: bool,
+    /// Entries that the path may end at.
+    ends: (u32, u32),
+    /// Entries that take whatever is left.
+    rests: (u32, u32),
+}
+
+/// A route at a node, with what can be decided without looking at the route.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    rank: u32,
+    route: u32,
+    /// One bit for each standard method that it takes.
+    methods: u8,
+    /// Whether a method that is not among the bits may be taken all the same.
+    has_other_methods: bool,
+    /// Whether the template has conditions that the trie does not express.
+    has_path_conditions: bool,
+    /// Whether there are conditions on headers or the query.
+    has_conditions: bool,
+}
+
+/// What a name in the table of hosts is, as a scope: a whole name or the suffix of a wildcard, on a port or on any.
+fn host_scope(is_suffix: bool, port: Option<u16>) -> u32 {
+    let kind = u32::from(is_suffix) << 17;
+    match port {
+        Some(port) => kind | 1 << 16 | u32::from(port),
+        None => kind,
+    }
+}
+
+/// The bit that stands for suffixes of so many labels.
+fn label_bit(labels: usize) -> u128 {
+    1 << labels.min(127)
+}
+
+impl RouteTable {
+    /// Builds the index over `routes`, whose positions are their [`RouteIndex`].
+    pub fn build<C: Candidate>(routes: &[C]) -> Self {
+        build::build(routes)
+    }
+
+    /// Finds the route that takes a request. `routes` is the list that the table was built from.
+    pub fn find<C: Candidate, H: RequestHead + ?Sized>(&self, routes: &[C], head: &H) -> Lookup {
+        let request = Request::new(self, routes, head);
+        let mut best = Best::new(&request);
+        let host = RequestHost::parse(head.authority(), head.is_https());
+        self.for_each_root(&host, &mut |root| request.walk(root, 0, &mut best));
+        if let Some(route) = best.route() {
+            return Lookup::Matched(RouteIndex(route));
+        }
+        if !best.refused_method() {
+            return Lookup::NotFound;
+        }
+        let mut allowed = Allowed::new(&request);
+        self.for_each_root(&host, &mut |root| request.walk(root, 0, &mut allowed));
+        match allowed.methods() {
+            Some(methods) => Lookup::MethodNotAllowed(methods),
+            None => Lookup::NotFound,
+        }
+    }
+
+    fn entries(&self, (start, end): (u32, u32)) -> &[Entry] {
+        &self.entries[start as usize..end as usize]
+    }
+
+    /// Shows `each` the root of every trie whose host pattern matches, the more specific first.
+    fn for_each_root(&self, host: &RequestHost<'_>, each: &mut dyn FnMut(NodeIndex)) {
+        let port = host.port().filter(|_| self.has_ports);
+        let mut look_up = |is_suffix, name: &str| {
+            if let Some(port) = port
+                && let Some(root) = self.hosts.get(host_scope(is_suffix, Some(port)), name)
+            {
+                each(root);
+            }
+            if let Some(root) = self.hosts.get(host_scope(is_suffix, None), name) {
+                each(root);
+            }
+        };
+        if host.may_be_known() {
+            look_up(false, host.name());
+        }
+        if self.suffix_labels != 0 {
+            for (labels, suffix) in host.suffixes() {
+                if self.suffix_labels & label_bit(labels) != 0 {
+                    look_up(true, suffix);
+                }
+            }
+        }
+        if let Some(port) = host.port()
+            && let Ok(position) = self.any_host_on_port.binary_search_by_key(&port, |on| on.0)
+        {
+            each(self.any_host_on_port[position].1);
+        }
+        if let Some(root) = self.any_host {
+            each(root);
+        }
+    }
+}
+
+impl fmt::Debug for RouteTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RouteTable")
+            .field("entries", &self.entries.len())
+            .field("nodes", &self.nodes.len())
+            .field("depth", &self.depth)
+            .finish_non_exhaustive()
+    }
+}

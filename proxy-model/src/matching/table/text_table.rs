@@ -1,0 +1,182 @@
+//! A hash table from short texts, ignoring case, to numbers.
+
+use std::hash::{BuildHasher, RandomState};
+use std::num::NonZeroUsize;
+
+use crate::matching::text::{self, equals_folded};
+
+/// Finds a number by a scope and a text, without allocating and with one or two accesses to memory.
+///
+/// The hash depends on a random seed, so that nobody who can add routes can choose texts that collide. What a request asks
+/// for cannot make a lookup longer than the texts in the table do.
+#[derive(Clone)]
+pub(super) struct TextTable {
+    seed: u64,
+    /// A power of two of them, at most half of them used.
+    slots: Box<[Option<Slot>]>,
+    texts: Box<str>,
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    scope: u32,
+    value: u32,
+    /// Bits of the hash, to tell most texts apart without looking at them.
+    tag: u32,
+    start: usize,
+    length: NonZeroUsize,
+}
+
+/// The hash of a text, in whatever scope it is looked up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct TextHash(u64);
+
+impl TextTable {
+    /// Builds the table from scopes, folded texts that are not empty, and numbers. No scope and text come twice.
+    pub(super) fn build<'a>(items: impl ExactSizeIterator<Item = (u32, &'a str, u32)>) -> Self {
+        let capacity = (2 * items.len()).next_power_of_two();
+        let mut table = Self {
+            seed: RandomState::new().hash_one(capacity),
+            slots: vec![None; capacity].into(),
+            texts: Box::default(),
+        };
+        let mut texts = String::new();
+        for (scope, text, value) in items {
+            let Some(length) = NonZeroUsize::new(text.len()) else {
+                continue;
+            };
+            let (mut at, tag) = table.place(scope, table.hash(text));
+            while table.slots[at].is_some() {
+                at = table.after(at);
+            }
+            table.slots[at] = Some(Slot {
+                scope,
+                value,
+                tag,
+                start: texts.len(),
+                length,
+            });
+            texts.push_str(text);
+        }
+        table.texts = texts.into();
+        table
+    }
+
+    /// The number that `text`, in any case, has in `scope`.
+    pub(super) fn get(&self, scope: u32, text: &str) -> Option<u32> {
+        self.get_hashed(scope, text, self.hash(text))
+    }
+
+    /// [`get`](Self::get), for a text whose hash is known.
+    pub(super) fn get_hashed(&self, scope: u32, text: &str, hash: TextHash) -> Option<u32> {
+        let (mut at, tag) = self.place(scope, hash);
+        while let Some(slot) = &self.slots[at] {
+            if slot.tag == tag && slot.scope == scope {
+                let known = &self.texts[slot.start..slot.start + slot.length.get()];
+                if equals_folded(text, known) {
+                    return Some(slot.value);
+                }
+            }
+            at = self.after(at);
+        }
+        None
+    }
+
+    /// The hash of a text, ignoring case.
+    pub(super) fn hash(&self, text: &str) -> TextHash {
+        let mut hash = self.seed ^ text.len() as u64;
+        if text.is_ascii() {
+            let mut chunks = text.as_bytes().chunks_exact(8);
+            for chunk in &mut chunks {
+                let chunk = chunk.try_into().expect("a chunk has eight bytes");
+                hash = mixed(hash ^ lower_case(u64::from_le_bytes(chunk)));
+            }
+            let rest = chunks.remainder();
+            let mut last = [0; 8];
+            last[..rest.len()].copy_from_slice(rest);
+            hash = mixed(hash ^ lower_case(u64::from_le_bytes(last)));
+        } else {
+            // Texts that differ in case may differ in length.
+            hash = self.seed;
+            for c in text.chars() {
+                hash = mixed(hash ^ u64::from(u32::from(text::fold(c))));
+            }
+        }
+        TextHash(hash)
+    }
+
+    /// The first slot to look into, and the tag to look for.
+    fn place(&self, scope: u32, TextHash(hash): TextHash) -> (usize, u32) {
+        let hash = mixed(hash ^ u64::from(scope).rotate_left(32));
+        (hash as usize & (self.slots.len() - 1), (hash >> 32) as u32)
+    }
+
+    fn after(&self, at: usize) -> usize {
+        (at + 1) & (self.slots.len() - 1)
+    }
+}
+
+/// Spreads every bit over all others: the halves of the product with a number whose bits are irregular.
+fn mixed(bits: u64) -> u64 {
+    let product = u128::from(bits ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93_u128;
+    (product as u64) ^ (product >> 64) as u64
+}
+
+/// Turns each of eight ASCII characters into lower case.
+fn lower_case(chars: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    // The top bit of each byte tells whether the character is at least `A`, or beyond `Z`.
+    let from_a = chars + ONES * (0x80 - b'A' as u64);
+    let beyond_z = chars + ONES * (0x7f - b'Z' as u64);
+    let is_upper = (from_a ^ beyond_z) & (ONES << 7);
+    // The top bit, two to the right, is the bit that makes a letter lower case.
+    chars | is_upper >> 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eight_characters_become_lower_case_at_once() {
+        for c in 0..128_u8 {
+            let chars = [c, b'@', c, b'[', c, b'Z', b'A', c];
+            let lower = lower_case(u64::from_le_bytes(chars)).to_le_bytes();
+            assert_eq!(lower, chars.map(|c| c.to_ascii_lowercase()));
+        }
+    }
+
+    #[test]
+    fn texts_are_found_in_their_scope_in_any_case() {
+        let texts: Vec<(u32, String, u32)> = (0..1000)
+            .map(|n| (n % 3, format!("some-segment-{}", n / 3), n))
+            .chain([(0, "\u{c4}PFEL".into(), 5000), (0, "\u{23a}".into(), 5001)])
+            .map(|(scope, text, value)| (scope, text::folded(&text).into(), value))
+            .collect();
+        let table = TextTable::build(
+            texts
+                .iter()
+                .map(|(scope, text, value)| (*scope, text.as_str(), *value)),
+        );
+        for (scope, text, value) in &texts {
+            assert_eq!(table.get(*scope, text), Some(*value));
+            assert_eq!(table.get(*scope, &text.to_uppercase()), Some(*value));
+            assert_eq!(table.get(*scope + 3, text), None);
+        }
+        assert_eq!(table.get(0, "\u{e4}pfel"), Some(5000));
+        assert_eq!(table.get(0, "\u{2c65}"), Some(5001), "longer in lower case");
+        for absent in ["", "some-segment-", "some-segment-1000", "apfel"] {
+            assert_eq!(table.get(0, absent), None, "{absent}");
+        }
+    }
+
+    #[test]
+    fn an_empty_table_finds_nothing() {
+        let table = TextTable::build(
+            std::iter::empty::<(u32, &str, u32)>()
+                .collect::<Vec<_>>()
+                .into_iter(),
+        );
+        assert_eq!(table.get(0, "a"), None);
+    }
+}

@@ -1,0 +1,226 @@
+//! Constraints on the values of parameters.
+
+use regex::{Regex, RegexBuilder};
+
+use super::error::TemplateErrorKind as Kind;
+use super::{datetime, number};
+use crate::suggest;
+
+/// How much memory a compiled expression may take: with as many as a configuration has, they should not fill it.
+const REGEX_SIZE: usize = 1 << 20;
+
+/// What ASP.NET Core knows by default.
+const NAMES: [&str; 19] = [
+    "int",
+    "bool",
+    "datetime",
+    "decimal",
+    "double",
+    "float",
+    "guid",
+    "long",
+    "minlength",
+    "maxlength",
+    "length",
+    "min",
+    "max",
+    "range",
+    "alpha",
+    "regex",
+    "required",
+    "file",
+    "nonfile",
+];
+
+/// A condition on the value of a parameter.
+#[derive(Debug)]
+pub(super) struct Constraint {
+    text: Box<str>,
+    check: Check,
+}
+
+#[derive(Debug)]
+enum Check {
+    Int,
+    Long,
+    Bool,
+    DateTime,
+    Decimal,
+    Float,
+    Guid,
+    /// In UTF-16 code units, as .NET counts.
+    Length {
+        min: usize,
+        max: usize,
+    },
+    Range {
+        min: i64,
+        max: i64,
+    },
+    Alpha,
+    Regex(Regex),
+    Required,
+    File,
+    NonFile,
+}
+
+impl Constraint {
+    /// Parses `int` or `range(1,5)`.
+    pub(super) fn parse(text: &str) -> Result<Self, Kind> {
+        let (name, arguments) = match text.split_once('(') {
+            Some((name, rest)) => match rest.strip_suffix(')') {
+                Some(arguments) => (name, Some(arguments)),
+                None => (text, None),
+            },
+            None => (text, None),
+        };
+        let Some(name) = NAMES
+            .into_iter()
+            .find(|known| known.eq_ignore_ascii_case(name))
+        else {
+            return Err(Kind::UnknownConstraint { name: name.into() });
+        };
+        Ok(Self {
+            text: match arguments {
+                Some(arguments) => format!("{name}({arguments})").into(),
+                None => name.into(),
+            },
+            check: Check::new(name, arguments)?,
+        })
+    }
+
+    /// The constraint as it was written.
+    pub(super) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether a value satisfies it. There is none if a path leaves the parameter out and it has no default.
+    pub(super) fn accepts(&self, value: Option<&str>) -> bool {
+        let Some(value) = value else {
+            return matches!(self.check, Check::NonFile);
+        };
+        match &self.check {
+            Check::Int => number::int(value).is_some_and(|number| i32::try_from(number).is_ok()),
+            Check::Long => number::int(value).is_some(),
+            Check::Bool => {
+                let value = value.trim();
+                value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("false")
+            }
+            Check::DateTime => datetime::is_date_time(value),
+            Check::Decimal => number::is_decimal(value),
+            Check::Float => number::is_float(value),
+            Check::Guid => number::is_guid(value),
+            Check::Length { min, max } => (*min..=*max).contains(&value.encode_utf16().count()),
+            Check::Range { min, max } => {
+                number::int(value).is_some_and(|number| (*min..=*max).contains(&number))
+            }
+            Check::Alpha => value.bytes().all(|b| b.is_ascii_alphabetic()),
+            Check::Regex(regex) => regex.is_match(value),
+            Check::Required => !value.is_empty(),
+            Check::File => is_file_name(value),
+            Check::NonFile => !is_file_name(value),
+        }
+    }
+}
+
+impl Check {
+    fn new(name: &'static str, arguments: Option<&str>) -> Result<Self, Kind> {
+        let wrong = |expected| Kind::ConstraintArguments { name, expected };
+        let one = |expected| {
+            let argument = arguments.ok_or(wrong(expected))?;
+            number::int(argument).ok_or(wrong(expected))
+        };
+        let length = |text: &str| usize::try_from(i32::try_from(number::int(text)?).ok()?).ok();
+        let one_length = || {
+            const EXPECTED: &str = "needs a length, which is a number: `(10)`";
+            arguments.and_then(length).ok_or(wrong(EXPECTED))
+        };
+        Ok(match name {
+            "minlength" => Self::Length {
+                min: one_length()?,
+                max: usize::MAX,
+            },
+            "maxlength" => Self::Length {
+                min: 0,
+                max: one_length()?,
+            },
+            "length" => {
+                const EXPECTED: &str =
+                    "needs a length or two, the smaller first: `(10)` or `(2,10)`";
+                let arguments = arguments.ok_or(wrong(EXPECTED))?;
+                let (min, max) = arguments.split_once(',').unwrap_or((arguments, arguments));
+                match (length(min), length(max)) {
+                    (Some(min), Some(max)) if min <= max => Self::Length { min, max },
+                    _ => return Err(wrong(EXPECTED)),
+                }
+            }
+            "min" => Self::Range {
+                min: one("needs an integer: `(1)`")?,
+                max: i64::MAX,
+            },
+            "max" => Self::Range {
+                min: i64::MIN,
+                max: one("needs an integer: `(100)`")?,
+            },
+            "range" => {
+                const EXPECTED: &str = "needs two integers, the smaller first: `(1,100)`";
+                let limits = arguments.and_then(|arguments| arguments.split_once(','));
+                let (min, max) = limits.ok_or(wrong(EXPECTED))?;
+                match (number::int(min), number::int(max)) {
+                    (Some(min), Some(max)) if min <= max => Self::Range { min, max },
+                    _ => return Err(wrong(EXPECTED)),
+                }
+            }
+            "regex" => {
+                let expression = arguments.ok_or(wrong("needs an expression: `(^a+$)`"))?;
+                Self::Regex(compile(expression)?)
+            }
+            _ if arguments.is_some() => return Err(wrong("takes no arguments")),
+            "int" => Self::Int,
+            "long" => Self::Long,
+            "bool" => Self::Bool,
+            "datetime" => Self::DateTime,
+            "decimal" => Self::Decimal,
+            "double" | "float" => Self::Float,
+            "guid" => Self::Guid,
+            "alpha" => Self::Alpha,
+            "required" => Self::Required,
+            "file" => Self::File,
+            _ => Self::NonFile,
+        })
+    }
+}
+
+/// Compiles an expression that, as in ASP.NET Core, ignores case and may match anywhere in the value.
+///
+/// Matching takes time in proportion to the value, whatever the expression.
+fn compile(expression: &str) -> Result<Regex, Kind> {
+    RegexBuilder::new(expression)
+        .case_insensitive(true)
+        .size_limit(REGEX_SIZE)
+        .dfa_size_limit(REGEX_SIZE)
+        .build()
+        .map_err(|error| {
+            // The last line says what is wrong; those before it draw where.
+            let text = error.to_string();
+            let last = text.lines().last().unwrap_or_default();
+            Kind::Regex {
+                reason: last.trim_start_matches("error: ").into(),
+            }
+        })
+}
+
+/// Whether the last segment of `value` has a `.` with something other than `.` after it.
+fn is_file_name(value: &str) -> bool {
+    let name = value.rsplit('/').next().unwrap_or_default();
+    name.split_once('.')
+        .is_some_and(|(_, end)| end.bytes().any(|b| b != b'.'))
+}
+
+/// What may have been meant by the name of an unknown constraint.
+pub(super) fn suggestion(name: &str) -> Option<String> {
+    if name.contains('(') {
+        return Some("close the parentheses of the constraint".into());
+    }
+    suggest::did_you_mean(name, NAMES)
+}

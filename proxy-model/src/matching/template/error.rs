@@ -1,0 +1,188 @@
+//! What can be wrong with a template.
+
+use thiserror::Error;
+
+use super::MAX_SEGMENTS;
+
+/// Why a template is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{kind} (at byte {offset})")]
+pub struct TemplateError {
+    offset: usize,
+    kind: TemplateErrorKind,
+    suggestion: Option<String>,
+}
+
+impl TemplateError {
+    pub(super) fn new(offset: usize, kind: TemplateErrorKind) -> Self {
+        let suggestion = kind.suggestion();
+        Self {
+            offset,
+            kind,
+            suggestion,
+        }
+    }
+
+    /// The first byte of the template that the error is about.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// What is wrong.
+    pub fn kind(&self) -> &TemplateErrorKind {
+        &self.kind
+    }
+
+    /// What would mend it, if that is known.
+    pub fn suggestion(&self) -> Option<&str> {
+        self.suggestion.as_deref()
+    }
+}
+
+/// What is wrong with a template.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum TemplateErrorKind {
+    /// A `{` without its `}`.
+    #[error("`{{` without a `}}`")]
+    UnclosedBrace,
+    /// A `}` without its `{`.
+    #[error("`}}` without a `{{`")]
+    StrayBrace,
+    /// A `{` inside a parameter that is not doubled.
+    #[error("`{{` inside a parameter")]
+    BraceInParameter,
+    /// Two `/` next to each other.
+    #[error("an empty segment")]
+    EmptySegment,
+    /// A `~` that no `/` follows.
+    #[error("`~` that is not followed by `/`")]
+    Tilde,
+    /// A `?` in a literal.
+    #[error("`?` outside of a parameter")]
+    QuestionMark,
+    /// A parameter without a name.
+    #[error("a parameter without a name")]
+    EmptyName,
+    /// A name with a character that a name cannot have.
+    #[error("the parameter name `{name}` contains `{character}`")]
+    InvalidName {
+        /// The name.
+        name: String,
+        /// The character.
+        character: char,
+    },
+    /// Two parameters with the same name, ignoring case.
+    #[error("two parameters are called `{name}`")]
+    DuplicateName {
+        /// The name.
+        name: String,
+    },
+    /// Something follows a catch-all.
+    #[error("something follows the catch-all `{name}`")]
+    CatchAllNotLast {
+        /// The catch-all's name.
+        name: String,
+    },
+    /// A catch-all shares a segment with something else.
+    #[error("the catch-all `{name}` shares its segment with something else")]
+    CatchAllInPart {
+        /// The catch-all's name.
+        name: String,
+    },
+    /// A catch-all is marked with `?`.
+    #[error("the catch-all `{name}` is marked as optional")]
+    OptionalCatchAll {
+        /// The catch-all's name.
+        name: String,
+    },
+    /// A parameter is optional and has a default value.
+    #[error("the parameter `{name}` is optional and has a default value")]
+    OptionalDefault {
+        /// The parameter's name.
+        name: String,
+    },
+    /// An optional parameter that is not the last part of its segment.
+    #[error("the optional parameter `{name}` is not the last part of its segment")]
+    OptionalNotLast {
+        /// The parameter's name.
+        name: String,
+    },
+    /// An optional parameter that shares its segment and does not stand after a single `.`.
+    #[error("the optional parameter `{name}` does not stand after a `.` that is alone")]
+    OptionalWithoutPeriod {
+        /// The parameter's name.
+        name: String,
+    },
+    /// Two parameters with nothing between them.
+    #[error("nothing separates the parameter `{name}` from the one before it")]
+    AdjacentParameters {
+        /// The second one's name.
+        name: String,
+    },
+    /// A constraint that does not exist.
+    #[error("unknown constraint `{name}`")]
+    UnknownConstraint {
+        /// What was written.
+        name: String,
+    },
+    /// Arguments that a constraint does not take.
+    #[error("the constraint `{name}` {expected}")]
+    ConstraintArguments {
+        /// The constraint's name.
+        name: &'static str,
+        /// What it does take.
+        expected: &'static str,
+    },
+    /// An expression that cannot be compiled.
+    #[error("the expression of a `regex` cannot be used: {reason}")]
+    Regex {
+        /// Why.
+        reason: String,
+    },
+    /// More than 28 segments.
+    #[error("{count} segments; a template has at most {MAX_SEGMENTS}")]
+    TooManySegments {
+        /// How many there are.
+        count: usize,
+    },
+}
+
+impl TemplateErrorKind {
+    fn suggestion(&self) -> Option<String> {
+        Some(match self {
+            Self::UnclosedBrace => "close the parameter, or write `{{` for a brace".into(),
+            Self::StrayBrace => "open the parameter, or write `}}` for a brace".into(),
+            Self::BraceInParameter => "write `{{` and `}}` for braces inside a parameter".into(),
+            Self::EmptySegment => "write one `/` between segments".into(),
+            Self::Tilde => "begin the template with `/`".into(),
+            Self::QuestionMark => {
+                "a path has no `?`: match the query with `QueryParameters`, or write `{name?}` for an optional parameter"
+                    .into()
+            }
+            Self::EmptyName => "write a name between the braces".into(),
+            Self::InvalidName {
+                character: '*',
+                name,
+            } => format!("a catch-all has one or two asterisks: `{{**{}}}`", name.trim_start_matches('*')),
+            Self::InvalidName { .. } => "names cannot have `/`, `{`, `}`, `?` or `*` in them".into(),
+            Self::DuplicateName { name } => format!("call one of them `{name}2`"),
+            Self::CatchAllNotLast { .. } => "move the catch-all to the end".into(),
+            Self::CatchAllInPart { name } => format!("give it a segment of its own: `/{{**{name}}}`"),
+            Self::OptionalCatchAll { name } => {
+                format!("a catch-all matches nothing, too: write `{{**{name}}}`")
+            }
+            Self::OptionalDefault { name } => format!("remove the `?` of `{name}`, or its default value"),
+            Self::OptionalNotLast { .. } => "move it to the end of the segment, or remove the `?`".into(),
+            Self::OptionalWithoutPeriod { .. } => {
+                "only `.` can come before it, as in `{file}.{extension?}`".into()
+            }
+            Self::AdjacentParameters { .. } => "put text between them, as in `{a}-{b}`".into(),
+            Self::UnknownConstraint { name } => super::constraint::suggestion(name)?,
+            Self::ConstraintArguments { .. } | Self::TooManySegments { .. } => return None,
+            Self::Regex { .. } => {
+                "look-around and back-references are not supported, and braces are doubled inside a template".into()
+            }
+        })
+    }
+}

@@ -1,0 +1,308 @@
+//! Parsing route templates.
+//!
+//! The grammar, with its corner cases, is that of ASP.NET Core: what it accepts is accepted here with the same meaning, and
+//! what it refuses is refused. Constraints are also checked, which ASP.NET Core does only when it begins to route.
+
+use std::ops::Range;
+
+use super::constraint::Constraint;
+use super::error::{TemplateError, TemplateErrorKind as Kind};
+use super::multi_part::{MultiPart, Piece};
+use super::parameter::Parameter;
+use super::{Literal, MAX_SEGMENTS, Segment};
+use crate::matching::text::equal_ignoring_case;
+
+/// The segments, and how many parameters they have.
+pub(super) fn parse(text: &str) -> Result<(Vec<Segment>, usize), TemplateError> {
+    let start = match text.as_bytes() {
+        [b'~', b'/', ..] => 2,
+        [b'/', ..] => 1,
+        [b'~', ..] => return Err(TemplateError::new(0, Kind::Tilde)),
+        _ => 0,
+    };
+    let mut parser = Parser {
+        text,
+        at: start,
+        names: Vec::new(),
+    };
+    let segments = parser.segments()?;
+    Ok((segments, parser.names.len()))
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+    names: Vec<String>,
+}
+
+/// A part of a segment before it is known whether the segment has others.
+enum Token {
+    Literal(String),
+    Parameter { parsed: Parsed, offset: usize },
+}
+
+/// What stands between the braces of a parameter.
+struct Parsed {
+    parameter: Parameter,
+    kind: ParameterKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ParameterKind {
+    Plain,
+    CatchAll { keeps_slashes: bool },
+}
+
+impl Parser<'_> {
+    fn segments(&mut self) -> Result<Vec<Segment>, TemplateError> {
+        let mut segments = Vec::new();
+        let mut catch_all: Option<(usize, String)> = None;
+        while let Some(byte) = self.peek() {
+            if byte == b'/' {
+                return Err(TemplateError::new(self.at, Kind::EmptySegment));
+            }
+            if let Some((offset, name)) = catch_all {
+                return Err(TemplateError::new(offset, Kind::CatchAllNotLast { name }));
+            }
+            let offset = self.at;
+            let segment = self.segment()?;
+            catch_all = match &segment {
+                Segment::CatchAll { parameter, .. } => Some((offset, (*parameter.name).into())),
+                _ => None,
+            };
+            segments.push(segment);
+            // The `/` after the segment, if this is not the end.
+            self.at += 1;
+        }
+        if segments.len() > MAX_SEGMENTS {
+            let count = segments.len();
+            return Err(TemplateError::new(0, Kind::TooManySegments { count }));
+        }
+        Ok(segments)
+    }
+
+    fn segment(&mut self) -> Result<Segment, TemplateError> {
+        let mut tokens = Vec::new();
+        while let Some(byte) = self.peek() {
+            let token = match byte {
+                b'/' => break,
+                b'{' if self.byte(self.at + 1) != Some(b'{') => self.parameter()?,
+                _ => self.literal()?,
+            };
+            tokens.push(token);
+        }
+        if tokens.len() == 1 {
+            let token = tokens.pop().expect("there is one");
+            return Ok(match token {
+                Token::Literal(text) => Segment::Literal(Literal::new(text)),
+                Token::Parameter { parsed, .. } => match parsed.kind {
+                    ParameterKind::Plain => Segment::Parameter(parsed.parameter),
+                    ParameterKind::CatchAll { keeps_slashes } => Segment::CatchAll {
+                        parameter: parsed.parameter,
+                        keeps_slashes,
+                    },
+                },
+            });
+        }
+        check_parts(&tokens)?;
+        let pieces = tokens.into_iter().map(|token| match token {
+            Token::Literal(text) => Piece::Literal(Literal::new(text)),
+            Token::Parameter { parsed, .. } => Piece::Parameter(parsed.parameter),
+        });
+        Ok(Segment::MultiPart(MultiPart::new(pieces.collect())))
+    }
+
+    fn literal(&mut self) -> Result<Token, TemplateError> {
+        let start = self.at;
+        while let Some(byte) = self.peek() {
+            let doubled = self.byte(self.at + 1) == Some(byte);
+            match byte {
+                b'/' => break,
+                b'{' | b'}' if doubled => self.at += 1,
+                b'{' => break,
+                b'}' => return Err(TemplateError::new(self.at, Kind::StrayBrace)),
+                b'?' => return Err(TemplateError::new(self.at, Kind::QuestionMark)),
+                _ => {}
+            }
+            self.at += 1;
+        }
+        Ok(Token::Literal(unescaped(&self.text[start..self.at])))
+    }
+
+    fn parameter(&mut self) -> Result<Token, TemplateError> {
+        let offset = self.at;
+        let inside = self.braces()?;
+        let text = unescaped(&self.text[inside]);
+        let error = |kind| TemplateError::new(offset, kind);
+        let parsed = parse_parameter(&text, self.names.len()).map_err(error)?;
+        let name = &parsed.parameter.name;
+        if name.is_empty() {
+            return Err(error(Kind::EmptyName));
+        }
+        if let Some(character) = name.chars().find(|c| "/{}?*".contains(*c)) {
+            let name = (**name).into();
+            return Err(error(Kind::InvalidName { name, character }));
+        }
+        if (self.names.iter()).any(|other| equal_ignoring_case(other, name)) {
+            let name = (**name).into();
+            return Err(error(Kind::DuplicateName { name }));
+        }
+        self.names.push((**name).into());
+        Ok(Token::Parameter { parsed, offset })
+    }
+
+    /// Goes past a parameter; returns where the text between its braces is.
+    fn braces(&mut self) -> Result<Range<usize>, TemplateError> {
+        let offset = self.at;
+        self.at += 1;
+        while let Some(byte) = self.peek() {
+            let next = self.byte(self.at + 1);
+            match byte {
+                b'{' | b'}' if next == Some(byte) => self.at += 1,
+                b'{' if next.is_some() => {
+                    return Err(TemplateError::new(self.at, Kind::BraceInParameter));
+                }
+                b'}' => {
+                    self.at += 1;
+                    return Ok(offset + 1..self.at - 1);
+                }
+                _ => {}
+            }
+            self.at += 1;
+        }
+        Err(TemplateError::new(offset, Kind::UnclosedBrace))
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.byte(self.at)
+    }
+
+    fn byte(&self, at: usize) -> Option<u8> {
+        self.text.as_bytes().get(at).copied()
+    }
+}
+
+fn unescaped(text: &str) -> String {
+    text.replace("}}", "}").replace("{{", "{")
+}
+
+/// Checks the parts of a segment that has several.
+fn check_parts(tokens: &[Token]) -> Result<(), TemplateError> {
+    let mut before: Option<&Token> = None;
+    for (index, token) in tokens.iter().enumerate() {
+        if let Token::Parameter { parsed, offset } = token {
+            let name = || parsed.parameter.name.as_ref().into();
+            let is_last = index + 1 == tokens.len();
+            let error = match (parsed.kind, before) {
+                (ParameterKind::CatchAll { .. }, _) => Some(Kind::CatchAllInPart { name: name() }),
+                (_, Some(Token::Parameter { .. })) => {
+                    Some(Kind::AdjacentParameters { name: name() })
+                }
+                _ if !parsed.parameter.optional => None,
+                _ if !is_last => Some(Kind::OptionalNotLast { name: name() }),
+                (_, Some(Token::Literal(text))) if text == "." => None,
+                _ => Some(Kind::OptionalWithoutPeriod { name: name() }),
+            };
+            if let Some(kind) = error {
+                return Err(TemplateError::new(*offset, kind));
+            }
+        }
+        before = Some(token);
+    }
+    Ok(())
+}
+
+/// Parses the text between the braces, with braces no longer doubled.
+fn parse_parameter(text: &str, index: usize) -> Result<Parsed, Kind> {
+    let (kind, rest) = match text.strip_prefix('*') {
+        None => (ParameterKind::Plain, text),
+        Some(one) => match one.strip_prefix('*') {
+            None => (
+                ParameterKind::CatchAll {
+                    keeps_slashes: false,
+                },
+                one,
+            ),
+            Some(two) => (
+                ParameterKind::CatchAll {
+                    keeps_slashes: true,
+                },
+                two,
+            ),
+        },
+    };
+    let (rest, optional) = match rest.strip_suffix('?') {
+        Some(rest) => (rest, true),
+        None => (rest, false),
+    };
+    // A name may begin with `:` or `=`, strange as that looks.
+    let name_end = rest
+        .char_indices()
+        .skip(1)
+        .find(|(_, c)| matches!(c, ':' | '='))
+        .map_or(rest.len(), |(at, _)| at);
+    let (name, rest) = rest.split_at(name_end);
+    let (constraints, default) = split_constraints(rest);
+    if optional && kind != ParameterKind::Plain {
+        return Err(Kind::OptionalCatchAll { name: name.into() });
+    }
+    if optional && default.is_some() {
+        return Err(Kind::OptionalDefault { name: name.into() });
+    }
+    let constraints = constraints
+        .into_iter()
+        .filter(|constraint| !constraint.is_empty())
+        .map(Constraint::parse)
+        .collect::<Result<_, _>>()?;
+    Ok(Parsed {
+        parameter: Parameter {
+            name: name.into(),
+            index,
+            optional,
+            default: default.map(Into::into),
+            constraints,
+        },
+        kind,
+    })
+}
+
+/// Splits `:a:b(c)=d` into the constraints `a` and `b(c)` and the default value `d`.
+fn split_constraints(text: &str) -> (Vec<&str>, Option<&str>) {
+    let mut constraints = Vec::new();
+    let mut rest = text;
+    while let Some(constraint) = rest.strip_prefix(':') {
+        let end = constraint_end(constraint);
+        constraints.push(&constraint[..end]);
+        rest = &constraint[end..];
+    }
+    (constraints, rest.strip_prefix('='))
+}
+
+/// Where the constraint that `text` begins with ends: at a `:`, a `=` or the end.
+///
+/// Within parentheses, only a `)` before one of these ends it, and a `:` or `=` takes everything up to the next `)` with
+/// it, so that expressions can contain all three.
+fn constraint_end(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let is_end = |at: usize| matches!(bytes.get(at), None | Some(b':' | b'='));
+    let mut at = 0;
+    while !is_end(at) && bytes[at] != b'(' {
+        at += 1;
+    }
+    if is_end(at) {
+        return at;
+    }
+    at += 1;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b')' if is_end(at + 1) => return at + 1,
+            b':' | b'=' => match text[at..].find(')') {
+                Some(closing) => at += closing,
+                None => return at,
+            },
+            _ => {}
+        }
+        at += 1;
+    }
+    at
+}
