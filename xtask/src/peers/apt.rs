@@ -117,6 +117,8 @@ Dir::Cache::pkgcache "";
 Dir::Cache::srcpkgcache "";
 // The directory may be one that apt's own user cannot reach.
 APT::Sandbox::User "root";
+// Else a source that cannot be reached is a warning, and nothing is tried again.
+APT::Update::Error-Mode "any";
 Acquire::Retries "3";
 Acquire::http::Timeout "30";
 Acquire::https::Timeout "30";

@@ -7,7 +7,7 @@
 //! | `bin/` | a wrapper script for each program; this is where tests look |
 //! | `debian/NAME/` | unpacked packages of a peer |
 //! | `venv/NAME/` | a Python environment of a peer |
-//! | `node_modules/` | packages for Node |
+//! | `node_modules/` | packages for Node, which finds them for `require` when `NODE_PATH` names this directory |
 //! | `apt/`, `npm-cache/` | private state of the package clients |
 //! | `stamps/NAME` | what was fetched, and that it ran |
 //!

@@ -1,20 +1,16 @@
 //! Peers from Node's package registry: all in one `node_modules`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::process::Invocation;
 
-use super::{download, on_path};
+use super::{PROBE_LIMIT, download, last_lines, on_path};
 
-/// Installs a package with its exact version; none of its scripts is run.
+/// Installs a package with its exact version, and loads it once. None of its scripts is run.
+///
+/// `package` is a name and a version: `playwright-core@1.64.1`.
 pub(super) fn fetch(root: &Path, package: &str) -> crate::Result<()> {
-    let own = root.join("bin/npm");
-    let npm = if own.is_file() {
-        own
-    } else {
-        on_path("npm").ok_or("there is no npm: fetch the peer `node` first")?
-    };
-    let install = Invocation::new(npm)
+    let install = Invocation::new(program(root, "npm")?)
         .args(["install", "--prefix"])
         .arg(root)
         .args([
@@ -23,9 +19,53 @@ pub(super) fn fetch(root: &Path, package: &str) -> crate::Result<()> {
             "--no-audit",
             "--no-fund",
         ])
+        // A Node that is too old for the package is an error here, rather than a puzzle in a test.
+        .arg("--engine-strict")
+        // It would wait a minute between tries of its own; ours are closer together.
+        .arg("--fetch-retries=0")
         .arg("--cache")
         .arg(root.join("npm-cache"))
         .arg(package);
     download(&install)?;
-    Ok(())
+
+    let load = Invocation::new(program(root, "node")?)
+        .args(["--eval", "require(process.argv[1])"])
+        .arg(name(package))
+        .env("NODE_PATH", root.join("node_modules"));
+    let (ended, output) = load.capture(PROBE_LIMIT)?;
+    if ended.is_success() {
+        Ok(())
+    } else {
+        Err(format!("`{load}` failed ({ended}): {}", last_lines(&output)).into())
+    }
+}
+
+/// The one that was fetched, else the one on the PATH: the order in which tests look.
+fn program(root: &Path, name: &str) -> Result<PathBuf, String> {
+    let own = root.join("bin").join(name);
+    if own.is_file() {
+        return Ok(own);
+    }
+    on_path(name).ok_or_else(|| format!("there is no {name}: fetch the peer `node` first"))
+}
+
+/// The name of a package, which may begin with the `@` of a scope, without its version.
+fn name(package: &str) -> &str {
+    match package.rfind('@') {
+        Some(at) if at > 0 => &package[..at],
+        _ => package,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_ends_where_the_version_begins() {
+        assert_eq!(name("playwright-core@1.64.1"), "playwright-core");
+        assert_eq!(name("@scope/name@1.0.0"), "@scope/name");
+        assert_eq!(name("@scope/name"), "@scope/name");
+        assert_eq!(name("plain"), "plain");
+    }
 }

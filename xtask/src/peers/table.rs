@@ -144,18 +144,15 @@ impl Peer {
 
     /// What a person can do who does not get it.
     pub(super) fn instead(&self) -> String {
-        let names: Vec<_> = self.programs.iter().map(|program| program.name).collect();
-        if names.is_empty() {
-            format!(
-                "its tests are left out, or fail where peers are required ({})",
-                self.name
-            )
-        } else {
-            format!(
-                "a version of your own serves as well: put {} on the PATH",
-                names.join(" and ")
-            )
+        if matches!(self.source, Source::Npm(_)) {
+            return "it needs a recent Node: `cargo xtask peers --ignore-path node` fetches one"
+                .to_owned();
         }
+        let names: Vec<_> = self.programs.iter().map(|program| program.name).collect();
+        format!(
+            "a version of your own serves as well: put {} on the PATH",
+            names.join(" and ")
+        )
     }
 
     /// What the stamp of a fetched peer says: when this differs, it is fetched again.
