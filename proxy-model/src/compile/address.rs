@@ -47,6 +47,11 @@ fn address(text: &str) -> Result<DestinationAddress, Fault> {
             "a URL may hold neither white space nor control characters",
         ));
     }
+    // It also takes `\` for `/`, and any number of them before the host.
+    let after_scheme = text.split_once("://").map_or("", |(_, rest)| rest);
+    if text.contains('\\') || after_scheme.starts_with('/') {
+        return Err(Fault::new("the URL's host does not follow `://`"));
+    }
     let url = Url::parse(text).map_err(|error| Fault::new(format!("not a URL: {error}")))?;
     if !url.username().is_empty() || url.password().is_some() {
         // It is not repeated here, since problems are logged.

@@ -1,1 +1,145 @@
+use super::*;
 
+fn config(text: &str) -> ProxyConfig {
+    ProxyConfig::from_json(text).unwrap()
+}
+
+const OLD: &str = r#"{
+    "Routes": {
+        "a": { "ClusterId": "orders", "Match": { "Path": "/a" } },
+        "b": { "Match": { "Path": "/b" }, "Order": 1 }
+    },
+    "Clusters": {
+        "orders": { "Destinations": { "d1": { "Address": "http://1" }, "d2": { "Address": "http://2" } } },
+        "users": {}
+    }
+}"#;
+
+fn lines(new: &str) -> Vec<String> {
+    let (old, new) = (config(OLD), config(new));
+    let changes = diff(&old, &new);
+    assert_eq!(apply(&old, &changes), new);
+    changes.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn equal_configurations_have_no_changes() {
+    assert_eq!(lines(OLD), [] as [&str; 0]);
+}
+
+#[test]
+fn changes_read_well() {
+    let new = r#"{
+        "Routes": {
+            "a": {
+                "ClusterId": "orders", "Match": { "Path": "/v2/a", "Hosts": ["h"] },
+                "Transforms": [{ "RequestHeader": "Authorization", "Set": "hunter2" }]
+            },
+            "c": { "Match": { "Path": "/c" } }
+        },
+        "Clusters": {
+            "orders": {
+                "LoadBalancingPolicy": "Random", "Metadata": { "k": "hunter2" },
+                "Destinations": { "d1": { "Address": "http://1", "Weight": 3 }, "d3": { "Address": "http://3" } }
+            },
+            "carts": { "Destinations": { "d": { "Address": "http://4" } } }
+        }
+    }"#;
+    assert_eq!(
+        lines(new),
+        [
+            "cluster orders: LoadBalancingPolicy = Random, Metadata added",
+            "cluster orders: destination d2 removed",
+            "cluster orders: destination d1: Weight = 3",
+            "cluster orders: destination d3 added at http://3",
+            "cluster carts added with 1 destination",
+            "route b removed",
+            "route a: Match/Hosts = [\"h\"], Match/Path /a → /v2/a, Transforms added",
+            "route c added",
+            "cluster users removed",
+        ]
+    );
+    assert!(!lines(new).concat().contains("hunter2"));
+}
+
+#[test]
+fn a_change_of_case_is_a_change() {
+    // E25: YARP compares addresses ignoring case and keeps the old one.
+    let new = OLD.replace("http://1", "HTTP://1");
+    assert_eq!(
+        lines(&new),
+        ["cluster orders: destination d1: Address http://1 → HTTP://1"]
+    );
+}
+
+#[test]
+fn a_new_spelling_of_an_id_is_a_change() {
+    let new = config(
+        &OLD.replace("\"users\"", "\"Users\"")
+            .replace("\"d1\"", "\"D1\"")
+            .replace("\"b\"", "\"B\""),
+    );
+    let changes = diff(&config(OLD), &new);
+    let lines: Vec<_> = changes.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        lines,
+        [
+            "cluster orders: destination D1: is spelled otherwise",
+            "cluster Users: is spelled otherwise",
+            "route B: is spelled otherwise",
+        ]
+    );
+    let applied = apply(&config(OLD), &changes);
+    assert_eq!(
+        serde_json::to_string(&applied).unwrap(),
+        serde_json::to_string(&new).unwrap()
+    );
+    let reference = OLD.replace("\"ClusterId\": \"orders\"", "\"ClusterId\": \"Orders\"");
+    assert_eq!(
+        self::lines(&reference),
+        ["route a: ClusterId orders → Orders"]
+    );
+}
+
+#[test]
+fn order_is_a_change_of_its_own() {
+    let new = r#"{
+        "Routes": {
+            "b": { "Match": { "Path": "/b" }, "Order": 1 },
+            "a": { "ClusterId": "orders", "Match": { "Path": "/a" } }
+        },
+        "Clusters": {
+            "users": {},
+            "orders": { "Destinations": { "d2": { "Address": "http://2" }, "d1": { "Address": "http://1" } } }
+        }
+    }"#;
+    assert_eq!(
+        lines(new),
+        [
+            "cluster orders: destinations are in another order",
+            "routes are in another order",
+            "clusters are in another order",
+        ]
+    );
+}
+
+#[test]
+fn changes_that_do_not_fit_do_nothing() {
+    let added = Change::DestinationAdded {
+        cluster: "nowhere".into(),
+        id: "d".into(),
+        config: Box::default(),
+    };
+    let gone = Change::ClusterRemoved {
+        id: "nowhere".into(),
+    };
+    assert_eq!(apply(&config(OLD), &[added, gone]), config(OLD));
+}
+
+#[test]
+fn ids_cannot_break_lines() {
+    let change = Change::RouteRemoved {
+        id: "a\nb\u{1b}[31m".into(),
+    };
+    assert_eq!(change.to_string(), "route a\\nb\\u{1b}[31m removed");
+}

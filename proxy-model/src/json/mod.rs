@@ -34,6 +34,7 @@ mod cluster;
 mod config;
 mod lenient;
 mod node;
+mod overlay;
 mod reader;
 mod route;
 mod scalar;

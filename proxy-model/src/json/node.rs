@@ -94,8 +94,8 @@ impl Node {
 /// An object's keys and values in the order written. Of keys that differ in case only, the first counts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object {
-    entries: Vec<(String, Node)>,
-    repeated: Vec<String>,
+    pub(super) entries: Vec<(String, Node)>,
+    pub(super) repeated: Vec<String>,
 }
 
 impl Object {

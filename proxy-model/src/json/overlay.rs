@@ -1,0 +1,82 @@
+//! One document on top of another: defaults and what an environment changes of them.
+
+use std::collections::HashMap;
+
+use super::node::{Node, Object};
+use crate::id::ClusterId;
+
+impl Node {
+    /// This document with `above` on top of it, as `appsettings.Production.json` lies on `appsettings.json`.
+    ///
+    /// Objects are merged key by key, ignoring case; a key keeps its place and the spelling that it has here. Everything
+    /// else is replaced, `null` included. So are lists: .NET replaces their elements by position, which leaves a longer
+    /// list's tail where nobody expects it.
+    ///
+    /// ```
+    /// use proxy_model::json::parse_document;
+    ///
+    /// let below = parse_document(r#"{ "Clusters": { "web": { "Destinations": { "1": { "Address": "http://a" } } } } }"#)?;
+    /// let above = parse_document(r#"{ "clusters": { "WEB": { "destinations": { "1": { "address": "http://b" } } } } }"#)?;
+    /// let merged = parse_document(r#"{ "Clusters": { "web": { "Destinations": { "1": { "Address": "http://b" } } } } }"#)?;
+    /// assert_eq!(below.overlaid(above), merged);
+    /// # Ok::<(), proxy_model::Problems>(())
+    /// ```
+    #[must_use]
+    pub fn overlaid(self, above: Self) -> Self {
+        match (self, above) {
+            (Self::Object(below), Self::Object(above)) => Self::Object(below.overlaid(above)),
+            (_, above) => above,
+        }
+    }
+}
+
+impl Object {
+    fn overlaid(mut self, above: Self) -> Self {
+        let mut places: HashMap<ClusterId, usize> = HashMap::with_capacity(self.entries.len());
+        for (place, (key, _)) in self.entries.iter().enumerate() {
+            places.insert(ClusterId::from(key.as_str()), place);
+        }
+        for (key, node) in above.entries {
+            match places.get(&ClusterId::from(key.as_str())) {
+                Some(&place) => {
+                    let below = &mut self.entries[place].1;
+                    // Documents have a limited depth, and so has this recursion.
+                    *below = std::mem::replace(below, Node::Null).overlaid(node);
+                }
+                None => self.entries.push((key, node)),
+            }
+        }
+        self.repeated.extend(above.repeated);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::json::parse_document;
+
+    #[test]
+    fn objects_merge_and_everything_else_is_replaced() {
+        for (below, above, expected) in [
+            (
+                r#"{"a": 1, "b": 2}"#,
+                r#"{"B": 3, "c": 4}"#,
+                r#"{"a": 1, "b": 3, "c": 4}"#,
+            ),
+            (
+                r#"{"a": {"b": 1}}"#,
+                r#"{"a": {"c": 2}}"#,
+                r#"{"a": {"b": 1, "c": 2}}"#,
+            ),
+            (r#"{"a": [1, 2, 3]}"#, r#"{"a": [4]}"#, r#"{"a": [4]}"#),
+            (r#"{"a": {"b": 1}}"#, r#"{"a": 2}"#, r#"{"a": 2}"#),
+            (r#"{"a": 2}"#, r#"{"a": {"b": 1}}"#, r#"{"a": {"b": 1}}"#),
+            (r#"{"a": 2}"#, r#"{"a": null}"#, r#"{"a": null}"#),
+            ("{}", r#"{"a": 1}"#, r#"{"a": 1}"#),
+        ] {
+            let [below, above, expected] =
+                [below, above, expected].map(|text| parse_document(text).unwrap());
+            assert_eq!(below.overlaid(above), expected);
+        }
+    }
+}
