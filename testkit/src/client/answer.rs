@@ -1,5 +1,12 @@
-use bytes::Bytes;
-use http::{HeaderMap, StatusCode, Version};
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, Response, StatusCode, Version};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+
+use super::ClientError;
+
+/// The longest body that is collected.
+const BODY_LIMIT: usize = 64 << 20;
 
 /// A whole answer.
 #[derive(Clone, Debug)]
@@ -55,5 +62,44 @@ impl Answer {
     /// The first value of a header field; `None` if it is missing or not visible ASCII.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
+    }
+}
+
+/// Reads an answer to its end.
+pub(super) async fn collect(
+    response: Response<Incoming>,
+    interim: Vec<Interim>,
+) -> Result<Answer, ClientError> {
+    let (head, mut incoming) = response.into_parts();
+    let mut body = BytesMut::new();
+    let mut trailers: Option<HeaderMap> = None;
+    let mut broken = None;
+    while let Some(frame) = incoming.frame().await {
+        match frame.map(http_body::Frame::into_data) {
+            Ok(Ok(data)) if body.len() + data.len() > BODY_LIMIT => {
+                return Err(ClientError::TooLong);
+            }
+            Ok(Ok(data)) => body.extend_from_slice(&data),
+            Ok(Err(other)) => trailers = other.into_trailers().ok(),
+            Err(error) => {
+                broken = Some(error);
+                break;
+            }
+        }
+    }
+    let answer = Answer {
+        status: head.status,
+        version: head.version,
+        interim,
+        headers: head.headers,
+        body: body.freeze(),
+        trailers,
+    };
+    match broken {
+        None => Ok(answer),
+        Some(source) => Err(ClientError::Truncated {
+            received: Box::new(answer),
+            source,
+        }),
     }
 }

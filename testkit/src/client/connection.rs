@@ -1,10 +1,9 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::HOST;
-use http::{HeaderMap, Method, Request, Response, Version};
-use http_body_util::BodyExt;
+use http::{Method, Request, Response, Version};
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper::upgrade::Upgraded;
@@ -16,13 +15,11 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio_rustls::TlsConnector;
 
+use super::answer::collect;
 use super::{Answer, ClientError, Interim};
 use crate::body::{self, Body, BoxError};
 use crate::tasks::Tasks;
 use crate::time::{GUARD, within};
-
-/// The longest body that [`Connection::send`] collects.
-const BODY_LIMIT: usize = 64 << 20;
 
 /// Which protocol a connection speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -258,7 +255,7 @@ impl Connection {
     }
 
     /// Sends a request and returns as soon as the head of the answer is there. The body is then read by
-    /// [`BodyExt::frame`] and its kin, at the test's own pace.
+    /// [`BodyExt::frame`](http_body_util::BodyExt::frame) and its kin, at the test's own pace.
     ///
     /// # Errors
     ///
@@ -359,43 +356,5 @@ fn unsent<B>(mut error: hyper::client::conn::TrySendError<B>) -> ClientError {
     match error.take_message() {
         Some(_) => ClientError::NotSent(error.into_error()),
         None => ClientError::NoAnswer(error.into_error()),
-    }
-}
-
-async fn collect(
-    response: Response<Incoming>,
-    interim: Vec<Interim>,
-) -> Result<Answer, ClientError> {
-    let (head, mut incoming) = response.into_parts();
-    let mut body = BytesMut::new();
-    let mut trailers: Option<HeaderMap> = None;
-    let mut broken = None;
-    while let Some(frame) = incoming.frame().await {
-        match frame.map(http_body::Frame::into_data) {
-            Ok(Ok(data)) if body.len() + data.len() > BODY_LIMIT => {
-                return Err(ClientError::TooLong);
-            }
-            Ok(Ok(data)) => body.extend_from_slice(&data),
-            Ok(Err(other)) => trailers = other.into_trailers().ok(),
-            Err(error) => {
-                broken = Some(error);
-                break;
-            }
-        }
-    }
-    let answer = Answer {
-        status: head.status,
-        version: head.version,
-        interim,
-        headers: head.headers,
-        body: body.freeze(),
-        trailers,
-    };
-    match broken {
-        None => Ok(answer),
-        Some(source) => Err(ClientError::Truncated {
-            received: Box::new(answer),
-            source,
-        }),
     }
 }

@@ -7,9 +7,9 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use super::h2;
-use crate::client::{ClientError, Connection};
+
 use crate::faults;
-use crate::raw::{Closed, Framing, RawClient, RawOrigin, RawResponse, frame};
+use crate::raw::{Closed, Framing, RawClient, RawOrigin, RawResponse};
 use crate::time::within;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n";
@@ -353,59 +353,4 @@ async fn kept_connections_that_are_not_kept() {
         assert_eq!(client.assert_closed().await, closed);
         assert_eq!(origin.traffic().requests(), 2);
     }
-}
-
-#[tokio::test]
-async fn http2_streams_that_are_reset() {
-    let origin = h2::resets_streams(frame::REFUSED_STREAM);
-    let mut client = Connection::http2(origin.addr()).await.unwrap();
-    for _ in 0..2 {
-        let error = client.get("/").await.unwrap_err();
-        assert_eq!(
-            error.h2_reason(),
-            Some(::h2::Reason::REFUSED_STREAM),
-            "{error:?}"
-        );
-    }
-    assert_eq!(origin.traffic().counts().accepted, 1);
-
-    let origin = h2::resets_mid_body(frame::INTERNAL_ERROR);
-    let mut client = Connection::http2(origin.addr()).await.unwrap();
-    let error = client.get("/").await.unwrap_err();
-    assert_eq!(error.truncated().unwrap().text(), faults::PARTIAL);
-    assert_eq!(error.h2_reason(), Some(::h2::Reason::INTERNAL_ERROR));
-}
-
-#[tokio::test]
-async fn http2_answer_that_stops_the_upload() {
-    let origin = h2::answers_and_stops_upload();
-    let mut client = Connection::http2(origin.addr()).await.unwrap();
-    let (_sender, upload) = crate::body::channel(1);
-    let request = client.request("POST", "/").body(upload).unwrap();
-    assert_eq!(client.send(request).await.unwrap().text(), faults::PARTIAL);
-}
-
-#[tokio::test]
-async fn http2_connections_that_go_away_or_stay_silent() {
-    let origin = h2::goes_away();
-    let mut client = Connection::http2(origin.addr()).await.unwrap();
-    let error = client.get("/").await.unwrap_err();
-    assert!(matches!(error, ClientError::NoAnswer(_)), "{error:?}");
-    client.closed().await;
-
-    let origin = h2::never_answers();
-    let mut client = Connection::http2(origin.addr()).await.unwrap();
-    within(Duration::from_millis(50), client.get("/"))
-        .await
-        .unwrap_err();
-    assert_eq!(origin.traffic().requests(), 1);
-}
-
-#[tokio::test]
-async fn http2_faults_do_not_mistake_http1() {
-    let origin = h2::never_answers();
-    let mut client = asked(&origin).await;
-    client.assert_closed().await;
-    let outcome = origin.recording(0).outcome().await.unwrap_err();
-    assert!(outcome.starts_with("not HTTP/2: GET / "), "{outcome}");
 }

@@ -1,14 +1,14 @@
 use std::io::ErrorKind;
+use std::time::Duration;
 
-use http::{HeaderMap, HeaderValue, Response};
+use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::BodyExt;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::oneshot;
 
-use super::{ConnectionInfo, Echo, Origin, Protocols};
+use super::{ConnectionInfo, Echo, Incoming, Origin, Protocols};
 use crate::body;
 use crate::certs::{Alpn, CertificateAuthority};
-use crate::client::{ClientError, Connection, Message, Protocol, WebSocket, websocket};
+use crate::client::{ClientError, Connection, Protocol};
 use crate::raw::{RawClient, frame};
 use crate::time::guarded;
 
@@ -132,6 +132,30 @@ async fn echo_of_a_large_body_has_no_text() {
     let echo: Echo = client.send(request).await.unwrap().json();
     assert_eq!((echo.body_length, echo.body_text), (3 << 20, None));
     assert_eq!(echo.body_sha256, sha256);
+}
+
+#[tokio::test(start_paused = true)]
+async fn transfers_inside_one_process_take_no_virtual_time() {
+    let mirror = |request: Request<Incoming>| async move { Response::new(request.into_body()) };
+    let ca = CertificateAuthority::new("ca");
+    let plain = Origin::start(mirror);
+    let server = ca.issue(&["127.0.0.1"]).server_config(Alpn::Both);
+    let tls = Origin::builder().tls(server).start(mirror);
+    let trusting = ca.client_config(Alpn::Both);
+    let start = tokio::time::Instant::now();
+    for mut client in [
+        Connection::http1(plain.addr()).await.unwrap(),
+        Connection::http2(plain.addr()).await.unwrap(),
+        Connection::tls(tls.addr(), "127.0.0.1", trusting)
+            .await
+            .unwrap(),
+    ] {
+        // More than the sockets' buffers and all windows hold, so both sides have to wait for each other.
+        let upload = body::full(vec![b'x'; 32 << 20]);
+        let request = client.request("POST", "/").body(upload).unwrap();
+        assert_eq!(client.send(request).await.unwrap().body.len(), 32 << 20);
+    }
+    assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
 #[tokio::test]
@@ -303,62 +327,6 @@ async fn endless_body_stops_with_its_reader() {
     }
     drop((body, client));
     origin.traffic().wait_for_open(0).await;
-}
-
-#[tokio::test]
-async fn websocket_messages_come_back() {
-    let origin = Origin::upgrade_echo();
-    let over_http2 = Connection::http2(origin.addr()).await.unwrap();
-    for mut socket in [
-        websocket(origin.addr(), "/").await.unwrap(),
-        WebSocket::over(over_http2, "/").await.unwrap(),
-    ] {
-        for message in [Message::text("grüße"), Message::binary(vec![0, 255])] {
-            socket.send(message.clone()).await.unwrap();
-            assert_eq!(socket.receive().await.unwrap(), Some(message));
-        }
-        socket.close().await.unwrap();
-    }
-    origin.traffic().wait_for_open(0).await;
-}
-
-#[tokio::test]
-async fn other_protocols_are_echoed_as_bytes() {
-    let origin = Origin::upgrade_echo();
-    let mut client = Connection::http1(origin.addr()).await.unwrap();
-    let request = client
-        .request("GET", "/")
-        .header("connection", "upgrade")
-        .header("upgrade", "foo/2")
-        .body(body::empty())
-        .unwrap();
-    let (response, mut io) = client.upgrade(request).await.unwrap();
-    assert_eq!(response.headers()["upgrade"], "foo/2");
-    io.write_all(b"raw bytes").await.unwrap();
-    io.shutdown().await.unwrap();
-    let mut echoed = String::new();
-    guarded("the echo", io.read_to_string(&mut echoed))
-        .await
-        .unwrap();
-    assert_eq!(echoed, "raw bytes");
-}
-
-#[tokio::test]
-async fn upgrade_is_refused_where_it_has_to_be() {
-    let origin = Origin::upgrade_echo();
-    let mut client = Connection::http1(origin.addr()).await.unwrap();
-    assert_eq!(client.get("/").await.unwrap().status, 426);
-
-    // Without extended CONNECT, HTTP/2 has no WebSockets.
-    let plain = Origin::echo();
-    let client = Connection::http2(plain.addr()).await.unwrap();
-    WebSocket::over(client, "/").await.unwrap_err();
-
-    let error = websocket(plain.addr(), "/").await.unwrap_err();
-    let ClientError::NotUpgraded(answer) = error else {
-        panic!("{error:?}")
-    };
-    assert_eq!(answer.json::<Echo>().header("upgrade"), ["websocket"]);
 }
 
 #[tokio::test]

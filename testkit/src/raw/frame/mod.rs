@@ -26,9 +26,12 @@
 //! # }
 //! ```
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
 
-use super::RawStream;
+use crate::raw::RawStream;
 
 /// What a client sends first (RFC 9113 3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -1,3 +1,6 @@
+#[cfg(test)]
+mod tests;
+
 use futures_util::{SinkExt, StreamExt};
 use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};

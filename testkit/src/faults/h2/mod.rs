@@ -1,5 +1,8 @@
 //! Origins that misbehave over HTTP/2 (prior knowledge), frame by frame.
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
 
 use super::PARTIAL;
