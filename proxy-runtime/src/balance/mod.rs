@@ -1,0 +1,62 @@
+//! Which of a cluster's available destinations a request goes to.
+//!
+//! The policies of YARP are here by their names, each with weights: [`PowerOfTwoChoices`] (what a cluster uses that
+//! names none), [`RoundRobin`], [`LeastRequests`], [`Random`](RandomChoice) and [`FirstAlphabetical`]. A program brings
+//! its own by implementing [`LoadBalancer`] and registering it with
+//! [`ProxyBuilder::balancer`](crate::ProxyBuilder::balancer).
+
+mod candidates;
+mod policies;
+mod random;
+mod registry;
+mod trial;
+
+pub use self::candidates::Candidates;
+pub use self::policies::{
+    FirstAlphabetical, LeastRequests, PowerOfTwoChoices, RandomChoice, RoundRobin,
+};
+pub(crate) use self::random::Random;
+pub(crate) use self::registry::{Balancer, Balancers};
+pub use self::trial::{Trial, TrialHead};
+use proxy_model::RequestHead;
+
+#[cfg(test)]
+mod tests;
+
+/// Picks one of a cluster's available destinations for a request.
+///
+/// It is called on the path of every request, from many threads at a time: it should neither block nor allocate. It is
+/// not called when there is no choice, that is, with fewer than two candidates. What it must remember per cluster can
+/// mostly be had from [`Candidates::next_turn`]; a policy that keeps more should keep it in atomics.
+///
+/// # Examples
+///
+/// A policy that sends what reads to any destination, and what writes to those whose metadata says `Role: primary`:
+///
+/// ```
+/// use proxy_model::RequestHead;
+/// use proxy_runtime::balance::{Candidates, LoadBalancer};
+///
+/// struct PrimaryWrites;
+///
+/// impl LoadBalancer for PrimaryWrites {
+///     fn pick(&self, candidates: &Candidates<'_>, head: &dyn RequestHead) -> Option<usize> {
+///         if matches!(head.method(), "GET" | "HEAD") {
+///             return Some(candidates.draw());
+///         }
+///         (0..candidates.len()).find(|&i| {
+///             let role = candidates.metadata(i).and_then(|metadata| metadata.get("Role"));
+///             role.is_some_and(|role| role == "primary")
+///         })
+///     }
+/// }
+/// ```
+///
+/// [`Trial`] tries a policy without a network.
+pub trait LoadBalancer: Send + Sync {
+    /// The position of the candidate that the request goes to, from 0 to below [`Candidates::len`].
+    ///
+    /// `None`, or a position past the end, refuses the request: it is answered with 503, as if no destination were
+    /// available.
+    fn pick(&self, candidates: &Candidates<'_>, head: &dyn RequestHead) -> Option<usize>;
+}

@@ -1,0 +1,79 @@
+//! The five policies that every configuration can name.
+
+use std::cmp::Ordering;
+
+use proxy_model::RequestHead;
+
+use super::{Candidates, LoadBalancer};
+
+/// Two different ones are drawn at random, by weight; the one with fewer requests in flight per weight is picked, the
+/// first drawn if they have the same.
+///
+/// Close to the best choice at the cost of two look-ups, and proof against herds: proxies that do not know of each other
+/// do not all run to the same idle destination.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PowerOfTwoChoices;
+
+impl LoadBalancer for PowerOfTwoChoices {
+    fn pick(&self, candidates: &Candidates<'_>, _: &dyn RequestHead) -> Option<usize> {
+        if candidates.len() < 2 {
+            return candidates.len().checked_sub(1);
+        }
+        let first = candidates.draw();
+        let second = candidates.draw_other(first);
+        Some(match compare_load(candidates, second, first) {
+            Ordering::Less => second,
+            Ordering::Equal | Ordering::Greater => first,
+        })
+    }
+}
+
+/// Each in turn, beginning with the first of the configuration; as often as its weight says, well spread.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RoundRobin;
+
+impl LoadBalancer for RoundRobin {
+    fn pick(&self, candidates: &Candidates<'_>, _: &dyn RequestHead) -> Option<usize> {
+        (candidates.len() > 0).then(|| candidates.in_turn(candidates.next_turn()))
+    }
+}
+
+/// The one with the fewest requests in flight per weight, the first of the configuration if several have the same.
+///
+/// It looks at all destinations, so its cost grows with their number.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LeastRequests;
+
+impl LoadBalancer for LeastRequests {
+    fn pick(&self, candidates: &Candidates<'_>, _: &dyn RequestHead) -> Option<usize> {
+        (0..candidates.len()).min_by(|&a, &b| compare_load(candidates, a, b))
+    }
+}
+
+/// One at random, as often as its weight says: the policy called `Random`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RandomChoice;
+
+impl LoadBalancer for RandomChoice {
+    fn pick(&self, candidates: &Candidates<'_>, _: &dyn RequestHead) -> Option<usize> {
+        (candidates.len() > 0).then(|| candidates.draw())
+    }
+}
+
+/// The one whose id comes first, ignoring case. The others serve only while it is not available.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FirstAlphabetical;
+
+impl LoadBalancer for FirstAlphabetical {
+    fn pick(&self, candidates: &Candidates<'_>, _: &dyn RequestHead) -> Option<usize> {
+        (candidates.len() > 0).then(|| candidates.first_by_id())
+    }
+}
+
+/// Compares requests in flight per weight.
+fn compare_load(candidates: &Candidates<'_>, a: usize, b: usize) -> Ordering {
+    // a.in_flight / a.weight <=> b.in_flight / b.weight, without the division.
+    let load_a = u64::from(candidates.in_flight(a)) * u64::from(candidates.weight(b));
+    let load_b = u64::from(candidates.in_flight(b)) * u64::from(candidates.weight(a));
+    load_a.cmp(&load_b)
+}

@@ -1,0 +1,316 @@
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+use proxy_model::DestinationId;
+use proxy_model::config::{ClusterConfig, DestinationConfig};
+
+use super::*;
+
+/// A cluster of destinations d1, d2 … with these weights.
+fn weighted(weights: &[u32]) -> ClusterConfig {
+    let destination = |(i, weight): (usize, &u32)| {
+        let config = DestinationConfig {
+            address: format!("http://10.0.0.{}:8000/", i + 1),
+            weight: Some(*weight),
+            ..DestinationConfig::default()
+        };
+        (DestinationId::new(format!("d{}", i + 1)), config)
+    };
+    ClusterConfig {
+        destinations: weights.iter().enumerate().map(destination).collect(),
+        ..ClusterConfig::default()
+    }
+}
+
+fn equal(count: usize) -> ClusterConfig {
+    weighted(&vec![1; count])
+}
+
+fn trial(cluster: ClusterConfig) -> Trial {
+    Trial::new(cluster, 7).unwrap()
+}
+
+fn counts(trial: &Trial, policy: &dyn LoadBalancer, picks: usize) -> HashMap<String, usize> {
+    let mut counts = HashMap::new();
+    for _ in 0..picks {
+        let id = trial.pick(policy, &Trial::GET).unwrap();
+        *counts.entry(id.as_str().to_owned()).or_default() += 1;
+    }
+    counts
+}
+
+/// Every built-in policy.
+const ALL: [&dyn LoadBalancer; 5] = [
+    &PowerOfTwoChoices,
+    &RoundRobin,
+    &LeastRequests,
+    &RandomChoice,
+    &FirstAlphabetical,
+];
+
+#[test]
+fn i03_two_choices_avoid_the_busy_one_of_two() {
+    let mut trial = trial(equal(2));
+    trial.occupy(&"d1".into(), 1000);
+    assert_eq!(counts(&trial, &PowerOfTwoChoices, 100)["d2"], 100);
+}
+
+#[test]
+fn i04_two_choices_never_take_the_busiest_of_three() {
+    let mut trial = trial(equal(3));
+    trial.occupy(&"d1".into(), 1);
+    trial.occupy(&"d2".into(), 2);
+    trial.occupy(&"d3".into(), 3);
+    let counts = counts(&trial, &PowerOfTwoChoices, 1000);
+    assert!(!counts.contains_key("d3"), "{counts:?}");
+    assert!(
+        counts["d1"] > counts["d2"] && counts["d2"] > 0,
+        "{counts:?}"
+    );
+}
+
+/// Draws what it is told to, to see which draw is taken on a tie.
+struct FirstDrawn;
+
+impl LoadBalancer for FirstDrawn {
+    fn pick(&self, candidates: &Candidates<'_>, _: &dyn RequestHead) -> Option<usize> {
+        let first = candidates.draw();
+        candidates.draw_other(first);
+        Some(first)
+    }
+}
+
+#[test]
+fn i05_on_a_tie_the_first_drawn_is_taken() {
+    for weights in [[1, 1, 1, 1], [4, 3, 2, 1]] {
+        // Both see the same chance, so the picks are those of the first draws.
+        let (ours, drawn) = (trial(weighted(&weights)), trial(weighted(&weights)));
+        for _ in 0..200 {
+            assert_eq!(
+                ours.pick(&PowerOfTwoChoices, &Trial::GET),
+                drawn.pick(&FirstDrawn, &Trial::GET)
+            );
+        }
+    }
+}
+
+#[test]
+fn two_choices_draw_two_different_ones() {
+    struct Distinct;
+    impl LoadBalancer for Distinct {
+        fn pick(&self, candidates: &Candidates<'_>, _: &dyn RequestHead) -> Option<usize> {
+            let first = candidates.draw();
+            let second = candidates.draw_other(first);
+            assert!(first != second && second < candidates.len());
+            Some(second)
+        }
+    }
+    for weights in [&[1, 1][..], &[1, 1000], &[3, 1, 4, 1, 5]] {
+        counts(&trial(weighted(weights)), &Distinct, 500);
+    }
+}
+
+#[test]
+fn i08_turns_wrap_without_leaving_the_list() {
+    for weights in [&[1, 1, 1][..], &[5, 2, 1]] {
+        let trial = trial(weighted(weights));
+        for around in [
+            u64::from(u32::MAX),
+            i32::MAX as u64,
+            i64::MAX as u64,
+            u64::MAX,
+        ] {
+            trial.set_turn(around.wrapping_sub(3));
+            assert_eq!(counts(&trial, &RoundRobin, 7).values().sum::<usize>(), 7);
+        }
+    }
+}
+
+#[test]
+fn round_robin_follows_the_order_of_the_configuration() {
+    let trial = trial(equal(3));
+    let picks: Vec<_> = (0..7)
+        .map(|_| trial.pick(&RoundRobin, &Trial::GET).unwrap())
+        .collect();
+    assert_eq!(picks, ["d1", "d2", "d3", "d1", "d2", "d3", "d1"]);
+}
+
+#[test]
+fn weighted_round_robin_is_exact_and_spread() {
+    let trial = trial(weighted(&[5, 1, 2]));
+    let picks: Vec<_> = (0..80)
+        .map(|_| trial.pick(&RoundRobin, &Trial::GET).unwrap().as_str())
+        .collect();
+    for round in picks.chunks(8) {
+        let count = |id| round.iter().filter(|pick| **pick == id).count();
+        assert_eq!((count("d1"), count("d2"), count("d3")), (5, 1, 2));
+    }
+    let longest = picks.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap();
+    assert!(longest <= 3, "{longest} in a row for one: {picks:?}");
+}
+
+#[test]
+fn i10_one_destination_is_chosen_without_asking() {
+    struct Never;
+    impl LoadBalancer for Never {
+        fn pick(&self, _: &Candidates<'_>, _: &dyn RequestHead) -> Option<usize> {
+            panic!("there is no choice")
+        }
+    }
+    let trial = trial(equal(1));
+    assert_eq!(trial.pick(&Never, &Trial::GET).unwrap(), "d1");
+    // Nor does a turn pass.
+    trial.pick(&RoundRobin, &Trial::GET);
+    assert_eq!(trial.take_turn(), 0);
+}
+
+#[test]
+fn i11_without_destinations_there_is_no_pick() {
+    for policy in ALL {
+        assert_eq!(trial(equal(0)).pick(policy, &Trial::GET), None);
+    }
+}
+
+#[test]
+fn a_position_past_the_end_refuses_the_request() {
+    struct PastTheEnd;
+    impl LoadBalancer for PastTheEnd {
+        fn pick(&self, candidates: &Candidates<'_>, _: &dyn RequestHead) -> Option<usize> {
+            Some(candidates.len())
+        }
+    }
+    assert_eq!(trial(equal(3)).pick(&PastTheEnd, &Trial::GET), None);
+}
+
+#[test]
+fn least_requests_takes_the_least_and_of_several_the_first() {
+    let mut trial = trial(equal(3));
+    assert_eq!(trial.pick(&LeastRequests, &Trial::GET).unwrap(), "d1");
+    trial.occupy(&"d1".into(), 1);
+    assert_eq!(trial.pick(&LeastRequests, &Trial::GET).unwrap(), "d2");
+    trial.occupy(&"d2".into(), 1);
+    trial.occupy(&"d3".into(), 2);
+    assert_eq!(trial.pick(&LeastRequests, &Trial::GET).unwrap(), "d1");
+}
+
+#[test]
+fn least_requests_counts_per_weight() {
+    let mut trial = trial(weighted(&[10, 1]));
+    trial.occupy(&"d1".into(), 9);
+    trial.occupy(&"d2".into(), 1);
+    assert_eq!(trial.pick(&LeastRequests, &Trial::GET).unwrap(), "d1");
+    trial.occupy(&"d1".into(), 2);
+    assert_eq!(trial.pick(&LeastRequests, &Trial::GET).unwrap(), "d2");
+}
+
+#[test]
+fn first_alphabetical_ignores_case_and_the_order_of_the_configuration() {
+    let mut cluster = ClusterConfig::default();
+    for id in ["c", "B", "a2", "A1"] {
+        let config = DestinationConfig {
+            address: "http://10.0.0.1/".into(),
+            ..DestinationConfig::default()
+        };
+        cluster.destinations.insert(id.into(), config);
+    }
+    let trial = trial(cluster);
+    assert_eq!(trial.pick(&FirstAlphabetical, &Trial::GET).unwrap(), "A1");
+}
+
+#[test]
+fn random_is_uniform_without_weights() {
+    let counts = counts(&trial(equal(4)), &RandomChoice, 8_000);
+    for count in counts.values() {
+        assert!((1_800..2_200).contains(count), "{counts:?}");
+    }
+}
+
+#[test]
+fn a_registered_policy_is_found_ignoring_case() {
+    let mut balancers = Balancers::default();
+    balancers.register("Mine".into(), std::sync::Arc::new(RoundRobin));
+    balancers.register("mINE".into(), std::sync::Arc::new(RandomChoice));
+    assert_eq!(
+        balancers.names().map(|name| &**name).collect::<Vec<_>>(),
+        ["mINE"]
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_policy_leaves_the_list(
+        weights in prop::collection::vec(0_u32..2_000, 1..24),
+        busy in prop::collection::vec(0_usize..20, 24),
+        turn: u64,
+        seed: u64,
+    ) {
+        let mut trial = Trial::new(weighted(&weights), seed).unwrap();
+        trial.set_turn(turn);
+        for (i, busy) in busy.iter().take(weights.len()).enumerate() {
+            trial.occupy(&DestinationId::new(format!("d{}", i + 1)), *busy);
+        }
+        for policy in ALL {
+            for _ in 0..20 {
+                // A position past the end would be no pick at all.
+                let picked = trial.pick(policy, &Trial::GET);
+                let picked = picked.expect("there is always one").as_str()[1..].parse::<usize>().unwrap();
+                let is_out = weights[picked - 1] == 0 && weights.iter().any(|w| *w > 0);
+                prop_assert!(!is_out, "weight 0 gets nothing");
+            }
+        }
+    }
+
+    #[test]
+    fn two_choices_never_take_the_strictly_busiest(
+        busy in prop::collection::vec(0_usize..50, 2..12),
+        seed: u64,
+    ) {
+        let most = *busy.iter().max().unwrap();
+        prop_assume!(busy.iter().filter(|b| **b == most).count() == 1);
+        let busiest = busy.iter().position(|b| *b == most).unwrap();
+        let mut trial = Trial::new(equal(busy.len()), seed).unwrap();
+        for (i, busy) in busy.iter().enumerate() {
+            trial.occupy(&DestinationId::new(format!("d{}", i + 1)), *busy);
+        }
+        let busiest = format!("d{}", busiest + 1);
+        for _ in 0..50 {
+            prop_assert_ne!(trial.pick(&PowerOfTwoChoices, &Trial::GET).unwrap(), busiest.as_str());
+        }
+    }
+
+    #[test]
+    fn turns_give_each_exactly_its_share(weights in prop::collection::vec(1_u32..50, 2..10), turn in 0_u64..1_000_000) {
+        let total: u32 = weights.iter().sum();
+        let trial = trial(weighted(&weights));
+        trial.set_turn(turn * u64::from(total));
+        // With equal weights a round has one turn for each.
+        let equal = weights.iter().all(|w| *w == weights[0]);
+        let turns = if equal { weights.len() } else { total as usize };
+        let counts = counts(&trial, &RoundRobin, turns);
+        for (i, weight) in weights.iter().enumerate() {
+            let expected = if equal { 1 } else { *weight as usize };
+            prop_assert_eq!(counts[&format!("d{}", i + 1)], expected);
+        }
+    }
+
+    #[test]
+    fn draws_follow_the_weights(weights in prop::collection::vec(1_u32..20, 2..6), seed: u64) {
+        const PICKS: usize = 4_000;
+        let total: u32 = weights.iter().sum();
+        let trial = Trial::new(weighted(&weights), seed).unwrap();
+        // Idle destinations tie, so of two choices the first drawn is taken: the shares are those of one draw.
+        for policy in [&RandomChoice as &dyn LoadBalancer, &PowerOfTwoChoices] {
+            let counts = counts(&trial, policy, PICKS);
+            for (i, weight) in weights.iter().enumerate() {
+                let share = f64::from(*weight) / f64::from(total);
+                let count = counts.get(&format!("d{}", i + 1)).copied().unwrap_or(0);
+                // Six standard deviations: fails by chance once in 500 million checks.
+                let deviation = (PICKS as f64 * share * (1.0 - share)).sqrt();
+                let off = (count as f64 - PICKS as f64 * share).abs();
+                prop_assert!(off < 6.0 * deviation, "{weights:?}: {counts:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! What would happen to a request, and why: without a network, and without any effect.
+//!
+//! [`explain`] answers for a configuration alone; [`Proxy::explain`](crate::Proxy::explain) also knows the health of
+//! destinations. Both follow the same code as requests do.
+
+mod considered;
+mod request;
+
+use std::collections::BTreeMap;
+
+use http::header::HOST;
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, StatusCode};
+use proxy_model::compiled::{Cluster, ClusterIndex, Destination, Route, RouteTarget};
+use proxy_model::matching::Lookup;
+use proxy_model::{ClusterId, DestinationId, RouteId, Snapshot};
+use serde::{Serialize, Serializer};
+
+pub use self::considered::Considered;
+use self::considered::considered;
+pub use self::request::request_from_text;
+use crate::connection::ConnectionInfo;
+use crate::forward::{Framing, HttpHead, OutgoingHead};
+use crate::health::Health;
+use crate::state::{Assessment, Generation, assess};
+use crate::support::refusal;
+
+#[cfg(test)]
+mod tests;
+
+/// What would happen to a request.
+///
+/// Serialised, every field is there; what does not apply is `null` or empty.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// In one word.
+    pub outcome: Verdict,
+    /// What the proxy would answer by itself; `None`: the answer is the destination's.
+    #[serde(serialize_with = "as_number")]
+    pub status: Option<StatusCode>,
+    /// For [`Verdict::MethodNotAllowed`], the methods that would do.
+    pub allow: Vec<String>,
+    /// The route that takes the request.
+    pub route: Option<RouteId>,
+    /// The values of the parameters in its path.
+    pub route_values: BTreeMap<String, String>,
+    /// Why the route refuses all requests, if it does.
+    pub refused: Option<String>,
+    /// The cluster that serves it; of several that share the route, the one with the largest share.
+    pub cluster: Option<ClusterId>,
+    /// All clusters that share the route, if there are several: id and share from 0 to 1.
+    pub weighted_clusters: Vec<(ClusterId, f64)>,
+    /// How the cluster's destinations are picked.
+    pub policy: Option<String>,
+    /// Whether unhealthy destinations are used since there are no others.
+    pub panic: bool,
+    /// The cluster's destinations in the order of the configuration.
+    pub destinations: Vec<ExplainedDestination>,
+    /// The request as it would be sent to the first eligible destination by id.
+    pub forwarded: Option<ForwardedRequest>,
+    /// The other routes and why they do not take the request, the nearest misses first: at most 200.
+    pub considered: Vec<Considered>,
+    /// How many more routes there are.
+    pub considered_omitted: usize,
+}
+
+/// What would happen, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Verdict {
+    /// It would be forwarded.
+    Matched,
+    /// No route takes it.
+    NotFound,
+    /// Routes would take it if it had another method.
+    MethodNotAllowed,
+    /// The route names no cluster that exists.
+    NoCluster,
+    /// The cluster has no destination that may be picked.
+    NoDestination,
+    /// The route asks for a protection that the proxy cannot give.
+    Refused,
+}
+
+/// A destination that may or may not be picked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ExplainedDestination {
+    /// Its id.
+    pub id: DestinationId,
+    /// Its URL as configured.
+    pub address: String,
+    /// Whether it may be picked.
+    pub eligible: bool,
+    /// Why not.
+    pub why: Option<String>,
+}
+
+/// A request as it would be sent to a destination.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ForwardedRequest {
+    /// The method.
+    pub method: String,
+    /// The whole URL.
+    pub uri: String,
+    /// The headers, `Host` first, as they are sent over HTTP/1.1; names are spelled in the usual way. Bytes that are not
+    /// UTF-8 are shown as `U+FFFD`.
+    pub headers: Vec<(String, String)>,
+}
+
+/// What would happen to a request in a proxy with this configuration, of whose destinations nothing is known.
+///
+/// `zone` is where the proxy is, if that is known.
+pub fn explain(
+    snapshot: &Snapshot,
+    zone: Option<&str>,
+    request: &Parts,
+    connection: ConnectionInfo,
+) -> Explanation {
+    let unknown = |cluster: &Cluster, _| assess(cluster, zone, |_| Health::Unknown);
+    explain_with(snapshot, unknown, request, connection)
+}
+
+/// What would happen to a request at this moment.
+pub(crate) fn explain_live(
+    generation: &Generation,
+    request: &Parts,
+    connection: ConnectionInfo,
+) -> Explanation {
+    let live = |cluster: &Cluster, index| generation.cluster(index).assess(cluster);
+    explain_with(generation.snapshot(), live, request, connection)
+}
+
+fn explain_with(
+    snapshot: &Snapshot,
+    assess: impl Fn(&Cluster, ClusterIndex) -> Assessment,
+    request: &Parts,
+    connection: ConnectionInfo,
+) -> Explanation {
+    let head = HttpHead::with_connection(request, connection);
+    let mut explanation = Explanation::new();
+    let found = snapshot.table().find(snapshot.routes(), &head);
+    let matched = match &found {
+        Lookup::Matched(index) => Some(*index),
+        Lookup::MethodNotAllowed(_) | Lookup::NotFound => None,
+    };
+    considered(snapshot, matched, &head, &mut explanation);
+    let index = match found {
+        Lookup::Matched(index) => index,
+        Lookup::MethodNotAllowed(methods) => {
+            explanation.allow = methods.iter().map(str::to_owned).collect();
+            return explanation.ending(Verdict::MethodNotAllowed, StatusCode::METHOD_NOT_ALLOWED);
+        }
+        Lookup::NotFound => return explanation.ending(Verdict::NotFound, StatusCode::NOT_FOUND),
+    };
+
+    let route = snapshot.route_at(index);
+    explanation.route = Some(route.id().clone());
+    let values = route
+        .matcher()
+        .path()
+        .capture(request.uri.path())
+        .unwrap_or_default();
+    explanation.route_values = values
+        .iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    if let Some(refusal) = refusal(route) {
+        explanation.refused = Some(refusal.to_string());
+        return explanation.ending(Verdict::Refused, StatusCode::INTERNAL_SERVER_ERROR);
+    }
+    let Some(index) = largest_share(route, &mut explanation) else {
+        return explanation.ending(Verdict::NoCluster, StatusCode::SERVICE_UNAVAILABLE);
+    };
+
+    let cluster = snapshot.cluster_at(index);
+    explanation.cluster = Some(cluster.id().clone());
+    explanation.policy = Some(cluster.balancing().name().to_owned());
+    let assessment = assess(cluster, index);
+    explanation.panic = assessment.panic;
+    explanation.destinations = cluster
+        .destinations()
+        .iter()
+        .zip(&assessment.verdicts)
+        .map(|(destination, why)| ExplainedDestination {
+            id: destination.id().clone(),
+            address: destination.config().address.clone(),
+            eligible: why.is_none(),
+            why: why.as_ref().map(ToString::to_string),
+        })
+        .collect();
+    let eligible = assessment.eligible().map(|i| &cluster.destinations()[i]);
+    match eligible.min_by_key(|destination| destination.id()) {
+        Some(destination) => {
+            explanation.forwarded = forwarded(&head, route, destination);
+            explanation
+        }
+        None => explanation.ending(Verdict::NoDestination, StatusCode::SERVICE_UNAVAILABLE),
+    }
+}
+
+/// The cluster of a route; of several, the one with the largest share that exists.
+fn largest_share(route: &Route, explanation: &mut Explanation) -> Option<ClusterIndex> {
+    match route.target() {
+        RouteTarget::None => None,
+        RouteTarget::Missing(id) => {
+            explanation.cluster = Some(id.clone());
+            None
+        }
+        RouteTarget::Cluster(index) => Some(*index),
+        RouteTarget::Weighted(targets) => {
+            let total: u64 = targets.iter().map(|t| u64::from(t.weight())).sum();
+            explanation.weighted_clusters = targets
+                .iter()
+                .map(|t| (t.id().clone(), f64::from(t.weight()) / total as f64))
+                .collect();
+            // Of equal shares the first, so the order is turned around for `max_by_key`, which takes the last.
+            let existing = targets.iter().rev().filter(|t| t.weight() > 0);
+            existing
+                .filter_map(|t| Some((t.weight(), t.cluster()?)))
+                .max_by_key(|(weight, _)| *weight)
+                .map(|(_, cluster)| cluster)
+        }
+    }
+}
+
+/// The request as `destination` would get it over HTTP/1.1; `None` if the route's changes make no valid one.
+fn forwarded(
+    head: &HttpHead<'_>,
+    route: &Route,
+    destination: &Destination,
+) -> Option<ForwardedRequest> {
+    let outgoing = OutgoingHead::new(head, route, destination).ok()?;
+    let request = outgoing.into_request((), Framing::Empty, false).ok()?;
+    let address = destination.address();
+    let authority = String::from_utf8_lossy(address.authority().as_bytes());
+    let (host, others): (Vec<_>, Vec<_>) = request
+        .headers()
+        .iter()
+        .partition(|(name, _)| **name == HOST);
+    let shown = |(name, value): (&HeaderName, &HeaderValue)| {
+        (
+            spelled(name),
+            String::from_utf8_lossy(value.as_bytes()).into_owned(),
+        )
+    };
+    Some(ForwardedRequest {
+        method: request.method().to_string(),
+        uri: format!(
+            "{}://{authority}{}",
+            address.scheme().as_str(),
+            request.uri()
+        ),
+        headers: host.into_iter().chain(others).map(shown).collect(),
+    })
+}
+
+/// The name of a header as people know it: `X-Forwarded-For`.
+fn spelled(name: &HeaderName) -> String {
+    let mut is_first = true;
+    let capitals = name.as_str().chars().map(|c| {
+        let spelled = if is_first { c.to_ascii_uppercase() } else { c };
+        is_first = c == '-';
+        spelled
+    });
+    capitals.collect()
+}
+
+impl Explanation {
+    fn new() -> Self {
+        Self {
+            outcome: Verdict::Matched,
+            status: None,
+            allow: Vec::new(),
+            route: None,
+            route_values: BTreeMap::new(),
+            refused: None,
+            cluster: None,
+            weighted_clusters: Vec::new(),
+            policy: None,
+            panic: false,
+            destinations: Vec::new(),
+            forwarded: None,
+            considered: Vec::new(),
+            considered_omitted: 0,
+        }
+    }
+
+    fn ending(mut self, outcome: Verdict, status: StatusCode) -> Self {
+        self.outcome = outcome;
+        self.status = Some(status);
+        self
+    }
+}
+
+fn as_number<S: Serializer>(status: &Option<StatusCode>, serializer: S) -> Result<S::Ok, S::Error> {
+    match status {
+        Some(status) => serializer.serialize_some(&status.as_u16()),
+        None => serializer.serialize_none(),
+    }
+}

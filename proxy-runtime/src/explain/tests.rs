@@ -1,0 +1,196 @@
+use http::Request;
+
+use super::*;
+use crate::Proxy;
+use crate::fixtures::snapshot;
+
+const CONFIG: &str = r#"{
+    "Routes":{
+        "orders":{"ClusterId":"c1","Match":{"Path":"/orders/{id:int}","Methods":["GET","POST"]}},
+        "slow":{"ClusterId":"c1","Match":{"Path":"/orders/{id}","Methods":["GET"],"Headers":[{"Name":"X-Slow","Mode":"Exists"}]}},
+        "shop":{"ClusterId":"gone","Match":{"Hosts":["shop.example"],"Path":"/shop"}},
+        "none":{"Match":{"Path":"/none"}},
+        "empty":{"ClusterId":"c2","Match":{"Path":"/empty"}},
+        "split":{"Match":{"Path":"/split"},"WeightedClusters":[
+            {"ClusterId":"c2","Weight":1},{"ClusterId":"C1","Weight":3}]},
+        "secret":{"ClusterId":"c1","Match":{"Path":"/secret"},"AuthorizationPolicy":"Default"}},
+    "Clusters":{
+        "c1":{"LoadBalancingPolicy":"RoundRobin","HealthCheck":{"Active":{"Enabled":true}},"Destinations":{
+            "b":{"Address":"http://h2:8000/base"},
+            "a":{"Address":"http://h1:8000/"},
+            "off":{"Address":"http://h3:8000/","Weight":0}}},
+        "c2":{}}}"#;
+
+fn parts(method: &str, uri: &str) -> Parts {
+    let request = Request::builder().method(method).uri(uri).body(()).unwrap();
+    request.into_parts().0
+}
+
+fn explained(method: &str, uri: &str) -> Explanation {
+    let connection = ConnectionInfo::new("192.0.2.7:4711".parse().unwrap());
+    explain(&snapshot(CONFIG), None, &parts(method, uri), connection)
+}
+
+#[test]
+fn a_match_tells_route_values_cluster_and_destinations() {
+    let explanation = explained("GET", "http://any.example/orders/7?x=1");
+    assert_eq!(explanation.outcome, Verdict::Matched);
+    assert_eq!(explanation.route.unwrap(), "orders");
+    assert_eq!(explanation.route_values["id"], "7");
+    assert_eq!(explanation.cluster.unwrap(), "c1");
+    assert_eq!(explanation.policy.unwrap(), "RoundRobin");
+    let destinations: Vec<_> = explanation
+        .destinations
+        .iter()
+        .map(|d| (d.id.as_str(), d.eligible, d.why.as_deref()))
+        .collect();
+    assert_eq!(
+        destinations,
+        [
+            ("b", true, None),
+            ("a", true, None),
+            ("off", false, Some("its weight is 0"))
+        ]
+    );
+    let forwarded = explanation.forwarded.unwrap();
+    assert_eq!(forwarded.method, "GET");
+    assert_eq!(
+        forwarded.uri, "http://h1:8000/orders/7?x=1",
+        "the first by id"
+    );
+    let header = |name: &str| {
+        let mut headers = forwarded.headers.iter();
+        headers
+            .find(|(n, _)| n.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
+    };
+    assert_eq!(header("Host"), Some("h1:8000"));
+    assert_eq!(header("X-Forwarded-For"), Some("192.0.2.7"));
+    assert_eq!(header("X-Forwarded-Host"), Some("any.example"));
+}
+
+#[test]
+fn what_was_considered_says_why_not() {
+    let explanation = explained("GET", "/orders/7");
+    let considered: Vec<_> = explanation
+        .considered
+        .iter()
+        .map(|c| (c.route.as_str(), c.rejected.as_str()))
+        .collect();
+    assert_eq!(
+        considered[0],
+        ("slow", "header x-slow"),
+        "the nearest miss comes first"
+    );
+    assert!(considered.contains(&("none", "path")));
+    assert!(considered.contains(&("shop", "host")));
+    assert_eq!(considered.len(), 6);
+}
+
+#[test]
+fn a_route_that_comes_later_is_considered_too() {
+    let mut request = parts("GET", "/orders/7");
+    request.headers.insert("x-slow", "1".parse().unwrap());
+    let explanation = explain(&snapshot(CONFIG), None, &request, ConnectionInfo::default());
+    assert_eq!(explanation.route.unwrap(), "orders");
+    assert_eq!(explanation.considered[0].rejected, "precedence");
+}
+
+#[test]
+fn every_way_to_fail_has_its_word() {
+    for (method, uri, outcome, status) in [
+        ("GET", "/nowhere", Verdict::NotFound, 404),
+        ("DELETE", "/orders/7", Verdict::MethodNotAllowed, 405),
+        ("GET", "http://shop.example/shop", Verdict::NoCluster, 503),
+        ("GET", "/none", Verdict::NoCluster, 503),
+        ("GET", "/empty", Verdict::NoDestination, 503),
+        ("GET", "/secret", Verdict::Refused, 500),
+    ] {
+        let explanation = explained(method, uri);
+        assert_eq!(explanation.outcome, outcome, "{method} {uri}");
+        assert_eq!(
+            explanation.status.unwrap().as_u16(),
+            status,
+            "{method} {uri}"
+        );
+        assert!(explanation.forwarded.is_none(), "{method} {uri}");
+    }
+    assert_eq!(explained("DELETE", "/orders/7").allow, ["GET", "POST"]);
+    let missing = explained("GET", "http://shop.example/shop");
+    assert_eq!(
+        missing.cluster.unwrap(),
+        "gone",
+        "the cluster that the route names"
+    );
+}
+
+#[test]
+fn of_weighted_clusters_the_largest_is_shown() {
+    let explanation = explained("GET", "/split");
+    assert_eq!(explanation.cluster.unwrap(), "c1");
+    assert_eq!(
+        explanation.weighted_clusters,
+        [("c2".into(), 0.25), ("c1".into(), 0.75)]
+    );
+}
+
+#[test]
+fn a_live_proxy_knows_about_health() {
+    let (proxy, _driver) = Proxy::builder().snapshot(snapshot(CONFIG)).build().unwrap();
+    {
+        let generation = proxy.shared().load();
+        let cluster = generation.cluster(ClusterIndex(0));
+        let a = &cluster.destinations()[1];
+        a.health()
+            .update(|record| record.health = Health::Unhealthy);
+        cluster.live().health_changed();
+    }
+    let explanation = proxy.explain(&parts("GET", "/orders/7"), ConnectionInfo::default());
+    let a = &explanation.destinations[1];
+    assert_eq!(a.why.as_deref(), Some("unhealthy by its active check"));
+    assert_eq!(
+        explanation.forwarded.unwrap().uri,
+        "http://h2:8000/base/orders/7"
+    );
+}
+
+#[test]
+fn the_json_has_the_documented_shape() {
+    let json = serde_json::to_value(explained("PUT", "/orders/7")).unwrap();
+    assert_eq!(json["outcome"], "method_not_allowed");
+    assert_eq!(json["status"], 405);
+    assert_eq!(json["allow"], serde_json::json!(["GET", "POST"]));
+    assert!(json["route"].is_null() && json["cluster"].is_null() && json["forwarded"].is_null());
+    assert_eq!(json["route_values"], serde_json::json!({}));
+    assert_eq!(json["considered"][0]["rejected"], "method");
+
+    let json = serde_json::to_value(explained("GET", "/orders/7")).unwrap();
+    assert_eq!(json["outcome"], "matched");
+    assert!(json["status"].is_null());
+    assert_eq!(
+        json["destinations"][1],
+        serde_json::json!({"id":"a","address":"http://h1:8000/","eligible":true,"why":null})
+    );
+    assert_eq!(json["forwarded"]["method"], "GET");
+    assert!(json["forwarded"]["headers"][0].is_array());
+}
+
+#[test]
+fn a_long_list_of_routes_is_cut() {
+    let routes: Vec<_> = (0..500)
+        .map(|i| format!(r#""r{i}":{{"ClusterId":"c","Match":{{"Path":"/r{i}"}}}}"#))
+        .collect();
+    let config = format!(
+        r#"{{"Routes":{{{}}},"Clusters":{{"c":{{}}}}}}"#,
+        routes.join(",")
+    );
+    let request = parts("GET", "/r499");
+    let explanation = explain(
+        &snapshot(&config),
+        None,
+        &request,
+        ConnectionInfo::default(),
+    );
+    assert_eq!(explanation.considered.len(), 200);
+    assert_eq!(explanation.considered_omitted, 299);
+}

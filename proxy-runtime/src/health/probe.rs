@@ -1,0 +1,51 @@
+//! How a destination is asked whether it is well.
+
+use std::error::Error as StdError;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http::StatusCode;
+use proxy_model::compiled::{Cluster, Destination};
+
+/// Asks destinations whether they are well.
+///
+/// The proxy's own sends `GET` to the destination's health address with the path and query of the check. Tests put a
+/// script in its place.
+#[async_trait]
+pub trait Probe: Send + Sync {
+    /// Asks once, and gives the status of the answer.
+    ///
+    /// The check drops the future when its timeout has passed, so an implementation needs none of its own; whatever the
+    /// future holds must be released then.
+    async fn probe(
+        &self,
+        cluster: &Cluster,
+        destination: &Destination,
+    ) -> Result<StatusCode, ProbeError>;
+}
+
+/// Why a probe brought no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProbeError {
+    /// The destination did not answer in time.
+    #[error("no answer within {0:?}")]
+    TimedOut(Duration),
+    /// The destination could not be reached, or did not speak HTTP.
+    #[error("no answer")]
+    NoAnswer(#[source] Box<dyn StdError + Send + Sync>),
+}
+
+impl ProbeError {
+    /// The error with everything that caused it, in one line.
+    pub(crate) fn in_full(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            text.push_str(": ");
+            text.push_str(&error.to_string());
+            cause = error.source();
+        }
+        text
+    }
+}

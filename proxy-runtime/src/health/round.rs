@@ -1,0 +1,210 @@
+//! One round of probes, and what is concluded from it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use discovery_core::Moment;
+use futures_util::{StreamExt, stream};
+use http::StatusCode;
+use proxy_model::ClusterId;
+use proxy_model::compiled::{ActiveCheck, Cluster, ClusterIndex, Destination};
+use tokio::time::{Instant, timeout};
+
+use super::active::Prober;
+use super::{Health, HealthRecord, ProbeError, Probed};
+use crate::observe::targets;
+use crate::proxy::Shared;
+use crate::state::{ClusterState, DestinationKey, DestinationState, Generation};
+
+/// Probes of one cluster under way at a time.
+const PARALLEL: usize = 64;
+
+/// A cluster to probe, in the generation in which it was found.
+#[derive(Clone)]
+pub(super) struct Target {
+    generation: Arc<Generation>,
+    index: ClusterIndex,
+}
+
+impl Target {
+    /// The cluster called `id` of the current generation, if its check is on.
+    pub(super) fn find(shared: &Shared, id: &ClusterId) -> Option<Self> {
+        let generation = shared.load_full();
+        let index = generation.snapshot().cluster_index(id)?;
+        generation.snapshot().cluster_at(index).active_check()?;
+        Some(Self { generation, index })
+    }
+
+    pub(super) fn interval(&self) -> Duration {
+        self.check().interval()
+    }
+
+    /// Its destinations.
+    pub(super) fn keys(&self) -> Vec<DestinationKey> {
+        self.state()
+            .destinations()
+            .iter()
+            .map(|d| d.key())
+            .collect()
+    }
+
+    fn cluster(&self) -> &Cluster {
+        self.generation.snapshot().cluster_at(self.index)
+    }
+
+    fn state(&self) -> &ClusterState {
+        self.generation.cluster(self.index)
+    }
+
+    fn check(&self) -> &ActiveCheck {
+        self.cluster()
+            .active_check()
+            .expect("a target is found only if its check is on")
+    }
+
+    fn destinations(&self) -> impl Iterator<Item = (&Destination, &Arc<DestinationState>)> {
+        self.cluster()
+            .destinations()
+            .iter()
+            .zip(self.state().destinations())
+    }
+}
+
+/// What one probe brought.
+struct Finding<'a> {
+    destination: &'a Destination,
+    state: &'a DestinationState,
+    result: Result<StatusCode, ProbeError>,
+    elapsed: Duration,
+}
+
+/// Probes those of the cluster's destinations that `keys` names, and applies all verdicts together when the last probe
+/// has ended.
+///
+/// Dropped, it ends its probes and concludes nothing.
+pub(super) async fn run_round(prober: &Prober, target: &Target, keys: &[DestinationKey]) {
+    let chosen: std::collections::HashSet<_> = keys.iter().collect();
+    let probes = target
+        .destinations()
+        .filter(|(_, state)| chosen.contains(&state.key()))
+        .map(|(destination, state)| probe_one(prober, target, destination, state));
+    // Collected, so that what the stream holds borrows nothing from the iterator above.
+    let probes: Vec<_> = probes.collect();
+    let findings: Vec<_> = stream::iter(probes)
+        .buffer_unordered(PARALLEL)
+        .collect()
+        .await;
+    conclude(prober, target, &findings);
+}
+
+async fn probe_one<'a>(
+    prober: &'a Prober,
+    target: &'a Target,
+    destination: &'a Destination,
+    state: &'a DestinationState,
+) -> Finding<'a> {
+    let _turn = prober
+        .turns
+        .acquire()
+        .await
+        .expect("the semaphore is never closed");
+    let limit = target.check().timeout();
+    let begun = Instant::now();
+    let probe = prober.probe.probe(target.cluster(), destination);
+    let result = match timeout(limit, probe).await {
+        Ok(result) => result,
+        Err(_) => Err(ProbeError::TimedOut(limit)),
+    };
+    Finding {
+        destination,
+        state,
+        result,
+        elapsed: begun.elapsed(),
+    }
+}
+
+fn conclude(prober: &Prober, target: &Target, findings: &[Finding<'_>]) {
+    let check = target.check();
+    let Some(policy) = prober.shared.health_policies().find(check.policy()) else {
+        // Such a configuration is not published.
+        return;
+    };
+    let mut changes = Vec::new();
+    for finding in findings {
+        let text: Arc<str> = describe(&finding.result).into();
+        let change = finding.state.health().update(|record| {
+            count(record, &finding.result, Arc::clone(&text));
+            let before = record.health;
+            let health = policy.judge(&Probed {
+                cluster: target.cluster(),
+                check,
+                destination: finding.destination,
+                result: finding.result.as_ref().copied(),
+                elapsed: finding.elapsed,
+                health: before,
+                failures: record.failures,
+                successes: record.successes,
+            });
+            if health == before {
+                return None;
+            }
+            record.health = health;
+            record.since = Some(Moment::now());
+            let reason: Arc<str> = match record.failures {
+                0 | 1 => text,
+                failures => format!("{failures} probes in a row failed, the last: {text}").into(),
+            };
+            record.reason = Some(Arc::clone(&reason));
+            Some((before, health, reason))
+        });
+        changes.extend(change.map(|change| (finding.destination, change)));
+    }
+    if changes.is_empty() {
+        return;
+    }
+    target.state().live().health_changed();
+    for (destination, (before, health, reason)) in changes {
+        log(target.cluster(), destination, before, health, &reason);
+    }
+}
+
+fn count(record: &mut HealthRecord, result: &Result<StatusCode, ProbeError>, text: Arc<str>) {
+    record.probes += 1;
+    record.last_result = Some(text);
+    if result.as_ref().is_ok_and(StatusCode::is_success) {
+        record.failures = 0;
+        record.successes = record.successes.saturating_add(1);
+    } else {
+        record.failures = record.failures.saturating_add(1);
+        record.successes = 0;
+    }
+}
+
+fn describe(result: &Result<StatusCode, ProbeError>) -> String {
+    match result {
+        Ok(status) => format!("answered {status}"),
+        Err(error) => error.in_full(),
+    }
+}
+
+fn log(cluster: &Cluster, destination: &Destination, before: Health, now: Health, reason: &str) {
+    // One event per change, never one per probe.
+    macro_rules! event {
+        ($level:ident) => {
+            tracing::$level!(
+                target: targets::HEALTH,
+                cluster = %cluster.id(),
+                destination = %destination.id(),
+                address = %destination.health_address(),
+                %before,
+                health = %now,
+                reason,
+                "the health of a destination has changed"
+            )
+        };
+    }
+    match now {
+        Health::Unhealthy => event!(warn),
+        Health::Healthy | Health::Unknown => event!(info),
+    }
+}

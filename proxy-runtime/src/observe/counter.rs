@@ -1,0 +1,71 @@
+//! Numbers that many threads count in.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+/// A number that only grows, from the start of the process.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    /// One more.
+    pub(crate) fn increment(&self) {
+        self.add(1);
+    }
+
+    /// So many more.
+    pub(crate) fn add(&self, amount: u64) {
+        self.0.fetch_add(amount, Ordering::Relaxed);
+    }
+
+    /// How many so far.
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A number of things that are there at the moment. Clones count the same things.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gauge(Arc<AtomicI64>);
+
+impl Gauge {
+    /// Counts one thing for as long as the guard lives.
+    pub(crate) fn enter(&self) -> GaugeGuard {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        GaugeGuard(self.clone())
+    }
+
+    /// How many there are.
+    pub(crate) fn get(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// One thing that a [`Gauge`] counts; dropped, it counts no more.
+#[derive(Debug)]
+#[must_use = "dropped at once, it counts nothing"]
+pub(crate) struct GaugeGuard(Gauge);
+
+impl Drop for GaugeGuard {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gauge_counts_the_guards_that_live() {
+        let gauge = Gauge::default();
+        let first = gauge.enter();
+        let clone = gauge.clone();
+        let second = clone.enter();
+        assert_eq!(gauge.get(), 2);
+        drop(first);
+        assert_eq!(gauge.get(), 1);
+        drop(second);
+        assert_eq!(gauge.get(), 0);
+    }
+}

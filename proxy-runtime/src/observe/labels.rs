@@ -1,0 +1,110 @@
+//! The attributes by which requests are counted.
+
+use http::{Method, StatusCode, Version};
+
+/// Methods that are told apart; every other one is counted as `_OTHER`, so that clients cannot make up series.
+const METHODS: [&str; 10] = [
+    "_OTHER", "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH",
+];
+
+/// Values of `network.protocol.version`.
+const PROTOCOLS: [&str; 5] = ["", "1.0", "1.1", "2", "3"];
+
+/// Method, HTTP version and status of one request, in one number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Labels(u32);
+
+impl Labels {
+    /// The labels of a request that was answered with `status`.
+    pub(crate) fn new(method: &Method, version: Version, status: StatusCode) -> Self {
+        let method = METHODS
+            .iter()
+            .position(|known| *known == method.as_str())
+            .unwrap_or(0);
+        let protocol = match version {
+            Version::HTTP_10 => 1,
+            Version::HTTP_11 => 2,
+            Version::HTTP_2 => 3,
+            Version::HTTP_3 => 4,
+            _ => 0,
+        };
+        // Both indices are below 16, a status is below 1,000.
+        Self((method as u32) << 16 | protocol << 12 | u32::from(status.as_u16()))
+    }
+
+    /// The number, which is never 0.
+    pub(super) const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// From the number.
+    pub(super) const fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
+    /// `http.request.method`.
+    pub(crate) fn method(self) -> &'static str {
+        METHODS
+            .get((self.0 >> 16) as usize)
+            .copied()
+            .unwrap_or(METHODS[0])
+    }
+
+    /// `network.protocol.version`; empty when unknown.
+    pub(crate) fn protocol(self) -> &'static str {
+        PROTOCOLS
+            .get((self.0 >> 12 & 0xf) as usize)
+            .copied()
+            .unwrap_or(PROTOCOLS[0])
+    }
+
+    /// `http.response.status_code`.
+    pub(crate) fn status(self) -> u16 {
+        (self.0 & 0xfff) as u16
+    }
+}
+
+impl std::fmt::Debug for Labels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} {}", self.method(), self.protocol(), self.status())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_survive_packing() {
+        for method in METHODS {
+            let labels = Labels::new(
+                &Method::from_bytes(method.as_bytes()).unwrap(),
+                Version::HTTP_2,
+                StatusCode::from_u16(999).unwrap(),
+            );
+            assert_eq!(
+                (labels.method(), labels.protocol(), labels.status()),
+                (method, "2", 999)
+            );
+            assert_ne!(labels.bits(), 0);
+        }
+    }
+
+    #[test]
+    fn unknown_methods_are_one() {
+        let labels = |method: &str| {
+            Labels::new(
+                &Method::from_bytes(method.as_bytes()).unwrap(),
+                Version::HTTP_11,
+                StatusCode::OK,
+            )
+        };
+        assert_eq!(labels("BREW"), labels("PROPFIND"));
+        assert_eq!(labels("BREW").method(), "_OTHER");
+        assert_eq!(
+            labels("get").method(),
+            "_OTHER",
+            "methods are case-sensitive"
+        );
+    }
+}

@@ -1,0 +1,154 @@
+//! Histograms by labels, in a table of fixed size.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use super::histogram::{Histogram, HistogramCounts};
+use super::labels::Labels;
+
+/// How many combinations of labels one route or cluster is counted by. A client or destination that plays with odd
+/// methods and statuses fills the table, and then counts in [`SeriesTable::overflow`]: memory stays bounded.
+const SLOTS: usize = 64;
+
+/// Durations by method, protocol and status.
+///
+/// Made when the first request is counted, so that 100,000 idle routes cost a pointer each.
+#[derive(Debug, Default)]
+pub(crate) struct SeriesTable(OnceLock<Box<Slots>>);
+
+#[derive(Debug)]
+struct Slots {
+    /// Bits of the labels; 0 is free. Once set, a key never changes.
+    keys: [AtomicU32; SLOTS],
+    histograms: [OnceLock<Box<Histogram>>; SLOTS],
+    overflow: OnceLock<Box<Histogram>>,
+}
+
+impl SeriesTable {
+    /// Counts one request.
+    pub(crate) fn record(&self, labels: Labels, elapsed: Duration) {
+        let slots = self.0.get_or_init(Box::default);
+        let series = match slots.find_or_claim(labels) {
+            Some(slot) => &slots.histograms[slot],
+            None => &slots.overflow,
+        };
+        series.get_or_init(Box::default).record(elapsed);
+    }
+
+    /// Calls `each` with every series. Those that did not fit come last, together, without labels.
+    pub(crate) fn for_each(&self, mut each: impl FnMut(Option<Labels>, &HistogramCounts)) {
+        let Some(slots) = self.0.get() else { return };
+        for (key, histogram) in slots.keys.iter().zip(&slots.histograms) {
+            if let Some(histogram) = histogram.get() {
+                let labels = Labels::from_bits(key.load(Ordering::Relaxed));
+                each(Some(labels), &histogram.counts());
+            }
+        }
+        if let Some(histogram) = slots.overflow.get() {
+            each(None, &histogram.counts());
+        }
+    }
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        Self {
+            keys: [const { AtomicU32::new(0) }; SLOTS],
+            histograms: [const { OnceLock::new() }; SLOTS],
+            overflow: OnceLock::new(),
+        }
+    }
+}
+
+impl Slots {
+    /// The slot of `labels`, taking a free one if they have none yet; `None` when all are taken.
+    fn find_or_claim(&self, labels: Labels) -> Option<usize> {
+        let wanted = labels.bits();
+        // Fibonacci hashing spreads methods, protocols and statuses, which differ in few bits, over the table.
+        let start = (wanted.wrapping_mul(0x9e37_79b9) >> 26) as usize;
+        for step in 0..SLOTS {
+            let slot = (start + step) % SLOTS;
+            let key = &self.keys[slot];
+            let found = key.load(Ordering::Relaxed);
+            if found == wanted {
+                return Some(slot);
+            }
+            if found == 0 {
+                match key.compare_exchange(0, wanted, Ordering::Relaxed, Ordering::Relaxed) {
+                    Ok(_) => return Some(slot),
+                    // Another thread took the slot, perhaps for the same labels.
+                    Err(taken) if taken == wanted => return Some(slot),
+                    Err(_) => {}
+                }
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Method, StatusCode, Version};
+
+    use super::*;
+
+    fn labels(status: u16) -> Labels {
+        Labels::new(
+            &Method::GET,
+            Version::HTTP_11,
+            StatusCode::from_u16(status).unwrap(),
+        )
+    }
+
+    #[test]
+    fn each_combination_has_its_own_series() {
+        let table = SeriesTable::default();
+        for status in [200, 404, 200] {
+            table.record(labels(status), Duration::from_millis(1));
+        }
+        let mut found = Vec::new();
+        table.for_each(|labels, counts| found.push((labels.unwrap().status(), counts.count())));
+        found.sort_unstable();
+        assert_eq!(found, [(200, 2), (404, 1)]);
+    }
+
+    #[test]
+    fn a_full_table_counts_the_rest_together() {
+        let table = SeriesTable::default();
+        for status in 100..999 {
+            table.record(labels(status), Duration::from_millis(1));
+        }
+        let mut named = 0;
+        let mut rest = 0;
+        table.for_each(|labels, counts| match labels {
+            Some(_) => named += counts.count(),
+            None => rest += counts.count(),
+        });
+        assert_eq!((named, rest), (64, 899 - 64));
+    }
+
+    #[test]
+    fn threads_that_meet_at_one_slot_lose_nothing() {
+        let table = SeriesTable::default();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for i in 0..4_000 {
+                        table.record(labels(200 + i % 80), Duration::from_micros(50));
+                    }
+                });
+            }
+        });
+        let mut total = 0;
+        let mut seen = Vec::new();
+        table.for_each(|labels, counts| {
+            total += counts.count();
+            seen.push(labels.map(Labels::bits));
+        });
+        assert_eq!(total, 16_000);
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 65, "64 series, each once, and the rest");
+    }
+}

@@ -1,0 +1,26 @@
+//! The targets of the proxy's `tracing` events. They are part of the interface: filters may rely on them.
+//!
+//! | target | tells |
+//! |---|---|
+//! | `proxy::request` | one event per request at `debug`; what went wrong with one at `debug`, or `warn` if the fault is ours |
+//! | `proxy::upstream` | connections to destinations: opened, failed, closed |
+//! | `proxy::config` | new generations of the configuration (`info`), refused ones (`warn`) |
+//! | `proxy::health` | one event per change of a destination's health: `warn` when it falls ill, `info` when it recovers |
+//! | `proxy::server` | listeners, connections, drain |
+//! | `proxy::tls` | certificates and handshakes |
+//! | `proxy::access` | the access log, if it goes to `tracing` |
+
+/// Requests.
+pub const REQUEST: &str = "proxy::request";
+/// Connections to destinations.
+pub const UPSTREAM: &str = "proxy::upstream";
+/// Generations of the configuration.
+pub const CONFIG: &str = "proxy::config";
+/// Health of destinations.
+pub const HEALTH: &str = "proxy::health";
+/// Listeners and the connections of clients.
+pub const SERVER: &str = "proxy::server";
+/// Certificates and handshakes.
+pub const TLS: &str = "proxy::tls";
+/// The access log.
+pub const ACCESS: &str = "proxy::access";

@@ -1,0 +1,122 @@
+//! How a proxy is made.
+
+use std::fmt;
+use std::sync::Arc;
+
+use proxy_model::{CompileOptions, Problems, Snapshot};
+use tokio::sync::watch;
+
+use super::shared::Settings;
+use super::{Driver, Proxy, Shared};
+use crate::balance::{LoadBalancer, Random};
+use crate::health::{ActiveHealthPolicy, Probe, UpstreamProbe};
+use crate::upstream::UpstreamOptions;
+
+/// Makes a [`Proxy`] and its [`Driver`].
+#[derive(Default)]
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct ProxyBuilder {
+    settings: Settings,
+    snapshots: Option<watch::Receiver<Arc<Snapshot>>>,
+    snapshot: Option<Arc<Snapshot>>,
+    probe: Option<Arc<dyn Probe>>,
+}
+
+impl ProxyBuilder {
+    /// Follows a source of configurations: the current one serves at once, each later one as soon as the [`Driver`] sees
+    /// it. When the source goes away, the last one stays.
+    pub fn snapshots(mut self, snapshots: watch::Receiver<Arc<Snapshot>>) -> Self {
+        self.snapshots = Some(snapshots);
+        self
+    }
+
+    /// Serves this configuration until [`Proxy::publish`] or the source says otherwise. Without it and without a source
+    /// the proxy begins without routes.
+    pub fn snapshot(mut self, snapshot: Arc<Snapshot>) -> Self {
+        self.snapshot = Some(snapshot);
+        self
+    }
+
+    /// Makes a load balancing policy known by a name, which is compared ignoring case. The names of the built-in
+    /// policies are taken.
+    pub fn balancer(mut self, name: impl Into<Arc<str>>, policy: Arc<dyn LoadBalancer>) -> Self {
+        self.settings.balancers.register(name.into(), policy);
+        self
+    }
+
+    /// Makes a policy of active health checks known by a name, which is compared ignoring case. The name
+    /// `ConsecutiveFailures` is taken.
+    pub fn health_policy(
+        mut self,
+        name: impl Into<Arc<str>>,
+        policy: Arc<dyn ActiveHealthPolicy>,
+    ) -> Self {
+        self.settings.health_policies.register(name.into(), policy);
+        self
+    }
+
+    /// Where the proxy is. Destinations whose `Zone` is the same, ignoring case, are preferred while one of them is
+    /// available.
+    pub fn zone(mut self, zone: impl Into<Arc<str>>) -> Self {
+        self.settings.context.zone = Some(zone.into());
+        self
+    }
+
+    /// Limits of the connections to destinations.
+    pub fn upstream(mut self, options: UpstreamOptions) -> Self {
+        self.settings.upstream = options;
+        self
+    }
+
+    /// Asks destinations whether they are well in another way than by HTTP.
+    pub fn probe(mut self, probe: Arc<dyn Probe>) -> Self {
+        self.probe = Some(probe);
+        self
+    }
+
+    /// Makes chance repeatable, for tests. Without it each thread has a generator that the system seeds.
+    pub fn random_seed(mut self, seed: u64) -> Self {
+        self.settings.context.random = Random::seeded(seed);
+        self
+    }
+
+    /// What configurations for this proxy are to be compiled with: the policies that were registered so far.
+    pub fn compile_options(&self) -> CompileOptions {
+        CompileOptions::default()
+            .with_balancing_policies(self.settings.balancers.names().cloned())
+            .with_active_health_policies(self.settings.health_policies.names().cloned())
+    }
+
+    /// Makes the proxy, and the future that keeps it up to date, which the caller spawns.
+    ///
+    /// # Errors
+    ///
+    /// The first configuration names a policy that was not registered.
+    pub fn build(self) -> Result<(Proxy, Driver), Problems> {
+        let Self {
+            settings,
+            mut snapshots,
+            snapshot,
+            probe,
+        } = self;
+        let current = snapshots
+            .as_mut()
+            .map(|snapshots| Arc::clone(&snapshots.borrow_and_update()));
+        let first = match current.or(snapshot) {
+            Some(first) => first,
+            None => Arc::new(Snapshot::empty()),
+        };
+        let shared = Arc::new(Shared::new(first, settings)?);
+        let probe =
+            probe.unwrap_or_else(|| Arc::new(UpstreamProbe::new(Arc::clone(shared.upstreams()))));
+        let alive = Arc::new(watch::Sender::new(()));
+        let driver = Driver::new(Arc::clone(&shared), snapshots, probe, alive.subscribe());
+        Ok((Proxy { shared, alive }, driver))
+    }
+}
+
+impl fmt::Debug for ProxyBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProxyBuilder").finish_non_exhaustive()
+    }
+}

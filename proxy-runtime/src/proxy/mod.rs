@@ -1,0 +1,160 @@
+//! The proxy as a program holds it.
+
+mod builder;
+mod driver;
+mod history;
+mod service;
+mod shared;
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::request::Parts;
+use proxy_model::{ClusterId, Problems, Snapshot};
+use tokio::sync::watch;
+
+pub use self::builder::ProxyBuilder;
+pub use self::driver::Driver;
+pub use self::history::{Outcome, PastChange};
+pub use self::service::ProxyService;
+pub(crate) use self::shared::Shared;
+use crate::connection::ConnectionInfo;
+use crate::explain::Explanation;
+use crate::status::{ClusterStatus, Overview, RouteStatus};
+
+#[cfg(test)]
+mod tests;
+
+/// A proxy: its current configuration and everything that is known at run time. Cheap to clone; clones are the same
+/// proxy.
+///
+/// It is made by [`Proxy::builder`]. Requests go through a [`ProxyService`], of which there may be as many as there are
+/// threads.
+///
+/// # Examples
+///
+/// ```
+/// use proxy_runtime::Proxy;
+/// use proxy_runtime::proxy_model::{CompileOptions, Snapshot, json};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let (proxy, driver) = Proxy::builder().build().expect("an empty configuration is valid");
+/// // The driver follows changes, probes destinations and measures rates.
+/// tokio::spawn(driver);
+/// let service = proxy.service();
+/// # drop(service);
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Proxy {
+    shared: Arc<Shared>,
+    alive: Alive,
+}
+
+/// Held by everything that uses a proxy. The driver ends when nobody does any more.
+pub(crate) type Alive = Arc<watch::Sender<()>>;
+
+impl Proxy {
+    /// Begins to make a proxy.
+    pub fn builder() -> ProxyBuilder {
+        ProxyBuilder::default()
+    }
+
+    /// A service that forwards requests. It has connections of its own, which its clones share: one for each
+    /// single-threaded runtime is best, and one for all threads is good.
+    pub fn service(&self) -> ProxyService {
+        let pool = self.shared.upstreams().pool();
+        ProxyService::new(Arc::clone(&self.shared), pool, Arc::clone(&self.alive))
+    }
+
+    /// Puts a configuration in place of the current one. Requests that have begun go on with the one they began with.
+    ///
+    /// This is for programs that have no source for [`ProxyBuilder::snapshots`], or that mix in changes of their own:
+    /// the latest call or the latest change of the source counts. Building the state of 100,000 destinations takes a few
+    /// hundredths of a second, on the caller's thread.
+    ///
+    /// Returns the number of the generation that serves now.
+    ///
+    /// # Errors
+    ///
+    /// The configuration names a policy that this proxy does not have. The current one stays.
+    pub fn publish(&self, snapshot: Arc<Snapshot>) -> Result<u64, Problems> {
+        self.shared.publish(snapshot)
+    }
+
+    /// The current configuration.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(self.shared.load().snapshot())
+    }
+
+    /// A signal with the number of the generation that serves, for each new one.
+    pub fn generations(&self) -> watch::Receiver<u64> {
+        self.shared.generations()
+    }
+
+    /// What would happen to a request at this moment. Nothing is sent, no turn is taken.
+    pub fn explain(&self, request: &Parts, connection: ConnectionInfo) -> Explanation {
+        let generation = self.shared.load();
+        crate::explain::explain_live(&generation, request, connection)
+    }
+
+    /// The proxy in a few numbers.
+    pub fn overview(&self) -> Overview {
+        Overview::of(&self.shared)
+    }
+
+    /// The state of every cluster, in the order of the configuration.
+    pub fn clusters(&self) -> Vec<ClusterStatus> {
+        let generation = self.shared.load();
+        let clusters = generation.clusters();
+        clusters
+            .map(|(cluster, state)| ClusterStatus::of(cluster, state))
+            .collect()
+    }
+
+    /// The state of the cluster called `id`.
+    pub fn cluster(&self, id: &ClusterId) -> Option<ClusterStatus> {
+        let generation = self.shared.load();
+        let (cluster, state) = generation.find_cluster(id)?;
+        Some(ClusterStatus::of(cluster, state))
+    }
+
+    /// The state of every route, in the order of the configuration.
+    pub fn routes(&self) -> Vec<RouteStatus> {
+        let generation = self.shared.load();
+        let routes = generation
+            .snapshot()
+            .routes()
+            .iter()
+            .zip(generation.routes());
+        routes
+            .map(|(route, state)| RouteStatus::of(&generation, route, state))
+            .collect()
+    }
+
+    /// The last configurations, the latest first: at most 20, with those that were refused.
+    pub fn history(&self) -> Vec<PastChange> {
+        self.shared.history()
+    }
+
+    /// The metrics, for a registry of the program's own.
+    #[cfg(feature = "metrics")]
+    pub fn collector(&self) -> crate::observe::ProxyCollector {
+        crate::observe::ProxyCollector::new(Arc::clone(&self.shared))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let generation = self.shared.load();
+        f.debug_struct("Proxy")
+            .field("generation", &generation.number())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,149 @@
+//! What all handles of one proxy share.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::{ArcSwap, Guard};
+use proxy_model::{Problems, Snapshot};
+use tokio::sync::watch;
+
+use super::history::{History, PastChange};
+use crate::balance::{Balancers, Random};
+use crate::health::HealthPolicies;
+use crate::observe::{ProxyMetrics, targets};
+use crate::state::{Generation, PickContext};
+use crate::upstream::{UpstreamOptions, Upstreams};
+
+/// What all handles of one proxy share.
+pub(crate) struct Shared {
+    generation: ArcSwap<Generation>,
+    /// Number of the generation that serves.
+    published: watch::Sender<u64>,
+    /// Held while a generation is built and published, so that none is lost between two that are built at once.
+    publishing: Mutex<History>,
+    balancers: Balancers,
+    health_policies: HealthPolicies,
+    context: Arc<PickContext>,
+    metrics: ProxyMetrics,
+    upstreams: Arc<Upstreams>,
+}
+
+/// What a proxy is made of, besides its first configuration.
+#[derive(Default)]
+pub(super) struct Settings {
+    pub(super) balancers: Balancers,
+    pub(super) health_policies: HealthPolicies,
+    pub(super) context: PickContext,
+    pub(super) upstream: UpstreamOptions,
+}
+
+impl Shared {
+    pub(super) fn new(snapshot: Arc<Snapshot>, settings: Settings) -> Result<Self, Problems> {
+        let context = Arc::new(settings.context);
+        settings.health_policies.check(&snapshot)?;
+        let mut history = History::default();
+        let first = Generation::first(snapshot, &settings.balancers, &context)?;
+        history.published(None, &first);
+        Ok(Self {
+            published: watch::Sender::new(first.number()),
+            generation: ArcSwap::from_pointee(first),
+            publishing: Mutex::new(history),
+            balancers: settings.balancers,
+            health_policies: settings.health_policies,
+            context,
+            metrics: ProxyMetrics::default(),
+            upstreams: Upstreams::new(settings.upstream),
+        })
+    }
+
+    /// The generation that serves. A request loads it once and sees this one to its end.
+    pub(crate) fn load(&self) -> Guard<Arc<Generation>> {
+        self.generation.load()
+    }
+
+    /// The same, to be kept for longer than a moment.
+    pub(crate) fn load_full(&self) -> Arc<Generation> {
+        self.generation.load_full()
+    }
+
+    /// Puts a configuration in place of the current one.
+    pub(crate) fn publish(&self, snapshot: Arc<Snapshot>) -> Result<u64, Problems> {
+        let mut history = self.lock_history();
+        let before = self.generation.load_full();
+        let revision = snapshot.revision();
+        let built = self
+            .health_policies
+            .check(&snapshot)
+            .and_then(|()| before.next(snapshot, &self.balancers, &self.context));
+        let next = match built {
+            Ok(next) => Arc::new(next),
+            Err(problems) => {
+                self.metrics.refused_reloads.increment();
+                history.refused(revision, &problems);
+                tracing::warn!(
+                    target: targets::CONFIG,
+                    generation = before.number(),
+                    %revision,
+                    %problems,
+                    "the new configuration is refused, the current one stays"
+                );
+                return Err(problems);
+            }
+        };
+        let number = next.number();
+        self.generation.store(Arc::clone(&next));
+        before.retire(&next);
+        self.metrics.reloads.increment();
+        let changes = history.published(Some(&before), &next);
+        tracing::info!(
+            target: targets::CONFIG,
+            generation = number,
+            %revision,
+            routes = next.snapshot().routes().len(),
+            clusters = next.snapshot().clusters().len(),
+            changes,
+            "a new configuration serves"
+        );
+        self.published.send_replace(number);
+        Ok(number)
+    }
+
+    pub(crate) fn generations(&self) -> watch::Receiver<u64> {
+        self.published.subscribe()
+    }
+
+    pub(crate) fn history(&self) -> Vec<PastChange> {
+        self.lock_history().list()
+    }
+
+    pub(crate) fn health_policies(&self) -> &HealthPolicies {
+        &self.health_policies
+    }
+
+    /// Where chance comes from.
+    pub(crate) fn random(&self) -> &Random {
+        &self.context.random
+    }
+
+    /// What is counted of the whole proxy.
+    pub(crate) fn metrics(&self) -> &ProxyMetrics {
+        &self.metrics
+    }
+
+    /// What the connection pools of all services share.
+    pub(crate) fn upstreams(&self) -> &Arc<Upstreams> {
+        &self.upstreams
+    }
+
+    fn lock_history(&self) -> MutexGuard<'_, History> {
+        // What is in the history is whole entries; a panic leaves at most one out.
+        self.publishing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}

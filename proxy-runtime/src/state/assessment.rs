@@ -1,0 +1,131 @@
+//! Which of a cluster's destinations may be picked, and why the others may not.
+
+use proxy_model::compiled::{AvailabilityPolicy, Cluster, Destination};
+use proxy_model::same_id;
+
+use crate::health::Health;
+
+/// Why a destination gets no requests at the moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ineligible {
+    /// The active check found it unhealthy.
+    Unhealthy,
+    /// Its weight is 0.
+    NoWeight,
+    /// A tier with a smaller number has available destinations.
+    LowerPriority {
+        /// The number of the tier that is used.
+        used: u32,
+    },
+    /// There are available destinations in the proxy's own zone.
+    OtherZone,
+}
+
+impl std::fmt::Display for Ineligible {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unhealthy => f.write_str("unhealthy by its active check"),
+            Self::NoWeight => f.write_str("its weight is 0"),
+            Self::LowerPriority { used } => {
+                write!(f, "destinations of priority {used} are available")
+            }
+            Self::OtherZone => f.write_str("destinations in the proxy's own zone are available"),
+        }
+    }
+}
+
+/// What [`assess`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Assessment {
+    /// Per destination, in the order of the configuration: why it may not be picked, or `None` if it may.
+    pub(crate) verdicts: Vec<Option<Ineligible>>,
+    /// Whether health was put aside since no destination was healthy.
+    pub(crate) panic: bool,
+}
+
+impl Assessment {
+    /// The positions that may be picked.
+    pub(crate) fn eligible(&self) -> impl Iterator<Item = usize> + '_ {
+        let verdicts = self.verdicts.iter().enumerate();
+        verdicts.filter_map(|(i, verdict)| verdict.is_none().then_some(i))
+    }
+}
+
+/// Decides which destinations of `cluster` may be picked.
+///
+/// `active` tells what the active check knows of the destination at a position; it is asked only if the check is on.
+///
+/// 1. A destination of weight 0 gets nothing, unless all destinations of the cluster have weight 0: then weights do not
+///    count.
+/// 2. Unhealthy ones are left out. If nothing is left and the policy is `HealthyOrPanic`, all of step 1 are used,
+///    whatever their priority and zone.
+/// 3. Of what is left, only the tier with the smallest number is used,
+/// 4. and of that tier only the destinations in `zone`, if there are any.
+pub(crate) fn assess(
+    cluster: &Cluster,
+    zone: Option<&str>,
+    active: impl Fn(usize) -> Health,
+) -> Assessment {
+    let destinations = cluster.destinations();
+    let weighted = destinations.iter().any(|d| d.weight() > 0);
+    let mut verdicts: Vec<_> = destinations
+        .iter()
+        .map(|d| (weighted && d.weight() == 0).then_some(Ineligible::NoWeight))
+        .collect();
+
+    if cluster.active_check().is_some() {
+        let by_weight = verdicts.clone();
+        for (i, verdict) in verdicts.iter_mut().enumerate() {
+            if verdict.is_none() && active(i) == Health::Unhealthy {
+                *verdict = Some(Ineligible::Unhealthy);
+            }
+        }
+        let none_left = verdicts.iter().all(Option::is_some);
+        if none_left && cluster.availability() == AvailabilityPolicy::HealthyOrPanic {
+            let panic = by_weight.iter().any(Option::is_none);
+            return Assessment {
+                verdicts: by_weight,
+                panic,
+            };
+        }
+    }
+
+    prefer_tier(destinations, &mut verdicts);
+    if let Some(zone) = zone {
+        prefer_zone(destinations, zone, &mut verdicts);
+    }
+    Assessment {
+        verdicts,
+        panic: false,
+    }
+}
+
+fn prefer_tier(destinations: &[Destination], verdicts: &mut [Option<Ineligible>]) {
+    let left = destinations.iter().zip(verdicts.iter());
+    let Some(used) = left
+        .filter(|(_, verdict)| verdict.is_none())
+        .map(|(d, _)| d.priority())
+        .min()
+    else {
+        return;
+    };
+    for (destination, verdict) in destinations.iter().zip(verdicts) {
+        if verdict.is_none() && destination.priority() > used {
+            *verdict = Some(Ineligible::LowerPriority { used });
+        }
+    }
+}
+
+fn prefer_zone(destinations: &[Destination], zone: &str, verdicts: &mut [Option<Ineligible>]) {
+    let is_here = |d: &Destination| d.zone().is_some_and(|theirs| same_id(theirs, zone));
+    let mut left = destinations.iter().zip(verdicts.iter());
+    if !left.any(|(d, verdict)| verdict.is_none() && is_here(d)) {
+        return;
+    }
+    for (destination, verdict) in destinations.iter().zip(verdicts) {
+        if verdict.is_none() && !is_here(destination) {
+            *verdict = Some(Ineligible::OtherZone);
+        }
+    }
+}

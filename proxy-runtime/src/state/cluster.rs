@@ -1,0 +1,215 @@
+//! Live state of one cluster, and the pick of a destination.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use arc_swap::ArcSwap;
+use proxy_model::RequestHead;
+use proxy_model::compiled::{Cluster, DestinationIndex};
+
+use super::assessment::{Assessment, assess};
+use super::available::Available;
+use super::destination::{DestinationState, InFlight};
+use crate::balance::{Balancer, Candidates, LoadBalancer, Random};
+use crate::health::Health;
+use crate::observe::ClusterMetrics;
+
+/// What the whole proxy agrees on for picks.
+#[derive(Debug, Default)]
+pub(crate) struct PickContext {
+    /// The proxy's own zone.
+    pub(crate) zone: Option<Arc<str>>,
+    /// Where chance comes from.
+    pub(crate) random: Random,
+}
+
+/// Names the settings by which connections are made, for the life of the process. It changes when a reload changes
+/// them, so that pools do not use connections that were made by others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ClientKey(u64);
+
+impl ClientKey {
+    pub(super) fn next() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// What of a cluster is carried over from generation to generation.
+#[derive(Debug, Default)]
+pub(crate) struct ClusterLive {
+    /// Grows with each change of a destination's health, after the change itself is visible. Every generation's list
+    /// of available destinations says of which epoch it is; one that is behind is made anew by the next pick. So a
+    /// change is never lost, whether it comes before, while or after a generation is built.
+    health_epoch: AtomicU64,
+    /// Turns that were taken.
+    cursor: AtomicU64,
+    metrics: ClusterMetrics,
+}
+
+impl ClusterLive {
+    /// Says that the health of destinations has changed. Called after the change was stored.
+    pub(crate) fn health_changed(&self) {
+        self.health_epoch.fetch_add(1, Ordering::Release);
+    }
+
+    /// What is counted of it.
+    pub(crate) fn metrics(&self) -> &ClusterMetrics {
+        &self.metrics
+    }
+
+    /// Takes the next turn: 0, 1, 2 … and after the last number 0 again.
+    pub(crate) fn next_turn(&self) -> u64 {
+        self.cursor.fetch_add(1, Ordering::Relaxed)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn set_turn(&self, turn: u64) {
+        self.cursor.store(turn, Ordering::Relaxed);
+    }
+
+    fn health_epoch(&self) -> u64 {
+        self.health_epoch.load(Ordering::Acquire)
+    }
+}
+
+/// The state of one cluster in one generation.
+#[derive(Debug)]
+pub(crate) struct ClusterState {
+    live: Arc<ClusterLive>,
+    client: ClientKey,
+    destinations: Box<[Arc<DestinationState>]>,
+    balancer: Balancer,
+    context: Arc<PickContext>,
+    available: ArcSwap<Available>,
+    /// Held by the thread that makes a new list of available destinations. The others use the old one meanwhile.
+    renewal: Mutex<()>,
+}
+
+impl ClusterState {
+    pub(super) fn new(
+        cluster: &Cluster,
+        live: Arc<ClusterLive>,
+        client: ClientKey,
+        destinations: Box<[Arc<DestinationState>]>,
+        balancer: Balancer,
+        context: Arc<PickContext>,
+    ) -> Self {
+        let available = Self::assess_now(cluster, &live, &destinations, &context);
+        Self {
+            live,
+            client,
+            destinations,
+            balancer,
+            context,
+            available: ArcSwap::from_pointee(available),
+            renewal: Mutex::new(()),
+        }
+    }
+
+    /// What is carried over to the next generation.
+    pub(crate) fn live(&self) -> &Arc<ClusterLive> {
+        &self.live
+    }
+
+    /// Names the settings by which connections to its destinations are made.
+    pub(crate) fn client(&self) -> ClientKey {
+        self.client
+    }
+
+    /// Its destinations in the order of the configuration.
+    pub(crate) fn destinations(&self) -> &[Arc<DestinationState>] {
+        &self.destinations
+    }
+
+    /// One of its destinations.
+    pub(crate) fn destination(&self, index: DestinationIndex) -> &Arc<DestinationState> {
+        &self.destinations[index.0 as usize]
+    }
+
+    /// Picks a destination for a request; `cluster` is the cluster that this state belongs to.
+    ///
+    /// `None` when no destination is available, or when the policy wants none.
+    pub(crate) fn pick(&self, cluster: &Cluster, head: &dyn RequestHead) -> Option<Picked> {
+        self.pick_by(&*self.balancer, cluster, head)
+    }
+
+    /// The same with another policy than the cluster's.
+    pub(crate) fn pick_by(
+        &self,
+        policy: &dyn LoadBalancer,
+        cluster: &Cluster,
+        head: &dyn RequestHead,
+    ) -> Option<Picked> {
+        let mut available = self.available.load();
+        if available.epoch() != self.live.health_epoch() && self.renew(cluster) {
+            available = self.available.load();
+        }
+        let position = match available.members().len() {
+            0 => return None,
+            // The policy is not asked, so a turn is not taken (I10).
+            1 => 0,
+            _ => {
+                let candidates = Candidates::new(cluster, self, &available);
+                policy.pick(&candidates, head)?
+            }
+        };
+        let index = *available.members().get(position)?;
+        Some(Picked {
+            index,
+            in_flight: self.destination(index).enter(),
+        })
+    }
+
+    /// The list of available destinations as of now.
+    pub(crate) fn available(&self, cluster: &Cluster) -> Arc<Available> {
+        if self.available.load().epoch() != self.live.health_epoch() {
+            self.renew(cluster);
+        }
+        self.available.load_full()
+    }
+
+    /// Which destinations may be picked now, and why the others may not.
+    pub(crate) fn assess(&self, cluster: &Cluster) -> Assessment {
+        assess(cluster, self.context.zone.as_deref(), |i| {
+            self.destinations[i].health().active()
+        })
+    }
+
+    pub(crate) fn context(&self) -> &PickContext {
+        &self.context
+    }
+
+    /// Makes a new list, unless another thread is at it.
+    #[cold]
+    fn renew(&self, cluster: &Cluster) -> bool {
+        let Ok(_renewing) = self.renewal.try_lock() else {
+            return false;
+        };
+        let available = Self::assess_now(cluster, &self.live, &self.destinations, &self.context);
+        self.available.store(Arc::new(available));
+        true
+    }
+
+    fn assess_now(
+        cluster: &Cluster,
+        live: &ClusterLive,
+        destinations: &[Arc<DestinationState>],
+        context: &PickContext,
+    ) -> Available {
+        // The epoch is read first: a change that comes while the list is made leaves the list behind, not ahead.
+        let epoch = live.health_epoch();
+        let active = |i: usize| -> Health { destinations[i].health().active() };
+        let assessment = assess(cluster, context.zone.as_deref(), active);
+        Available::new(cluster, &assessment, epoch)
+    }
+}
+
+/// A destination that was picked for a request, which is in flight there until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Picked {
+    /// Its position in the cluster.
+    pub(crate) index: DestinationIndex,
+    /// The request in flight.
+    pub(crate) in_flight: InFlight,
+}

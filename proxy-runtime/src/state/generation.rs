@@ -1,0 +1,223 @@
+//! One configuration together with the live state of everything in it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use discovery_core::Moment;
+use proxy_model::compiled::{Cluster, ClusterIndex, RouteIndex};
+use proxy_model::{ClusterId, Problems, RouteId, Snapshot};
+
+use super::cluster::{ClientKey, ClusterState, PickContext};
+use super::destination::DestinationState;
+use super::route::RouteState;
+use crate::balance::Balancers;
+
+/// One configuration together with the live state of everything in it. Immutable, but for what lives in the state.
+#[derive(Debug)]
+pub(crate) struct Generation {
+    number: u64,
+    snapshot: Arc<Snapshot>,
+    clusters: Box<[ClusterState]>,
+    routes: Box<[RouteState]>,
+    published_at: Moment,
+}
+
+impl Generation {
+    /// The first generation.
+    ///
+    /// # Errors
+    ///
+    /// A policy that is not registered.
+    pub(crate) fn first(
+        snapshot: Arc<Snapshot>,
+        balancers: &Balancers,
+        context: &Arc<PickContext>,
+    ) -> Result<Self, Problems> {
+        Self::build(None, snapshot, balancers, context)
+    }
+
+    /// The generation after this one. Live state is carried over; this generation itself is left as it is, so that
+    /// nothing has happened if the new one is not published.
+    ///
+    /// # Errors
+    ///
+    /// A policy that is not registered.
+    pub(crate) fn next(
+        &self,
+        snapshot: Arc<Snapshot>,
+        balancers: &Balancers,
+        context: &Arc<PickContext>,
+    ) -> Result<Self, Problems> {
+        Self::build(Some(self), snapshot, balancers, context)
+    }
+
+    fn build(
+        previous: Option<&Self>,
+        snapshot: Arc<Snapshot>,
+        balancers: &Balancers,
+        context: &Arc<PickContext>,
+    ) -> Result<Self, Problems> {
+        let carried = Carried::of(previous);
+        let mut problems = Problems::new();
+        let mut clusters = Vec::with_capacity(snapshot.clusters().len());
+        for cluster in snapshot.clusters() {
+            match balancers.resolve(cluster) {
+                Ok(balancer) => {
+                    let before = carried.cluster(cluster.id());
+                    clusters.push(cluster_state(cluster, before, balancer, context));
+                }
+                Err(problem) => problems.push(problem),
+            }
+        }
+        if problems.has_errors() {
+            return Err(problems);
+        }
+        let routes = snapshot
+            .routes()
+            .iter()
+            .map(|route| RouteState::new(route, carried.route(route.id())))
+            .collect();
+        Ok(Self {
+            number: previous.map_or(0, |previous| previous.number) + 1,
+            snapshot,
+            clusters: clusters.into(),
+            routes,
+            published_at: Moment::now(),
+        })
+    }
+
+    /// Marks what is in this generation but not in `next`, which was published after it.
+    pub(crate) fn retire(&self, next: &Self) {
+        let kept: std::collections::HashSet<_> = next.destinations().map(|d| d.key()).collect();
+        for destination in self.destinations() {
+            if !kept.contains(&destination.key()) {
+                destination.mark_removed();
+            }
+        }
+    }
+
+    /// 1 for the first, and one more for each after it.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The configuration.
+    pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+
+    /// When it was built.
+    pub(crate) fn published_at(&self) -> Moment {
+        self.published_at
+    }
+
+    /// The state of a cluster of this generation's snapshot.
+    pub(crate) fn cluster(&self, index: ClusterIndex) -> &ClusterState {
+        &self.clusters[index.0 as usize]
+    }
+
+    /// The state of a route of this generation's snapshot.
+    pub(crate) fn route(&self, index: RouteIndex) -> &RouteState {
+        &self.routes[index.0 as usize]
+    }
+
+    /// Each cluster with its state, in the order of the configuration.
+    pub(crate) fn clusters(&self) -> impl Iterator<Item = (&Cluster, &ClusterState)> {
+        self.snapshot.clusters().iter().zip(&self.clusters)
+    }
+
+    /// Each route's state, in the order of the configuration.
+    pub(crate) fn routes(&self) -> &[RouteState] {
+        &self.routes
+    }
+
+    /// The cluster called `id`, with its state.
+    pub(crate) fn find_cluster(&self, id: &ClusterId) -> Option<(&Cluster, &ClusterState)> {
+        let index = self.snapshot.cluster_index(id)?;
+        Some((self.snapshot.cluster_at(index), self.cluster(index)))
+    }
+
+    fn destinations(&self) -> impl Iterator<Item = &Arc<DestinationState>> {
+        self.clusters.iter().flat_map(|c| c.destinations())
+    }
+}
+
+/// What the previous generation leaves to the next, by id.
+struct Carried<'a> {
+    clusters: HashMap<&'a ClusterId, (&'a Cluster, &'a ClusterState)>,
+    routes: HashMap<&'a RouteId, &'a RouteState>,
+}
+
+impl<'a> Carried<'a> {
+    fn of(previous: Option<&'a Generation>) -> Self {
+        let Some(previous) = previous else {
+            return Self {
+                clusters: HashMap::new(),
+                routes: HashMap::new(),
+            };
+        };
+        let routes = previous.snapshot.routes().iter().zip(&previous.routes);
+        Self {
+            clusters: previous
+                .clusters()
+                .map(|(cluster, state)| (cluster.id(), (cluster, state)))
+                .collect(),
+            routes: routes.map(|(route, state)| (route.id(), state)).collect(),
+        }
+    }
+
+    fn cluster(&self, id: &ClusterId) -> Option<(&'a Cluster, &'a ClusterState)> {
+        self.clusters.get(id).copied()
+    }
+
+    fn route(&self, id: &RouteId) -> Arc<crate::observe::RouteMetrics> {
+        self.routes
+            .get(id)
+            .map(|state| Arc::clone(state.metrics()))
+            .unwrap_or_default()
+    }
+}
+
+fn cluster_state(
+    cluster: &Cluster,
+    before: Option<(&Cluster, &ClusterState)>,
+    balancer: crate::balance::Balancer,
+    context: &Arc<PickContext>,
+) -> ClusterState {
+    let live = before.map_or_else(Arc::default, |(_, state)| Arc::clone(state.live()));
+    let client = match before {
+        Some((old, state)) if same_client(old, cluster) => state.client(),
+        _ => ClientKey::next(),
+    };
+    let destinations = cluster
+        .destinations()
+        .iter()
+        .map(|destination| {
+            let kept = before.and_then(|(old, state)| {
+                let (index, before) = old.destination(destination.id())?;
+                let same = before.address() == destination.address();
+                same.then(|| Arc::clone(state.destination(index)))
+            });
+            kept.unwrap_or_else(|| {
+                Arc::new(DestinationState::new(
+                    cluster.id().clone(),
+                    destination.id().clone(),
+                    destination.address().clone(),
+                ))
+            })
+        })
+        .collect();
+    ClusterState::new(
+        cluster,
+        live,
+        client,
+        destinations,
+        balancer,
+        Arc::clone(context),
+    )
+}
+
+/// Whether connections that were made for the old cluster may be used for the new one (E24).
+fn same_client(old: &Cluster, new: &Cluster) -> bool {
+    old.upstream() == new.upstream() && old.config().http_client == new.config().http_client
+}

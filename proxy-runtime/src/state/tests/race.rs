@@ -1,0 +1,61 @@
+//! Picks, reloads and changes of health at the same time.
+
+use super::*;
+
+/// Many threads pick while generations and health change.
+#[test]
+fn picks_race_with_reloads_and_health_and_lose_nothing() {
+    let shared = Arc::new(arc_swap::ArcSwap::from_pointee(first(snapshot(
+        &TIERS.replace("POLICY", "HealthyOrPanic"),
+    ))));
+    let configs = [
+        snapshot(&TIERS.replace("POLICY", "HealthyOrPanic")),
+        snapshot(ONE),
+        snapshot(
+            &TIERS
+                .replace("POLICY", "HealthyAndUnknown")
+                .replace("http://h1/", "http://moved/"),
+        ),
+    ];
+    let stop = AtomicBool::new(false);
+    let mut seen = vec![shared.load_full()];
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let mut held = std::collections::VecDeque::new();
+                while !stop.load(Ordering::Relaxed) {
+                    let generation = shared.load();
+                    if let Some(picked) = pick(&generation) {
+                        assert!(picked.in_flight.in_flight() > 0);
+                        held.push_back(picked);
+                    }
+                    // Requests outlive several generations.
+                    if held.len() > 50 {
+                        held.pop_front();
+                    }
+                }
+            });
+        }
+        for round in 0..600 {
+            let before = shared.load_full();
+            if round % 3 == 0 {
+                let after = Arc::new(next(
+                    &before,
+                    Arc::clone(&configs[round / 3 % configs.len()]),
+                ));
+                seen.push(Arc::clone(&after));
+                shared.store(after);
+            } else {
+                let health = if round % 2 == 0 { Healthy } else { Unhealthy };
+                set_health(&before, &[health, Healthy, health, Healthy]);
+            }
+            std::thread::yield_now();
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    for generation in seen {
+        for (_, cluster) in generation.clusters() {
+            assert!(cluster.destinations().iter().all(|d| d.in_flight() == 0));
+        }
+    }
+}

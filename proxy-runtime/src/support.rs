@@ -1,0 +1,231 @@
+//! What a configuration can say and this version does not honour yet.
+
+use proxy_model::compiled::{Cluster, Route};
+use proxy_model::config::{HttpVersion, VersionPolicy};
+use proxy_model::{Problem, Problems, Snapshot, pointer_to, same_id};
+
+/// Code of every problem that [`unsupported`] reports.
+const CODE: &str = "unsupported";
+
+/// What `snapshot` says and this version of the proxy does not honour: a warning for each place, with the code
+/// `unsupported`.
+///
+/// The configuration is used without it, with one exception: a route with an `AuthorizationPolicy` is refused as a
+/// whole, since to serve it would open what was meant to be closed.
+///
+/// Pointers begin at the section that holds `Routes` and `Clusters`.
+pub fn unsupported(snapshot: &Snapshot) -> Problems {
+    let mut problems = Problems::new();
+    for route in snapshot.routes() {
+        check_route(route, &mut problems);
+    }
+    for cluster in snapshot.clusters() {
+        check_cluster(cluster, &mut problems);
+    }
+    problems
+}
+
+/// Why all requests of a route are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub(crate) enum Refusal {
+    /// The route has an `AuthorizationPolicy`, which this version cannot enforce. To serve it would open what was meant
+    /// to be closed.
+    Authorization,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Authorization => "its AuthorizationPolicy cannot be enforced",
+        })
+    }
+}
+
+/// Why requests of `route` are refused, if they are.
+pub(crate) fn refusal(route: &Route) -> Option<Refusal> {
+    is_asked(route.config().authorization_policy.as_ref(), &["Anonymous"])
+        .then_some(Refusal::Authorization)
+}
+
+/// Whether a policy is named that is not one of those that ask for nothing.
+fn is_asked(policy: Option<&String>, without_effect: &[&str]) -> bool {
+    policy.is_some_and(|name| {
+        !name.is_empty() && !without_effect.iter().any(|nothing| same_id(name, nothing))
+    })
+}
+
+fn check_route(route: &Route, problems: &mut Problems) {
+    let pointer = pointer_to("/Routes", route.id().as_str());
+    let config = route.config();
+    let mut warn = |below: &str, message: &str| {
+        problems.push(Problem::warning(
+            format!("{pointer}/{below}"),
+            CODE,
+            message,
+        ));
+    };
+    if refusal(route).is_some() {
+        warn(
+            "AuthorizationPolicy",
+            "authorization is not supported yet; so that nothing is served that should not be, all requests of this \
+             route are answered with 500",
+        );
+    }
+    if is_asked(config.cors_policy.as_ref(), &["Disable"]) {
+        warn(
+            "CorsPolicy",
+            "CORS is not supported yet; no CORS headers are added",
+        );
+    }
+    if is_asked(config.rate_limiter_policy.as_ref(), &["Default", "Disable"]) {
+        warn(
+            "RateLimiterPolicy",
+            "rate limits are not supported yet; requests are not limited",
+        );
+    }
+    if is_asked(config.output_cache_policy.as_ref(), &[]) {
+        warn(
+            "OutputCachePolicy",
+            "caching is not supported yet; every request is forwarded",
+        );
+    }
+    if is_asked(config.timeout_policy.as_ref(), &["Disable"]) {
+        warn(
+            "TimeoutPolicy",
+            "named timeouts are not supported yet; requests have no timeout but the cluster's activity timeout. Use \
+             `Timeout`",
+        );
+    }
+    let transforms = config.transforms.as_deref().unwrap_or_default();
+    for (position, transform) in transforms.iter().enumerate() {
+        let is = |name: &str| transform.keys().any(|key| same_id(key, name));
+        if is("ClientCert") {
+            warn(
+                &format!("Transforms/{position}"),
+                "certificates of clients are not supported yet; the header is removed from every request",
+            );
+        }
+    }
+}
+
+fn check_cluster(cluster: &Cluster, problems: &mut Problems) {
+    let pointer = pointer_to("/Clusters", cluster.id().as_str());
+    let config = cluster.config();
+    let mut warn = |below: &str, message: &str| {
+        problems.push(Problem::warning(
+            format!("{pointer}/{below}"),
+            CODE,
+            message,
+        ));
+    };
+    let affinity = config.session_affinity.as_ref();
+    if affinity.is_some_and(|affinity| affinity.enabled == Some(true)) {
+        warn(
+            "SessionAffinity",
+            "session affinity is not supported yet; requests of one client go to any destination",
+        );
+    }
+    if cluster.passive_check().is_some() {
+        warn(
+            "HealthCheck/Passive",
+            "passive health checks are not supported yet; failed requests do not make a destination unhealthy",
+        );
+    }
+    if config
+        .http_client
+        .as_ref()
+        .is_some_and(|client| client.web_proxy.is_some())
+    {
+        warn(
+            "HttpClient/WebProxy",
+            "forward proxies are not supported yet; destinations are connected to directly",
+        );
+    }
+    let upstream = cluster.upstream();
+    if upstream.version() == HttpVersion::Http3 {
+        warn(
+            "HttpRequest/Version",
+            match upstream.version_policy() {
+                VersionPolicy::RequestVersionOrLower => {
+                    "HTTP/3 is not supported yet; HTTP/2 or HTTP/1.1 is spoken"
+                }
+                VersionPolicy::RequestVersionOrHigher | VersionPolicy::RequestVersionExact => {
+                    "HTTP/3 is not supported yet and the version policy forbids lower ones; all requests are answered \
+                     with 502"
+                }
+            },
+        );
+    }
+    let request = config.http_request.as_ref();
+    if request.is_some_and(|request| request.allow_response_buffering == Some(true)) {
+        warn(
+            "HttpRequest/AllowResponseBuffering",
+            "responses are never buffered, so this has no effect",
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::config;
+
+    /// Pointers of what is reported for a configuration.
+    fn pointers(json: &str) -> Vec<String> {
+        let options = proxy_model::CompileOptions::default()
+            .with_timeout_policies(["slow"])
+            .with_output_cache_policies(["all"])
+            .with_rate_limiter_policies(["few"]);
+        let (snapshot, _) = Snapshot::compile(config(json), &options).unwrap();
+        let problems = unsupported(&snapshot);
+        assert!(problems.iter().all(|p| p.code == "unsupported"));
+        assert!(!problems.has_errors());
+        problems.iter().map(|p| p.pointer.clone()).collect()
+    }
+
+    #[test]
+    fn everything_that_is_not_honoured_is_named() {
+        let found = pointers(
+            r#"{"Routes":{"a/b":{"ClusterId":"c","Match":{"Path":"/"},
+                    "AuthorizationPolicy":"default","CorsPolicy":"Default","RateLimiterPolicy":"few",
+                    "OutputCachePolicy":"all","TimeoutPolicy":"slow",
+                    "Transforms":[{"PathPrefix":"/x"},{"clientcert":"X-Cert"}]}},
+                "Clusters":{"c":{
+                    "SessionAffinity":{"Enabled":true,"AffinityKeyName":"k"},
+                    "HealthCheck":{"Passive":{"Enabled":true}},
+                    "HttpClient":{"WebProxy":{"Address":"http://proxy:3128/"}},
+                    "HttpRequest":{"Version":"3","VersionPolicy":"RequestVersionExact","AllowResponseBuffering":true}}}}"#,
+        );
+        assert_eq!(
+            found,
+            [
+                "/Routes/a~1b/AuthorizationPolicy",
+                "/Routes/a~1b/CorsPolicy",
+                "/Routes/a~1b/RateLimiterPolicy",
+                "/Routes/a~1b/OutputCachePolicy",
+                "/Routes/a~1b/TimeoutPolicy",
+                "/Routes/a~1b/Transforms/1",
+                "/Clusters/c/SessionAffinity",
+                "/Clusters/c/HealthCheck/Passive",
+                "/Clusters/c/HttpClient/WebProxy",
+                "/Clusters/c/HttpRequest/Version",
+                "/Clusters/c/HttpRequest/AllowResponseBuffering",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_asks_for_nothing_is_no_problem() {
+        let found = pointers(
+            r#"{"Routes":{"r":{"ClusterId":"c","Match":{"Path":"/"},
+                    "AuthorizationPolicy":"Anonymous","CorsPolicy":"disable","RateLimiterPolicy":"Default",
+                    "TimeoutPolicy":"Disable","Transforms":[{"PathPrefix":"/x"}]}},
+                "Clusters":{"c":{
+                    "SessionAffinity":{"Enabled":false},"HealthCheck":{"Active":{"Enabled":true}},
+                    "HttpClient":{"MaxConnectionsPerServer":3},
+                    "HttpRequest":{"Version":"2","AllowResponseBuffering":false}}}}"#,
+        );
+        assert!(found.is_empty(), "{found:?}");
+    }
+}
