@@ -222,3 +222,16 @@ async fn load_sees_a_request_lost_on_a_reused_connection() {
     let report = load.start().finish().await;
     assert_eq!((report.succeeded, report.failures()), (2, 2), "{report}");
 }
+
+#[tokio::test]
+async fn load_follows_connections_that_are_drained() {
+    let origin = Origin::named("a");
+    let load = Load::new(origin.addr()).http2().connections(2).start();
+    for round in 1..=20 {
+        load.wait_for_finished(round * 20).await;
+        origin.drain();
+    }
+    let report = load.stop().await;
+    report.assert_no_failure();
+    assert!(report.reconnects >= 20, "{report}");
+}

@@ -144,7 +144,7 @@ impl OriginBuilder {
         let (listener, addr) = listen(self.bind);
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let traffic = Traffic::new();
-        let drain = watch::Sender::new(false);
+        let drain = watch::Sender::new(());
         let tasks = Tasks::new();
         let serve = Serve {
             handler: handler(tasks.spawner()),

@@ -42,11 +42,13 @@ pub(super) struct Serve {
     pub(super) http: HttpSettings,
     pub(super) spawner: Spawner,
     pub(super) traffic: Traffic,
-    pub(super) drain: watch::Receiver<bool>,
+    pub(super) drain: watch::Receiver<()>,
 }
 
 /// Serves one accepted connection to its end. Its errors are the client's to see.
-pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, serve: Serve) {
+pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, mut serve: Serve) {
+    // Before it is counted: who has seen the connection can drain it, and earlier drains are none of its business.
+    serve.drain.mark_unchanged();
     let open = serve.traffic.connection();
     // Small writes are sent as they are made, so that tests see them one by one.
     let _ = stream.set_nodelay(true);

@@ -55,7 +55,7 @@ pub struct Origin {
     addr: SocketAddr,
     scheme: &'static str,
     traffic: Traffic,
-    drain: watch::Sender<bool>,
+    drain: watch::Sender<()>,
     tasks: Tasks,
 }
 
@@ -116,11 +116,10 @@ impl Origin {
         &self.traffic
     }
 
-    /// Asks every connection to end after its current exchanges, as a server does that is about to restart: GOAWAY over
-    /// HTTP/2, `Connection: close` over HTTP/1.1, and idle connections at once. New connections are still accepted, and
-    /// end after one exchange.
+    /// Asks every open connection to end after its current exchanges, as a server does that limits their age: GOAWAY over
+    /// HTTP/2, `Connection: close` over HTTP/1.1, and idle connections at once. New connections are served as ever.
     pub fn drain(&self) {
-        self.drain.send_replace(true);
+        self.drain.send_replace(());
     }
 
     /// Stops at once and waits until the port and all connections are closed.

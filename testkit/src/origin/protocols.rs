@@ -30,13 +30,13 @@ pub(super) struct HttpSettings {
 }
 
 impl HttpSettings {
-    /// Serves one connection to its end, gracefully once `drain` is true. Its errors are the client's to see.
+    /// Serves one connection to its end, gracefully once `drain` changes. Its errors are the client's to see.
     pub(super) async fn serve<S>(
         self,
         stream: S,
         service: OriginService,
         spawner: Spawner,
-        drain: watch::Receiver<bool>,
+        drain: watch::Receiver<()>,
     ) where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -78,12 +78,12 @@ impl HttpSettings {
 async fn drive<C: Future>(
     connection: C,
     shut_down: impl FnOnce(Pin<&mut C>),
-    mut drain: watch::Receiver<bool>,
+    mut drain: watch::Receiver<()>,
 ) {
     let mut connection = pin!(connection);
     tokio::select! {
         _ = connection.as_mut() => return,
-        _ = drain.wait_for(|draining| *draining) => shut_down(connection.as_mut()),
+        _ = drain.changed() => shut_down(connection.as_mut()),
     }
     let _ = connection.await;
 }

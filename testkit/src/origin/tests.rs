@@ -269,6 +269,11 @@ async fn draining_ends_connections_after_their_exchange() {
         ("done", Some("close"))
     );
     busy.closed().await;
+    // Whoever comes later is served as ever.
+    let mut later = Connection::http1(origin.addr()).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(later.get("/").await.unwrap().header("connection"), None);
+    }
 }
 
 #[tokio::test]

@@ -1,3 +1,5 @@
+#![cfg(unix)]
+
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
