@@ -49,13 +49,14 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
 }
 
 fn lint(what: &str) -> Invocation {
-    Invocation::cargo("clippy")
+    Invocation::cargo("clippy --keep-going")
         .args(what.split_whitespace())
         .args(["--", "-D", "warnings"])
 }
 
 fn documentation() -> Invocation {
-    Invocation::cargo("doc --workspace --no-deps --all-features").env("RUSTDOCFLAGS", "-D warnings")
+    Invocation::cargo("doc --workspace --no-deps --all-features --keep-going")
+        .env("RUSTDOCFLAGS", "-D warnings")
 }
 
 /// Each library alone, as a user gets it with no features and with the default ones. In the workspace's own build,
