@@ -76,3 +76,19 @@ impl JsonSchema for SslProtocols {
         })
     }
 }
+
+/// Stands for a version of HTTP in the schema.
+pub(crate) struct HttpVersionName;
+
+impl JsonSchema for HttpVersionName {
+    fn schema_name() -> Cow<'static, str> {
+        "HttpVersion".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A version of HTTP.",
+            "enum": ["1.0", "1.1", "2", "2.0", "3", "3.0"]
+        })
+    }
+}

@@ -72,7 +72,7 @@ fn address(text: &str) -> Result<DestinationAddress, Fault> {
         Some(Host::Ipv6(ip)) => (ip.to_string(), true),
         Some(Host::Domain(_)) | None => return Err(Fault::new("the URL has no host")),
     };
-    let port = url.port().unwrap_or(scheme.default_port());
+    let port = url.port().unwrap_or_else(|| scheme.default_port());
     if port == 0 {
         return Err(Fault::new("nothing listens at port 0"));
     }

@@ -14,6 +14,10 @@ pub struct ForwarderRequestConfig {
     pub activity_timeout: Option<TimeSpan>,
     /// The HTTP version to speak. Unset is 2.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "Option<crate::schema::HttpVersionName>")
+    )]
     pub version: Option<HttpVersion>,
     /// Which other versions will do. Unset is `RequestVersionOrLower`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,7 +30,6 @@ pub struct ForwarderRequestConfig {
 
 /// A version of HTTP, as written in a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum HttpVersion {
     /// HTTP/1.0
     #[serde(rename = "1.0", alias = "1")]

@@ -46,11 +46,14 @@ pub fn read_reverse_proxy(text: &str) -> Result<ProxyConfig, Problems> {
             "missing_section",
             format!("the document has no section `{SECTION}`"),
         );
-        return Err(match document.get("Routes").or(document.get("Clusters")) {
-            Some(_) => problem.with_suggestion(format!(
+        let is_section = ["Routes", "Clusters"]
+            .iter()
+            .any(|key| document.get(key).is_some());
+        return Err(match is_section {
+            true => problem.with_suggestion(format!(
                 "put `Routes` and `Clusters` into `\"{SECTION}\": {{ … }}`"
             )),
-            None => problem,
+            false => problem,
         }
         .into());
     };

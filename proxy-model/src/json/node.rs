@@ -1,15 +1,16 @@
 //! The tree that a document becomes.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::fmt;
 
+use indexmap::IndexMap;
+use indexmap::map::Entry;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::Number;
 
 use super::lenient::blanked;
-use crate::id::same_id;
+use crate::id::ClusterId;
 use crate::problem::{Problem, Problems, pointer_to};
 
 /// The largest document that is read, in bytes: 64 MiB, room for half a million destinations.
@@ -94,9 +95,15 @@ impl Node {
 /// An object's keys and values in the order written. Of keys that differ in case only, the first counts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object {
-    pub(super) entries: Vec<(String, Node)>,
+    pub(super) entries: IndexMap<Key, Node>,
     pub(super) repeated: Vec<String>,
 }
+
+/// A key of an object, compared as ids are.
+pub(super) type Key = ClusterId;
+
+/// Objects with no more keys than this are searched one by one, which needs no copy of the key.
+const FEW: usize = 16;
 
 impl Object {
     /// The value of `key`, compared ignoring case.
@@ -106,8 +113,12 @@ impl Object {
 
     /// `key` as it is spelled here, and its value.
     pub fn entry(&self, key: &str) -> Option<(&str, &Node)> {
-        let (key, node) = self.entries.iter().find(|(k, _)| same_id(k, key))?;
-        Some((key, node))
+        let (key, node) = if self.entries.len() <= FEW {
+            self.entries.iter().find(|(k, _)| *k == key)?
+        } else {
+            self.entries.get_key_value(&Key::new(key))?
+        };
+        Some((key.as_str(), node))
     }
 
     /// Keys and values in the order written.
@@ -213,17 +224,14 @@ impl<'de> Visitor<'de> for NodeVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
         let mut object = Object::default();
-        let mut seen = HashSet::new();
         while let Some((key, node)) = map.next_entry::<String, Node>()? {
-            if seen.insert(Key::new(key.as_str())) {
-                object.entries.push((key, node));
-            } else {
-                object.repeated.push(key);
+            match object.entries.entry(Key::new(key.as_str())) {
+                Entry::Vacant(entry) => {
+                    entry.insert(node);
+                }
+                Entry::Occupied(_) => object.repeated.push(key),
             }
         }
         Ok(Node::Object(object))
     }
 }
-
-/// A key of an object, compared as ids are.
-type Key = crate::id::ClusterId;

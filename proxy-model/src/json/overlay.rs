@@ -1,9 +1,8 @@
 //! One document on top of another: defaults and what an environment changes of them.
 
-use std::collections::HashMap;
+use indexmap::map::Entry;
 
 use super::node::{Node, Object};
-use crate::id::ClusterId;
 
 impl Node {
     /// This document with `above` on top of it, as `appsettings.Production.json` lies on `appsettings.json`.
@@ -32,18 +31,16 @@ impl Node {
 
 impl Object {
     fn overlaid(mut self, above: Self) -> Self {
-        let mut places: HashMap<ClusterId, usize> = HashMap::with_capacity(self.entries.len());
-        for (place, (key, _)) in self.entries.iter().enumerate() {
-            places.insert(ClusterId::from(key.as_str()), place);
-        }
         for (key, node) in above.entries {
-            match places.get(&ClusterId::from(key.as_str())) {
-                Some(&place) => {
-                    let below = &mut self.entries[place].1;
+            match self.entries.entry(key) {
+                Entry::Occupied(mut entry) => {
                     // Documents have a limited depth, and so has this recursion.
-                    *below = std::mem::replace(below, Node::Null).overlaid(node);
+                    let below = entry.insert(Node::Null);
+                    entry.insert(below.overlaid(node));
                 }
-                None => self.entries.push((key, node)),
+                Entry::Vacant(entry) => {
+                    entry.insert(node);
+                }
             }
         }
         self.repeated.extend(above.repeated);

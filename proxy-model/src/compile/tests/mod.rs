@@ -1,5 +1,10 @@
 //! Case ids (`D01`) are those of the table of YARP's behaviour that these tests follow.
 
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "tables of cases read better without `&`"
+)]
+
 use serde_json::{Value, json};
 
 use crate::compiled::{

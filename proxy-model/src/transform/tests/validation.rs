@@ -208,10 +208,9 @@ fn methods_must_be_tokens() {
 }
 
 #[test]
-fn a_prefix_that_makes_no_header_names_is_refused_for_each() {
-    let found = problems(&[&[("X-Forwarded", "Set"), ("HeaderPrefix", "a b")]]);
-    assert!(!found.is_empty());
-    assert!(found.iter().all(|(code, place, _)| code == "invalid_transform_value" && place == "/0/HeaderPrefix"));
+fn a_prefix_that_makes_no_header_names_is_refused_once() {
+    let entry = [("X-Forwarded", "Set"), ("HeaderPrefix", "a b")];
+    assert_problem(&entry, "invalid_transform_value", "/0/HeaderPrefix", None);
 }
 
 #[test]

@@ -1,0 +1,210 @@
+//! From the maps of a configuration to [`Transforms`].
+
+mod forwarded;
+mod values;
+
+use http::HeaderName;
+
+use self::values::{
+    allow, check_removed_prefix, header_name, header_value, method, not_empty, parameter, path,
+    response, switch, writable,
+};
+use super::entry::Entry;
+use super::{
+    HeaderCopy, QueryChange, QueryValue, RequestTransform, ResponseTransform, TargetTransform,
+    Transforms,
+};
+use crate::config::TransformConfig;
+use crate::matching::PathTemplate;
+use crate::problem::Problems;
+
+impl Transforms {
+    /// Compiles a route's transforms. Every entry is looked at, and every problem is added to `problems` under
+    /// `pointer`, the place of the list; `None` when one of them is an error.
+    pub fn compile(
+        configs: &[TransformConfig],
+        pointer: &str,
+        problems: &mut Problems,
+    ) -> Option<Self> {
+        let mut draft = Draft::default();
+        let errors_before = problems.error_count();
+        for (i, map) in configs.iter().enumerate() {
+            if let Some(entry) = Entry::read(map, format!("{pointer}/{i}"), problems) {
+                // Problems are reported where they are found; an entry that has one adds nothing.
+                let _ = draft.add(&entry, problems);
+            }
+        }
+        (problems.error_count() == errors_before).then(|| draft.finish())
+    }
+}
+
+impl Default for Transforms {
+    /// What is done without any configuration.
+    fn default() -> Self {
+        Draft::default().finish()
+    }
+}
+
+/// What the entries so far ask for.
+#[derive(Default)]
+struct Draft {
+    target: Vec<TargetTransform>,
+    original_host: bool,
+    request: Vec<RequestTransform>,
+    request_copy: Copying,
+    response: Vec<ResponseTransform>,
+    response_copy: Copying,
+    trailers: Vec<ResponseTransform>,
+    trailers_copy: Copying,
+    forwarders_chosen: bool,
+}
+
+/// Which headers are copied, by the last switch and by all lists.
+#[derive(Default)]
+struct Copying {
+    off: bool,
+    only: Option<Vec<HeaderName>>,
+}
+
+impl Copying {
+    fn finish(self) -> HeaderCopy {
+        match self {
+            Self {
+                only: Some(names), ..
+            } => HeaderCopy::Only(names.into()),
+            Self { off: true, .. } => HeaderCopy::None,
+            Self { .. } => HeaderCopy::All,
+        }
+    }
+}
+
+impl Draft {
+    fn add(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Option<()> {
+        match entry.kind() {
+            "PathSet" => self.target.push(TargetTransform::PathSet(path(entry))),
+            "PathPrefix" => self.target.push(TargetTransform::PathPrefix(path(entry))),
+            "PathRemovePrefix" => {
+                let prefix = path(entry);
+                check_removed_prefix(&prefix, entry, problems);
+                self.target.push(TargetTransform::PathRemovePrefix(prefix));
+            }
+            "PathPattern" => self.path_pattern(entry, problems)?,
+            "QueryValueParameter" | "QueryRouteParameter" | "QueryRemoveParameter" => {
+                self.query(entry, problems)?;
+            }
+            "HttpMethodChange" => self.method(entry, problems)?,
+            "RequestHeadersCopy" => self.request_copy.off = !switch(entry, problems)?,
+            "RequestHeaderOriginalHost" => self.original_host = switch(entry, problems)?,
+            "RequestHeadersAllowed" => allow(&mut self.request_copy, entry, problems)?,
+            "RequestHeader" | "RequestHeaderRouteValue" | "RequestHeaderRemove" | "ClientCert" => {
+                self.request_header(entry, problems)?;
+            }
+            "X-Forwarded" => self.x_forwarded(entry, problems)?,
+            "Forwarded" => self.forwarded(entry, problems)?,
+            "ResponseHeadersCopy" => self.response_copy.off = !switch(entry, problems)?,
+            "ResponseHeadersAllowed" => allow(&mut self.response_copy, entry, problems)?,
+            "ResponseHeader" | "ResponseHeaderRemove" => {
+                self.response.push(response(entry, problems)?);
+            }
+            "ResponseTrailersCopy" => self.trailers_copy.off = !switch(entry, problems)?,
+            "ResponseTrailersAllowed" => allow(&mut self.trailers_copy, entry, problems)?,
+            "ResponseTrailer" | "ResponseTrailerRemove" => {
+                self.trailers.push(response(entry, problems)?);
+            }
+            kind => unreachable!("{kind} is not in the table of transforms"),
+        }
+        Some(())
+    }
+
+    fn finish(mut self) -> Transforms {
+        if !self.forwarders_chosen {
+            self.default_forwarders();
+        }
+        Transforms {
+            target: self.target.into(),
+            original_host: self.original_host,
+            request_copy: self.request_copy.finish(),
+            request: self.request.into(),
+            response_copy: self.response_copy.finish(),
+            response: self.response.into(),
+            trailers_copy: self.trailers_copy.finish(),
+            trailers: self.trailers.into(),
+        }
+    }
+
+    fn path_pattern(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Option<()> {
+        match PathTemplate::parse(entry.value()) {
+            Ok(template) => {
+                self.target.push(TargetTransform::PathPattern(template));
+                Some(())
+            }
+            Err(error) => {
+                let mut problem = entry.invalid(entry.kind(), error.to_string());
+                problem.suggestion = error.suggestion().map(str::to_owned);
+                problems.push(problem);
+                None
+            }
+        }
+    }
+
+    fn query(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Option<()> {
+        let name = Box::from(not_empty(entry, problems)?);
+        let change = if entry.kind() == "QueryRemoveParameter" {
+            QueryChange::Remove(name)
+        } else {
+            let (action, key, text) = entry.set_or_append(problems)?;
+            let value = if entry.kind() == "QueryRouteParameter" {
+                QueryValue::RouteValue(parameter(entry, key, text, problems)?)
+            } else {
+                QueryValue::Text(text.into())
+            };
+            QueryChange::Value {
+                name,
+                value,
+                action,
+            }
+        };
+        self.target.push(TargetTransform::Query(change));
+        Some(())
+    }
+
+    fn method(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Option<()> {
+        let from = method(entry, entry.kind(), entry.value(), problems);
+        let to = entry
+            .required("Set", problems)
+            .and_then(|text| method(entry, "Set", text, problems));
+        self.target.push(TargetTransform::Method {
+            from: from?,
+            to: to?,
+        });
+        Some(())
+    }
+
+    fn request_header(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Option<()> {
+        let name = header_name(entry, entry.kind(), entry.value(), problems);
+        let transform = match entry.kind() {
+            "RequestHeaderRemove" => RequestTransform::Remove(name?),
+            "ClientCert" => RequestTransform::ClientCert(name?),
+            kind => {
+                let (action, key, text) = entry.set_or_append(problems)?;
+                let name = writable(name?, action, entry, problems)?;
+                if kind == "RequestHeader" {
+                    let value = header_value(entry, key, text, problems)?;
+                    RequestTransform::Header {
+                        name,
+                        value,
+                        action,
+                    }
+                } else {
+                    RequestTransform::RouteValue {
+                        name,
+                        parameter: parameter(entry, key, text, problems)?,
+                        action,
+                    }
+                }
+            }
+        };
+        self.request.push(transform);
+        Some(())
+    }
+}

@@ -1,0 +1,234 @@
+//! Values of transforms' keys.
+
+use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
+use http::{HeaderName, HeaderValue, Method};
+
+use super::Copying;
+use crate::problem::{Problem, Problems};
+use crate::suggest::{did_you_mean, listed, shortened};
+use crate::transform::entry::Entry;
+use crate::transform::{HeaderChange, PathText, ResponseCondition, ResponseTransform, SetOrAppend};
+
+pub(super) fn response(entry: &Entry<'_>, problems: &mut Problems) -> Option<ResponseTransform> {
+    const CONDITIONS: [(&str, ResponseCondition); 3] = [
+        ("Success", ResponseCondition::Success),
+        ("Failure", ResponseCondition::Failure),
+        ("Always", ResponseCondition::Always),
+    ];
+    let condition = match entry.partner("When") {
+        None => Some(ResponseCondition::default()),
+        Some(text) => {
+            let found = CONDITIONS
+                .into_iter()
+                .find(|(name, _)| name.eq_ignore_ascii_case(text.trim()));
+            if found.is_none() {
+                problems.push(unknown_name(
+                    entry,
+                    "When",
+                    text,
+                    CONDITIONS.map(|(name, _)| name),
+                ));
+            }
+            found.map(|(_, condition)| condition)
+        }
+    };
+    let name = header_name(entry, entry.kind(), entry.value(), problems);
+    let change = if entry.kind().ends_with("Remove") {
+        HeaderChange::Remove(name?)
+    } else {
+        let (action, key, text) = entry.set_or_append(problems)?;
+        let value = header_value(entry, key, text, problems);
+        let name = writable(name?, action, entry, problems)?;
+        match action {
+            SetOrAppend::Set => HeaderChange::Set(name, value?),
+            SetOrAppend::Append => HeaderChange::Append(name, value?),
+        }
+    };
+    Some(ResponseTransform {
+        condition: condition?,
+        change,
+    })
+}
+
+pub(super) fn path(entry: &Entry<'_>) -> PathText {
+    PathText::new(entry.value())
+}
+
+pub(super) fn check_removed_prefix(prefix: &PathText, entry: &Entry<'_>, problems: &mut Problems) {
+    if prefix.as_str().len() > 1 && prefix.as_str().ends_with('/') {
+        let text = entry.value();
+        problems.push(
+            Problem::warning(
+                entry.place(entry.kind()),
+                "trailing_slash",
+                format!(
+                    "`{}` is removed only where another `/` or the end follows it",
+                    shortened(text)
+                ),
+            )
+            .with_suggestion(format!("write `{}`", shortened(text.trim_end_matches('/')))),
+        );
+    }
+}
+
+pub(super) fn switch(entry: &Entry<'_>, problems: &mut Problems) -> Option<bool> {
+    let text = entry.value().trim();
+    if text.eq_ignore_ascii_case("true") {
+        return Some(true);
+    }
+    if text.eq_ignore_ascii_case("false") {
+        return Some(false);
+    }
+    problems.push(unknown_name(entry, entry.kind(), text, ["true", "false"]));
+    None
+}
+
+pub(super) fn allow(
+    copying: &mut Copying,
+    entry: &Entry<'_>,
+    problems: &mut Problems,
+) -> Option<()> {
+    let errors_before = problems.error_count();
+    let names = entry.value().split(';').map(str::trim);
+    let names: Vec<HeaderName> = names
+        .filter(|name| !name.is_empty())
+        .filter_map(|name| header_name(entry, entry.kind(), name, problems))
+        .collect();
+    if problems.error_count() > errors_before {
+        return None;
+    }
+    copying.only.get_or_insert_default().extend(names);
+    Some(())
+}
+
+pub(super) fn method(
+    entry: &Entry<'_>,
+    key: &str,
+    text: &str,
+    problems: &mut Problems,
+) -> Option<Method> {
+    const KNOWN: [Method; 9] = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::PATCH,
+        Method::DELETE,
+        Method::OPTIONS,
+        Method::TRACE,
+        Method::CONNECT,
+    ];
+    if let Some(known) = KNOWN
+        .into_iter()
+        .find(|known| known.as_str().eq_ignore_ascii_case(text))
+    {
+        return Some(known);
+    }
+    let method = Method::from_bytes(text.as_bytes());
+    if method.is_err() {
+        let message = format!(
+            "`{}` is not a method (RFC 9110 section 9.1)",
+            shortened(text)
+        );
+        problems.push(entry.invalid(key, message));
+    }
+    method.ok()
+}
+
+pub(super) fn header_name(
+    entry: &Entry<'_>,
+    key: &str,
+    text: &str,
+    problems: &mut Problems,
+) -> Option<HeaderName> {
+    let name = HeaderName::from_bytes(text.as_bytes());
+    if name.is_err() {
+        let message = format!(
+            "`{}` is not a header name (RFC 9110 section 5.1)",
+            shortened(text)
+        );
+        problems.push(entry.invalid(key, message));
+    }
+    name.ok()
+}
+
+pub(super) fn header_value(
+    entry: &Entry<'_>,
+    key: &str,
+    text: &str,
+    problems: &mut Problems,
+) -> Option<HeaderValue> {
+    let value = HeaderValue::from_bytes(text.as_bytes());
+    if value.is_err() {
+        // The value is not shown: it may be a secret.
+        let message = "a header value may not hold line breaks or other control characters";
+        problems.push(entry.invalid(key, message.to_owned()));
+    }
+    value.ok()
+}
+
+/// `name`, unless the proxy writes that header itself or it cannot have a second value.
+pub(super) fn writable(
+    name: HeaderName,
+    action: SetOrAppend,
+    entry: &Entry<'_>,
+    problems: &mut Problems,
+) -> Option<HeaderName> {
+    if name == CONTENT_LENGTH || name == TRANSFER_ENCODING {
+        // A body framed otherwise than its headers say is how requests are smuggled (RFC 9112 section 11.2).
+        problems.push(Problem::warning(
+            entry.place(entry.kind()),
+            "framing_header",
+            format!(
+                "`{name}` says how the body is framed, which the proxy decides; this has no effect"
+            ),
+        ));
+        return None;
+    }
+    if name == HOST && action == SetOrAppend::Append && entry.kind().starts_with("Request") {
+        problems.push(
+            entry
+                .invalid(
+                    "Append",
+                    "a request has one `Host` (RFC 9112 section 3.2)".to_owned(),
+                )
+                .with_suggestion("use `Set`"),
+        );
+        return None;
+    }
+    Some(name)
+}
+
+pub(super) fn not_empty<'a>(entry: &Entry<'a>, problems: &mut Problems) -> Option<&'a str> {
+    if entry.value().is_empty() {
+        problems.push(entry.invalid(entry.kind(), format!("`{}` is empty", entry.kind())));
+        return None;
+    }
+    Some(entry.value())
+}
+
+/// The name of a route parameter.
+pub(super) fn parameter(
+    entry: &Entry<'_>,
+    key: &str,
+    text: &str,
+    problems: &mut Problems,
+) -> Option<Box<str>> {
+    if text.is_empty() {
+        problems.push(entry.invalid(key, "the name of a route parameter is empty".to_owned()));
+        return None;
+    }
+    Some(text.into())
+}
+
+pub(super) fn unknown_name<const N: usize>(
+    entry: &Entry<'_>,
+    key: &str,
+    text: &str,
+    names: [&'static str; N],
+) -> Problem {
+    let message = format!("`{}` is not one of {}", shortened(text), listed(names));
+    let mut problem = entry.invalid(key, message);
+    problem.suggestion = did_you_mean(text, names);
+    problem
+}
