@@ -1,0 +1,98 @@
+//! Code of others, kept from taking us down: panics become values, and calls end in time.
+
+use std::any::Any;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::time::Duration;
+
+/// Why code of others gave no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Broken {
+    /// It panicked, with this message.
+    Panicked(String),
+    /// It did not end within this time, and was dropped.
+    TimedOut(Duration),
+}
+
+/// Runs a future to its end, or to its panic.
+pub(crate) async fn contained<F: Future>(future: F) -> Result<F::Output, Broken> {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        // What the future left half-done is dropped with it, and nobody sees it again.
+        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+            Ok(poll) => poll.map(Ok),
+            Err(panic) => std::task::Poll::Ready(Err(Broken::Panicked(message_of(&*panic)))),
+        }
+    })
+    .await
+}
+
+/// Runs a future to its end or its panic, for so long at most.
+pub(crate) async fn contained_for<F: Future>(
+    limit: Duration,
+    future: F,
+) -> Result<F::Output, Broken> {
+    match tokio::time::timeout(limit, contained(future)).await {
+        Ok(result) => result,
+        Err(_) => Err(Broken::TimedOut(limit)),
+    }
+}
+
+/// Calls a function, or contains its panic.
+pub(crate) fn contained_call<T>(call: impl FnOnce() -> T) -> Result<T, Broken> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| Broken::Panicked(message_of(&*panic)))
+}
+
+/// Runs a computation of ours on a thread where it does not hold up the runtime. `None`: the runtime is shutting down.
+pub(crate) async fn off_the_runtime<T: Send + 'static>(
+    compute: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    match tokio::task::spawn_blocking(compute).await {
+        Ok(value) => Some(value),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => None,
+        },
+    }
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Panicked(message) => write!(f, "panicked: {message}"),
+            Self::TimedOut(limit) => write!(f, "did not end within {limit:?}"),
+        }
+    }
+}
+
+fn message_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a value that is no text");
+    text.chars().take(500).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn panics_and_hangs_become_values() {
+        let panicked = contained(async { panic!("boom {}", 1) }).await;
+        assert_eq!(
+            panicked,
+            Err::<(), _>(Broken::Panicked("boom 1".to_owned()))
+        );
+        let limit = Duration::from_secs(1);
+        let hung = contained_for(limit, std::future::pending::<()>()).await;
+        assert_eq!(hung, Err(Broken::TimedOut(limit)));
+        assert_eq!(contained_for(limit, async { 7 }).await, Ok(7));
+        assert_eq!(
+            contained_call(|| -> u8 { panic!("no") }),
+            Err(Broken::Panicked("no".to_owned()))
+        );
+    }
+}

@@ -1,0 +1,177 @@
+//! What a discoverer answers.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use proxy_model::config::{DestinationConfig, ProxyConfig};
+use proxy_model::{DestinationId, Problem, Problems};
+
+/// Free text by key, as registries attach it to services: labels, tags, annotations.
+pub type Labels = IndexMap<String, String>;
+
+/// Destinations by id.
+pub type Destinations = IndexMap<DestinationId, DestinationConfig>;
+
+/// Everything that a source offers at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Discovery {
+    /// The services, each under a name of its own.
+    pub services: Vec<DiscoveredService>,
+    /// What is wrong with the answer as a whole, not with one service.
+    pub problems: Problems,
+    /// Groups whose services could not be listed.
+    pub failed_groups: Vec<FailedGroup>,
+}
+
+impl Discovery {
+    /// An answer with these services and nothing wrong.
+    pub fn new(services: Vec<DiscoveredService>) -> Self {
+        Self {
+            services,
+            ..Self::default()
+        }
+    }
+
+    /// Adds something that is wrong with the answer as a whole.
+    #[must_use]
+    pub fn with_problem(mut self, problem: Problem) -> Self {
+        self.problems.push(problem);
+        self
+    }
+
+    /// Says that the services of `group` could not be listed, and why. Services that were last seen in this group
+    /// ([`DiscoveredService::in_group`]) and are missing from this answer keep their last good form instead of being
+    /// removed.
+    #[must_use]
+    pub fn group_failed(mut self, group: impl Into<Arc<str>>, problem: Problem) -> Self {
+        self.failed_groups.push(FailedGroup {
+            group: group.into(),
+            problem,
+        });
+        self
+    }
+}
+
+impl FromIterator<DiscoveredService> for Discovery {
+    fn from_iter<I: IntoIterator<Item = DiscoveredService>>(services: I) -> Self {
+        Self::new(services.into_iter().collect())
+    }
+}
+
+/// A group whose services could not be listed.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct FailedGroup {
+    /// Name of the group.
+    pub group: Arc<str>,
+    /// Why.
+    pub problem: Problem,
+}
+
+/// One service of a source.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct DiscoveredService {
+    /// Its name, unique in the answer and compared exactly. What was good about the service is kept under this name.
+    pub name: Arc<str>,
+    /// The part of the source that it was listed in, if the source can list parts separately: an application, a
+    /// datacenter, a namespace.
+    pub group: Option<Arc<str>>,
+    /// What it is.
+    pub content: ServiceContent,
+    /// What the source itself finds wrong with it, with pointers that mean something to the service's owner. An error
+    /// quarantines the service.
+    pub problems: Problems,
+}
+
+/// What a [`DiscoveredService`] is.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ServiceContent {
+    /// Labels and destinations, which the runner's [`LabelsParser`](crate::LabelsParser) turns into configuration.
+    Labelled(LabelledService),
+    /// Configuration: any number of clusters and routes.
+    Config(ProxyConfig),
+    /// The service is there, but could not be read. It keeps its last good form.
+    Failed,
+}
+
+/// A service as registries describe it.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct LabelledService {
+    /// The service's labels.
+    pub labels: Labels,
+    /// Where the service can be reached.
+    pub destinations: Destinations,
+}
+
+impl LabelledService {
+    /// A service with these labels and destinations.
+    pub fn new(labels: Labels, destinations: Destinations) -> Self {
+        Self {
+            labels,
+            destinations,
+        }
+    }
+}
+
+impl DiscoveredService {
+    fn new(name: impl Into<Arc<str>>, content: ServiceContent) -> Self {
+        Self {
+            name: name.into(),
+            group: None,
+            content,
+            problems: Problems::new(),
+        }
+    }
+
+    /// A service described by labels.
+    pub fn labelled<K, V, I>(
+        name: impl Into<Arc<str>>,
+        labels: impl IntoIterator<Item = (K, V)>,
+        destinations: impl IntoIterator<Item = (I, DestinationConfig)>,
+    ) -> Self
+    where
+        K: Into<String>,
+        V: Into<String>,
+        I: Into<DestinationId>,
+    {
+        let labels = labels.into_iter().map(|(k, v)| (k.into(), v.into()));
+        let destinations = destinations.into_iter().map(|(id, d)| (id.into(), d));
+        Self::new(
+            name,
+            ServiceContent::Labelled(LabelledService::new(
+                labels.collect(),
+                destinations.collect(),
+            )),
+        )
+    }
+
+    /// A service whose configuration the source made itself.
+    pub fn configured(name: impl Into<Arc<str>>, config: ProxyConfig) -> Self {
+        Self::new(name, ServiceContent::Config(config))
+    }
+
+    /// A service that is there, but could not be read.
+    pub fn failed(name: impl Into<Arc<str>>, problem: Problem) -> Self {
+        let mut service = Self::new(name, ServiceContent::Failed);
+        service.problems.push(problem);
+        service
+    }
+
+    /// Says in which part of the source the service was listed; see [`Discovery::group_failed`].
+    #[must_use]
+    pub fn in_group(mut self, group: impl Into<Arc<str>>) -> Self {
+        self.group = Some(group.into());
+        self
+    }
+
+    /// Adds something that the source finds wrong with the service.
+    #[must_use]
+    pub fn with_problem(mut self, problem: Problem) -> Self {
+        self.problems.push(problem);
+        self
+    }
+}

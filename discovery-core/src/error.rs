@@ -1,0 +1,129 @@
+//! Why a source did not answer.
+
+use std::error::Error;
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// Why a source did not answer.
+///
+/// The message says what was asked and what went wrong, in one line and without the cause; the cause is kept as
+/// [`source`](Error::source). Messages are shown to operators, so neither may carry a secret.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct DiscoverError {
+    kind: DiscoverErrorKind,
+    message: String,
+    retry_after: Option<Duration>,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+/// Kind of a [`DiscoverError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum DiscoverErrorKind {
+    /// It may well work in a moment: a refused connection, an overloaded peer, a lost leader.
+    Transient,
+    /// It will not work until somebody changes something: a rejected credential, a wrong address.
+    Permanent,
+    /// The source did not answer in time. The runner says this.
+    TimedOut,
+    /// The source's code panicked. The runner says this.
+    Panicked,
+}
+
+impl DiscoverError {
+    /// An error that may well be gone in a moment. The source is asked again after a back-off.
+    pub fn transient(message: impl Into<String>) -> Self {
+        Self::new(DiscoverErrorKind::Transient, message.into())
+    }
+
+    /// An error that stays until somebody changes something. The source is asked again, but only at the longest
+    /// back-off.
+    pub fn permanent(message: impl Into<String>) -> Self {
+        Self::new(DiscoverErrorKind::Permanent, message.into())
+    }
+
+    pub(crate) fn timed_out(after: Duration) -> Self {
+        Self::new(
+            DiscoverErrorKind::TimedOut,
+            format!("no answer within {after:?}"),
+        )
+    }
+
+    pub(crate) fn panicked(message: &str) -> Self {
+        Self::new(
+            DiscoverErrorKind::Panicked,
+            format!("the discoverer panicked: {message}"),
+        )
+    }
+
+    fn new(kind: DiscoverErrorKind, message: String) -> Self {
+        Self {
+            kind,
+            message,
+            retry_after: None,
+            source: None,
+        }
+    }
+
+    /// Says when to ask again, for a peer that said so itself (`Retry-After`). The runner waits at least so long, up to
+    /// [`RunnerOptions::retry_after_max`](crate::RunnerOptions::retry_after_max).
+    #[must_use]
+    pub fn with_retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    /// Adds the cause.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// What kind of error it is.
+    pub fn kind(&self) -> DiscoverErrorKind {
+        self.kind
+    }
+
+    /// When to ask again, if the peer said so.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
+    /// The message with all its causes, separated by `: `.
+    pub fn chain(&self) -> String {
+        let mut text = self.message.clone();
+        let mut cause = self.source();
+        // A cause that names itself as its own cause would go on for ever.
+        for _ in 0..16 {
+            let Some(error) = cause else { break };
+            text.push_str(": ");
+            text.push_str(&error.to_string());
+            cause = error.source();
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chain_names_every_cause_and_display_only_itself() {
+        let refused = std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "refused");
+        let error = DiscoverError::transient("the agent cannot be reached")
+            .with_source(DiscoverError::transient("connect to 127.0.0.1:7373").with_source(refused))
+            .with_retry_after(Duration::from_secs(3));
+        assert_eq!(error.to_string(), "the agent cannot be reached");
+        assert_eq!(
+            error.chain(),
+            "the agent cannot be reached: connect to 127.0.0.1:7373: refused"
+        );
+        assert_eq!(error.retry_after(), Some(Duration::from_secs(3)));
+        assert_eq!(error.kind(), DiscoverErrorKind::Transient);
+    }
+}

@@ -1,0 +1,129 @@
+//! Changes to configuration before it is checked.
+
+use std::sync::Arc;
+
+use proxy_model::config::{ClusterConfig, ProxyConfig, RouteConfig};
+use proxy_model::{ClusterId, Problem, Problems, RouteId, Severity, pointer_to};
+
+use crate::contain::{Broken, contained_call};
+
+/// Edits clusters and routes before they are checked: adds defaults of the house, repairs what a source gets wrong.
+///
+/// Filters run in the order in which they were added, over all clusters first and then over all routes, in the order
+/// of the configuration. They are synchronous on purpose, so that the same input always gives the same configuration:
+/// what has to be fetched from somewhere belongs into a [`Discoverer`](crate::Discoverer).
+///
+/// A filter that returns an error, or panics, refuses the item it was given. A filter cannot change an item's id.
+///
+/// # Example
+///
+/// ```
+/// use discovery_core::{ConfigFilter, FilterContext};
+/// use proxy_model::config::ClusterConfig;
+/// use proxy_model::{ClusterId, Problem};
+///
+/// /// Least requests, unless a cluster says otherwise.
+/// struct LeastRequests;
+///
+/// impl ConfigFilter for LeastRequests {
+///     fn cluster(
+///         &self,
+///         _: &FilterContext<'_>,
+///         _: &ClusterId,
+///         cluster: &mut ClusterConfig,
+///     ) -> Result<(), Problem> {
+///         cluster.load_balancing_policy.get_or_insert_with(|| "LeastRequests".to_owned());
+///         Ok(())
+///     }
+/// }
+/// ```
+///
+/// # Cancel safety
+///
+/// There is nothing to cancel: a call runs to its end on a thread where blocking is allowed, and its result is thrown
+/// away if nobody wants it any more.
+pub trait ConfigFilter: Send + Sync {
+    /// Edits one cluster.
+    ///
+    /// # Errors
+    ///
+    /// The problem refuses the cluster; its pointer begins at the cluster (`/Destinations/d1`) and may be empty.
+    fn cluster(
+        &self,
+        context: &FilterContext<'_>,
+        id: &ClusterId,
+        cluster: &mut ClusterConfig,
+    ) -> Result<(), Problem> {
+        let _ = (context, id, cluster);
+        Ok(())
+    }
+
+    /// Edits one route. `cluster` is the cluster that the route names, after the filters, if the source has it.
+    ///
+    /// # Errors
+    ///
+    /// The problem refuses the route; its pointer begins at the route (`/Match/Path`) and may be empty.
+    fn route(
+        &self,
+        context: &FilterContext<'_>,
+        id: &RouteId,
+        route: &mut RouteConfig,
+        cluster: Option<&ClusterConfig>,
+    ) -> Result<(), Problem> {
+        let _ = (context, id, route, cluster);
+        Ok(())
+    }
+}
+
+/// Where an item comes from that a [`ConfigFilter`] is given.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct FilterContext<'a> {
+    /// Name of the provider.
+    pub provider: &'a str,
+}
+
+/// Runs filters over a configuration. An item that a filter refuses is taken out and reported.
+pub(crate) fn filter_config(
+    filters: &[Arc<dyn ConfigFilter>],
+    context: &FilterContext<'_>,
+    config: &mut ProxyConfig,
+) -> Problems {
+    let mut problems = Problems::new();
+    for filter in filters {
+        config.clusters.retain(|id, cluster| {
+            let verdict = contained_call(|| filter.cluster(context, id, cluster));
+            kept(
+                verdict,
+                &pointer_to("/Clusters", id.as_str()),
+                &mut problems,
+            )
+        });
+    }
+    for filter in filters {
+        let clusters = &config.clusters;
+        config.routes.retain(|id, route| {
+            let cluster = route.cluster_id.as_ref().and_then(|id| clusters.get(id));
+            let verdict = contained_call(|| filter.route(context, id, route, cluster));
+            kept(verdict, &pointer_to("/Routes", id.as_str()), &mut problems)
+        });
+    }
+    problems
+}
+
+fn kept(
+    verdict: Result<Result<(), Problem>, Broken>,
+    pointer: &str,
+    problems: &mut Problems,
+) -> bool {
+    let mut problem = match verdict {
+        Ok(Ok(())) => return true,
+        Ok(Err(problem)) => problem,
+        Err(broken) => Problem::error("", "filter_failed", format!("a filter {broken}")),
+    };
+    // A refusal is an error, whatever the filter calls it.
+    problem.severity = Severity::Error;
+    problem.pointer.insert_str(0, pointer);
+    problems.push(problem);
+    false
+}

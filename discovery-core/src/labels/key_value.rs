@@ -1,0 +1,172 @@
+//! The dialect for registries that have none of their own.
+
+use proxy_model::config::{DestinationConfig, ProxyConfig};
+use proxy_model::{ClusterId, RouteId, Severity};
+
+use super::node::LabelNode;
+use super::route::{RouteLabels, is_route_name, read_route};
+use super::tree::{LabelRules, LabelTree};
+use super::{LabelsParser, Parsed, read_cluster};
+use crate::discovery::{Destinations, LabelledService};
+
+/// Labels with a prefix, whose names are those of the configuration.
+///
+/// One service becomes one cluster and any number of routes. Keys are compared ignoring ASCII case.
+///
+/// | label | is |
+/// |---|---|
+/// | `proxy.enable` | whether the service is served. Unset is `false`, unless the parser says otherwise |
+/// | `proxy.cluster.id` | id of the cluster; unset: the service's name |
+/// | `proxy.cluster.loadBalancingPolicy` | text |
+/// | `proxy.cluster.sessionAffinity.{enabled, policy, failurePolicy, affinityKeyName}` | boolean, texts |
+/// | `proxy.cluster.sessionAffinity.cookie.{path, domain, httpOnly, securePolicy, sameSite, expiration, maxAge, isEssential}` | texts, booleans, times |
+/// | `proxy.cluster.healthCheck.availableDestinationsPolicy` | text |
+/// | `proxy.cluster.healthCheck.active.{enabled, interval, timeout, policy, path, query}` | boolean, times, texts |
+/// | `proxy.cluster.healthCheck.passive.{enabled, policy, reactivationPeriod}` | boolean, text, time |
+/// | `proxy.cluster.httpClient.{sslProtocols, dangerousAcceptAnyServerCertificate, maxConnectionsPerServer, enableMultipleHttp2Connections, requestHeaderEncoding, responseHeaderEncoding}` | list, boolean, number, boolean, texts |
+/// | `proxy.cluster.httpClient.webProxy.{address, bypassOnLocal, useDefaultCredentials}` | text, booleans |
+/// | `proxy.cluster.httpRequest.{activityTimeout, version, versionPolicy, allowResponseBuffering}` | time, names, boolean |
+/// | `proxy.cluster.metadata.<key>` | text; the key may have dots |
+/// | `proxy.destinations.{weight, priority, zone, host}` | numbers, texts: for every destination that does not say so itself |
+/// | `proxy.destinations.metadata.<key>` | text, likewise |
+/// | `proxy.routes.<name>.path` | route template |
+/// | `proxy.routes.<name>.hosts`, `.methods` | lists |
+/// | `proxy.routes.<name>.order`, `.maxRequestBodySize` | numbers |
+/// | `proxy.routes.<name>.headers.[n].{name, values, mode, isCaseSensitive}` | text, list, name, boolean |
+/// | `proxy.routes.<name>.queryParameters.[n].{name, values, mode, isCaseSensitive}` | likewise |
+/// | `proxy.routes.<name>.clusterId` | another cluster than the service's own |
+/// | `proxy.routes.<name>.weightedClusters.[n].{clusterId, weight}` | text, number; in place of the service's own cluster |
+/// | `proxy.routes.<name>.{authorizationPolicy, corsPolicy, rateLimiterPolicy, outputCachePolicy, timeoutPolicy}` | texts |
+/// | `proxy.routes.<name>.timeout` | time |
+/// | `proxy.routes.<name>.metadata.<key>` | text |
+/// | `proxy.routes.<name>.transforms.[n].<key>` | text |
+///
+/// Booleans are `true` or `false` in any case, times `00:00:10` or `10s`, lists separated by commas, and numbers
+/// decimal. `[n]` may also follow its name without the dot; elements are taken in numeric order. An empty value is an
+/// unset one. The route's id is the cluster's id, `:` and the name, which has letters, digits, `_` and `-` only.
+///
+/// A label with the prefix that is not in the table is a warning with the name that was probably meant.
+#[derive(Clone, Debug)]
+pub struct KeyValueLabels {
+    rules: LabelRules,
+    enabled_by_default: bool,
+}
+
+impl KeyValueLabels {
+    /// The prefix, unless another one is chosen.
+    pub const DEFAULT_PREFIX: &'static str = "proxy.";
+
+    /// The dialect with the prefix `proxy.`, for services that say `proxy.enable`.
+    pub fn new() -> Self {
+        Self::with_rules(LabelRules::new(Self::DEFAULT_PREFIX))
+    }
+
+    /// The dialect with rules of one's own for prefix and case.
+    pub fn with_rules(rules: LabelRules) -> Self {
+        Self {
+            rules,
+            enabled_by_default: false,
+        }
+    }
+
+    /// Uses another prefix. It has to end with the dot: `acme.`.
+    #[must_use]
+    pub fn with_prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.rules.prefix = prefix.into();
+        self
+    }
+
+    /// Sets whether services without an `enable` label are served. Unset is `false`.
+    #[must_use]
+    pub fn with_enabled_by_default(mut self, enabled: bool) -> Self {
+        self.enabled_by_default = enabled;
+        self
+    }
+
+    /// Sets how bad an unknown label is. Unset is a warning; an error quarantines the service.
+    #[must_use]
+    pub fn with_unknown_labels(mut self, severity: Severity) -> Self {
+        self.rules.unknown = severity;
+        self
+    }
+}
+
+impl Default for KeyValueLabels {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl LabelsParser for KeyValueLabels {
+    fn parse(&self, service: &str, described: &LabelledService) -> Parsed {
+        let tree = LabelTree::new(&described.labels, &self.rules);
+        let root = tree.root();
+        let written = root
+            .raw("Enable")
+            .is_some_and(|value| !value.trim().is_empty());
+        let enabled = match root.boolean("Enable") {
+            Some(enabled) => enabled,
+            // What was meant by a value that is not a boolean is not known, so the rest is read and the service refused.
+            None => written || self.enabled_by_default,
+        };
+        if !enabled {
+            return Parsed::not_enlisted();
+        }
+        let fragment = read_service(&root, service, &described.destinations);
+        Parsed::new(fragment).with_problems(tree.finish())
+    }
+}
+
+fn read_service(root: &LabelNode<'_>, service: &str, destinations: &Destinations) -> ProxyConfig {
+    let labels = root.child("Cluster");
+    let cluster_id = ClusterId::new(labels.text("Id").unwrap_or_else(|| service.to_owned()));
+    let mut cluster = read_cluster(&labels);
+    cluster.destinations = destinations.clone();
+    complete_destinations(&root.child("Destinations"), &mut cluster.destinations);
+
+    let mut fragment = ProxyConfig::default();
+    for (name, labels) in root.named("Routes") {
+        let mut route = read_route(&labels, &RouteLabels::default());
+        if !is_route_name(name) {
+            let message = "a route's name has ASCII letters, digits, `_` and `-` only";
+            labels.report_here("invalid_route_name", message);
+            continue;
+        }
+        if route.cluster_id.is_none() && route.weighted_clusters.is_none() {
+            route.cluster_id = Some(cluster_id.clone());
+        }
+        let id = RouteId::new(format!("{cluster_id}:{name}"));
+        if fragment.routes.insert(id, route).is_some() {
+            let message = "another route has this name in another case";
+            labels.report_here("duplicate_route_name", message);
+        }
+    }
+    fragment.clusters.insert(cluster_id, cluster);
+    fragment
+}
+
+/// Fills in what destinations do not say themselves.
+fn complete_destinations(labels: &LabelNode<'_>, destinations: &mut Destinations) {
+    let defaults = DestinationConfig {
+        weight: labels.integer("Weight"),
+        priority: labels.integer("Priority"),
+        zone: labels.text("Zone"),
+        host: labels.text("Host"),
+        metadata: labels.map("Metadata"),
+        ..Default::default()
+    };
+    for destination in destinations.values_mut() {
+        destination.weight = destination.weight.or(defaults.weight);
+        destination.priority = destination.priority.or(defaults.priority);
+        if destination.zone.is_none() {
+            destination.zone.clone_from(&defaults.zone);
+        }
+        if destination.host.is_none() {
+            destination.host.clone_from(&defaults.host);
+        }
+        for (key, value) in defaults.metadata.iter().flatten() {
+            let metadata = destination.metadata.get_or_insert_default();
+            metadata.entry(key.clone()).or_insert_with(|| value.clone());
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Labels: what registries let people attach to services, and how it becomes configuration.
+//!
+//! [`LabelsParser`] is the trait; [`KeyValueLabels`] is the dialect for registries that have none of their own. A
+//! dialect with other names is best built from the same parts: a [`LabelTree`] over dotted keys, the typed getters of
+//! [`LabelNode`], and [`read_cluster`] and [`read_route`].
+
+mod cluster;
+mod key_value;
+mod node;
+mod route;
+mod suggest;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use proxy_model::Problems;
+use proxy_model::config::ProxyConfig;
+
+pub use self::cluster::read_cluster;
+pub use self::key_value::KeyValueLabels;
+pub use self::node::LabelNode;
+pub use self::route::{RouteLabels, is_route_name, read_route};
+pub use self::tree::{LabelRules, LabelTree};
+use crate::discovery::LabelledService;
+
+/// Turns the labels and destinations of one service into configuration.
+///
+/// A parser is a pure function: the same service always gives the same configuration, whatever the other services are.
+/// It is given input that anybody may have written, and says what is wrong with it instead of failing.
+///
+/// # Example
+///
+/// A dialect with one label, `host`, which routes that host to the service:
+///
+/// ```
+/// use discovery_core::{LabelledService, LabelsParser, Parsed};
+/// use proxy_model::config::{ClusterConfig, ProxyConfig, RouteConfig, RouteMatch};
+/// use proxy_model::{ClusterId, RouteId};
+///
+/// struct HostLabel;
+///
+/// impl LabelsParser for HostLabel {
+///     fn parse(&self, service: &str, described: &LabelledService) -> Parsed {
+///         let Some(host) = described.labels.get("host") else {
+///             return Parsed::not_enlisted();
+///         };
+///         let cluster_id = ClusterId::from(service);
+///         let mut fragment = ProxyConfig::default();
+///         fragment.clusters.insert(
+///             cluster_id.clone(),
+///             ClusterConfig { destinations: described.destinations.clone(), ..Default::default() },
+///         );
+///         fragment.routes.insert(
+///             RouteId::from(service),
+///             RouteConfig {
+///                 cluster_id: Some(cluster_id),
+///                 r#match: RouteMatch { hosts: Some(vec![host.clone()]), ..Default::default() },
+///                 ..Default::default()
+///             },
+///         );
+///         Parsed::new(fragment)
+///     }
+/// }
+/// ```
+///
+/// # Cancel safety
+///
+/// There is nothing to cancel: a call runs to its end on a thread where blocking is allowed, and its result is thrown
+/// away if nobody wants it any more. A panic is contained and quarantines the service.
+pub trait LabelsParser: Send + Sync {
+    /// The configuration of the service called `service`.
+    fn parse(&self, service: &str, described: &LabelledService) -> Parsed;
+}
+
+/// What a [`LabelsParser`] made of a service.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Parsed {
+    /// The service's clusters and routes; `None`: the service does not ask to be served.
+    pub fragment: Option<ProxyConfig>,
+    /// What is wrong with the labels. The pointers are label keys: `/proxy.routes.api.order`. An error quarantines the
+    /// service, with its last good form in place of this fragment.
+    pub problems: Problems,
+}
+
+impl Parsed {
+    /// A service that is served so.
+    pub fn new(fragment: ProxyConfig) -> Self {
+        Self {
+            fragment: Some(fragment),
+            problems: Problems::new(),
+        }
+    }
+
+    /// A service that does not ask to be served.
+    pub fn not_enlisted() -> Self {
+        Self::default()
+    }
+
+    /// Replaces the problems.
+    #[must_use]
+    pub fn with_problems(mut self, problems: Problems) -> Self {
+        self.problems = problems;
+        self
+    }
+}

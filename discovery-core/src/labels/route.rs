@@ -1,0 +1,136 @@
+//! A route from labels.
+
+use proxy_model::config::{
+    HeaderMatchMode, QueryMatchMode, RouteConfig, RouteHeader, RouteMatch, RouteQueryParameter,
+    WeightedCluster,
+};
+
+use super::node::LabelNode;
+
+/// Names that dialects give to the lists of a route's conditions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteLabels {
+    /// Conditions on headers.
+    pub headers: &'static str,
+    /// Conditions on query parameters.
+    pub query_parameters: &'static str,
+}
+
+impl Default for RouteLabels {
+    /// The names that the configuration uses.
+    fn default() -> Self {
+        Self {
+            headers: "Headers",
+            query_parameters: "QueryParameters",
+        }
+    }
+}
+
+/// Whether a route may have this name in a label's key: ASCII letters, digits, `_` and `-`.
+pub fn is_route_name(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+}
+
+/// Reads a route. The labels have the names of the settings, those of `Match` without it: `Path`, `Order`.
+///
+/// `ClusterId` is left unset if no label sets it.
+pub fn read_route(node: &LabelNode<'_>, names: &RouteLabels) -> RouteConfig {
+    RouteConfig {
+        cluster_id: node.text("ClusterId").map(Into::into),
+        weighted_clusters: list(node, "WeightedClusters", weighted_cluster),
+        r#match: RouteMatch {
+            path: node.text("Path"),
+            hosts: node.list("Hosts"),
+            methods: node.list("Methods"),
+            headers: list(node, names.headers, header),
+            query_parameters: list(node, names.query_parameters, query_parameter),
+        },
+        order: node.integer("Order"),
+        max_request_body_size: node.integer("MaxRequestBodySize"),
+        authorization_policy: node.text("AuthorizationPolicy"),
+        cors_policy: node.text("CorsPolicy"),
+        rate_limiter_policy: node.text("RateLimiterPolicy"),
+        output_cache_policy: node.text("OutputCachePolicy"),
+        timeout_policy: node.text("TimeoutPolicy"),
+        timeout: node.time_span("Timeout"),
+        metadata: node.map("Metadata"),
+        transforms: list(node, "Transforms", |transform| Some(transform.entries())),
+    }
+}
+
+/// The elements of a list that has labels.
+fn list<T>(
+    node: &LabelNode<'_>,
+    name: &str,
+    read: impl Fn(&LabelNode<'_>) -> Option<T>,
+) -> Option<Vec<T>> {
+    let elements = node.elements(name);
+    let list: Vec<T> = elements
+        .iter()
+        .filter_map(|(_, element)| read(element))
+        .collect();
+    (!list.is_empty()).then_some(list)
+}
+
+fn weighted_cluster(node: &LabelNode<'_>) -> Option<WeightedCluster> {
+    let weight = node.integer("Weight");
+    let Some(cluster_id) = node.text("ClusterId") else {
+        node.report_here(
+            "missing_cluster_id",
+            "a weighted cluster needs a `ClusterId`",
+        );
+        return None;
+    };
+    Some(WeightedCluster {
+        cluster_id: cluster_id.into(),
+        weight: weight.unwrap_or(1),
+    })
+}
+
+fn header(node: &LabelNode<'_>) -> Option<RouteHeader> {
+    let modes = [
+        ("ExactHeader", HeaderMatchMode::ExactHeader),
+        ("HeaderPrefix", HeaderMatchMode::HeaderPrefix),
+        ("Exists", HeaderMatchMode::Exists),
+        ("Contains", HeaderMatchMode::Contains),
+        ("NotContains", HeaderMatchMode::NotContains),
+        ("NotExists", HeaderMatchMode::NotExists),
+    ];
+    Some(RouteHeader {
+        name: condition_name(node)?,
+        values: node.list("Values"),
+        mode: node.choice("Mode", &modes).unwrap_or_default(),
+        is_case_sensitive: node.boolean("IsCaseSensitive").unwrap_or_default(),
+    })
+}
+
+fn query_parameter(node: &LabelNode<'_>) -> Option<RouteQueryParameter> {
+    let modes = [
+        ("Exact", QueryMatchMode::Exact),
+        ("Contains", QueryMatchMode::Contains),
+        ("NotContains", QueryMatchMode::NotContains),
+        ("Prefix", QueryMatchMode::Prefix),
+        ("Exists", QueryMatchMode::Exists),
+    ];
+    Some(RouteQueryParameter {
+        name: condition_name(node)?,
+        values: node.list("Values"),
+        mode: node.choice("Mode", &modes).unwrap_or_default(),
+        is_case_sensitive: node.boolean("IsCaseSensitive").unwrap_or_default(),
+    })
+}
+
+fn condition_name(node: &LabelNode<'_>) -> Option<String> {
+    let name = node.text("Name");
+    if name.is_none() {
+        // The rest is read all the same, so that it is not reported as unknown on top.
+        for label in ["Values", "Mode", "IsCaseSensitive"] {
+            node.raw(label);
+        }
+        node.report_here("missing_name", "a condition needs a `Name`");
+    }
+    name
+}

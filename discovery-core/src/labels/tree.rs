@@ -1,0 +1,347 @@
+//! Labels as a tree: dotted keys, with `[n]` for positions in a list.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+use indexmap::IndexMap;
+use proxy_model::{Problem, Problems, Severity, pointer_to};
+
+use super::node::LabelNode;
+use super::suggest::closest;
+use crate::discovery::Labels;
+
+/// Labels of a service beyond this number are refused, since every one costs memory for as long as it is served.
+const MAX_LABELS: usize = 10_000;
+/// Parts of one key beyond this number are refused, which also bounds recursion over the tree.
+const MAX_DEPTH: usize = 32;
+/// Problems of one service beyond this number are counted only.
+const MAX_PROBLEMS: usize = 100;
+
+/// Which labels belong to a dialect, and how their keys are compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LabelRules {
+    /// What the dialect's keys begin with, including the dot: `proxy.`. Other labels are somebody else's.
+    pub prefix: String,
+    /// Whether the prefix matches in any case (ASCII).
+    pub ignore_prefix_case: bool,
+    /// Whether the rest of the key matches in any case (ASCII).
+    pub ignore_key_case: bool,
+    /// How bad a label is that has the prefix and means nothing.
+    pub unknown: Severity,
+}
+
+impl LabelRules {
+    /// Keys that begin with `prefix`, compared ignoring case. Unknown ones are warnings.
+    pub fn new(prefix: impl Into<String>) -> Self {
+        Self {
+            prefix: prefix.into(),
+            ignore_prefix_case: true,
+            ignore_key_case: true,
+            unknown: Severity::Warning,
+        }
+    }
+
+    /// Sets whether the prefix matches in any case.
+    #[must_use]
+    pub fn with_ignore_prefix_case(mut self, ignore: bool) -> Self {
+        self.ignore_prefix_case = ignore;
+        self
+    }
+
+    /// Sets whether the rest of the key matches in any case.
+    #[must_use]
+    pub fn with_ignore_key_case(mut self, ignore: bool) -> Self {
+        self.ignore_key_case = ignore;
+        self
+    }
+
+    /// Sets how bad a label is that has the prefix and means nothing.
+    #[must_use]
+    pub fn with_unknown(mut self, severity: Severity) -> Self {
+        self.unknown = severity;
+        self
+    }
+
+    fn strip_prefix<'a>(&self, key: &'a str) -> Option<&'a str> {
+        if !self.ignore_prefix_case {
+            return key.strip_prefix(&self.prefix);
+        }
+        let head = key.get(..self.prefix.len())?;
+        head.eq_ignore_ascii_case(&self.prefix)
+            .then(|| &key[self.prefix.len()..])
+    }
+}
+
+/// The labels of one service as a tree.
+///
+/// The tree notes which keys were asked for, so that after reading it can tell which labels nobody understood, and
+/// what their authors probably meant.
+///
+/// ```
+/// use discovery_core::Labels;
+/// use discovery_core::labels::{LabelRules, LabelTree};
+///
+/// let labels: Labels = [("acme.port", "8080"), ("acme.hots", "a.example"), ("other", "1")]
+///     .map(|(key, value)| (key.to_owned(), value.to_owned()))
+///     .into();
+/// let rules = LabelRules::new("acme.");
+/// let tree = LabelTree::new(&labels, &rules);
+/// assert_eq!(tree.root().integer::<u16>("Port"), Some(8080));
+/// assert_eq!(tree.root().list("Hosts"), None);
+///
+/// let problems = tree.finish();
+/// assert_eq!(problems.iter().next().unwrap().pointer, "/acme.hots");
+/// assert_eq!(problems.iter().next().unwrap().suggestion.as_deref(), Some("did you mean `acme.Hosts`?"));
+/// ```
+#[derive(Debug)]
+pub struct LabelTree<'a> {
+    rules: &'a LabelRules,
+    root: Node<'a>,
+    problems: RefCell<Problems>,
+    unmentioned: Cell<usize>,
+}
+
+/// One part of the keys.
+#[derive(Debug, Default)]
+pub(super) struct Node<'a> {
+    /// The label that ends here.
+    pub(super) leaf: Option<Leaf<'a>>,
+    /// What follows by name, in the order of the labels. Keys are folded if case is ignored.
+    pub(super) named: IndexMap<String, (&'a str, Self)>,
+    /// What follows by position, in numeric order.
+    pub(super) indexed: BTreeMap<u32, Self>,
+    /// Names that were asked for here.
+    asked: RefCell<Vec<Box<str>>>,
+}
+
+/// A label.
+#[derive(Debug)]
+pub(super) struct Leaf<'a> {
+    pub(super) key: &'a str,
+    pub(super) value: &'a str,
+    /// Where in the key each part begins, from the prefix on.
+    starts: Vec<usize>,
+    read: Cell<bool>,
+}
+
+impl<'a> Leaf<'a> {
+    /// The key from its part at `depth` on.
+    pub(super) fn tail(&self, depth: usize) -> &'a str {
+        self.starts.get(depth).map_or("", |&at| &self.key[at..])
+    }
+
+    pub(super) fn mark_read(&self) {
+        self.read.set(true);
+    }
+}
+
+impl<'a> LabelTree<'a> {
+    /// Sorts the labels that have the prefix into a tree.
+    pub fn new(labels: &'a Labels, rules: &'a LabelRules) -> Self {
+        let mut tree = Self {
+            rules,
+            root: Node::default(),
+            problems: RefCell::new(Problems::new()),
+            unmentioned: Cell::new(0),
+        };
+        let mut count = 0;
+        for (key, value) in labels {
+            let Some(rest) = rules.strip_prefix(key) else {
+                continue;
+            };
+            count += 1;
+            if count > MAX_LABELS {
+                tree.report(Problem::error(
+                    "",
+                    "too_many_labels",
+                    format!("more than {MAX_LABELS} labels"),
+                ));
+                break;
+            }
+            tree.insert(key, rest, value);
+        }
+        tree
+    }
+
+    fn insert(&mut self, key: &'a str, rest: &'a str, value: &'a str) {
+        let pointer = pointer_to("", key);
+        let parts = match split(rest) {
+            Ok(parts) => parts,
+            Err(reason) => {
+                self.report(Problem::error(pointer, "invalid_label", reason));
+                return;
+            }
+        };
+        let offset = key.len() - rest.len();
+        let mut node = &mut self.root;
+        for &(_, part) in &parts {
+            node = match index(part) {
+                Some(position) => node.indexed.entry(position).or_default(),
+                None => {
+                    let folded = fold(part, self.rules.ignore_key_case);
+                    &mut node
+                        .named
+                        .entry(folded)
+                        .or_insert((part, Node::default()))
+                        .1
+                }
+            };
+        }
+        if let Some(first) = &node.leaf {
+            let message = format!("says the same thing as the label `{}`", first.key);
+            self.report(Problem::error(pointer, "duplicate_label", message));
+            return;
+        }
+        node.leaf = Some(Leaf {
+            key,
+            value,
+            starts: parts.iter().map(|&(at, _)| offset + at).collect(),
+            read: Cell::new(false),
+        });
+    }
+
+    /// Where reading begins: what comes after the prefix.
+    pub fn root(&self) -> LabelNode<'_> {
+        LabelNode::new(self, Some(&self.root), 0)
+    }
+
+    /// Reports that a label is wrong. The pointer is its key.
+    pub(super) fn report(&self, problem: Problem) {
+        let mut problems = self.problems.borrow_mut();
+        if problems.len() < MAX_PROBLEMS {
+            problems.push(problem);
+        } else {
+            self.unmentioned.set(self.unmentioned.get() + 1);
+        }
+    }
+
+    /// Finds the child of `node` called `name`, and notes that it was asked for.
+    pub(super) fn find<'t>(&self, node: &'t Node<'a>, name: &str) -> Option<&'t Node<'a>> {
+        let mut asked = node.asked.borrow_mut();
+        if !asked.iter().any(|known| **known == *name) {
+            asked.push(name.into());
+        }
+        let folded = fold(name, self.rules.ignore_key_case);
+        node.named.get(&folded).map(|(_, child)| child)
+    }
+
+    /// All problems: those that were reported while reading, and the labels that nobody asked for.
+    pub fn finish(self) -> Problems {
+        self.diagnose(&self.root, &self.rules.prefix);
+        let mut problems = self.problems.into_inner();
+        let unmentioned = self.unmentioned.get();
+        if unmentioned > 0 {
+            problems.push(Problem::warning(
+                "",
+                "too_many_problems",
+                format!("{unmentioned} more problems are not listed"),
+            ));
+        }
+        problems
+    }
+
+    /// Reports unread labels below `node`, whose keys begin with `path`.
+    fn diagnose(&self, node: &Node<'_>, path: &str) {
+        if let Some(leaf) = node.leaf.as_ref().filter(|leaf| !leaf.read.get()) {
+            self.report(self.unknown(leaf.key, "a value was not expected here".to_owned()));
+        }
+        let asked = node.asked.borrow();
+        for (name, child) in node.named.values() {
+            let known = asked.iter().any(|known| {
+                fold(known, self.rules.ignore_key_case) == fold(name, self.rules.ignore_key_case)
+            });
+            if known || child.is_read() {
+                self.diagnose(child, &format!("{path}{name}."));
+                continue;
+            }
+            let near = closest(name, asked.iter().map(|known| &**known));
+            child.for_each_leaf(&mut |leaf| {
+                let problem = self.unknown(leaf.key, format!("`{path}{name}` is not known"));
+                self.report(match near {
+                    Some(near) => problem.with_suggestion(format!("did you mean `{path}{near}`?")),
+                    None if node.indexed.is_empty() => problem,
+                    None => problem.with_suggestion("a list is written `[0]`, `[1]`, …"),
+                });
+            });
+        }
+        for (position, child) in &node.indexed {
+            self.diagnose(child, &format!("{path}[{position}]."));
+        }
+    }
+
+    fn unknown(&self, key: &str, message: String) -> Problem {
+        let pointer = pointer_to("", key);
+        match self.rules.unknown {
+            Severity::Warning => Problem::warning(pointer, "unknown_label", message),
+            Severity::Error => Problem::error(pointer, "unknown_label", message),
+        }
+    }
+}
+
+impl<'a> Node<'a> {
+    /// Whether keys go on below. A place that has a value only is nothing that could be walked into.
+    pub(super) fn has_children(&self) -> bool {
+        !self.named.is_empty() || !self.indexed.is_empty()
+    }
+
+    /// Visits the labels here and below.
+    pub(super) fn for_each_leaf<'t>(&'t self, visit: &mut dyn FnMut(&'t Leaf<'a>)) {
+        if let Some(leaf) = &self.leaf {
+            visit(leaf);
+        }
+        for (_, child) in self.named.values() {
+            child.for_each_leaf(visit);
+        }
+        for child in self.indexed.values() {
+            child.for_each_leaf(visit);
+        }
+    }
+
+    /// Whether some label here or below was read: then its parent was walked through without asking by name.
+    fn is_read(&self) -> bool {
+        let mut read = !self.asked.borrow().is_empty();
+        self.for_each_leaf(&mut |leaf| read |= leaf.read.get());
+        read
+    }
+}
+
+/// The parts of a key with their positions. Dots separate, and a bracket begins a part of its own.
+fn split(rest: &str) -> Result<Vec<(usize, &str)>, String> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    let bytes = rest.as_bytes();
+    for at in 0..=bytes.len() {
+        let at_dot = bytes.get(at).is_none_or(|&b| b == b'.');
+        let at_bracket = at > start && bytes.get(at) == Some(&b'[');
+        if !at_dot && !at_bracket {
+            continue;
+        }
+        if start == at {
+            return Err("two dots with nothing between, or a dot at the end".to_owned());
+        }
+        if parts.len() == MAX_DEPTH {
+            return Err(format!("more than {MAX_DEPTH} parts"));
+        }
+        parts.push((start, &rest[start..at]));
+        start = if at_dot { at + 1 } else { at };
+    }
+    Ok(parts)
+}
+
+/// The position that `[7]` means.
+fn index(part: &str) -> Option<u32> {
+    let digits = part.strip_prefix('[')?.strip_suffix(']')?;
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse().ok()
+}
+
+fn fold(name: &str, ignore_case: bool) -> String {
+    if ignore_case {
+        name.to_ascii_lowercase()
+    } else {
+        name.to_owned()
+    }
+}

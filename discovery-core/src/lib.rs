@@ -1,0 +1,43 @@
+#![doc = include_str!("../README.md")]
+
+mod contain;
+mod discoverer;
+mod discovery;
+mod error;
+mod filter;
+pub mod labels;
+pub mod merge;
+mod moment;
+mod persist;
+mod provider;
+pub mod providers;
+mod report;
+pub mod resolver;
+pub mod runner;
+mod status;
+mod summary;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+mod validator;
+
+pub use self::discoverer::Discoverer;
+pub use self::discovery::{
+    Destinations, DiscoveredService, Discovery, FailedGroup, LabelledService, Labels,
+    ServiceContent,
+};
+pub use self::error::{DiscoverError, DiscoverErrorKind};
+pub use self::filter::{ConfigFilter, FilterContext};
+pub use self::labels::{KeyValueLabels, LabelsParser, Parsed};
+pub use self::merge::{Merge, Merged, MergedState};
+pub use self::moment::Moment;
+pub use self::provider::{ConfigProvider, ProviderState, Strictness};
+#[cfg(feature = "file")]
+pub use self::providers::FileProvider;
+pub use self::providers::StaticProvider;
+pub use self::report::{RoundReport, ServiceOutcome, ServiceReport};
+pub use self::resolver::DestinationResolver;
+pub use self::runner::{DiscoveryProvider, Runner, RunnerOptions};
+pub use self::status::{
+    Failure, PersistenceStatus, ProviderStatus, QuarantinedService, SourceState,
+};
+pub use self::validator::{Candidate, ConfigValidator, Scope};

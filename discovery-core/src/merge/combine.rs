@@ -1,0 +1,136 @@
+//! Several configurations as one: what comes first wins.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use proxy_model::config::ProxyConfig;
+use proxy_model::{ClusterId, Problem, RouteId, pointer_to};
+
+use super::prepare::Prepared;
+
+/// One provider's part.
+#[derive(Clone)]
+pub(super) struct Part {
+    pub(super) provider: Arc<str>,
+    /// `None`: the provider has nothing that could be used.
+    pub(super) prepared: Option<Arc<Prepared>>,
+}
+
+/// Routes and clusters that somebody found wrong, and that are left out.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LeftOut {
+    pub(super) routes: HashSet<RouteId>,
+    pub(super) clusters: HashSet<ClusterId>,
+}
+
+impl LeftOut {
+    pub(super) fn insert(&mut self, named: Named) {
+        match named {
+            Named::Route(id, _) => self.routes.insert(id),
+            Named::Cluster(id, _) => self.clusters.insert(id),
+        };
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.routes.len() + self.clusters.len()
+    }
+}
+
+/// Several configurations as one.
+#[derive(Debug, Default)]
+pub(super) struct Combined {
+    pub(super) config: ProxyConfig,
+    /// Whose each route and cluster is: the position of the provider.
+    pub(super) route_owners: IndexMap<RouteId, usize>,
+    pub(super) cluster_owners: IndexMap<ClusterId, usize>,
+    /// Clashes, each with the provider whose part was left out.
+    pub(super) clashes: Vec<(usize, Problem)>,
+}
+
+/// Combines the parts in their order. Of two routes or clusters with the same id the first one is taken.
+pub(super) fn combine(parts: &[Part], left_out: &LeftOut) -> Combined {
+    let mut combined = Combined::default();
+    let name = |position: usize| &*parts[position].provider;
+    for (position, part) in parts.iter().enumerate() {
+        let Some(prepared) = &part.prepared else {
+            continue;
+        };
+        for (id, cluster) in &prepared.config.clusters {
+            if left_out.clusters.contains(id) {
+                continue;
+            }
+            if let Some(&owner) = combined.cluster_owners.get(id) {
+                let pointer = pointer_to("/Clusters", id.as_str());
+                let problem = clash(pointer, "cluster", id.as_str(), name(owner), name(position));
+                combined.clashes.push((position, problem));
+                continue;
+            }
+            combined.cluster_owners.insert(id.clone(), position);
+            combined.config.clusters.insert(id.clone(), cluster.clone());
+        }
+        for (id, route) in &prepared.config.routes {
+            if left_out.routes.contains(id) {
+                continue;
+            }
+            if let Some(&owner) = combined.route_owners.get(id) {
+                let pointer = pointer_to("/Routes", id.as_str());
+                let problem = clash(pointer, "route", id.as_str(), name(owner), name(position));
+                combined.clashes.push((position, problem));
+                continue;
+            }
+            combined.route_owners.insert(id.clone(), position);
+            combined.config.routes.insert(id.clone(), route.clone());
+        }
+    }
+    combined
+}
+
+fn clash(pointer: String, kind: &str, id: &str, winner: &str, loser: &str) -> Problem {
+    let code = match kind {
+        "cluster" => "duplicate_cluster",
+        _ => "duplicate_route",
+    };
+    let message = format!(
+        "the {kind} `{id}` of the provider `{loser}` is left out: the provider `{winner}` has one with this id"
+    );
+    Problem::error(pointer, code, message)
+        .with_suggestion("give one of the providers a prefix for its ids")
+}
+
+/// What the pointer of a problem names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Named {
+    Route(RouteId, usize),
+    Cluster(ClusterId, usize),
+}
+
+impl Named {
+    pub(super) fn owner(&self) -> usize {
+        match self {
+            Self::Route(_, owner) | Self::Cluster(_, owner) => *owner,
+        }
+    }
+}
+
+impl Combined {
+    /// The route or cluster that a pointer is about.
+    pub(super) fn named(&self, pointer: &str) -> Option<Named> {
+        let mut tokens = pointer.split('/').skip(1);
+        let section = tokens.next()?;
+        let id = tokens.next()?.replace("~1", "/").replace("~0", "~");
+        match section {
+            "Routes" => {
+                let id = RouteId::new(id);
+                let owner = *self.route_owners.get(&id)?;
+                Some(Named::Route(id, owner))
+            }
+            "Clusters" => {
+                let id = ClusterId::new(id);
+                let owner = *self.cluster_owners.get(&id)?;
+                Some(Named::Cluster(id, owner))
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! A configuration that is about to be published: combined, resolved, and accepted by the validators.
+
+use std::sync::Arc;
+
+use proxy_model::{Problem, Problems, Revision};
+use tokio::time::Instant;
+
+use super::combine::{Combined, LeftOut, Named, Part, combine};
+use super::driver::{Source, Worker};
+use crate::contain::{contained, off_the_runtime};
+use crate::provider::Strictness;
+use crate::validator::Candidate;
+
+/// A configuration that is about to be published.
+pub(super) struct Draft {
+    pub(super) parts: Vec<Part>,
+    pub(super) combined: Combined,
+    /// What resolvers and validators say, and about whose part.
+    pub(super) problems: Vec<(Option<usize>, Problem)>,
+    /// Providers whose newest configuration a validator refused.
+    pub(super) reverted: Vec<usize>,
+    /// Whether nothing of it may be used.
+    pub(super) refused: bool,
+    /// Whether it was not the configuration's fault, so that it is worth trying again.
+    pub(super) retry: bool,
+}
+
+/// What the validators say.
+struct Verdict {
+    problems: Problems,
+    /// Whether every one of them has answered.
+    complete: bool,
+}
+
+impl Worker {
+    /// Combines what the providers have, until nobody finds anything wrong with what is left.
+    pub(super) async fn draft(&mut self) -> Option<Draft> {
+        let mut left_out = LeftOut::default();
+        let mut reverted = Vec::new();
+        let mut problems = Vec::new();
+        // Every turn but the last leaves something out, so there is an end; a validator that objects to something new
+        // each time is stopped all the same.
+        for _ in 0..=self.options.max_objections {
+            let mut combined = self.combine(&reverted, &left_out).await?;
+            let unresolved = match &mut self.resolutions {
+                Some(resolutions) => resolutions.resolve(&mut combined.config).await,
+                None => Problems::new(),
+            };
+            let verdict = self.validate(&combined).await;
+            let turn = (left_out.len(), reverted.len());
+            let mut refused = false;
+            for problem in &verdict.problems {
+                let named = combined.named(&problem.pointer);
+                let owner = named.as_ref().map(Named::owner);
+                problems.push((owner, problem.clone()));
+                if problem.severity == proxy_model::Severity::Warning {
+                    continue;
+                }
+                match named {
+                    None => refused = true,
+                    Some(named) if self.stands_as_a_whole(named.owner(), &reverted) => {
+                        reverted.push(named.owner());
+                    }
+                    Some(named) => left_out.insert(named),
+                }
+            }
+            if refused || turn == (left_out.len(), reverted.len()) {
+                let owner = |problem: &Problem| combined.named(&problem.pointer).map(|n| n.owner());
+                problems.extend(unresolved.into_iter().map(|p| (owner(&p), p)));
+                return Some(Draft {
+                    parts: self.parts(&reverted),
+                    combined,
+                    problems,
+                    reverted,
+                    refused,
+                    retry: !verdict.complete,
+                });
+            }
+        }
+        let message =
+            "the validators object to something else each time; what served before serves on";
+        problems.push((None, Problem::error("", "too_many_objections", message)));
+        Some(Draft {
+            parts: self.parts(&reverted),
+            combined: Combined::default(),
+            problems,
+            reverted,
+            refused: true,
+            retry: false,
+        })
+    }
+
+    async fn combine(&self, reverted: &[usize], left_out: &LeftOut) -> Option<Combined> {
+        let parts = self.parts(reverted);
+        let left_out = left_out.clone();
+        off_the_runtime(move || combine(&parts, &left_out)).await
+    }
+
+    /// Whether an objection to a part of the provider's configuration sends the whole of it back to what served before.
+    fn stands_as_a_whole(&self, provider: usize, reverted: &[usize]) -> bool {
+        self.sources[provider].preparation.strictness == Strictness::AllOrNothing
+            && !reverted.contains(&provider)
+    }
+
+    /// What each provider contributes: its newest configuration, or what serves if that cannot be used.
+    fn parts(&self, reverted: &[usize]) -> Vec<Part> {
+        let part = |(position, source): (usize, &Source)| {
+            let newest = source.newest.as_ref();
+            let usable = newest.filter(|p| !p.refused && !reverted.contains(&position));
+            Part {
+                provider: Arc::clone(&source.preparation.provider),
+                prepared: usable.or(source.serving.as_ref()).cloned(),
+            }
+        };
+        self.sources.iter().enumerate().map(part).collect()
+    }
+
+    /// What the validators say. They are asked about the same configuration once.
+    async fn validate(&mut self, combined: &Combined) -> Verdict {
+        let mut verdict = Verdict {
+            problems: Problems::new(),
+            complete: true,
+        };
+        if self.validators.is_empty() {
+            return verdict;
+        }
+        let revision = Revision::of(&combined.config);
+        if let Some((judged, problems)) = &self.judged
+            && *judged == revision
+        {
+            verdict.problems = problems.clone();
+            return verdict;
+        }
+        let deadline = Instant::now() + self.options.validate_timeout;
+        for validator in &self.validators {
+            let candidate = Candidate::merged(&combined.config);
+            let answer = contained(validator.validate(&candidate));
+            let problem = match tokio::time::timeout_at(deadline, answer).await {
+                Ok(Ok(found)) => {
+                    verdict.problems.append(found);
+                    continue;
+                }
+                Ok(Err(broken)) => {
+                    Problem::error("", "validator_failed", format!("a validator {broken}"))
+                }
+                Err(_) => {
+                    let message = "the validators did not answer in time";
+                    Problem::error("", "validator_timed_out", message)
+                }
+            };
+            verdict.complete = false;
+            verdict.problems.push(problem);
+        }
+        self.judged = verdict
+            .complete
+            .then(|| (revision, verdict.problems.clone()));
+        verdict
+    }
+}

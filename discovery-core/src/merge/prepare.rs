@@ -1,0 +1,96 @@
+//! One provider's configuration on its own: prefixed, filtered, checked.
+
+use std::sync::Arc;
+
+use proxy_model::config::ProxyConfig;
+use proxy_model::{ClusterId, CompileOptions, Problems, Revision, RouteId, Snapshot};
+
+use crate::filter::{ConfigFilter, FilterContext, filter_config};
+use crate::provider::Strictness;
+
+/// How a provider's configuration is prepared.
+#[derive(Clone)]
+pub(super) struct Preparation {
+    pub(super) provider: Arc<str>,
+    pub(super) prefix: Option<Arc<str>>,
+    pub(super) strictness: Strictness,
+    pub(super) filters: Arc<[Arc<dyn ConfigFilter>]>,
+    pub(super) compile: CompileOptions,
+}
+
+/// A provider's configuration, ready to be merged.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    /// The provider's configuration that it was made from.
+    pub(super) revision: Revision,
+    /// What is left of it. Compiles without an error, unless it is refused.
+    pub(super) config: Arc<ProxyConfig>,
+    /// Errors: of what was left out, or of the whole if it is refused.
+    pub(super) problems: Problems,
+    /// Whether nothing of it may be used.
+    pub(super) refused: bool,
+}
+
+impl Preparation {
+    /// Prepares one configuration. Takes its time.
+    pub(super) fn prepare(&self, config: &ProxyConfig, revision: Revision) -> Prepared {
+        let mut config = match &self.prefix {
+            Some(prefix) => prefixed(config, prefix),
+            None => config.clone(),
+        };
+        let context = FilterContext {
+            provider: &self.provider,
+        };
+        let mut problems = filter_config(&self.filters, &context, &mut config);
+        let mut config = Arc::new(config);
+        match self.strictness {
+            Strictness::AllOrNothing => {
+                if let Err(errors) = Snapshot::compile(Arc::clone(&config), &self.compile) {
+                    problems.append(errors);
+                }
+            }
+            Strictness::Isolated => {
+                let (snapshot, found) = Snapshot::compile_isolated(config, &self.compile);
+                problems.extend(found.errors().cloned());
+                config = Arc::clone(snapshot.shared_config());
+            }
+        }
+        let refused = self.strictness == Strictness::AllOrNothing && problems.has_errors();
+        Prepared {
+            revision,
+            config,
+            problems,
+            refused,
+        }
+    }
+}
+
+/// The configuration with `prefix` before all its ids. Names of clusters that it does not have are another provider's,
+/// and stay.
+fn prefixed(config: &ProxyConfig, prefix: &str) -> ProxyConfig {
+    let of_cluster = |id: &ClusterId| {
+        if config.clusters.contains_key(id) {
+            ClusterId::new(format!("{prefix}{id}"))
+        } else {
+            id.clone()
+        }
+    };
+    let clusters = config
+        .clusters
+        .iter()
+        .map(|(id, cluster)| (ClusterId::new(format!("{prefix}{id}")), cluster.clone()));
+    let routes = config.routes.iter().map(|(id, route)| {
+        let mut route = route.clone();
+        if let Some(id) = &mut route.cluster_id {
+            *id = of_cluster(id);
+        }
+        for share in route.weighted_clusters.iter_mut().flatten() {
+            share.cluster_id = of_cluster(&share.cluster_id);
+        }
+        (RouteId::new(format!("{prefix}{id}")), route)
+    });
+    ProxyConfig {
+        routes: routes.collect(),
+        clusters: clusters.collect(),
+    }
+}

@@ -1,0 +1,222 @@
+//! Publishing what was merged.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use proxy_model::{Problem, Problems};
+
+use super::draft::Draft;
+use super::driver::{Compiled, Source, Worker};
+use super::state::{Contribution, MergedState, Origins, SourcedProblem};
+use crate::moment::Moment;
+use crate::provider::ProviderState;
+use crate::summary::Summary;
+
+/// Problems beyond this number are not logged one by one.
+const MOST_LOGGED: usize = 20;
+
+impl Worker {
+    /// Publishes a draft and what was compiled of it, if they are other than what is published.
+    pub(super) fn publish(
+        &mut self,
+        states: &[Arc<ProviderState>],
+        draft: &Draft,
+        compiled: Compiled,
+    ) {
+        let before = Arc::clone(&self.state.borrow());
+        self.note_what_serves(draft);
+        let Compiled {
+            snapshot,
+            problems: found,
+            changes,
+        } = compiled;
+        let changed = !draft.refused && snapshot.revision() != before.snapshot.revision();
+        let snapshot = if changed {
+            Arc::new(snapshot)
+        } else {
+            Arc::clone(&before.snapshot)
+        };
+        let waiting_for: Vec<_> = self
+            .sources
+            .iter()
+            .filter(|source| source.required && source.serving.is_none())
+            .map(|source| Arc::clone(&source.preparation.provider))
+            .collect();
+        let state = MergedState {
+            since: if changed { Moment::now() } else { before.since },
+            publications: before.publications + u64::from(changed),
+            ready: before.ready || waiting_for.is_empty(),
+            snapshot: Arc::clone(&snapshot),
+            problems: self.problems(states, draft, &found),
+            waiting_for,
+            contributions: self.contributions(draft, &before),
+            origins: self.origins(draft, &before),
+        };
+        log(&before, &state, changed.then_some(&changes));
+        if changed {
+            self.snapshots.send_replace(snapshot);
+        }
+        let notify = changed
+            || state.problems != before.problems
+            || state.ready != before.ready
+            || state.waiting_for != before.waiting_for
+            || state.contributions != before.contributions;
+        self.state.send_if_modified(|shared| {
+            *shared = Arc::new(state);
+            notify
+        });
+    }
+
+    /// Notes what each provider serves from now on, and whose newest configuration does not.
+    fn note_what_serves(&mut self, draft: &Draft) {
+        for (position, (source, part)) in self.sources.iter_mut().zip(&draft.parts).enumerate() {
+            let refused = source.newest.as_ref().is_some_and(|p| p.refused)
+                || draft.reverted.contains(&position);
+            if refused {
+                source.refused_since.get_or_insert_with(Moment::now);
+            } else {
+                source.refused_since = None;
+            }
+            if !draft.refused {
+                source.serving.clone_from(&part.prepared);
+            }
+        }
+    }
+
+    fn origins(&self, draft: &Draft, before: &MergedState) -> Arc<Origins> {
+        if draft.refused {
+            return Arc::clone(&before.origins);
+        }
+        let names = self
+            .sources
+            .iter()
+            .map(|source| Arc::clone(&source.preparation.provider));
+        Arc::new(Origins {
+            providers: names.collect(),
+            routes: draft.combined.route_owners.clone(),
+            clusters: draft.combined.cluster_owners.clone(),
+        })
+    }
+
+    fn contributions(&self, draft: &Draft, before: &MergedState) -> Vec<Contribution> {
+        let mut counts = vec![(0, 0); self.sources.len()];
+        if draft.refused {
+            for (count, old) in counts.iter_mut().zip(&before.contributions) {
+                *count = (old.routes, old.clusters);
+            }
+        } else {
+            for &owner in draft.combined.route_owners.values() {
+                counts[owner].0 += 1;
+            }
+            for &owner in draft.combined.cluster_owners.values() {
+                counts[owner].1 += 1;
+            }
+        }
+        let contribution = |(source, (routes, clusters)): (&Source, (usize, usize))| Contribution {
+            revision: source.serving.as_ref().map(|p| p.revision),
+            refused_since: source.refused_since,
+            routes,
+            clusters,
+        };
+        self.sources.iter().zip(counts).map(contribution).collect()
+    }
+
+    /// Everything that is wrong, provider by provider.
+    fn problems(
+        &self,
+        states: &[Arc<ProviderState>],
+        draft: &Draft,
+        found: &Problems,
+    ) -> Vec<SourcedProblem> {
+        let mut own: Vec<Vec<Problem>> = vec![Vec::new(); self.sources.len()];
+        let mut nobodys = Vec::new();
+        for ((source, state), own) in self.sources.iter().zip(states).zip(&mut own) {
+            own.extend(state.problems.iter().cloned());
+            add_new(own, source.newest.iter().flat_map(|p| &p.problems));
+        }
+        for (position, problem) in &draft.combined.clashes {
+            own[*position].push(problem.clone());
+        }
+        let owner = |problem: &Problem| draft.combined.named(&problem.pointer).map(|n| n.owner());
+        let found = found.iter().map(|problem| (owner(problem), problem));
+        let drafted = draft
+            .problems
+            .iter()
+            .map(|(owner, problem)| (*owner, problem));
+        let mut by_owner: Vec<Vec<&Problem>> = vec![Vec::new(); self.sources.len()];
+        for (owner, problem) in drafted.chain(found) {
+            match owner {
+                Some(owner) => by_owner[owner].push(problem),
+                None => nobodys.push(problem.clone()),
+            }
+        }
+        for (own, problems) in own.iter_mut().zip(by_owner) {
+            add_new(own, problems);
+        }
+
+        let sourced = |provider: Option<&Arc<str>>, problem| SourcedProblem {
+            provider: provider.cloned(),
+            problem,
+        };
+        let names = self.sources.iter().map(|s| &s.preparation.provider);
+        let mut problems: Vec<_> = names
+            .zip(own)
+            .flat_map(|(name, own)| own.into_iter().map(move |p| sourced(Some(name), p)))
+            .collect();
+        problems.extend(nobodys.into_iter().map(|problem| sourced(None, problem)));
+        problems.truncate(Problems::MAX);
+        problems
+    }
+}
+
+/// Adds those problems that are not known. A runner checks its services with the same rules, and points at them from
+/// further away, so what ends in the same place and says the same is the same problem.
+fn add_new<'a>(known: &mut Vec<Problem>, problems: impl IntoIterator<Item = &'a Problem>) {
+    let mut by_text: HashMap<(String, String), Vec<String>> = HashMap::new();
+    for problem in known.iter() {
+        let key = (problem.code.to_string(), problem.message.clone());
+        by_text
+            .entry(key)
+            .or_default()
+            .push(problem.pointer.clone());
+    }
+    for problem in problems {
+        let key = (problem.code.to_string(), problem.message.clone());
+        let pointers = by_text.entry(key).or_default();
+        if !pointers
+            .iter()
+            .any(|known| known.ends_with(&problem.pointer))
+        {
+            pointers.push(problem.pointer.clone());
+            known.push(problem.clone());
+        }
+    }
+}
+
+fn log(before: &MergedState, state: &MergedState, changes: Option<&Summary>) {
+    if let Some(changes) = changes {
+        tracing::info!(
+            target: "discovery::merge",
+            revision = %state.snapshot.revision(),
+            publication = state.publications,
+            %changes,
+            "configuration published",
+        );
+    }
+    if state.ready && !before.ready {
+        tracing::info!(target: "discovery::merge", "every required provider has a configuration");
+    }
+    let known: HashSet<_> = before.problems.iter().collect();
+    let new = state.problems.iter().filter(|p| !known.contains(p));
+    let mut count = 0;
+    for problem in new {
+        count += 1;
+        if count <= MOST_LOGGED {
+            tracing::warn!(target: "discovery::merge", "{problem}");
+        }
+    }
+    if count > MOST_LOGGED {
+        let more = count - MOST_LOGGED;
+        tracing::warn!(target: "discovery::merge", more, "more problems");
+    }
+}

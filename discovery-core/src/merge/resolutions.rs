@@ -1,0 +1,261 @@
+//! What the destinations of each cluster were resolved to, and when that is looked at again.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proxy_model::config::ProxyConfig;
+use proxy_model::{ClusterId, Problem, Problems, pointer_to};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use crate::contain::contained_for;
+use crate::discovery::Destinations;
+use crate::resolver::{DestinationResolver, Resolved};
+
+/// A cluster is resolved no more often than this, whatever its resolver says.
+const MIN_REFRESH: Duration = Duration::from_secs(1);
+/// The longest wait after a resolver failed.
+const MAX_RETRY: Duration = Duration::from_secs(60);
+/// The longest that an answer is believed.
+const MAX_REFRESH: Duration = Duration::from_secs(24 * 3600);
+
+/// The resolutions of all clusters. What runs is dropped with it.
+pub(super) struct Resolutions {
+    resolver: Arc<dyn DestinationResolver>,
+    timeout: Duration,
+    concurrency: usize,
+    clusters: HashMap<ClusterId, Resolution>,
+    waiting: VecDeque<ClusterId>,
+    running: JoinSet<Answer>,
+    /// Counts inputs, to tell an answer to an old question from one to the current.
+    questions: u64,
+}
+
+/// One cluster's resolution.
+struct Resolution {
+    input: Arc<Destinations>,
+    question: u64,
+    /// What came of it last. An error leaves it as it was.
+    output: Option<Resolved>,
+    error: Option<Problem>,
+    failures: u32,
+    /// When to resolve next; `None`: under way, or not before the input changes.
+    due: Option<Instant>,
+}
+
+struct Answer {
+    cluster: ClusterId,
+    question: u64,
+    result: Result<Resolved, String>,
+}
+
+impl Resolutions {
+    pub(super) fn new(
+        resolver: Arc<dyn DestinationResolver>,
+        timeout: Duration,
+        concurrency: usize,
+    ) -> Self {
+        Self {
+            resolver,
+            timeout,
+            concurrency: concurrency.max(1),
+            clusters: HashMap::new(),
+            waiting: VecDeque::new(),
+            running: JoinSet::new(),
+            questions: 0,
+        }
+    }
+
+    /// Resolves the destinations of a configuration. Waits for clusters that were never resolved, but no longer than
+    /// one look-up may take; others are answered from what is known and looked up meanwhile.
+    pub(super) async fn resolve(&mut self, config: &mut ProxyConfig) -> Problems {
+        self.ask_about(config);
+        let limit = Instant::now() + self.timeout;
+        while self.is_any_unanswered() {
+            match timeout_at(limit, self.next_answer()).await {
+                Ok(Some(_)) => {}
+                Ok(None) | Err(_) => break,
+            }
+        }
+        self.apply(config)
+    }
+
+    /// Waits until a resolution comes out differently than before.
+    ///
+    /// Can be dropped at any time: answers that have come are kept.
+    pub(super) async fn changed(&mut self) {
+        loop {
+            self.start_due();
+            let due = self.clusters.values().filter_map(|r| r.due).min();
+            tokio::select! {
+                biased;
+                Some(changed) = self.next_answer() => {
+                    if changed {
+                        return;
+                    }
+                }
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
+                // There is nothing to wait for until clusters with names appear.
+                else => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Notes the clusters of a configuration, and queues those whose destinations are new.
+    fn ask_about(&mut self, config: &ProxyConfig) {
+        self.clusters
+            .retain(|id, _| config.clusters.contains_key(id));
+        for (id, cluster) in &config.clusters {
+            let known = self.clusters.get(id);
+            if known.is_some_and(|known| *known.input == cluster.destinations) {
+                continue;
+            }
+            self.questions += 1;
+            let old = self.clusters.remove(id);
+            let resolution = Resolution {
+                input: Arc::new(cluster.destinations.clone()),
+                question: self.questions,
+                output: old.and_then(|old| old.output),
+                error: None,
+                failures: 0,
+                due: None,
+            };
+            self.clusters.insert(id.clone(), resolution);
+            self.waiting.push_back(id.clone());
+        }
+        self.start_waiting();
+    }
+
+    fn start_due(&mut self) {
+        let now = Instant::now();
+        for (id, resolution) in &mut self.clusters {
+            if resolution.due.is_some_and(|due| due <= now) {
+                resolution.due = None;
+                self.waiting.push_back(id.clone());
+            }
+        }
+        self.start_waiting();
+    }
+
+    fn start_waiting(&mut self) {
+        while self.running.len() < self.concurrency {
+            let Some(cluster) = self.waiting.pop_front() else {
+                return;
+            };
+            let Some(resolution) = self.clusters.get(&cluster) else {
+                continue;
+            };
+            let resolver = Arc::clone(&self.resolver);
+            let input = Arc::clone(&resolution.input);
+            let (question, limit) = (resolution.question, self.timeout);
+            self.running.spawn(async move {
+                let result = match contained_for(limit, resolver.resolve(&cluster, &input)).await {
+                    Ok(Ok(resolved)) => Ok(resolved),
+                    Ok(Err(error)) => Err(with_causes(&error)),
+                    Err(broken) => Err(format!("the resolver {broken}")),
+                };
+                Answer {
+                    cluster,
+                    question,
+                    result,
+                }
+            });
+        }
+    }
+
+    fn is_any_unanswered(&self) -> bool {
+        let unanswered = |r: &Resolution| r.output.is_none() && r.error.is_none();
+        self.clusters.values().any(unanswered) && !self.running.is_empty()
+    }
+
+    /// Takes in one answer. Says whether it changes anything; `None`: nothing is under way.
+    async fn next_answer(&mut self) -> Option<bool> {
+        loop {
+            let answer = self.running.join_next().await?;
+            self.start_waiting();
+            // A task of ours does not panic, and is aborted only with all others.
+            let Ok(answer) = answer else { continue };
+            if let Some(resolution) = self.clusters.get_mut(&answer.cluster)
+                && resolution.question == answer.question
+            {
+                return Some(resolution.take_in(answer.result));
+            }
+        }
+    }
+
+    /// Puts what is known into a configuration.
+    fn apply(&self, config: &mut ProxyConfig) -> Problems {
+        let mut problems = Problems::new();
+        for (id, cluster) in &mut config.clusters {
+            let Some(resolution) = self.clusters.get(id) else {
+                continue;
+            };
+            let pointer = pointer_to("/Clusters", id.as_str());
+            problems.extend(Problems::from_iter(resolution.error.clone()).under(&pointer));
+            match &resolution.output {
+                Some(output) => {
+                    cluster.destinations.clone_from(&output.destinations);
+                    problems.append(output.problems.clone().under(&pointer));
+                }
+                None => {
+                    cluster.destinations.clear();
+                    if resolution.error.is_none() {
+                        let message = "the destinations have not been resolved yet";
+                        problems.push(Problem::warning(pointer, "unresolved_cluster", message));
+                    }
+                }
+            }
+        }
+        problems
+    }
+}
+
+impl Resolution {
+    fn take_in(&mut self, result: Result<Resolved, String>) -> bool {
+        let now = Instant::now();
+        match result {
+            Ok(resolved) => {
+                let refresh = resolved.refresh_after;
+                self.due = refresh.map(|wait| now + wait.clamp(MIN_REFRESH, MAX_REFRESH));
+                self.failures = 0;
+                let changed = self.error.take().is_some()
+                    || self.output.as_ref().is_none_or(|old| {
+                        // Order is part of a configuration, and is not part of a map's equality.
+                        !old.destinations.iter().eq(&resolved.destinations)
+                            || old.problems != resolved.problems
+                    });
+                self.output = Some(resolved);
+                changed
+            }
+            Err(message) => {
+                let wait = MIN_REFRESH.saturating_mul(2_u32.saturating_pow(self.failures));
+                self.due = Some(now + wait.min(MAX_RETRY));
+                self.failures = self.failures.saturating_add(1);
+                let message = match self.output {
+                    Some(_) => format!("the last destinations serve on: {message}"),
+                    None => format!("the destinations cannot be resolved: {message}"),
+                };
+                let problem = match self.output {
+                    Some(_) => Problem::warning("", "unresolved_cluster", message),
+                    None => Problem::error("", "unresolved_cluster", message),
+                };
+                let changed = self.error.as_ref() != Some(&problem);
+                self.error = Some(problem);
+                changed
+            }
+        }
+    }
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    for _ in 0..16 {
+        let Some(error) = cause else { break };
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

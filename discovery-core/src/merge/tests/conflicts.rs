@@ -1,0 +1,182 @@
+//! Several providers as one configuration.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn providers_are_put_together() {
+    struct Case {
+        id: &'static str,
+        providers: Vec<(&'static str, ProxyConfig)>,
+        serving: &'static [&'static str],
+        problems: &'static [&'static str],
+    }
+    let cases = [
+        Case {
+            id: "E04: routes name clusters across providers",
+            providers: vec![
+                (
+                    "one",
+                    simple(&[("route2", "cluster2")], &[("cluster1", "http://1")]),
+                ),
+                (
+                    "two",
+                    simple(&[("route1", "cluster1")], &[("cluster2", "http://2")]),
+                ),
+            ],
+            serving: &[
+                "route2→cluster2",
+                "route1→cluster1",
+                "cluster1=http://1",
+                "cluster2=http://2",
+            ],
+            problems: &[],
+        },
+        Case {
+            id: "E02: two routes with the same id",
+            providers: vec![
+                ("one", simple(&[("route", "a")], &[("a", "http://a")])),
+                ("two", simple(&[("ROUTE", "b")], &[("b", "http://b")])),
+            ],
+            serving: &["route→a", "a=http://a", "b=http://b"],
+            problems: &[
+                "two: error at /Routes/ROUTE: the route `ROUTE` of the provider `two` is left out: the provider `one` has one with this id (give one of the providers a prefix for its ids)",
+            ],
+        },
+        Case {
+            id: "E03: two clusters with the same id, in any case",
+            providers: vec![
+                ("one", simple(&[], &[("a", "http://1"), ("b", "http://b")])),
+                (
+                    "two",
+                    simple(&[("r", "A")], &[("A", "http://2"), ("c", "http://c")]),
+                ),
+                (
+                    "three",
+                    simple(&[], &[("a", "http://3"), ("C", "http://3")]),
+                ),
+            ],
+            serving: &["r→A", "a=http://1", "b=http://b", "c=http://c"],
+            problems: &[
+                "two: error at /Clusters/A: the cluster `A` of the provider `two` is left out: the provider `one` has one with this id (give one of the providers a prefix for its ids)",
+                "three: error at /Clusters/a: the cluster `a` of the provider `three` is left out: the provider `one` has one with this id (give one of the providers a prefix for its ids)",
+                "three: error at /Clusters/C: the cluster `C` of the provider `three` is left out: the provider `two` has one with this id (give one of the providers a prefix for its ids)",
+            ],
+        },
+        Case {
+            id: "a route without its cluster is used, with a warning",
+            providers: vec![("one", simple(&[("r", "nowhere")], &[]))],
+            serving: &["r→nowhere"],
+            problems: &["one: unknown_cluster /Routes/r/ClusterId"],
+        },
+        Case {
+            id: "no providers",
+            providers: vec![],
+            serving: &[],
+            problems: &[],
+        },
+    ];
+    for case in cases {
+        let mut merge = Merge::new();
+        for (name, config) in case.providers {
+            merge = merge.provider(provider(name, config));
+        }
+        let merged = merge.start();
+        let state = ready(&merged).await;
+        assert_eq!(serving(&state), case.serving, "{}", case.id);
+        let found: Vec<_> = state
+            .problems
+            .iter()
+            .map(|sourced| match &*sourced.problem.code {
+                // The wording is the model's.
+                "unknown_cluster" => {
+                    let provider = sourced.provider.as_deref().unwrap_or_default();
+                    format!("{provider}: unknown_cluster {}", sourced.problem.pointer)
+                }
+                _ => sourced.to_string(),
+            })
+            .collect();
+        assert_eq!(found, case.problems, "{}", case.id);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prefix_keeps_providers_apart() {
+    let one = provider("one", simple(&[("r", "c")], &[("c", "http://1")]));
+    let mut two = simple(&[("r", "C"), ("s", "shared")], &[("c", "http://2")]);
+    let weighted = RouteConfig {
+        weighted_clusters: Some(vec![
+            proxy_model::config::WeightedCluster {
+                cluster_id: "c".into(),
+                weight: 1,
+            },
+            proxy_model::config::WeightedCluster {
+                cluster_id: "shared".into(),
+                weight: 1,
+            },
+        ]),
+        r#match: RouteMatch {
+            path: Some("/w".to_owned()),
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    two.routes.insert("w".into(), weighted);
+    let two = MergeSource::new(provider("two", two)).with_prefix("2-");
+    let three = provider("three", simple(&[], &[("shared", "http://3")]));
+    let merged = Merge::new()
+        .provider(one)
+        .source(two)
+        .provider(three)
+        .start();
+    let state = ready(&merged).await;
+    assert_eq!(
+        serving(&state),
+        [
+            "r→c",
+            "2-r→2-C",
+            "2-s→shared",
+            "2-w→",
+            "c=http://1",
+            "2-c=http://2",
+            "shared=http://3"
+        ]
+    );
+    let route = state.snapshot.route(&"2-w".into()).unwrap().config();
+    let shares: Vec<_> = route
+        .weighted_clusters
+        .iter()
+        .flatten()
+        .map(|share| share.cluster_id.as_str())
+        .collect();
+    assert_eq!(shares, ["2-c", "shared"]);
+    assert!(
+        problems(&state).iter().all(|p| !p.contains("error")),
+        "{:?}",
+        state.problems
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_loser_of_a_clash_serves_when_the_winner_is_gone() {
+    let one = provider("one", simple(&[], &[("a", "http://1")]));
+    let two = provider("two", simple(&[], &[("a", "http://2")]));
+    let merged = Merge::new().provider(one.clone()).provider(two).start();
+    assert_eq!(serving(&*ready(&merged).await), ["a=http://1"]);
+    one.update(ProxyConfig::default());
+    let state = settled(&merged).await;
+    assert_eq!(serving(&state), ["a=http://2"]);
+    assert!(state.problems.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_bad_takes_nobody_s_place() {
+    let mut bad = simple(&[], &[("a", "http://1")]);
+    bad.clusters[0].load_balancing_policy = Some("Nonsense".to_owned());
+    let one = provider("one", bad).strictness(Strictness::Isolated);
+    let two = provider("two", simple(&[], &[("a", "http://2")]));
+    let merged = Merge::new().provider(one).provider(two).start();
+    let state = ready(&merged).await;
+    assert_eq!(serving(&state), ["a=http://2"]);
+    assert_eq!(state.problems.len(), 1);
+    assert_eq!(state.problems[0].provider.as_deref(), Some("one"));
+}

@@ -1,0 +1,147 @@
+//! The content of the file: a line that says what follows, with its length and checksum, and then JSON.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use proxy_model::config::ProxyConfig;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::moment::Moment;
+use crate::runner::{Good, KeptService};
+
+/// What the first line begins with. The number is the version of the format.
+const MAGIC: &str = "discovery-last-good 1";
+
+/// The longest first line: magic, length and checksum, with room to spare.
+const MAX_LINE: usize = 160;
+
+/// What is wrong with a file.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FormatError {
+    #[error("not a file of this version: it does not begin with `{MAGIC}`")]
+    UnknownVersion,
+    #[error("the file is torn: {expected} bytes were written and {found} are there")]
+    Torn { expected: u64, found: u64 },
+    #[error("the file was changed: its checksum is wrong")]
+    Changed,
+    #[error("the file belongs to the source `{0}`")]
+    OtherSource(String),
+    #[error("the content cannot be read: {0}")]
+    Unreadable(String),
+}
+
+#[derive(Serialize)]
+struct Written<'a> {
+    source: &'a str,
+    services: Vec<WrittenService<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenService<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<&'a str>,
+    confirmed_at: u64,
+    config: &'a ProxyConfig,
+}
+
+#[derive(Deserialize)]
+struct Read {
+    source: String,
+    services: Vec<ReadService>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ReadService {
+    name: String,
+    group: Option<String>,
+    confirmed_at: u64,
+    config: ProxyConfig,
+}
+
+/// The file's bytes.
+pub(crate) fn encode(source: &str, services: &[KeptService], now: SystemTime) -> Vec<u8> {
+    let services = services.iter().map(|service| WrittenService {
+        name: &service.name,
+        group: service.group.as_deref(),
+        confirmed_at: unix_seconds(now).saturating_sub(service.good.at.age().as_secs()),
+        config: &service.good.fragment,
+    });
+    let written = Written {
+        source,
+        services: services.collect(),
+    };
+    let body = serde_json::to_vec(&written).expect("configuration is made of maps with text keys");
+    let mut bytes = format!("{MAGIC} {} {}\n", body.len(), checksum(&body)).into_bytes();
+    bytes.extend_from_slice(&body);
+    bytes
+}
+
+/// The services in the file's bytes, as old as they are by the wall clock.
+pub(crate) fn decode(
+    source: &str,
+    bytes: &[u8],
+    now: SystemTime,
+) -> Result<Vec<KeptService>, FormatError> {
+    let body = verified(bytes)?;
+    let read: Read =
+        serde_json::from_slice(body).map_err(|error| FormatError::Unreadable(error.to_string()))?;
+    if read.source != source {
+        return Err(FormatError::OtherSource(read.source));
+    }
+    let kept = |service: ReadService| KeptService {
+        name: service.name.into(),
+        group: service.group.map(Into::into),
+        good: Good {
+            fragment: Arc::new(service.config),
+            // A clock that was set back makes a file from the future: it is as new as can be.
+            at: Moment::ago(Duration::from_secs(
+                unix_seconds(now).saturating_sub(service.confirmed_at),
+            )),
+        },
+    };
+    Ok(read.services.into_iter().map(kept).collect())
+}
+
+/// What follows the first line, if it is what the line says.
+fn verified(bytes: &[u8]) -> Result<&[u8], FormatError> {
+    let head = &bytes[..bytes.len().min(MAX_LINE)];
+    let end = head
+        .iter()
+        .position(|&b| b == b'\n')
+        .ok_or(FormatError::UnknownVersion)?;
+    let line = std::str::from_utf8(&head[..end]).map_err(|_| FormatError::UnknownVersion)?;
+    let (length, sum) = line
+        .strip_prefix(MAGIC)
+        .and_then(|rest| rest.strip_prefix(' '))
+        .and_then(|rest| rest.split_once(' '))
+        .ok_or(FormatError::UnknownVersion)?;
+    let expected: u64 = length.parse().map_err(|_| FormatError::UnknownVersion)?;
+    let body = &bytes[end + 1..];
+    let found = body.len() as u64;
+    if found != expected {
+        return Err(FormatError::Torn { expected, found });
+    }
+    if checksum(body) != sum {
+        return Err(FormatError::Changed);
+    }
+    Ok(body)
+}
+
+fn checksum(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(64);
+    for byte in Sha256::digest(bytes) {
+        write!(text, "{byte:02x}").expect("writing to a string cannot fail");
+    }
+    text
+}
+
+fn unix_seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs()
+}

@@ -1,0 +1,184 @@
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use proxy_model::config::{ClusterConfig, DestinationConfig, ProxyConfig, RouteConfig, RouteMatch};
+
+use super::*;
+use crate::moment::Moment;
+use crate::runner::Good;
+
+fn service(name: &str, age: u64) -> KeptService {
+    let mut fragment = ProxyConfig::default();
+    let destination = DestinationConfig {
+        address: "http://10.0.0.1:8080".to_owned(),
+        ..Default::default()
+    };
+    let cluster = ClusterConfig {
+        destinations: [("d1".into(), destination)].into(),
+        ..Default::default()
+    };
+    let route = RouteConfig {
+        cluster_id: Some(name.into()),
+        r#match: RouteMatch {
+            path: Some("/ä/{**rest}".to_owned()),
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    fragment.clusters.insert(name.into(), cluster);
+    fragment.routes.insert(name.into(), route);
+    KeptService {
+        name: name.into(),
+        group: Some("group".into()),
+        good: Good {
+            fragment: Arc::new(fragment),
+            at: Moment::ago(Duration::from_secs(age)),
+        },
+    }
+}
+
+fn names(services: &[KeptService]) -> Vec<String> {
+    let name = |service: &KeptService| service.name.to_string();
+    services.iter().map(name).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_written_is_read_back_with_its_age() {
+    let now = SystemTime::now();
+    let bytes = encode("sf", &[service("orders", 90), service("web", 0)], now);
+    let later = now + Duration::from_secs(10);
+    let services = decode("sf", &bytes, later).unwrap();
+    assert_eq!(names(&services), ["orders", "web"]);
+    assert_eq!(
+        services[0].good.fragment,
+        service("orders", 0).good.fragment
+    );
+    assert_eq!(services[0].group.as_deref(), Some("group"));
+    assert_eq!(services[0].good.at.age().as_secs(), 100);
+    assert_eq!(services[1].good.at.age().as_secs(), 10);
+
+    let earlier = now - Duration::from_secs(3600);
+    let services = decode("sf", &bytes, earlier).unwrap();
+    assert_eq!(services[1].good.at.age(), Duration::ZERO);
+}
+
+#[test]
+fn a_file_of_another_source_or_version_is_refused() {
+    let now = SystemTime::now();
+    let bytes = encode("sf", &[service("orders", 0)], now);
+    assert_eq!(
+        decode("consul", &bytes, now).unwrap_err(),
+        FormatError::OtherSource("sf".to_owned())
+    );
+    let text = String::from_utf8(bytes).unwrap();
+    let newer = text.replacen("last-good 1", "last-good 2", 1);
+    assert_eq!(
+        decode("sf", newer.as_bytes(), now).unwrap_err(),
+        FormatError::UnknownVersion
+    );
+    for other in [
+        "",
+        "\n",
+        "{}",
+        "discovery-last-good 1 x y\n",
+        "\u{0}\u{0}\n",
+    ] {
+        assert!(decode("sf", other.as_bytes(), now).is_err(), "{other:?}");
+    }
+}
+
+#[test]
+fn a_file_torn_at_any_byte_is_refused() {
+    let now = SystemTime::now();
+    let bytes = encode("sf", &[service("orders", 0)], now);
+    for length in 0..bytes.len() {
+        assert!(decode("sf", &bytes[..length], now).is_err(), "{length}");
+    }
+    let mut longer = bytes;
+    longer.push(b' ');
+    assert!(decode("sf", &longer, now).is_err());
+}
+
+proptest! {
+    #[test]
+    fn a_file_with_any_bit_flipped_is_refused(at in 0_usize..10_000, bit in 0_u8..8) {
+        let now = SystemTime::now();
+        let mut bytes = encode("sf", &[service("orders", 0)], now);
+        let at = at % bytes.len();
+        bytes[at] ^= 1 << bit;
+        prop_assert!(decode("sf", &bytes, now).is_err());
+    }
+
+    #[test]
+    fn bytes_of_any_kind_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        prop_assert!(decode("sf", &bytes, SystemTime::now()).is_err());
+    }
+
+}
+
+proptest! {
+    // Every case syncs several files to disk.
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// A write that ended anywhere, in either file, leaves something to start from.
+    #[test]
+    fn a_torn_file_gives_way_to_its_predecessor(cut in 0.0..1.0_f64) {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::new(directory.path().join("last-good"));
+        store.save("sf", &[service("old", 0)]).unwrap();
+        store.save("sf", &[service("new", 0)]).unwrap();
+        let written = fs::read(&store.path).unwrap();
+        let length = (written.len() as f64 * cut) as usize;
+        fs::write(&store.path, &written[..length]).unwrap();
+        let services = store.load("sf").unwrap().unwrap();
+        prop_assert_eq!(names(&services), ["old"]);
+
+        // A torn file is no predecessor: the good one before it is kept.
+        store.save("sf", &[service("newer", 0)]).unwrap();
+        prop_assert_eq!(names(&store.load("sf").unwrap().unwrap()), ["newer"]);
+        fs::write(&store.path, "").unwrap();
+        prop_assert_eq!(names(&store.load("sf").unwrap().unwrap()), ["old"]);
+    }
+}
+
+#[test]
+fn the_newest_file_is_read_and_nothing_else_is_left() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::new(directory.path().join("last-good"));
+    assert!(store.load("sf").unwrap().is_none());
+    for name in ["a", "b", "c"] {
+        store.save("sf", &[service(name, 0)]).unwrap();
+        assert_eq!(names(&store.load("sf").unwrap().unwrap()), [name]);
+    }
+    let mut files: Vec<_> = fs::read_dir(directory.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    files.sort();
+    assert_eq!(files, ["last-good", "last-good.previous"]);
+}
+
+#[test]
+fn a_crash_between_the_renames_leaves_the_predecessor() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::new(directory.path().join("last-good"));
+    store.save("sf", &[service("old", 0)]).unwrap();
+    fs::rename(&store.path, store.beside(".previous")).unwrap();
+    assert_eq!(names(&store.load("sf").unwrap().unwrap()), ["old"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_refuses_is_asked_again_a_minute_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = Store::new(directory.path().join("missing").join("last-good"));
+    assert!(!store.is_due(false, Instant::now()));
+    assert!(store.is_due(true, Instant::now()));
+    let error = store.save("sf", &[service("a", 0)]).unwrap_err();
+    assert!(error.to_string().contains("last-good"), "{error}");
+    store.saved(false, Instant::now());
+    assert!(!store.is_due(true, Instant::now()));
+    tokio::time::advance(RETRY).await;
+    assert!(store.is_due(false, Instant::now()));
+    store.saved(true, Instant::now());
+    assert!(!store.is_due(false, Instant::now()));
+}

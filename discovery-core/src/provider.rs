@@ -1,0 +1,169 @@
+//! The trait between a source of configuration and what uses it.
+
+use std::sync::Arc;
+
+use proxy_model::config::ProxyConfig;
+use proxy_model::{Problems, Revision};
+use serde::Serialize;
+use tokio::sync::watch;
+
+use crate::moment::Moment;
+use crate::status::{ProviderStatus, SourceState};
+
+/// Provides configuration, and tells when it changes.
+///
+/// The [`Runner`](crate::Runner) makes one of a [`Discoverer`](crate::Discoverer), which is the easier trait to
+/// implement. Implement this one for a source that pushes configuration by itself. Several providers become one
+/// configuration with [`Merge`](crate::Merge).
+///
+/// # Example
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use discovery_core::{ConfigProvider, ProviderState};
+/// use proxy_model::config::ProxyConfig;
+/// use tokio::sync::watch;
+///
+/// /// Configuration that arrives over some channel of the program's own.
+/// struct Pushed(watch::Sender<Arc<ProviderState>>);
+///
+/// impl Pushed {
+///     fn new() -> Self {
+///         Self(watch::Sender::new(Arc::new(ProviderState::waiting())))
+///     }
+///
+///     fn receive(&self, config: ProxyConfig) {
+///         self.0.send_replace(Arc::new(ProviderState::serving(config)));
+///     }
+/// }
+///
+/// impl ConfigProvider for Pushed {
+///     fn name(&self) -> &str {
+///         "pushed"
+///     }
+///
+///     fn subscribe(&self) -> watch::Receiver<Arc<ProviderState>> {
+///         self.0.subscribe()
+///     }
+/// }
+///
+/// let provider = Pushed::new();
+/// let state = provider.subscribe();
+/// provider.receive(ProxyConfig::default());
+/// assert!(state.borrow().config.is_some());
+/// ```
+///
+/// # Cancel safety
+///
+/// The methods are synchronous. Receivers only look at the latest state, so a provider never waits for them, and a
+/// receiver that is dropped takes nothing with it. When the sender is dropped the last state goes on serving.
+pub trait ConfigProvider: Send + Sync {
+    /// Names the provider in logs, metrics and problems.
+    fn name(&self) -> &str;
+
+    /// The current state, and a signal when it changes.
+    ///
+    /// Receivers are to be woken when the configuration, the problems or the kind of state changes. Other parts of the
+    /// status may change without a signal.
+    fn subscribe(&self) -> watch::Receiver<Arc<ProviderState>>;
+
+    /// Whether the proxy is not ready before this provider had a configuration.
+    fn is_required(&self) -> bool {
+        true
+    }
+
+    /// What happens when a part of the configuration is bad.
+    fn strictness(&self) -> Strictness {
+        Strictness::Isolated
+    }
+}
+
+impl<P: ConfigProvider + ?Sized> ConfigProvider for Arc<P> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn subscribe(&self) -> watch::Receiver<Arc<ProviderState>> {
+        (**self).subscribe()
+    }
+
+    fn is_required(&self) -> bool {
+        (**self).is_required()
+    }
+
+    fn strictness(&self) -> Strictness {
+        (**self).strictness()
+    }
+}
+
+/// What happens when a part of a provider's configuration is bad.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Strictness {
+    /// The bad routes and clusters are left out, and the others serve: for input from many owners.
+    #[default]
+    Isolated,
+    /// Nothing of it is used, and the last configuration without an error serves: for a file that a person wrote, who
+    /// should see the typo.
+    AllOrNothing,
+}
+
+/// What a [`ConfigProvider`] has to say.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ProviderState {
+    /// The configuration; `None`: there has not been one yet, which is not the same as an empty one.
+    pub config: Option<Arc<ProxyConfig>>,
+    /// Identifies the configuration by its content.
+    pub revision: Option<Revision>,
+    /// What the provider finds wrong.
+    pub problems: Problems,
+    /// How the provider is doing.
+    pub status: ProviderStatus,
+}
+
+impl ProviderState {
+    /// Nothing yet.
+    pub fn waiting() -> Self {
+        Self {
+            config: None,
+            revision: None,
+            problems: Problems::new(),
+            status: ProviderStatus::new(SourceState::Starting),
+        }
+    }
+
+    /// This configuration, as of now.
+    pub fn serving(config: impl Into<Arc<ProxyConfig>>) -> Self {
+        let mut state = Self::waiting();
+        state.serve(config.into());
+        state
+    }
+
+    /// Replaces the problems.
+    #[must_use]
+    pub fn with_problems(mut self, problems: Problems) -> Self {
+        self.problems = problems;
+        self
+    }
+
+    /// Makes this the configuration, as of now. Returns whether it is another one than before.
+    pub fn serve(&mut self, config: Arc<ProxyConfig>) -> bool {
+        let revision = Revision::of(&config);
+        self.serve_revision(config, revision)
+    }
+
+    pub(crate) fn serve_revision(&mut self, config: Arc<ProxyConfig>, revision: Revision) -> bool {
+        self.status.last_ok = Some(Moment::now());
+        self.status.consecutive_failures = 0;
+        self.status.enter(SourceState::Live);
+        if self.revision.as_ref() == Some(&revision) {
+            return false;
+        }
+        self.config = Some(config);
+        self.revision = Some(revision);
+        self.status.changes += 1;
+        true
+    }
+}

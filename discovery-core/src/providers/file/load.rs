@@ -1,0 +1,143 @@
+//! Reading the files: from bytes to a configuration.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use proxy_model::config::ProxyConfig;
+use proxy_model::json::{MAX_DOCUMENT_BYTES, Node, parse_document, read_config};
+use proxy_model::{CompileOptions, Problem, Problems, Snapshot};
+use sha2::{Digest, Sha256};
+
+use super::FileError;
+
+/// The section with routes and clusters.
+const SECTION: &str = "ReverseProxy";
+
+/// What the files hold.
+pub(super) struct Contents {
+    files: Vec<Vec<u8>>,
+    /// Tells these contents from others.
+    pub(super) fingerprint: [u8; 32],
+}
+
+/// Reads JSON files as one document, each lying on the one before, key by key, as [`FileProvider`](super::FileProvider)
+/// does: for sections other than its own. Blocks.
+///
+/// # Errors
+///
+/// A file is missing, cannot be read, or is not a JSON object.
+pub fn read_document(paths: &[PathBuf]) -> Result<Node, FileError> {
+    let document = read(paths)?.document(paths)?;
+    document.ok_or(FileError::NoFile)
+}
+
+/// Reads all files. Blocks.
+pub(super) fn read(paths: &[PathBuf]) -> Result<Contents, FileError> {
+    let mut files = Vec::with_capacity(paths.len());
+    let mut hash = Sha256::new();
+    for path in paths {
+        let bytes = read_bounded(path).map_err(|source| FileError::Unreadable {
+            path: path.clone(),
+            source,
+        })?;
+        hash.update((bytes.len() as u64).to_le_bytes());
+        hash.update(&bytes);
+        files.push(bytes);
+    }
+    Ok(Contents {
+        files,
+        fingerprint: hash.finalize().into(),
+    })
+}
+
+fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let limit = MAX_DOCUMENT_BYTES as u64;
+    File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        let message = format!("the file has more than {limit} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(bytes)
+}
+
+impl Contents {
+    /// The files as one document, each lying on the one before, key by key.
+    fn document(&self, paths: &[PathBuf]) -> Result<Option<Node>, FileError> {
+        let mut document: Option<Node> = None;
+        for (path, bytes) in paths.iter().zip(&self.files) {
+            let invalid = |problems: Problems| FileError::Invalid {
+                paths: vec![path.clone()],
+                problems: naming(path, paths.len(), problems),
+            };
+            let text = std::str::from_utf8(bytes).map_err(|error| {
+                let message = format!("the file is not UTF-8: {error}");
+                invalid(Problem::error("", "invalid_utf8", message).into())
+            })?;
+            let above = parse_document(text).map_err(invalid)?;
+            if !matches!(above, Node::Object(_)) {
+                let message = "the document is not an object";
+                return Err(invalid(Problem::error("", "wrong_type", message).into()));
+            }
+            document = Some(match document {
+                Some(below) => below.overlaid(above),
+                None => above,
+            });
+        }
+        Ok(document)
+    }
+
+    /// The configuration in the section `ReverseProxy` of the files, each lying on the one before.
+    ///
+    /// Values are not judged here, since filters may still change them: only when the form is wrong, so that there is
+    /// no configuration, everything that is wrong is told at once.
+    pub(super) fn config(
+        &self,
+        paths: &[PathBuf],
+        section_required: bool,
+        compile: &CompileOptions,
+    ) -> Result<(ProxyConfig, Problems), FileError> {
+        let document = self.document(paths)?;
+        let section = document.as_ref().and_then(|document| {
+            Some((
+                document.spelled(&format!("/{SECTION}")),
+                document.get(SECTION)?,
+            ))
+        });
+        let Some((pointer, section)) = section else {
+            if !section_required {
+                return Ok((ProxyConfig::default(), Problems::new()));
+            }
+            let message = format!("there is no section `{SECTION}`");
+            return Err(FileError::Invalid {
+                paths: paths.to_vec(),
+                problems: Problem::error("", "missing_section", message).into(),
+            });
+        };
+        let mut problems = Problems::new();
+        let config = read_config(section, &pointer, &mut problems);
+        if !problems.has_errors() {
+            return Ok((config, problems));
+        }
+        if let Err(everything) = Snapshot::read(section, &pointer, compile) {
+            problems = everything;
+        }
+        Err(FileError::Invalid {
+            paths: paths.to_vec(),
+            problems,
+        })
+    }
+}
+
+/// The problems, with the file's name where there are several.
+fn naming(path: &Path, files: usize, problems: Problems) -> Problems {
+    if files < 2 {
+        return problems;
+    }
+    let named = |mut problem: Problem| {
+        problem.message = format!("in `{}`: {}", path.display(), problem.message);
+        problem
+    };
+    problems.into_iter().map(named).collect()
+}

@@ -1,0 +1,274 @@
+//! Configuration from files, followed while they change.
+
+mod driver;
+mod load;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proxy_model::{CompileOptions, Problems};
+use tokio::sync::watch as channel;
+use tokio::task::AbortHandle;
+
+use self::driver::Follower;
+pub use self::load::read_document;
+use self::watch::DirectoryWatch;
+use crate::contain::off_the_runtime;
+use crate::provider::{ConfigProvider, ProviderState, Strictness};
+
+/// Provides the section `ReverseProxy` of JSON files, and follows their changes.
+///
+/// Several files lie on top of each other in the order given, key by key, as `appsettings.Production.json` lies on
+/// `appsettings.json`.
+///
+/// A change is noticed by watching the files' directories, so atomic renames and the links of Kubernetes' ConfigMaps
+/// work, and by reading the files every few seconds where watching fails. It is taken in when nothing has changed for a
+/// moment. Files that cannot be read or understood change nothing: the configuration before serves on, and the state
+/// says why. So does a file that is deleted.
+///
+/// ```no_run
+/// use discovery_core::{FileProvider, Merge};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let file = FileProvider::open(["appsettings.json", "appsettings.Production.json"]).await?;
+/// let merged = Merge::new().provider(file).start();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct FileProvider {
+    name: Arc<str>,
+    required: bool,
+    strictness: Strictness,
+    state: channel::Receiver<Arc<ProviderState>>,
+    task: AbortHandle,
+}
+
+/// Why files cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// One of them cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// They can be read, but not understood.
+    #[error("{} cannot be used as configuration: {problems}", list(paths))]
+    Invalid {
+        /// The file, or all of them if it shows only in what they add up to.
+        paths: Vec<PathBuf>,
+        /// Everything that is wrong, with pointers that begin at the document.
+        problems: Problems,
+    },
+    /// There is no file to read.
+    #[error("no configuration file is given")]
+    NoFile,
+    /// The tokio runtime is shutting down.
+    #[error("the runtime is shutting down")]
+    ShuttingDown,
+}
+
+impl FileProvider {
+    /// Reads files and follows them with default settings. See [`FileOptions::open`].
+    ///
+    /// # Errors
+    ///
+    /// A file is missing, cannot be read or cannot be understood.
+    pub async fn open<P: Into<PathBuf>>(
+        paths: impl IntoIterator<Item = P>,
+    ) -> Result<Self, FileError> {
+        FileOptions::default().open(paths).await
+    }
+
+    /// The current state.
+    pub fn state(&self) -> Arc<ProviderState> {
+        Arc::clone(&self.state.borrow())
+    }
+}
+
+impl ConfigProvider for FileProvider {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn subscribe(&self) -> channel::Receiver<Arc<ProviderState>> {
+        self.state.clone()
+    }
+
+    fn is_required(&self) -> bool {
+        self.required
+    }
+
+    fn strictness(&self) -> Strictness {
+        self.strictness
+    }
+}
+
+impl Drop for FileProvider {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// How a [`FileProvider`] behaves.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FileOptions {
+    /// Name of the provider. `file`.
+    pub name: Arc<str>,
+    /// Whether the directories are watched. `true`.
+    pub watch: bool,
+    /// How often the files are read even if no change was noticed. 5 s; at least 10 ms.
+    pub poll: Duration,
+    /// A change is taken in when no further one has come for so long. 100 ms.
+    pub settle: Duration,
+    /// A change is taken in after so long, however many further ones come. 1 s.
+    pub settle_max: Duration,
+    /// Whether files without a section `ReverseProxy` are an error. `true`; otherwise they are an empty configuration.
+    pub section_required: bool,
+    /// Whether the proxy is not ready before the files are in use. `true`.
+    pub required: bool,
+    /// What happens when a part of the configuration is bad. Nothing of it is used.
+    pub strictness: Strictness,
+    /// What the program has registered, for telling everything that is wrong with files that cannot be read.
+    pub compile: CompileOptions,
+}
+
+impl Default for FileOptions {
+    fn default() -> Self {
+        Self {
+            name: "file".into(),
+            watch: true,
+            poll: Duration::from_secs(5),
+            settle: Duration::from_millis(100),
+            settle_max: Duration::from_secs(1),
+            section_required: true,
+            required: true,
+            strictness: Strictness::AllOrNothing,
+            compile: CompileOptions::default(),
+        }
+    }
+}
+
+impl FileOptions {
+    /// Sets [`name`](Self::name).
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Sets [`watch`](Self::watch).
+    #[must_use]
+    pub fn with_watch(mut self, watch: bool) -> Self {
+        self.watch = watch;
+        self
+    }
+
+    /// Sets [`poll`](Self::poll).
+    #[must_use]
+    pub fn with_poll(mut self, poll: Duration) -> Self {
+        self.poll = poll;
+        self
+    }
+
+    /// Sets [`settle`](Self::settle).
+    #[must_use]
+    pub fn with_settle(mut self, settle: Duration) -> Self {
+        self.settle = settle;
+        self
+    }
+
+    /// Sets [`settle_max`](Self::settle_max).
+    #[must_use]
+    pub fn with_settle_max(mut self, settle: Duration) -> Self {
+        self.settle_max = settle;
+        self
+    }
+
+    /// Sets [`section_required`](Self::section_required).
+    #[must_use]
+    pub fn with_section_required(mut self, required: bool) -> Self {
+        self.section_required = required;
+        self
+    }
+
+    /// Sets [`required`](Self::required).
+    #[must_use]
+    pub fn with_required(mut self, required: bool) -> Self {
+        self.required = required;
+        self
+    }
+
+    /// Sets [`strictness`](Self::strictness).
+    #[must_use]
+    pub fn with_strictness(mut self, strictness: Strictness) -> Self {
+        self.strictness = strictness;
+        self
+    }
+
+    /// Sets [`compile`](Self::compile).
+    #[must_use]
+    pub fn with_compile_options(mut self, options: CompileOptions) -> Self {
+        self.compile = options;
+        self
+    }
+
+    /// Reads files and follows them, in a task of the current tokio runtime that ends when the provider is dropped.
+    ///
+    /// # Errors
+    ///
+    /// A file is missing, cannot be read or cannot be understood: a program that starts should say so and end. Values
+    /// that cannot be used show in the merged configuration, since [filters](crate::ConfigFilter) may still change
+    /// them.
+    ///
+    /// # Panics
+    ///
+    /// When polled outside of a tokio runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time; then nothing is followed.
+    pub async fn open<P: Into<PathBuf>>(
+        self,
+        paths: impl IntoIterator<Item = P>,
+    ) -> Result<FileProvider, FileError> {
+        let paths: Arc<[PathBuf]> = paths.into_iter().map(Into::into).collect();
+        if paths.is_empty() {
+            return Err(FileError::NoFile);
+        }
+        // The watch comes first, so that no change between reading and watching is missed.
+        let watch = if self.watch {
+            DirectoryWatch::new(&paths)
+        } else {
+            DirectoryWatch::off()
+        };
+        let (name, required, strictness) = (Arc::clone(&self.name), self.required, self.strictness);
+        let (follower, state) = Follower::start(paths, self, watch).await?;
+        Ok(FileProvider {
+            name,
+            required,
+            strictness,
+            state,
+            task: tokio::spawn(follower.run()).abort_handle(),
+        })
+    }
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    let paths: Vec<String> = paths.iter().map(|path| quoted(path)).collect();
+    paths.join(" with ")
+}
+
+fn quoted(path: &Path) -> String {
+    format!("`{}`", path.display())
+}

@@ -1,0 +1,86 @@
+//! Signals that a file may have changed.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use notify::event::{AccessKind, AccessMode};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use tokio::sync::Notify;
+
+/// Watches the directories of files.
+///
+/// Not the files: what replaces a file by renaming another one over it, as editors and Kubernetes do, leaves a watch on
+/// the file behind with a file that nobody sees any more. ConfigMaps are links to a directory that is replaced, which
+/// is an event of the directory of the link.
+pub(super) struct DirectoryWatch {
+    /// Keeps the watch alive.
+    _watcher: Option<RecommendedWatcher>,
+    signal: Arc<Notify>,
+}
+
+impl DirectoryWatch {
+    /// Watches the directories of `paths`. Where the system cannot watch, there are no signals, and a warning.
+    pub(super) fn new(paths: &[PathBuf]) -> Self {
+        let signal = Arc::new(Notify::new());
+        let watcher = watch(paths, Arc::clone(&signal));
+        if let Err(error) = &watcher {
+            tracing::warn!(
+                target: "discovery::file",
+                error = %error,
+                "the configuration's directory cannot be watched; changes are noticed by reading the files regularly",
+            );
+        }
+        Self {
+            _watcher: watcher.ok(),
+            signal,
+        }
+    }
+
+    /// No watch at all.
+    pub(super) fn off() -> Self {
+        Self {
+            _watcher: None,
+            signal: Arc::new(Notify::new()),
+        }
+    }
+
+    /// Waits until something happened. Can be dropped at any time without losing a signal.
+    pub(super) async fn signalled(&self) {
+        self.signal.notified().await;
+    }
+}
+
+fn watch(paths: &[PathBuf], signal: Arc<Notify>) -> notify::Result<RecommendedWatcher> {
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+        // An error may mean that events were lost, so it is a reason to look as well.
+        if event.map_or(true, |event| may_change(&event.kind)) {
+            signal.notify_one();
+        }
+    })?;
+    let directories: HashSet<&Path> = paths.iter().map(|path| directory_of(path)).collect();
+    for directory in directories {
+        watcher.watch(directory, RecursiveMode::NonRecursive)?;
+    }
+    Ok(watcher)
+}
+
+/// Whether an event can mean another content. Reading a file is an event too, and must not lead to reading it again.
+fn may_change(kind: &EventKind) -> bool {
+    match kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
+        EventKind::Access(_) => false,
+        EventKind::Any
+        | EventKind::Create(_)
+        | EventKind::Modify(_)
+        | EventKind::Remove(_)
+        | EventKind::Other => true,
+    }
+}
+
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}

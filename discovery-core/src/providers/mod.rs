@@ -1,0 +1,9 @@
+//! Providers for configuration that nobody has to discover.
+
+#[cfg(feature = "file")]
+pub mod file;
+mod fixed;
+
+#[cfg(feature = "file")]
+pub use self::file::FileProvider;
+pub use self::fixed::StaticProvider;

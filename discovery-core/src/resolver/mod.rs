@@ -1,0 +1,131 @@
+//! Destinations that stand for several: one name in the configuration, one destination per address in what serves.
+
+#[cfg(feature = "dns")]
+mod dns;
+#[cfg(feature = "dns")]
+mod lookup;
+#[cfg(all(test, feature = "dns"))]
+mod tests;
+
+use std::error::Error;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use proxy_model::{ClusterId, Problems};
+
+#[cfg(feature = "dns")]
+pub use self::dns::{AddressFamily, DnsResolver};
+#[cfg(feature = "dns")]
+pub use self::lookup::{Lookup, SystemLookup};
+use crate::discovery::Destinations;
+
+/// Replaces the destinations of clusters by what they stand for, when configurations are [merged](crate::Merge) and
+/// again from time to time.
+///
+/// # Example
+///
+/// ```
+/// use async_trait::async_trait;
+/// use discovery_core::resolver::{DestinationResolver, ResolveError, Resolved};
+/// use discovery_core::Destinations;
+/// use proxy_model::ClusterId;
+///
+/// /// Sends everything to a local port: for a developer's machine.
+/// struct Local(u16);
+///
+/// #[async_trait]
+/// impl DestinationResolver for Local {
+///     async fn resolve(&self, _: &ClusterId, destinations: &Destinations) -> Result<Resolved, ResolveError> {
+///         let mut destinations = destinations.clone();
+///         for destination in destinations.values_mut() {
+///             destination.address = format!("http://127.0.0.1:{}", self.0);
+///         }
+///         Ok(Resolved::new(destinations))
+///     }
+/// }
+/// ```
+#[async_trait]
+pub trait DestinationResolver: Send + Sync {
+    /// What the destinations of a cluster stand for.
+    ///
+    /// Called when a cluster appears or its destinations change, and again after [`Resolved::refresh_after`]. Several
+    /// clusters are resolved at the same time.
+    ///
+    /// # Errors
+    ///
+    /// The cluster keeps what it was last resolved to, or has no destination if it never was. The resolver is asked
+    /// again soon. When only some of the destinations cannot be resolved, answer with the others and say so in
+    /// [`Resolved::problems`].
+    ///
+    /// # Cancel safety
+    ///
+    /// The future is dropped when it takes longer than
+    /// [`MergeOptions::resolve_timeout`](crate::merge::MergeOptions::resolve_timeout), which counts as an error, when
+    /// the cluster changes meanwhile, and when the merge is dropped.
+    async fn resolve(
+        &self,
+        cluster: &ClusterId,
+        destinations: &Destinations,
+    ) -> Result<Resolved, ResolveError>;
+}
+
+/// What destinations stand for.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Resolved {
+    /// The destinations that serve.
+    pub destinations: Destinations,
+    /// What could not be resolved. Pointers begin at the cluster: `/Destinations/d1`.
+    pub problems: Problems,
+    /// When to ask again, not before a second has passed; `None`: when the cluster's destinations change.
+    pub refresh_after: Option<Duration>,
+}
+
+impl Resolved {
+    /// These destinations, until the cluster's change.
+    pub fn new(destinations: Destinations) -> Self {
+        Self {
+            destinations,
+            ..Self::default()
+        }
+    }
+
+    /// Sets when to ask again.
+    #[must_use]
+    pub fn with_refresh_after(mut self, wait: Duration) -> Self {
+        self.refresh_after = Some(wait);
+        self
+    }
+
+    /// Replaces the problems.
+    #[must_use]
+    pub fn with_problems(mut self, problems: Problems) -> Self {
+        self.problems = problems;
+        self
+    }
+}
+
+/// Why a cluster's destinations could not be resolved.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct ResolveError {
+    message: String,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl ResolveError {
+    /// An error with a message of one line.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            source: None,
+        }
+    }
+
+    /// Adds the cause.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+}

@@ -1,0 +1,97 @@
+//! One service on its own: from what the source says to a fragment of configuration that is known to be good.
+
+use std::sync::Arc;
+
+use proxy_model::config::ProxyConfig;
+use proxy_model::{CompileOptions, Problem, Problems, Snapshot};
+
+use crate::contain::contained_call;
+use crate::discovery::{DiscoveredService, ServiceContent};
+use crate::filter::{ConfigFilter, FilterContext, filter_config};
+use crate::labels::LabelsParser;
+
+/// What a service was found to be.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Evaluation {
+    /// Its configuration; `None`: it does not ask to be served. Means nothing if there are errors.
+    pub(super) fragment: Option<Arc<ProxyConfig>>,
+    /// What is wrong with it.
+    pub(super) problems: Problems,
+}
+
+impl Evaluation {
+    /// Whether the service can serve in this form.
+    pub(super) fn is_good(&self) -> bool {
+        !self.problems.has_errors()
+    }
+
+    pub(super) fn refused(problem: Problem) -> Self {
+        Self {
+            fragment: None,
+            problems: problem.into(),
+        }
+    }
+}
+
+/// Evaluates services. Everything here is synchronous and may take its time.
+#[derive(Clone)]
+pub(super) struct Evaluator {
+    pub(super) source: Arc<str>,
+    pub(super) parser: Arc<dyn LabelsParser>,
+    pub(super) filters: Vec<Arc<dyn ConfigFilter>>,
+    pub(super) compile: CompileOptions,
+}
+
+impl Evaluator {
+    pub(super) fn evaluate(&self, service: &DiscoveredService) -> Evaluation {
+        let mut problems = service.problems.clone();
+        let fragment = match &service.content {
+            ServiceContent::Config(config) => Some(config.clone()),
+            ServiceContent::Labelled(described) => {
+                match contained_call(|| self.parser.parse(&service.name, described)) {
+                    Ok(parsed) => {
+                        problems.append(parsed.problems);
+                        parsed.fragment
+                    }
+                    Err(broken) => {
+                        let message = format!("the labels parser {broken}");
+                        problems.push(Problem::error("", "parser_failed", message));
+                        None
+                    }
+                }
+            }
+            ServiceContent::Failed => {
+                if !problems.has_errors() {
+                    let message = "the source could not read the service";
+                    problems.push(Problem::error("", "service_unreadable", message));
+                }
+                None
+            }
+        };
+        let fragment = fragment.and_then(|fragment| self.check(fragment, &mut problems));
+        Evaluation { fragment, problems }
+    }
+
+    /// Filters and compiles a fragment.
+    fn check(
+        &self,
+        mut fragment: ProxyConfig,
+        problems: &mut Problems,
+    ) -> Option<Arc<ProxyConfig>> {
+        let context = FilterContext {
+            provider: &self.source,
+        };
+        problems.append(filter_config(&self.filters, &context, &mut fragment));
+        let fragment = Arc::new(fragment);
+        self.check_compiles(&fragment, problems);
+        Some(fragment)
+    }
+
+    /// Reports what keeps a fragment from serving.
+    pub(super) fn check_compiles(&self, fragment: &Arc<ProxyConfig>, problems: &mut Problems) {
+        match Snapshot::compile(Arc::clone(fragment), &self.compile) {
+            Ok((_, warnings)) => problems.append(warnings),
+            Err(errors) => problems.append(errors),
+        }
+    }
+}

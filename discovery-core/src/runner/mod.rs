@@ -1,0 +1,328 @@
+//! The engine that drives a [`Discoverer`]: it asks, again and again, judges what it hears service by service, keeps
+//! what was good and publishes what changed.
+
+mod evaluate;
+mod options;
+mod publish;
+mod registry;
+mod schedule;
+#[cfg(test)]
+mod tests;
+mod triggers;
+mod worker;
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use proxy_model::CompileOptions;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use self::evaluate::Evaluator;
+pub use self::options::{ConfirmRemoval, RunnerOptions};
+use self::publish::Publisher;
+use self::registry::Registry;
+pub(crate) use self::registry::{Good, KeptService};
+use self::schedule::Schedule;
+use self::triggers::{Pause, Triggers};
+use self::worker::{RoundEnd, Worker};
+use crate::discoverer::Discoverer;
+use crate::filter::ConfigFilter;
+use crate::labels::{KeyValueLabels, LabelsParser};
+use crate::persist::Store;
+use crate::provider::{ConfigProvider, ProviderState, Strictness};
+use crate::report::RoundReport;
+use crate::validator::ConfigValidator;
+
+/// Makes a [`ConfigProvider`] of a [`Discoverer`].
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use discovery_core::{ConfigProvider, Discoverer, KeyValueLabels, Runner, RunnerOptions};
+///
+/// # async fn example(registry: impl Discoverer + 'static) {
+/// let provider = Runner::new(registry)
+///     .labels(KeyValueLabels::new().with_prefix("acme."))
+///     .options(RunnerOptions::default().with_interval(Duration::from_secs(10)))
+///     .start();
+/// let mut state = provider.subscribe();
+/// while state.changed().await.is_ok() {
+///     println!("{:?}", state.borrow_and_update().status.state);
+/// }
+/// # }
+/// ```
+#[must_use = "a runner does nothing until it is started"]
+pub struct Runner {
+    discoverer: Arc<dyn Discoverer>,
+    parser: Arc<dyn LabelsParser>,
+    filters: Vec<Arc<dyn ConfigFilter>>,
+    validators: Vec<Arc<dyn ConfigValidator>>,
+    compile: CompileOptions,
+    options: RunnerOptions,
+    required: bool,
+    strictness: Strictness,
+}
+
+impl Runner {
+    /// A runner with default options that understands [`KeyValueLabels`].
+    pub fn new(discoverer: impl Discoverer + 'static) -> Self {
+        Self {
+            discoverer: Arc::new(discoverer),
+            parser: Arc::new(KeyValueLabels::new()),
+            filters: Vec::new(),
+            validators: Vec::new(),
+            compile: CompileOptions::default(),
+            options: RunnerOptions::default(),
+            required: true,
+            strictness: Strictness::Isolated,
+        }
+    }
+
+    /// Sets who turns labels into configuration.
+    pub fn labels(mut self, parser: impl LabelsParser + 'static) -> Self {
+        self.parser = Arc::new(parser);
+        self
+    }
+
+    /// Adds a filter that edits each service's configuration before it is checked.
+    pub fn filter(mut self, filter: impl ConfigFilter + 'static) -> Self {
+        self.filters.push(Arc::new(filter));
+        self
+    }
+
+    /// Adds a check of each service's configuration.
+    pub fn validator(mut self, validator: impl ConfigValidator + 'static) -> Self {
+        self.validators.push(Arc::new(validator));
+        self
+    }
+
+    /// Sets how configuration is compiled when it is checked: the names of policies that the program registered.
+    pub fn compile_options(mut self, options: CompileOptions) -> Self {
+        self.compile = options;
+        self
+    }
+
+    /// Sets how the runner behaves.
+    pub fn options(mut self, options: RunnerOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Sets whether the proxy is not ready before this source has answered. Unset: it is not.
+    pub fn required(mut self, required: bool) -> Self {
+        self.required = required;
+        self
+    }
+
+    /// Sets what happens in the merged configuration when a part of this source's is bad. Services are isolated from
+    /// each other by the runner in any case.
+    pub fn strictness(mut self, strictness: Strictness) -> Self {
+        self.strictness = strictness;
+        self
+    }
+
+    /// Starts the runner as a task of the current tokio runtime. The task ends when the provider is dropped.
+    ///
+    /// # Panics
+    ///
+    /// When called outside of a tokio runtime.
+    #[track_caller]
+    pub fn start(self) -> DiscoveryProvider {
+        let (mut provider, driver) = self.into_parts();
+        provider.task = Some(tokio::spawn(driver).abort_handle());
+        provider
+    }
+
+    /// The provider and the future that does its work, for those who want to own the task. The future never ends by
+    /// itself but at the shutdown of its runtime; while it is not polled nothing happens.
+    pub fn into_parts(self) -> (DiscoveryProvider, Driver) {
+        let required = self.required;
+        let strictness = self.strictness;
+        let triggers = Triggers::new(Arc::clone(&self.discoverer));
+        let worker = self.into_worker();
+        let provider = DiscoveryProvider {
+            name: Arc::clone(&worker.publisher.source),
+            required,
+            strictness,
+            state: worker.publisher.state.subscribe(),
+            reports: worker.publisher.reports.subscribe(),
+            task: None,
+        };
+        (provider, Driver(Box::pin(drive(worker, triggers))))
+    }
+
+    /// Asks the source once, without telling it what became of its services and without touching the disk: to see
+    /// what a source would say.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    pub async fn run_once(mut self) -> Once {
+        self.options.persist = None;
+        let mut worker = self.into_worker();
+        let report = match worker.round().await {
+            RoundEnd::Answered { report, .. } => Some(report),
+            RoundEnd::Failed(..) | RoundEnd::ShuttingDown => None,
+        };
+        let state = Arc::clone(&worker.publisher.state.borrow());
+        Once { state, report }
+    }
+
+    fn into_worker(self) -> Worker {
+        let source: Arc<str> = self.discoverer.name().into();
+        let options = self.options.bounded();
+        Worker {
+            evaluator: Arc::new(Evaluator {
+                source: Arc::clone(&source),
+                parser: self.parser,
+                filters: self.filters,
+                compile: self.compile,
+            }),
+            validators: self.validators,
+            registry: Some(Registry::new(options.keep_order, options.confirm_removal)),
+            publisher: Publisher::new(source),
+            store: options.persist.clone().map(Store::new),
+            discoverer: self.discoverer,
+            options,
+        }
+    }
+}
+
+impl fmt::Debug for Runner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runner")
+            .field("source", &self.discoverer.name())
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What [`Runner::run_once`] found.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Once {
+    /// The configuration, the problems, and the error if there was one.
+    pub state: Arc<ProviderState>,
+    /// What became of each service; `None`: the source did not answer.
+    pub report: Option<Arc<RoundReport>>,
+}
+
+/// The work of a [`Runner`].
+///
+/// # Cancel safety
+///
+/// When it is dropped, calls to the source that are under way are dropped with it, and the provider's state becomes
+/// [`Stopped`](crate::SourceState::Stopped): what it last said goes on serving.
+#[must_use = "nothing is discovered unless the driver is polled"]
+pub struct Driver(Pin<Box<dyn Future<Output = ()> + Send>>);
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        self.0.as_mut().poll(context)
+    }
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver").finish_non_exhaustive()
+    }
+}
+
+/// The [`ConfigProvider`] that a [`Runner`] makes of a discoverer. Dropping it ends the runner that it was
+/// [started](Runner::start) with.
+#[derive(Debug)]
+pub struct DiscoveryProvider {
+    name: Arc<str>,
+    required: bool,
+    strictness: Strictness,
+    state: watch::Receiver<Arc<ProviderState>>,
+    reports: watch::Receiver<Option<Arc<RoundReport>>>,
+    task: Option<AbortHandle>,
+}
+
+impl DiscoveryProvider {
+    /// The current state.
+    pub fn state(&self) -> Arc<ProviderState> {
+        Arc::clone(&self.state.borrow())
+    }
+
+    /// What became of each service in the last round that had an answer.
+    pub fn reports(&self) -> watch::Receiver<Option<Arc<RoundReport>>> {
+        self.reports.clone()
+    }
+}
+
+impl ConfigProvider for DiscoveryProvider {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn subscribe(&self) -> watch::Receiver<Arc<ProviderState>> {
+        self.state.clone()
+    }
+
+    fn is_required(&self) -> bool {
+        self.required
+    }
+
+    fn strictness(&self) -> Strictness {
+        self.strictness
+    }
+}
+
+impl Drop for DiscoveryProvider {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+/// Round after round.
+async fn drive(mut worker: Worker, mut triggers: Triggers) {
+    if worker.restore().await.is_none() {
+        return;
+    }
+    let options = worker.options.clone();
+    let mut schedule = Schedule::new(&options);
+    loop {
+        let started = Instant::now();
+        let work = async {
+            let end = worker.round().await;
+            if let RoundEnd::Answered { report, .. } = &end {
+                worker.save(report.changed).await;
+                worker.report(report).await;
+            }
+            end
+        };
+        let (wait, early) = match triggers.beside(work).await {
+            RoundEnd::Answered {
+                removal_pending, ..
+            } => {
+                let wait = schedule.after_success();
+                let recheck = options.confirm_removal.filter(|_| removal_pending);
+                (recheck.map_or(wait, |rule| wait.min(rule.recheck)), true)
+            }
+            // A source that fails and says "changed" all the time must not defeat the back-off.
+            RoundEnd::Failed(error, failures) => (schedule.after_error(failures, &error), false),
+            RoundEnd::ShuttingDown => return,
+        };
+        let due = Instant::now() + wait;
+        worker.publisher.next_round(due);
+        let pause = Pause {
+            due,
+            earliest: started + options.min_gap,
+            early,
+            debounce: options.debounce,
+            debounce_max: options.debounce_max,
+        };
+        triggers.pause(pause).await;
+    }
+}

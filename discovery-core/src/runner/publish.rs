@@ -1,0 +1,230 @@
+//! What a runner tells the world.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use proxy_model::Revision;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::registry::Settled;
+use crate::error::DiscoverError;
+use crate::moment::Moment;
+use crate::provider::ProviderState;
+use crate::report::RoundReport;
+use crate::status::{Failure, PersistenceStatus, QuarantinedService, SourceState};
+use crate::summary::Summary;
+
+/// Problems of single services beyond this number are not logged one by one.
+const MOST_LOGGED: usize = 10;
+
+/// Publishes the state of a source. When it is dropped the source is shown as stopped.
+#[derive(Debug)]
+pub(super) struct Publisher {
+    pub(super) source: Arc<str>,
+    pub(super) state: watch::Sender<Arc<ProviderState>>,
+    pub(super) reports: watch::Sender<Option<Arc<RoundReport>>>,
+}
+
+impl Publisher {
+    pub(super) fn new(source: Arc<str>) -> Self {
+        Self {
+            source,
+            state: watch::Sender::new(Arc::new(ProviderState::waiting())),
+            reports: watch::Sender::new(None),
+        }
+    }
+
+    /// Changes the state. Receivers wake only for what they may want to act on: configuration, problems, kind of state.
+    fn update<T>(&self, change: impl FnOnce(&mut ProviderState) -> T) -> T {
+        let mut result = None;
+        self.state.send_if_modified(|shared| {
+            let mut state = (**shared).clone();
+            result = Some(change(&mut state));
+            let notify = state.revision != shared.revision
+                || state.problems != shared.problems
+                || state.status.state != shared.status.state;
+            *shared = Arc::new(state);
+            notify
+        });
+        result.expect("`send_if_modified` calls its argument")
+    }
+
+    pub(super) fn round_begins(&self) -> u64 {
+        self.update(|state| {
+            state.status.next_round = None;
+            state.status.rounds += 1;
+            state.status.rounds
+        })
+    }
+
+    pub(super) fn next_round(&self, due: Instant) {
+        self.update(|state| state.status.next_round = Some(due));
+    }
+
+    /// What was kept on disk serves until the source answers.
+    pub(super) fn restored(&self, settled: Settled, revision: Revision, confirmed: Option<Moment>) {
+        tracing::info!(
+            target: "discovery::runner",
+            provider = &*self.source,
+            clusters = settled.config.clusters.len(),
+            routes = settled.config.routes.len(),
+            "serving what was kept on disk until the source answers",
+        );
+        self.update(|state| {
+            state.status.enter(SourceState::Restored);
+            state.status.last_ok = confirmed;
+            state.config = Some(Arc::new(settled.config));
+            state.revision = Some(revision);
+            state.problems = settled.problems;
+            state.status.quarantined = settled.quarantined;
+            state.status.changes += 1;
+        });
+    }
+
+    /// A round had an answer. Returns whether it changed the configuration.
+    pub(super) fn answered(
+        &self,
+        round: u64,
+        settled: Settled,
+        revision: Revision,
+        changes: Option<&Summary>,
+    ) -> Arc<RoundReport> {
+        let before = Arc::clone(&self.state.borrow());
+        let changed = before.revision != Some(revision);
+        let config = if changed {
+            Arc::new(settled.config)
+        } else {
+            before.config.clone().unwrap_or_default()
+        };
+        self.log_answer(&before, &settled.quarantined, changes);
+        let report = Arc::new(RoundReport {
+            round,
+            revision,
+            changed,
+            services: settled.services,
+            problems: settled.problems.clone(),
+        });
+        self.update(|state| {
+            state.serve_revision(config, revision);
+            state.problems = settled.problems;
+            state.status.quarantined = settled.quarantined;
+        });
+        self.reports.send_replace(Some(Arc::clone(&report)));
+        report
+    }
+
+    /// A round had no answer. Returns how many had none in a row.
+    pub(super) fn failed(&self, error: &DiscoverError) -> u32 {
+        let failure = Failure::now(error);
+        let message = failure.message.clone();
+        let (first, failures) = self.update(|state| {
+            let first = state.status.enter(SourceState::Failing);
+            state.status.last_error = Some(failure);
+            state.status.consecutive_failures = state.status.consecutive_failures.saturating_add(1);
+            (first, state.status.consecutive_failures)
+        });
+        if first {
+            let serving = self.state.borrow().config.is_some();
+            tracing::warn!(
+                target: "discovery::runner",
+                provider = &*self.source,
+                error = message,
+                serving,
+                "the source does not answer; what it said last goes on serving",
+            );
+        } else {
+            tracing::debug!(
+                target: "discovery::runner",
+                provider = &*self.source,
+                error = message,
+                failures,
+                "the source still does not answer",
+            );
+        }
+        failures
+    }
+
+    /// Writing to disk succeeded, or failed for a reason.
+    pub(super) fn persisted(&self, failure: Option<String>) {
+        let reason = failure.clone();
+        let first = self.update(|state| {
+            let persistence = &mut state.status.persistence;
+            let status = persistence.get_or_insert_with(PersistenceStatus::default);
+            let first = status.error.is_none();
+            status.error = failure;
+            if status.error.is_none() {
+                status.last_saved = Some(Moment::now());
+            }
+            first
+        });
+        if let Some(error) = reason.filter(|_| first) {
+            tracing::warn!(
+                target: "discovery::runner",
+                provider = &*self.source,
+                error,
+                "the last good configuration cannot be kept on disk; it serves all the same",
+            );
+        }
+    }
+
+    fn log_answer(
+        &self,
+        before: &ProviderState,
+        quarantined: &[QuarantinedService],
+        changes: Option<&Summary>,
+    ) {
+        let provider = &*self.source;
+        if before.status.state == SourceState::Failing {
+            let failures = before.status.consecutive_failures;
+            tracing::info!(target: "discovery::runner", provider, failures, "the source answers again");
+        }
+        let known: HashSet<&str> = names(&before.status.quarantined);
+        let fresh = quarantined.iter().filter(|q| !known.contains(&*q.service));
+        for service in fresh.clone().take(MOST_LOGGED) {
+            tracing::warn!(
+                target: "discovery::runner",
+                provider,
+                service = &*service.service,
+                last_good = service.last_good.is_some(),
+                problems = %service.problems,
+                "the service cannot be served as it is described",
+            );
+        }
+        let unlogged = fresh.count().saturating_sub(MOST_LOGGED);
+        if unlogged > 0 {
+            tracing::warn!(
+                target: "discovery::runner",
+                provider,
+                services = unlogged,
+                "more services cannot be served as they are described",
+            );
+        }
+        let still: HashSet<&str> = names(quarantined);
+        let recovered = known.difference(&still).count();
+        if recovered > 0 {
+            tracing::info!(
+                target: "discovery::runner",
+                provider,
+                services = recovered,
+                "services left quarantine",
+            );
+        }
+        if let Some(changes) = changes {
+            tracing::info!(target: "discovery::runner", provider, %changes, "configuration changed");
+        }
+    }
+}
+
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        self.update(|state| {
+            state.status.enter(SourceState::Stopped);
+            state.status.next_round = None;
+        });
+    }
+}
+
+fn names(quarantined: &[QuarantinedService]) -> HashSet<&str> {
+    quarantined.iter().map(|q| &*q.service).collect()
+}

@@ -1,0 +1,395 @@
+//! The services of a source: what each of them last said that was right, and the configuration that they add up to.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use proxy_model::config::ProxyConfig;
+use proxy_model::{ClusterId, Problem, Problems, RouteId, pointer_to};
+use tokio::time::Instant;
+
+use super::evaluate::Evaluation;
+use super::options::ConfirmRemoval;
+use crate::discovery::{DiscoveredService, FailedGroup, ServiceContent};
+use crate::moment::Moment;
+use crate::report::{ServiceOutcome, ServiceReport};
+use crate::status::QuarantinedService;
+
+/// The services of a source. Pure bookkeeping: time is an argument, and nothing waits.
+#[derive(Debug)]
+pub(super) struct Registry {
+    services: IndexMap<Arc<str>, Known>,
+    keep_order: bool,
+    confirm_removal: Option<ConfirmRemoval>,
+    /// Services whose disappearance is not believed yet, and since when they are missing.
+    doubted: Option<(Instant, HashSet<Arc<str>>)>,
+}
+
+/// What is remembered of a service between rounds.
+#[derive(Debug, Default)]
+struct Known {
+    group: Option<Arc<str>>,
+    /// What the source said when it last was right, and what came of it.
+    accepted: Option<(ServiceContent, Problems, Evaluation)>,
+    /// The form that serves.
+    good: Option<Good>,
+    /// Since when, and why, the service does not serve as the source says.
+    quarantine: Option<(Moment, Problems)>,
+}
+
+/// The last good form of a service.
+#[derive(Clone, Debug)]
+pub(crate) struct Good {
+    pub(crate) fragment: Arc<ProxyConfig>,
+    /// When the source last confirmed it.
+    pub(crate) at: Moment,
+}
+
+/// A service as it is kept on disk.
+#[derive(Clone, Debug)]
+pub(crate) struct KeptService {
+    pub(crate) name: Arc<str>,
+    pub(crate) group: Option<Arc<str>>,
+    pub(crate) good: Good,
+}
+
+/// What a round comes to.
+#[derive(Debug)]
+pub(super) struct Settled {
+    pub(super) config: ProxyConfig,
+    pub(super) services: Vec<ServiceReport>,
+    /// Problems of the services, with pointers that begin at the source.
+    pub(super) problems: Problems,
+    pub(super) quarantined: Vec<QuarantinedService>,
+    /// Whether missing services wait for their removal to be confirmed.
+    pub(super) removal_pending: bool,
+}
+
+/// A service of an answer with its evaluation.
+pub(super) type Evaluated = (DiscoveredService, Evaluation);
+
+impl Registry {
+    pub(super) fn new(keep_order: bool, confirm_removal: Option<ConfirmRemoval>) -> Self {
+        Self {
+            services: IndexMap::new(),
+            keep_order,
+            confirm_removal,
+            doubted: None,
+        }
+    }
+
+    /// Puts an answer's services into their order and takes out those that have another's name.
+    pub(super) fn arrange(
+        &self,
+        mut services: Vec<DiscoveredService>,
+        problems: &mut Problems,
+    ) -> Vec<DiscoveredService> {
+        if !self.keep_order {
+            // Stable: of two services with one name the first in the answer stays the first.
+            services.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        let mut seen = HashSet::with_capacity(services.len());
+        services.retain(|service| {
+            let first = seen.insert(Arc::clone(&service.name));
+            if !first {
+                let pointer = pointer_to("/Services", &service.name);
+                let message = format!("the source lists two services called `{}`", service.name);
+                problems.push(Problem::warning(pointer, "duplicate_service", message));
+            }
+            first
+        });
+        services
+    }
+
+    /// What came of the service when it said the same thing before and was right.
+    pub(super) fn remembered(&self, service: &DiscoveredService) -> Option<Evaluation> {
+        let (content, problems, evaluation) =
+            self.services.get(&service.name)?.accepted.as_ref()?;
+        (*content == service.content && *problems == service.problems).then(|| evaluation.clone())
+    }
+
+    /// Takes in what was kept on disk.
+    pub(super) fn restore(&mut self, kept: Vec<KeptService>) {
+        for service in kept {
+            let known = Known {
+                group: service.group,
+                good: Some(service.good),
+                ..Known::default()
+            };
+            self.services.insert(service.name, known);
+        }
+    }
+
+    /// The services to keep on disk.
+    pub(super) fn kept(&self) -> Vec<KeptService> {
+        let kept = |(name, known): (&Arc<str>, &Known)| {
+            Some(KeptService {
+                name: Arc::clone(name),
+                group: known.group.clone(),
+                good: known.good.clone()?,
+            })
+        };
+        self.services.iter().filter_map(kept).collect()
+    }
+
+    /// Takes in a successful answer.
+    pub(super) fn answer(
+        &mut self,
+        answer: Vec<Evaluated>,
+        failed_groups: &[FailedGroup],
+        now: Instant,
+    ) -> Settled {
+        let (kept, removal_pending) = self.missing_but_kept(&answer, failed_groups, now);
+        let mut old = std::mem::take(&mut self.services);
+        let mut services: IndexMap<Arc<str>, (Known, Option<Evaluated>)> = answer
+            .into_iter()
+            .map(|(service, evaluation)| {
+                let mut known = old.swap_remove(&service.name).unwrap_or_default();
+                known.group.clone_from(&service.group);
+                let name = Arc::clone(&service.name);
+                (name, (known, Some((service, evaluation))))
+            })
+            .collect();
+        for name in kept {
+            if let Some(known) = old.swap_remove(&name) {
+                services.insert(name, (known, None));
+            }
+        }
+        if !self.keep_order {
+            services.sort_unstable_keys();
+        }
+
+        let mut settling = Settling::default();
+        for (name, (mut known, evaluated)) in services {
+            match evaluated {
+                Some((service, evaluation)) => {
+                    settling.listed(&name, &mut known, service, evaluation);
+                }
+                None => settling.unlisted(&name, &mut known),
+            }
+            self.services.insert(name, known);
+        }
+        settling.finish(removal_pending)
+    }
+
+    /// The configuration of what was kept, before the first answer.
+    pub(super) fn without_answer(&mut self) -> Settled {
+        let mut settling = Settling::default();
+        for (name, known) in &mut self.services {
+            settling.unlisted(name, known);
+        }
+        settling.finish(false)
+    }
+
+    /// Services that serve, are missing from the answer and serve on; and whether they do so until their removal is
+    /// confirmed.
+    fn missing_but_kept(
+        &mut self,
+        answer: &[Evaluated],
+        failed_groups: &[FailedGroup],
+        now: Instant,
+    ) -> (Vec<Arc<str>>, bool) {
+        let listed: HashSet<&str> = answer.iter().map(|(service, _)| &*service.name).collect();
+        let failed: HashSet<&str> = failed_groups.iter().map(|failed| &*failed.group).collect();
+        let serving = self
+            .services
+            .iter()
+            .filter(|(_, known)| known.good.is_some());
+        let total = serving.clone().count();
+        let missing = serving.filter(|(name, _)| !listed.contains(&***name));
+        let (mut kept, mut gone) = (Vec::new(), Vec::new());
+        for (name, known) in missing {
+            let unlisted = known
+                .group
+                .as_deref()
+                .is_some_and(|group| failed.contains(group));
+            let list = if unlisted { &mut kept } else { &mut gone };
+            list.push(Arc::clone(name));
+        }
+        let doubted = self.doubt(gone, total, now);
+        let pending = !doubted.is_empty();
+        kept.extend(doubted);
+        (kept, pending)
+    }
+
+    /// Those of the services that are gone whose removal must still be confirmed. `total` services served before.
+    fn doubt(&mut self, gone: Vec<Arc<str>>, total: usize, now: Instant) -> Vec<Arc<str>> {
+        let Some(rule) = self.confirm_removal else {
+            return Vec::new();
+        };
+        let (since, doubted) = match self.doubted.take() {
+            Some(doubted) => doubted,
+            None if !gone.is_empty() && gone.len() as f64 >= rule.share * total as f64 => {
+                (now, gone.iter().cloned().collect())
+            }
+            None => return Vec::new(),
+        };
+        // What others do meanwhile makes no difference: new services may have come, which are not doubted.
+        let mut still = gone;
+        still.retain(|name| doubted.contains(name));
+        if still.is_empty() || now.duration_since(since) >= rule.settle {
+            return Vec::new();
+        }
+        self.doubted = Some((since, doubted));
+        still
+    }
+}
+
+/// The configuration of a round in the making.
+#[derive(Default)]
+struct Settling {
+    config: ProxyConfig,
+    clusters: HashMap<ClusterId, Arc<str>>,
+    routes: HashMap<RouteId, Arc<str>>,
+    services: Vec<ServiceReport>,
+    problems: Problems,
+    quarantined: Vec<QuarantinedService>,
+}
+
+impl Settling {
+    /// A service that the answer lists.
+    fn listed(
+        &mut self,
+        name: &Arc<str>,
+        known: &mut Known,
+        service: DiscoveredService,
+        evaluation: Evaluation,
+    ) {
+        let mut problems = evaluation.problems.clone();
+        if evaluation.is_good() {
+            let claimed = match &evaluation.fragment {
+                None => Ok(None),
+                Some(fragment) => self.claim(name, fragment).map(|()| Some(fragment)),
+            };
+            match claimed {
+                Ok(fragment) => {
+                    known.good = fragment.map(|fragment| Good {
+                        fragment: Arc::clone(fragment),
+                        at: Moment::now(),
+                    });
+                    known.quarantine = None;
+                    let outcome = fragment.map_or(ServiceOutcome::NotEnlisted, |fragment| {
+                        ServiceOutcome::Accepted {
+                            clusters: fragment.clusters.keys().cloned().collect(),
+                            routes: fragment.routes.keys().cloned().collect(),
+                        }
+                    });
+                    known.accepted = Some((service.content, service.problems, evaluation));
+                    self.report(name, outcome, problems);
+                    return;
+                }
+                Err(clash) => problems.append(clash),
+            }
+        }
+        self.quarantine(name, known, problems);
+    }
+
+    /// A service that does not serve as the source says.
+    fn quarantine(&mut self, name: &Arc<str>, known: &mut Known, mut problems: Problems) {
+        let since = known
+            .quarantine
+            .as_ref()
+            .map_or_else(Moment::now, |(since, _)| *since);
+        let good = self.serve_last_good(name, known, &mut problems);
+        known.accepted = None;
+        known.quarantine = Some((since, problems.clone()));
+        self.quarantined.push(QuarantinedService {
+            service: Arc::clone(name),
+            since,
+            last_good: good,
+            problems: problems.clone(),
+        });
+        let outcome = ServiceOutcome::Quarantined {
+            last_good_age: good.map(|at| at.age()),
+        };
+        self.report(name, outcome, problems);
+    }
+
+    /// A service that is kept although the answer does not list it.
+    fn unlisted(&mut self, name: &Arc<str>, known: &mut Known) {
+        if let Some((_, problems)) = &known.quarantine {
+            let problems = problems.clone();
+            return self.quarantine(name, known, problems);
+        }
+        let mut problems = Problems::new();
+        match self.serve_last_good(name, known, &mut problems) {
+            Some(at) => {
+                let last_good_age = at.age();
+                self.report(name, ServiceOutcome::Kept { last_good_age }, problems);
+            }
+            None => self.quarantine(name, known, problems),
+        }
+    }
+
+    /// Lets the last good form serve, unless another service has taken its place by now.
+    fn serve_last_good(
+        &mut self,
+        name: &Arc<str>,
+        known: &Known,
+        problems: &mut Problems,
+    ) -> Option<Moment> {
+        let good = known.good.as_ref()?;
+        match self.claim(name, &good.fragment) {
+            Ok(()) => Some(good.at),
+            Err(clash) => {
+                for problem in clash {
+                    if !problems.iter().any(|known| *known == problem) {
+                        problems.push(problem);
+                    }
+                }
+                None
+            }
+        }
+    }
+
+    /// Adds a service's fragment, if none of its ids is taken.
+    fn claim(&mut self, name: &Arc<str>, fragment: &Arc<ProxyConfig>) -> Result<(), Problems> {
+        let mut clashes = Problems::new();
+        for id in fragment.clusters.keys() {
+            if let Some(owner) = self.clusters.get(id) {
+                let pointer = pointer_to("/Clusters", id.as_str());
+                let message = format!("the service `{owner}` already has a cluster `{id}`");
+                clashes.push(Problem::error(pointer, "duplicate_cluster", message));
+            }
+        }
+        for id in fragment.routes.keys() {
+            if let Some(owner) = self.routes.get(id) {
+                let pointer = pointer_to("/Routes", id.as_str());
+                let message = format!("the service `{owner}` already has a route `{id}`");
+                clashes.push(Problem::error(pointer, "duplicate_route", message));
+            }
+        }
+        if !clashes.is_empty() {
+            return Err(clashes);
+        }
+        for (id, cluster) in &fragment.clusters {
+            self.clusters.insert(id.clone(), Arc::clone(name));
+            self.config.clusters.insert(id.clone(), cluster.clone());
+        }
+        for (id, route) in &fragment.routes {
+            self.routes.insert(id.clone(), Arc::clone(name));
+            self.config.routes.insert(id.clone(), route.clone());
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, name: &Arc<str>, outcome: ServiceOutcome, problems: Problems) {
+        let pointer = pointer_to("/Services", name);
+        self.problems.append(problems.clone().under(&pointer));
+        self.services.push(ServiceReport {
+            name: Arc::clone(name),
+            outcome,
+            problems,
+        });
+    }
+
+    fn finish(self, removal_pending: bool) -> Settled {
+        Settled {
+            config: self.config,
+            services: self.services,
+            problems: self.problems,
+            quarantined: self.quarantined,
+            removal_pending,
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The source is away.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use crate::discovery::Discovery;
+use crate::error::{DiscoverError, DiscoverErrorKind};
+use crate::report::RoundReport;
+
+#[tokio::test(start_paused = true)]
+async fn an_error_never_empties() {
+    let source = ScriptedDiscoverer::new("script");
+    source.answer([service("a", "http://a")]);
+    source.fail(DiscoverError::transient("down").with_source(std::io::Error::other("refused")));
+    source.fail(DiscoverError::transient("down"));
+    source.answer([service("a", "http://a2")]);
+    let provider = Runner::new(source.clone()).options(options()).start();
+    let live = after_rounds(&source, &provider, 1).await;
+    let state = after_rounds(&source, &provider, 3).await;
+    assert_eq!(serving(&state), ["a=http://a"]);
+    assert_eq!(state.revision, live.revision);
+    assert_eq!(state.status.state, SourceState::Failing);
+    assert_eq!(state.status.consecutive_failures, 2);
+    assert!(state.status.last_ok.unwrap().age() >= Duration::from_secs(27));
+    let error = state.status.last_error.as_ref().unwrap();
+    assert_eq!(
+        (error.kind, error.message.as_str()),
+        (DiscoverErrorKind::Transient, "down")
+    );
+
+    let state = after_rounds(&source, &provider, 4).await;
+    assert_eq!(serving(&state), ["a=http://a2"]);
+    assert_eq!(state.status.state, SourceState::Live);
+    assert_eq!(state.status.consecutive_failures, 0);
+    assert!(state.status.last_error.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_never_answered_has_nothing_to_serve() {
+    let source = ScriptedDiscoverer::new("script");
+    source.fail(DiscoverError::permanent("wrong key"));
+    let provider = Runner::new(source.clone()).options(options()).start();
+    let state = after_rounds(&source, &provider, 1).await;
+    assert!(state.config.is_none());
+    assert_eq!(state.status.state, SourceState::Failing);
+    let wait = state.status.next_round.unwrap() - Instant::now();
+    assert!(wait >= Duration::from_secs(14), "{wait:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_hangs_is_dropped_in_time() {
+    let source = ScriptedDiscoverer::new("script");
+    source.answer([service("a", "http://a")]);
+    source.hang();
+    source.answer([service("a", "http://a2")]);
+    let provider = Runner::new(source.clone())
+        .options(options().with_discover_timeout(Duration::from_secs(7)))
+        .start();
+    after_rounds(&source, &provider, 1).await;
+    let begun = Instant::now();
+    let state = in_state(&mut provider.subscribe(), SourceState::Failing).await;
+    assert!(begun.elapsed() <= Duration::from_secs(33 + 8));
+    assert_eq!(serving(&state), ["a=http://a"]);
+    let error = state.status.last_error.as_ref().unwrap();
+    assert_eq!(
+        (error.kind, error.message.as_str()),
+        (DiscoverErrorKind::TimedOut, "no answer within 7s")
+    );
+    assert_eq!(
+        serving(&*after_rounds(&source, &provider, 3).await),
+        ["a=http://a2"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_is_an_error_like_others() {
+    let source = ScriptedDiscoverer::new("script");
+    source.answer([service("a", "http://a")]);
+    source.panic();
+    source.answer([service("a", "http://a2")]);
+    let provider = Runner::new(source.clone()).options(options()).start();
+    after_rounds(&source, &provider, 1).await;
+    let state = after_rounds(&source, &provider, 2).await;
+    assert_eq!(serving(&state), ["a=http://a"]);
+    let error = state.status.last_error.as_ref().unwrap();
+    assert_eq!(error.kind, DiscoverErrorKind::Panicked);
+    assert!(error.message.contains("as the script says"));
+    assert_eq!(
+        serving(&*after_rounds(&source, &provider, 3).await),
+        ["a=http://a2"]
+    );
+}
+
+/// A source that does not take reports well.
+struct Grumpy {
+    script: ScriptedDiscoverer,
+    reports: AtomicUsize,
+}
+
+#[async_trait::async_trait]
+impl Discoverer for Grumpy {
+    fn name(&self) -> &str {
+        "grumpy"
+    }
+
+    async fn discover(&self) -> Result<Discovery, DiscoverError> {
+        self.script.discover().await
+    }
+
+    async fn published(&self, _: &RoundReport) {
+        match self.reports.fetch_add(1, Ordering::Relaxed) {
+            0 => panic!("no report, please"),
+            _ => std::future::pending().await,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reports_that_panic_or_hang_hold_nothing_up_for_long() {
+    let source = ScriptedDiscoverer::new("script");
+    source.answer([service("a", "http://a")]);
+    let grumpy = Grumpy {
+        script: source.clone(),
+        reports: AtomicUsize::new(0),
+    };
+    let provider = Runner::new(grumpy).options(options()).start();
+    let begun = Instant::now();
+    let state = after_rounds(&source, &provider, 5).await;
+    assert_eq!(state.status.state, SourceState::Live);
+    // Four intervals of at most 33 s, and four times 10 s for a report.
+    assert!(begun.elapsed() <= Duration::from_secs(4 * 33 + 4 * 10 + 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_during_an_outage_serves_what_was_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = options().with_persist(directory.path().join("last-good"));
+    let source = ScriptedDiscoverer::new("script");
+    source.answer([service("a", "http://a"), service("b", "http://b")]);
+    let provider = Runner::new(source.clone()).options(options.clone()).start();
+    source.wait_for_reports(1).await;
+    let saved = after_rounds(&source, &provider, 1).await;
+    assert!(saved.status.persistence.as_ref().unwrap().error.is_none());
+    drop(provider);
+
+    let source = ScriptedDiscoverer::new("script");
+    source.hang();
+    source.answer([broken("a")]);
+    let provider = Runner::new(source.clone()).options(options).start();
+    let mut states = provider.subscribe();
+    let state = in_state(&mut states, SourceState::Restored).await;
+    assert_eq!(serving(&state), ["a=http://a", "b=http://b"]);
+    assert_eq!(state.revision, saved.revision);
+    assert!(state.status.last_ok.is_some());
+    let state = in_state(&mut states, SourceState::Failing).await;
+    assert_eq!(serving(&state), ["a=http://a", "b=http://b"]);
+    // The first answer counts, and what was kept still helps a service in quarantine.
+    let state = in_state(&mut states, SourceState::Live).await;
+    assert_eq!(serving(&state), ["a=http://a"]);
+    assert_eq!(quarantined(&state), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_kept_and_cannot_be_used_is_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("last-good");
+    std::fs::write(&path, "discovery-last-good 1 5 abc\nxxxxx").unwrap();
+    let source = ScriptedDiscoverer::new("script");
+    source.fail(DiscoverError::transient("down"));
+    source.answer([service("a", "http://a")]);
+    let provider = Runner::new(source.clone())
+        .options(options().with_persist(path.clone()))
+        .start();
+    let state = after_rounds(&source, &provider, 1).await;
+    assert!(state.config.is_none());
+    source.wait_for_reports(1).await;
+    let state = after_rounds(&source, &provider, 2).await;
+    assert_eq!(serving(&state), ["a=http://a"]);
+    assert!(std::fs::read_to_string(&path).unwrap().contains("http://a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_refuses_changes_nothing_but_the_status() {
+    let directory = tempfile::tempdir().unwrap();
+    let missing = directory.path().join("missing");
+    let source = ScriptedDiscoverer::new("script");
+    source.answer([service("a", "http://a")]);
+    let provider = Runner::new(source.clone())
+        .options(options().with_persist(missing.join("last-good")))
+        .start();
+    source.wait_for_reports(1).await;
+    let state = after_rounds(&source, &provider, 1).await;
+    assert_eq!(serving(&state), ["a=http://a"]);
+    assert!(state.status.persistence.as_ref().unwrap().error.is_some());
+    // It is tried again when a minute has passed, though nothing has changed.
+    std::fs::create_dir(&missing).unwrap();
+    let mut rounds = 1;
+    let state = loop {
+        rounds += 1;
+        source.wait_for_reports(rounds).await;
+        let state = after_rounds(&source, &provider, rounds as u64).await;
+        if state.status.persistence.as_ref().unwrap().error.is_none() {
+            break state;
+        }
+        assert!(rounds < 6);
+    };
+    assert!(rounds >= 3, "{rounds}");
+    assert!(missing.join("last-good").exists());
+    assert_eq!(state.status.changes, 1);
+}

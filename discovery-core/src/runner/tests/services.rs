@@ -1,0 +1,297 @@
+//! One bad service harms no other.
+
+use proptest::prelude::*;
+use proxy_model::Problem;
+
+use super::super::registry::Registry;
+use super::*;
+use crate::discovery::Discovery;
+use crate::report::ServiceOutcome;
+
+fn failed(name: &str) -> DiscoveredService {
+    DiscoveredService::failed(
+        name,
+        Problem::error("", "manifest", "the manifest cannot be read"),
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bad_service_keeps_its_last_good_form_and_recovers() {
+    let source = ScriptedDiscoverer::new("script");
+    source.answer([service("a", "http://a1"), service("b", "http://b1")]);
+    source.answer([broken("a"), service("b", "http://b2")]);
+    source.answer([broken("a"), service("b", "http://b2")]);
+    source.answer([service("a", "http://a2"), service("b", "http://b2")]);
+    let provider = Runner::new(source.clone()).options(options()).start();
+    after_rounds(&source, &provider, 1).await;
+
+    let state = after_rounds(&source, &provider, 2).await;
+    assert_eq!(serving(&state), ["a=http://a1", "b=http://b2"]);
+    assert_eq!(quarantined(&state), ["a"]);
+    assert!(
+        state
+            .problems
+            .iter()
+            .all(|p| p.pointer.starts_with("/Services/a/Routes/a/"))
+    );
+    assert_eq!(state.status.state, SourceState::Live);
+
+    let state = after_rounds(&source, &provider, 3).await;
+    let service = &state.status.quarantined[0];
+    let interval = Duration::from_secs(27);
+    assert!(service.since.age() >= interval, "{:?}", service.since.age());
+    assert!(service.last_good.unwrap().age() >= interval * 2);
+
+    let state = after_rounds(&source, &provider, 4).await;
+    assert_eq!(serving(&state), ["a=http://a2", "b=http://b2"]);
+    assert!(state.status.quarantined.is_empty());
+    assert!(state.problems.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_cannot_be_read_keeps_its_last_good_form() {
+    let source = ScriptedDiscoverer::new("script");
+    source.answer([service("a", "http://a"), service("b", "http://b")]);
+    source.answer([failed("a"), failed("new"), service("b", "http://b")]);
+    source.answer([service("b", "http://b")]);
+    let provider = Runner::new(source.clone()).options(options()).start();
+    after_rounds(&source, &provider, 1).await;
+    let state = after_rounds(&source, &provider, 2).await;
+    assert_eq!(serving(&state), ["a=http://a", "b=http://b"]);
+    assert_eq!(quarantined(&state), ["a", "new"]);
+    assert!(state.status.quarantined[1].last_good.is_none());
+    assert_eq!(state.status.changes, 1);
+    // The source now says that it is gone.
+    let state = after_rounds(&source, &provider, 3).await;
+    assert_eq!(serving(&state), ["b=http://b"]);
+    assert!(state.status.quarantined.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_that_cannot_be_listed_keeps_its_services() {
+    let source = ScriptedDiscoverer::new("script");
+    let of = |group: &str, name: &str| {
+        service(name, &format!("http://{name}")).in_group(group.to_owned())
+    };
+    let reason = Problem::warning("", "listing", "the application cannot be listed");
+    source.answer([of("app1", "a"), of("app1", "b"), of("app2", "c")]);
+    source.answer_with(Discovery::new(vec![]).group_failed("app1", reason.clone()));
+    source.answer_with(Discovery::new(vec![of("app1", "a")]).group_failed("app2", reason));
+    let provider = Runner::new(source.clone()).options(options()).start();
+    after_rounds(&source, &provider, 1).await;
+    let state = after_rounds(&source, &provider, 2).await;
+    assert_eq!(serving(&state), ["a=http://a", "b=http://b"]);
+    assert_eq!(state.problems.iter().next().unwrap().code, "listing");
+    let report = source.wait_for_reports(2).await[1].clone();
+    assert!(
+        matches!(report.services[0].outcome, ServiceOutcome::Kept { last_good_age } if last_good_age > Duration::ZERO)
+    );
+    // The group answers again, and what it does not list any more is gone.
+    let state = after_rounds(&source, &provider, 3).await;
+    assert_eq!(serving(&state), ["a=http://a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_service_that_claims_an_id_has_it() {
+    let source = ScriptedDiscoverer::new("script");
+    let claims = |name: &str, cluster: &str| {
+        DiscoveredService::configured(name, fragment(cluster, &format!("http://{name}")))
+    };
+    source.answer([
+        claims("2", "ORDERS"),
+        claims("1", "orders"),
+        claims("3", "other"),
+    ]);
+    let provider = Runner::new(source.clone()).options(options()).start();
+    let state = after_rounds(&source, &provider, 1).await;
+    assert_eq!(serving(&state), ["orders=http://1", "other=http://3"]);
+    assert_eq!(quarantined(&state), ["2"]);
+    let problems: Vec<_> = state.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        problems,
+        [
+            "error at /Services/2/Clusters/ORDERS: the service `1` already has a cluster `ORDERS`",
+            "error at /Services/2/Routes/ORDERS: the service `1` already has a route `ORDERS`",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_order_of_the_answer_can_decide() {
+    let source = ScriptedDiscoverer::new("script");
+    source.answer([
+        DiscoveredService::configured("2", fragment("orders", "http://2")),
+        DiscoveredService::configured("1", fragment("orders", "http://1")),
+    ]);
+    let provider = Runner::new(source.clone())
+        .options(options().with_keep_order(true))
+        .start();
+    let state = after_rounds(&source, &provider, 1).await;
+    assert_eq!(serving(&state), ["orders=http://2"]);
+    assert_eq!(quarantined(&state), ["1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clash_that_comes_later_leaves_both_as_they_were() {
+    let source = ScriptedDiscoverer::new("script");
+    source.answer([service("a", "http://a"), service("b", "http://b")]);
+    // `b` now wants the cluster of `a` as well.
+    source.answer([
+        service("a", "http://a"),
+        DiscoveredService::configured("b", fragment("a", "http://b")),
+    ]);
+    let provider = Runner::new(source.clone()).options(options()).start();
+    after_rounds(&source, &provider, 1).await;
+    let state = after_rounds(&source, &provider, 2).await;
+    assert_eq!(serving(&state), ["a=http://a", "b=http://b"]);
+    assert_eq!(quarantined(&state), ["b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_many_services_are_refused_as_a_whole() {
+    let source = ScriptedDiscoverer::new("script");
+    source.answer([service("a", "http://a")]);
+    source.answer((0..11).map(|i| service(&format!("s{i}"), "http://s")));
+    let provider = Runner::new(source.clone())
+        .options(options().with_max_services(10))
+        .start();
+    after_rounds(&source, &provider, 1).await;
+    let state = after_rounds(&source, &provider, 2).await;
+    assert_eq!(state.status.state, SourceState::Failing);
+    assert_eq!(serving(&state), ["a=http://a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sudden_disappearance_is_confirmed_first() {
+    let source = ScriptedDiscoverer::new("script");
+    source.answer([service("a", "http://a"), service("b", "http://b")]);
+    // An agent that has just started knows only itself.
+    source.answer([service("agent", "http://agent")]);
+    let rule = ConfirmRemoval::default()
+        .with_settle(Duration::from_secs(10))
+        .with_recheck(Duration::from_secs(2));
+    let provider = Runner::new(source.clone())
+        .options(options().with_confirm_removal(rule))
+        .start();
+    after_rounds(&source, &provider, 1).await;
+    let state = after_rounds(&source, &provider, 2).await;
+    assert_eq!(
+        serving(&state),
+        ["a=http://a", "agent=http://agent", "b=http://b"]
+    );
+    let next = state.status.next_round.unwrap() - Instant::now();
+    assert!(next <= Duration::from_secs(2));
+    // It is asked again every 2 s, and believed after 10 s.
+    let begun = Instant::now();
+    let mut states = provider.subscribe();
+    let gone = states.wait_for(|state| serving(state) == ["agent=http://agent"]);
+    tokio::time::timeout(LONG, gone).await.unwrap().unwrap();
+    let elapsed = begun.elapsed();
+    assert!(
+        elapsed >= Duration::from_secs(9) && elapsed <= Duration::from_secs(13),
+        "{elapsed:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn services_that_come_back_in_time_were_never_gone() {
+    let source = ScriptedDiscoverer::new("script");
+    source.answer([service("a", "http://a"), service("b", "http://b")]);
+    source.answer([]);
+    source.answer([service("a", "http://a"), service("b", "http://b")]);
+    source.answer([service("a", "http://a")]);
+    let provider = Runner::new(source.clone())
+        .options(options().with_confirm_removal(ConfirmRemoval::default()))
+        .start();
+    for rounds in 1..=3 {
+        let state = after_rounds(&source, &provider, rounds).await;
+        assert_eq!(serving(&state), ["a=http://a", "b=http://b"]);
+        assert_eq!(state.status.changes, 1);
+    }
+    // One of two is an ordinary removal.
+    let state = after_rounds(&source, &provider, 4).await;
+    assert_eq!(serving(&state), ["a=http://a"]);
+}
+
+/// What a service does in one round of the property test.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Absent,
+    Good(u8),
+    Bad,
+    Failed,
+    Claims(u8),
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever a source answers: ids are unique, a good service that claims only ids of its own serves as it is now,
+    /// and a service that is listed and was good before serves in some form unless another one took its id.
+    #[test]
+    fn good_services_always_serve(
+        rounds in prop::collection::vec(
+            prop::collection::vec(
+                prop_oneof![
+                    Just(Act::Absent), (0..3_u8).prop_map(Act::Good), Just(Act::Bad), Just(Act::Failed),
+                    (0..4_u8).prop_map(Act::Claims),
+                ],
+                4,
+            ),
+            1..6,
+        ),
+        keep_order: bool,
+    ) {
+        let evaluator = Evaluator {
+            source: "script".into(),
+            parser: Arc::new(KeyValueLabels::new()),
+            filters: Vec::new(),
+            compile: CompileOptions::default(),
+        };
+        let mut registry = Registry::new(keep_order, None);
+        for acts in rounds {
+            let services = acts.iter().enumerate().filter_map(|(i, act)| {
+                let name = format!("s{i}");
+                Some(match *act {
+                    Act::Absent => return None,
+                    Act::Good(version) => service(&name, &format!("http://{name}-{version}")),
+                    Act::Bad => broken(&name),
+                    Act::Failed => failed(&name),
+                    Act::Claims(other) => DiscoveredService::configured(
+                        name.clone(),
+                        fragment(&format!("S{other}"), &format!("http://{name}")),
+                    ),
+                })
+            });
+            let mut problems = proxy_model::Problems::new();
+            let answer = registry
+                .arrange(services.collect(), &mut problems)
+                .into_iter()
+                .map(|service| {
+                    let evaluation = registry
+                        .remembered(&service)
+                        .unwrap_or_else(|| evaluator.evaluate(&service));
+                    (service, evaluation)
+                })
+                .collect();
+            let settled = registry.answer(answer, &[], Instant::now());
+
+            let listed = acts.iter().filter(|act| !matches!(act, Act::Absent)).count();
+            prop_assert_eq!(settled.services.len(), listed);
+            prop_assert!(settled.config.clusters.len() <= listed);
+            for (i, act) in acts.iter().enumerate() {
+                let Act::Good(version) = act else { continue };
+                let contested = acts.iter().enumerate().any(|(j, other)| {
+                    j != i && matches!(other, Act::Claims(claimed) if usize::from(*claimed) == i)
+                }) || settled.quarantined.iter().any(|q| q.last_good.is_some());
+                if !contested {
+                    let cluster = &settled.config.clusters[&proxy_model::ClusterId::new(format!("s{i}"))];
+                    let address = format!("http://s{i}-{version}");
+                    prop_assert_eq!(&cluster.destinations[0].address, &address);
+                }
+            }
+            let compiled = proxy_model::Snapshot::compile(settled.config, &CompileOptions::default());
+            prop_assert!(compiled.is_ok());
+        }
+    }
+}

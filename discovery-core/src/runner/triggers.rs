@@ -1,0 +1,139 @@
+//! Triggers of a source: noted while a round runs, and folded into one round otherwise.
+
+use std::future::{Future, pending};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use crate::contain::{Broken, contained};
+use crate::discoverer::Discoverer;
+
+/// How often a source that always says "changed" is heard before a round begins all the same.
+const MOST_DRAINED: usize = 64;
+
+/// Waits of one pause between rounds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pause {
+    /// When the next round begins without a trigger.
+    pub(super) due: Instant,
+    /// When a triggered round may begin at the earliest.
+    pub(super) earliest: Instant,
+    /// Whether triggers can make the round begin before it is due.
+    pub(super) early: bool,
+    /// How long it must be quiet before a triggered round begins.
+    pub(super) debounce: Duration,
+    /// How long a triggered round waits for quiet.
+    pub(super) debounce_max: Duration,
+}
+
+type Call = Pin<Box<dyn Future<Output = Result<(), Broken>> + Send>>;
+
+/// Listens to [`Discoverer::changed`].
+pub(super) struct Triggers {
+    discoverer: Arc<dyn Discoverer>,
+    /// The call that is under way. It is kept across rounds, so that what it has already seen is not lost.
+    call: Option<Call>,
+    /// Whether a trigger came that no round has answered yet.
+    pending: bool,
+    /// Whether the call panicked.
+    broken: bool,
+}
+
+impl Triggers {
+    pub(super) fn new(discoverer: Arc<dyn Discoverer>) -> Self {
+        Self {
+            discoverer,
+            call: None,
+            pending: false,
+            broken: false,
+        }
+    }
+
+    /// Runs a round. A trigger that comes meanwhile is answered by the next round, since this one may have read
+    /// before it.
+    pub(super) async fn beside<F: Future>(&mut self, round: F) -> F::Output {
+        self.drain().await;
+        self.pending = false;
+        let mut round = pin!(round);
+        loop {
+            if self.pending {
+                return round.await;
+            }
+            tokio::select! {
+                biased;
+                result = &mut round => return result,
+                () = self.next() => self.pending = true,
+            }
+        }
+    }
+
+    /// Waits until the next round is to begin.
+    pub(super) async fn pause(&mut self, pause: Pause) {
+        if !self.pending {
+            tokio::select! {
+                biased;
+                () = sleep_until(pause.due) => return,
+                () = self.next() => self.pending = true,
+            }
+        }
+        if !pause.early {
+            sleep_until(pause.due).await;
+            return;
+        }
+        let first = Instant::now();
+        let latest = (first + pause.debounce_max)
+            .max(pause.earliest)
+            .min(pause.due);
+        let at = |now: Instant| (now + pause.debounce).max(pause.earliest).min(latest);
+        let mut start = at(first);
+        loop {
+            tokio::select! {
+                biased;
+                () = sleep_until(start) => return,
+                () = self.next() => {
+                    let now = Instant::now();
+                    start = at(now);
+                    // A source that says "changed" without end must not keep a core busy.
+                    sleep_until((now + pause.debounce / 8).min(start)).await;
+                }
+            }
+        }
+    }
+
+    /// Takes triggers that are already there: they are older than the round that begins now.
+    async fn drain(&mut self) {
+        for _ in 0..MOST_DRAINED {
+            let mut next = pin!(self.next());
+            let ready =
+                std::future::poll_fn(|context| Poll::Ready(next.as_mut().poll(context).is_ready()));
+            if !ready.await {
+                return;
+            }
+        }
+    }
+
+    /// Waits for one trigger. Can be dropped at any time without losing one.
+    async fn next(&mut self) {
+        if self.broken {
+            return pending().await;
+        }
+        let call = self.call.get_or_insert_with(|| {
+            let discoverer = Arc::clone(&self.discoverer);
+            Box::pin(contained(async move { discoverer.changed().await }))
+        });
+        let result = call.as_mut().await;
+        self.call = None;
+        if let Err(broken) = result {
+            self.broken = true;
+            tracing::warn!(
+                target: "discovery::runner",
+                provider = self.discoverer.name(),
+                "the source's triggers are off, since waiting for them {broken}; the interval remains",
+            );
+            pending().await
+        }
+    }
+}

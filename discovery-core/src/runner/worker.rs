@@ -1,0 +1,250 @@
+//! One round: ask, judge, settle, publish.
+
+use std::sync::Arc;
+
+use proxy_model::{Problem, Problems, Revision};
+use tokio::time::Instant;
+
+use super::evaluate::{Evaluation, Evaluator};
+use super::options::RunnerOptions;
+use super::publish::Publisher;
+use super::registry::{Evaluated, KeptService, Registry};
+use crate::contain::{Broken, contained, contained_call, contained_for, off_the_runtime};
+use crate::discoverer::Discoverer;
+use crate::discovery::Discovery;
+use crate::error::DiscoverError;
+use crate::persist::Store;
+use crate::report::RoundReport;
+use crate::summary::Summary;
+use crate::validator::{Candidate, ConfigValidator};
+
+/// Does the rounds of one runner.
+pub(super) struct Worker {
+    pub(super) discoverer: Arc<dyn Discoverer>,
+    pub(super) evaluator: Arc<Evaluator>,
+    pub(super) validators: Vec<Arc<dyn ConfigValidator>>,
+    pub(super) options: RunnerOptions,
+    /// `None` while a thread elsewhere works on it.
+    pub(super) registry: Option<Registry>,
+    pub(super) publisher: Publisher,
+    pub(super) store: Option<Store>,
+}
+
+/// How a round ended.
+pub(super) enum RoundEnd {
+    /// The source answered.
+    Answered {
+        report: Arc<RoundReport>,
+        /// Whether services are missing whose removal must be confirmed.
+        removal_pending: bool,
+    },
+    /// It did not, for the so-manieth time in a row.
+    Failed(DiscoverError, u32),
+    /// The runtime is shutting down.
+    ShuttingDown,
+}
+
+impl Worker {
+    /// Asks the source and takes in its answer.
+    pub(super) async fn round(&mut self) -> RoundEnd {
+        let round = self.publisher.round_begins();
+        let discovery = match self.ask().await {
+            Ok(discovery) => discovery,
+            Err(error) => {
+                let failures = self.publisher.failed(&error);
+                return RoundEnd::Failed(error, failures);
+            }
+        };
+        match self.take_in(round, discovery).await {
+            Some((report, removal_pending)) => RoundEnd::Answered {
+                report,
+                removal_pending,
+            },
+            None => RoundEnd::ShuttingDown,
+        }
+    }
+
+    async fn ask(&self) -> Result<Discovery, DiscoverError> {
+        let limit = self.options.discover_timeout;
+        let discovery = match contained_for(limit, self.discoverer.discover()).await {
+            Ok(answer) => answer?,
+            Err(Broken::TimedOut(limit)) => return Err(DiscoverError::timed_out(limit)),
+            Err(Broken::Panicked(message)) => return Err(DiscoverError::panicked(&message)),
+        };
+        let services = discovery.services.len();
+        let most = self.options.max_services;
+        if services > most {
+            let message = format!("the source lists {services} services, more than {most}");
+            return Err(DiscoverError::permanent(message));
+        }
+        Ok(discovery)
+    }
+
+    async fn take_in(
+        &mut self,
+        round: u64,
+        discovery: Discovery,
+    ) -> Option<(Arc<RoundReport>, bool)> {
+        let Discovery {
+            services,
+            mut problems,
+            failed_groups,
+        } = discovery;
+        problems.extend(failed_groups.iter().map(|failed| failed.problem.clone()));
+
+        let registry = self.registry.take()?;
+        let evaluator = Arc::clone(&self.evaluator);
+        let (registry, mut answer, fresh, mut problems) = off_the_runtime(move || {
+            let services = registry.arrange(services, &mut problems);
+            let mut fresh = Vec::new();
+            let mut answer: Vec<Evaluated> = Vec::with_capacity(services.len());
+            for service in services {
+                let evaluation = registry.remembered(&service).unwrap_or_else(|| {
+                    fresh.push(answer.len());
+                    evaluate(&evaluator, &service)
+                });
+                answer.push((service, evaluation));
+            }
+            (registry, answer, fresh, problems)
+        })
+        .await?;
+
+        self.validate(&mut answer, &fresh).await;
+
+        let mut registry = registry;
+        let now = Instant::now();
+        let before = Arc::clone(&self.publisher.state.borrow());
+        let (registry, mut settled, revision, changes) = off_the_runtime(move || {
+            let settled = registry.answer(answer, &failed_groups, now);
+            let revision = Revision::of(&settled.config);
+            let changes = (before.revision != Some(revision)).then(|| {
+                let old = before.config.as_deref().cloned().unwrap_or_default();
+                Summary::of(&old, &settled.config)
+            });
+            (registry, settled, revision, changes)
+        })
+        .await?;
+        self.registry = Some(registry);
+        problems.append(settled.problems);
+        settled.problems = problems;
+        let removal_pending = settled.removal_pending;
+        Some((
+            self.publisher
+                .answered(round, settled, revision, changes.as_ref()),
+            removal_pending,
+        ))
+    }
+
+    /// Asks the validators about the services that are new or changed.
+    async fn validate(&self, answer: &mut [Evaluated], fresh: &[usize]) {
+        let deadline = Instant::now() + self.options.validate_timeout;
+        for &index in fresh {
+            let (service, evaluation) = &mut answer[index];
+            let Some(fragment) = evaluation.fragment.clone() else {
+                continue;
+            };
+            for validator in &self.validators {
+                if !evaluation.is_good() {
+                    break;
+                }
+                let candidate =
+                    Candidate::service(&self.evaluator.source, &service.name, &fragment);
+                let verdict = validator.validate(&candidate);
+                let verdict = tokio::time::timeout_at(deadline, contained(verdict)).await;
+                match verdict {
+                    Ok(Ok(problems)) => evaluation.problems.append(problems),
+                    Ok(Err(broken)) => {
+                        let message = format!("a validator {broken}");
+                        let problem = Problem::error("", "validator_failed", message);
+                        evaluation.problems.push(problem);
+                    }
+                    Err(_) => {
+                        let message = "the service could not be validated in time";
+                        let problem = Problem::error("", "validator_timed_out", message);
+                        evaluation.problems.push(problem);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tells the source what became of its services.
+    pub(super) async fn report(&self, report: &RoundReport) {
+        let limit = self.options.report_timeout;
+        if let Err(broken) = contained_for(limit, self.discoverer.published(report)).await {
+            tracing::warn!(
+                target: "discovery::runner",
+                provider = &*self.publisher.source,
+                "telling the source what became of its services {broken}",
+            );
+        }
+    }
+
+    /// Lets what was kept on disk serve until the source answers.
+    pub(super) async fn restore(&mut self) -> Option<()> {
+        let Some(store) = self.store.clone() else {
+            return Some(());
+        };
+        let source = Arc::clone(&self.publisher.source);
+        let loaded = off_the_runtime(move || store.load(&source)).await?;
+        let kept = match loaded {
+            Ok(Some(kept)) => kept,
+            Ok(None) => return Some(()),
+            Err(error) => {
+                tracing::warn!(
+                    target: "discovery::runner",
+                    provider = &*self.publisher.source,
+                    error = %error,
+                    "what was kept on disk cannot be used",
+                );
+                return Some(());
+            }
+        };
+        let registry = self.registry.take()?;
+        let evaluator = Arc::clone(&self.evaluator);
+        let confirmed = kept.iter().map(|service| service.good.at);
+        let oldest = confirmed.max_by_key(crate::moment::Moment::age);
+        let (registry, settled, revision) = off_the_runtime(move || {
+            let mut registry = registry;
+            let still_good = |service: &KeptService| {
+                let mut problems = Problems::new();
+                evaluator.check_compiles(&service.good.fragment, &mut problems);
+                !problems.has_errors()
+            };
+            // The rules may have become stricter since the file was written.
+            registry.restore(kept.into_iter().filter(still_good).collect());
+            let settled = registry.without_answer();
+            let revision = Revision::of(&settled.config);
+            (registry, settled, revision)
+        })
+        .await?;
+        self.registry = Some(registry);
+        self.publisher.restored(settled, revision, oldest);
+        Some(())
+    }
+
+    /// Keeps the last good configuration on disk, if it changed or could not be kept before.
+    pub(super) async fn save(&mut self, changed: bool) -> Option<()> {
+        let (Some(store), Some(registry)) = (&mut self.store, &self.registry) else {
+            return Some(());
+        };
+        if !store.is_due(changed, Instant::now()) {
+            return Some(());
+        }
+        let kept = registry.kept();
+        let source = Arc::clone(&self.publisher.source);
+        let writer = store.clone();
+        let result = off_the_runtime(move || writer.save(&source, &kept)).await?;
+        store.saved(result.is_ok(), Instant::now());
+        self.publisher
+            .persisted(result.err().map(|error| error.to_string()));
+        Some(())
+    }
+}
+
+fn evaluate(evaluator: &Evaluator, service: &crate::discovery::DiscoveredService) -> Evaluation {
+    contained_call(|| evaluator.evaluate(service)).unwrap_or_else(|broken| {
+        let message = format!("making configuration of the service {broken}");
+        Evaluation::refused(Problem::error("", "evaluation_failed", message))
+    })
+}

@@ -1,0 +1,41 @@
+//! What changed between two configurations, in one line for a log.
+
+use std::fmt;
+
+use proxy_model::config::ProxyConfig;
+use proxy_model::{Change, diff};
+
+/// Changes that are shown one by one; the others are counted.
+const MOST_SHOWN: usize = 5;
+
+/// What changed between two configurations.
+#[derive(Debug, Default)]
+pub(crate) struct Summary {
+    shown: Vec<String>,
+    total: usize,
+}
+
+impl Summary {
+    /// Compares two configurations. Takes its time.
+    pub(crate) fn of(old: &ProxyConfig, new: &ProxyConfig) -> Self {
+        let changes = diff(old, new);
+        Self {
+            shown: changes
+                .iter()
+                .take(MOST_SHOWN)
+                .map(Change::to_string)
+                .collect(),
+            total: changes.len(),
+        }
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown.join("; "))?;
+        match self.total.saturating_sub(self.shown.len()) {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more"),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! A discoverer that does what a test says.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::{Notify, watch};
+
+use crate::discoverer::Discoverer;
+use crate::discovery::{DiscoveredService, Discovery};
+use crate::error::DiscoverError;
+use crate::report::RoundReport;
+
+/// A [`Discoverer`] whose answers are queued by a test. When the queue is empty it repeats its last successful answer,
+/// at first an empty one. Clones share the script.
+///
+/// ```
+/// use discovery_core::testing::ScriptedDiscoverer;
+/// use discovery_core::{ConfigProvider, DiscoverError, DiscoveredService, Runner, SourceState};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// let source = ScriptedDiscoverer::new("script");
+/// source.answer([DiscoveredService::configured("web", Default::default())]);
+/// source.fail(DiscoverError::transient("down"));
+///
+/// let provider = Runner::new(source.clone()).start();
+/// let mut states = provider.subscribe();
+/// let live = states.wait_for(|state| state.status.state == SourceState::Live).await;
+/// assert!(live.unwrap().config.is_some());
+/// let failing = states.wait_for(|state| state.status.state == SourceState::Failing).await;
+/// assert!(failing.unwrap().config.is_some());
+/// assert_eq!(source.calls(), 2);
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct ScriptedDiscoverer {
+    name: Arc<str>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    script: Mutex<Script>,
+    calls: watch::Sender<usize>,
+    reports: watch::Sender<Vec<Arc<RoundReport>>>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Script {
+    steps: VecDeque<Step>,
+    last: Discovery,
+}
+
+#[derive(Debug)]
+enum Step {
+    Answer(Discovery),
+    Fail(DiscoverError),
+    Hang,
+    Panic,
+    Delay(Duration),
+}
+
+impl ScriptedDiscoverer {
+    /// A source with an empty script.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self {
+            name: name.into(),
+            shared: Arc::new(Shared {
+                script: Mutex::default(),
+                calls: watch::Sender::new(0),
+                reports: watch::Sender::new(Vec::new()),
+                changed: Notify::new(),
+            }),
+        }
+    }
+
+    /// Queues an answer with these services.
+    pub fn answer(&self, services: impl IntoIterator<Item = DiscoveredService>) {
+        self.answer_with(services.into_iter().collect());
+    }
+
+    /// Queues an answer.
+    pub fn answer_with(&self, discovery: Discovery) {
+        self.push(Step::Answer(discovery));
+    }
+
+    /// Queues an error.
+    pub fn fail(&self, error: DiscoverError) {
+        self.push(Step::Fail(error));
+    }
+
+    /// Queues a call that never returns.
+    pub fn hang(&self) {
+        self.push(Step::Hang);
+    }
+
+    /// Queues a call that panics.
+    pub fn panic(&self) {
+        self.push(Step::Panic);
+    }
+
+    /// Makes the call that gets the next step take so long.
+    pub fn delay(&self, time: Duration) {
+        self.push(Step::Delay(time));
+    }
+
+    /// Says that something changed, as an event of the source would.
+    pub fn trigger(&self) {
+        self.shared.changed.notify_one();
+    }
+
+    /// How often the source was asked.
+    pub fn calls(&self) -> usize {
+        *self.shared.calls.borrow()
+    }
+
+    /// Waits until the source was asked so often.
+    pub async fn wait_for_calls(&self, calls: usize) {
+        let mut counts = self.shared.calls.subscribe();
+        // The sender is in `self`, so the channel is open.
+        let _ = counts.wait_for(|count| *count >= calls).await;
+    }
+
+    /// What the source was told about its services, round by round.
+    pub fn reports(&self) -> Vec<Arc<RoundReport>> {
+        self.shared.reports.borrow().clone()
+    }
+
+    /// Waits until the source was told so often.
+    pub async fn wait_for_reports(&self, reports: usize) -> Vec<Arc<RoundReport>> {
+        let mut received = self.shared.reports.subscribe();
+        match received.wait_for(|list| list.len() >= reports).await {
+            Ok(list) => list.clone(),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    fn push(&self, step: Step) {
+        self.script().steps.push_back(step);
+    }
+
+    fn script(&self) -> MutexGuard<'_, Script> {
+        let script = self.shared.script.lock();
+        script.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Discoverer for ScriptedDiscoverer {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn discover(&self) -> Result<Discovery, DiscoverError> {
+        self.shared.calls.send_modify(|calls| *calls += 1);
+        loop {
+            let step = self.script().steps.pop_front();
+            match step {
+                Some(Step::Delay(time)) => tokio::time::sleep(time).await,
+                Some(Step::Fail(error)) => return Err(error),
+                Some(Step::Hang) => std::future::pending().await,
+                Some(Step::Panic) => panic!("as the script says"),
+                Some(Step::Answer(discovery)) => {
+                    self.script().last = discovery.clone();
+                    return Ok(discovery);
+                }
+                None => return Ok(self.script().last.clone()),
+            }
+        }
+    }
+
+    async fn changed(&self) {
+        self.shared.changed.notified().await;
+    }
+
+    async fn published(&self, report: &RoundReport) {
+        let report = Arc::new(report.clone());
+        self.shared.reports.send_modify(|list| list.push(report));
+    }
+}

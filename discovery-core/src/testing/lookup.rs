@@ -1,0 +1,90 @@
+//! Look-ups that a test answers.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+
+use crate::resolver::Lookup;
+
+/// A [`Lookup`] whose names are set by a test. A name that was not set does not exist. Clones share the names.
+#[derive(Clone, Debug, Default)]
+pub struct ScriptedLookup {
+    shared: Arc<Mutex<Names>>,
+}
+
+#[derive(Debug, Default)]
+struct Names {
+    answers: HashMap<String, Answer>,
+    calls: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Answer {
+    Addresses(Vec<IpAddr>),
+    Failure,
+    Hang,
+}
+
+impl ScriptedLookup {
+    /// No name exists.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives a name these addresses.
+    ///
+    /// # Panics
+    ///
+    /// When one of them is no IP address.
+    #[track_caller]
+    pub fn set(&self, name: &str, addresses: &[&str]) {
+        let addresses = addresses
+            .iter()
+            .map(|text| text.parse().expect("an IP address"))
+            .collect();
+        self.answer(name, Answer::Addresses(addresses));
+    }
+
+    /// Makes looking up a name fail.
+    pub fn fail(&self, name: &str) {
+        self.answer(name, Answer::Failure);
+    }
+
+    /// Makes looking up a name take for ever.
+    pub fn hang(&self, name: &str) {
+        self.answer(name, Answer::Hang);
+    }
+
+    /// How many names were looked up.
+    pub fn calls(&self) -> usize {
+        self.names().calls
+    }
+
+    fn answer(&self, name: &str, answer: Answer) {
+        self.names().answers.insert(name.to_owned(), answer);
+    }
+
+    fn names(&self) -> MutexGuard<'_, Names> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Lookup for ScriptedLookup {
+    async fn lookup(&self, host: &str) -> io::Result<Vec<IpAddr>> {
+        let answer = {
+            let mut names = self.names();
+            names.calls += 1;
+            names.answers.get(host).cloned()
+        };
+        match answer {
+            Some(Answer::Addresses(addresses)) => Ok(addresses),
+            Some(Answer::Failure) => Err(io::Error::other("the name server failed")),
+            Some(Answer::Hang) => std::future::pending().await,
+            None => Err(io::Error::new(io::ErrorKind::NotFound, "no such name")),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Checks beyond those of the model.
+
+use async_trait::async_trait;
+use proxy_model::Problems;
+use proxy_model::config::ProxyConfig;
+
+/// Checks a configuration beyond what the model demands: names that must belong to a tenant, hosts that must be
+/// registered, addresses that must be inside a network.
+///
+/// The model's own rules are checked before, so a validator sees only configuration that compiles.
+///
+/// # Example
+///
+/// ```
+/// use async_trait::async_trait;
+/// use discovery_core::{Candidate, ConfigValidator};
+/// use proxy_model::{Problem, Problems, pointer_to};
+///
+/// /// Every route must say which hosts it serves.
+/// struct HostsRequired;
+///
+/// #[async_trait]
+/// impl ConfigValidator for HostsRequired {
+///     async fn validate(&self, candidate: &Candidate<'_>) -> Problems {
+///         let mut problems = Problems::new();
+///         for (id, route) in &candidate.config.routes {
+///             if route.r#match.hosts.as_ref().is_none_or(Vec::is_empty) {
+///                 let pointer = pointer_to("/Routes", id.as_str());
+///                 problems.push(Problem::error(pointer, "hosts_required", "the route serves every host"));
+///             }
+///         }
+///         problems
+///     }
+/// }
+/// ```
+#[async_trait]
+pub trait ConfigValidator: Send + Sync {
+    /// What is wrong with the candidate. Pointers begin at the candidate's root: `/Routes/r1`, `/Clusters/c1`.
+    ///
+    /// An error refuses what its pointer names. For a [service](Scope::Service) that is always the whole service. In
+    /// the [merged](Scope::Merged) configuration it is the route or the cluster named, if it came from a source whose
+    /// parts are judged one by one, and everything that the source changed otherwise; an error that names neither is
+    /// held against the whole change.
+    ///
+    /// An answer is remembered while the candidate does not change.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future is dropped when it takes too long, which counts as an error, or when the engine is dropped.
+    async fn validate(&self, candidate: &Candidate<'_>) -> Problems;
+}
+
+/// What a [`ConfigValidator`] is asked about.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Candidate<'a> {
+    /// Whose configuration it is.
+    pub scope: Scope<'a>,
+    /// The configuration.
+    pub config: &'a ProxyConfig,
+}
+
+impl<'a> Candidate<'a> {
+    /// The routes and clusters of one service of a source.
+    pub fn service(source: &'a str, service: &'a str, config: &'a ProxyConfig) -> Self {
+        Self {
+            scope: Scope::Service { source, service },
+            config,
+        }
+    }
+
+    /// The configuration merged from all sources.
+    pub fn merged(config: &'a ProxyConfig) -> Self {
+        Self {
+            scope: Scope::Merged,
+            config,
+        }
+    }
+}
+
+/// Whose configuration a [`Candidate`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Scope<'a> {
+    /// One service's.
+    Service {
+        /// Name of the [`Discoverer`](crate::Discoverer).
+        source: &'a str,
+        /// Name of the service.
+        service: &'a str,
+    },
+    /// All sources' together.
+    Merged,
+}
