@@ -95,7 +95,7 @@ impl<'a> Candidates<'a> {
         self.available.owner(share)
     }
 
-    /// Like [`draw`](Self::draw), from the others than `position`.
+    /// Like [`draw`](Self::draw), from the others than `position`, of which there must be one.
     pub fn draw_other(&self, position: usize) -> usize {
         let taken = self.available.shares(position);
         let share = self.random_below(self.available.total() - (taken.end - taken.start));

@@ -46,6 +46,19 @@ impl Balancers {
         self.0.keys()
     }
 
+    /// Those of them that belong to built-in policies.
+    pub(crate) fn taken_names(&self) -> impl Iterator<Item = &Arc<str>> {
+        let built_in = [
+            BalancingPolicy::PowerOfTwoChoices,
+            BalancingPolicy::RoundRobin,
+            BalancingPolicy::LeastRequests,
+            BalancingPolicy::Random,
+            BalancingPolicy::FirstAlphabetical,
+        ];
+        self.names()
+            .filter(move |name| built_in.iter().any(|taken| same_id(taken.name(), name)))
+    }
+
     /// The policy of a cluster.
     ///
     /// # Errors

@@ -83,6 +83,11 @@ impl HealthPolicies {
         self.0.keys()
     }
 
+    /// Those of them that belong to built-in policies.
+    pub(crate) fn taken_names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.names().filter(|name| same_id(name, BUILT_IN))
+    }
+
     /// Makes sure that every cluster's policy is there.
     pub(crate) fn check(&self, snapshot: &Snapshot) -> Result<(), Problems> {
         let problems: Problems = snapshot

@@ -121,6 +121,7 @@ impl HistogramCounts {
     }
 
     /// The sum of all durations.
+    #[cfg(any(feature = "metrics", test))]
     pub(crate) fn sum(&self) -> Duration {
         Duration::from_nanos(self.sum)
     }

@@ -38,6 +38,7 @@ impl Labels {
     }
 
     /// From the number.
+    #[cfg(any(feature = "metrics", test))]
     pub(super) const fn from_bits(bits: u32) -> Self {
         Self(bits)
     }

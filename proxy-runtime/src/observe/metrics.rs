@@ -48,6 +48,7 @@ impl RouteMetrics {
     }
 
     /// `http.server.request.duration`.
+    #[cfg(feature = "metrics")]
     pub(crate) fn durations(&self) -> &SeriesTable {
         &self.durations
     }
@@ -139,6 +140,7 @@ impl ErrorCounters {
     }
 
     /// All together.
+    #[cfg(any(feature = "metrics", test))]
     pub(crate) fn total(&self) -> u64 {
         self.iter().map(|(_, count)| count).sum()
     }

@@ -4,7 +4,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use super::histogram::{Histogram, HistogramCounts};
+use super::histogram::Histogram;
+#[cfg(any(feature = "metrics", test))]
+use super::histogram::HistogramCounts;
 use super::labels::Labels;
 
 /// How many combinations of labels one route or cluster is counted by. A client or destination that plays with odd
@@ -37,6 +39,7 @@ impl SeriesTable {
     }
 
     /// Calls `each` with every series. Those that did not fit come last, together, without labels.
+    #[cfg(any(feature = "metrics", test))]
     pub(crate) fn for_each(&self, mut each: impl FnMut(Option<Labels>, &HistogramCounts)) {
         let Some(slots) = self.0.get() else { return };
         for (key, histogram) in slots.keys.iter().zip(&slots.histograms) {

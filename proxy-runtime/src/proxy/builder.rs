@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use proxy_model::{CompileOptions, Problems, Snapshot};
+use proxy_model::{CompileOptions, Problem, Problems, Snapshot};
 use tokio::sync::watch;
 
 use super::shared::Settings;
@@ -91,7 +91,8 @@ impl ProxyBuilder {
     ///
     /// # Errors
     ///
-    /// The first configuration names a policy that was not registered.
+    /// The first configuration names a policy that was not registered, or a policy was registered under the name of one
+    /// that is built in.
     pub fn build(self) -> Result<(Proxy, Driver), Problems> {
         let Self {
             settings,
@@ -99,6 +100,7 @@ impl ProxyBuilder {
             snapshot,
             probe,
         } = self;
+        check_names(&settings)?;
         let current = snapshots
             .as_mut()
             .map(|snapshots| Arc::clone(&snapshots.borrow_and_update()));
@@ -112,6 +114,32 @@ impl ProxyBuilder {
         let alive = Arc::new(watch::Sender::new(()));
         let driver = Driver::new(Arc::clone(&shared), snapshots, probe, alive.subscribe());
         Ok((Proxy { shared, alive }, driver))
+    }
+}
+
+/// Makes sure that no policy of the program has the name of one that is built in, and so would never be used.
+fn check_names(settings: &Settings) -> Result<(), Problems> {
+    let balancers = settings
+        .balancers
+        .taken_names()
+        .map(|name| ("load balancing", name));
+    let health = settings
+        .health_policies
+        .taken_names()
+        .map(|name| ("active health", name));
+    let problems: Problems = balancers
+        .chain(health)
+        .map(|(kind, name)| {
+            let message =
+                format!("the {kind} policy `{name}` has the name of one that is built in");
+            Problem::error("", "reserved_policy_name", message)
+                .with_suggestion("register it under another name")
+        })
+        .collect();
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problems)
     }
 }
 

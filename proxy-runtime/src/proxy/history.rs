@@ -12,6 +12,8 @@ use crate::state::Generation;
 const CHANGES: usize = 20;
 /// How many lines of one change are remembered.
 const LINES: usize = 200;
+/// How many bytes of one line.
+const LINE: usize = 400;
 
 /// One configuration that came, and what it changed.
 #[derive(Clone, Debug, Serialize)]
@@ -76,11 +78,7 @@ impl History {
             at: Moment::now(),
             revision: revision.to_string(),
             outcome: Outcome::Refused,
-            lines: problems
-                .iter()
-                .take(LINES)
-                .map(ToString::to_string)
-                .collect(),
+            lines: problems.iter().take(LINES).map(line).collect(),
             omitted: problems.len().saturating_sub(LINES),
         });
     }
@@ -97,11 +95,18 @@ impl History {
 
 fn readable(before: &Snapshot, now: &Snapshot) -> (Vec<String>, usize) {
     let changes = diff(before.config(), now.config());
-    let lines: Vec<_> = changes
-        .iter()
-        .take(LINES)
-        .map(ToString::to_string)
-        .collect();
+    let lines: Vec<_> = changes.iter().take(LINES).map(line).collect();
     let omitted = changes.len() - lines.len();
     (lines, omitted)
+}
+
+/// One line of a change: a value that is very long is cut.
+fn line(what: &impl ToString) -> String {
+    let mut line = what.to_string();
+    if line.len() > LINE {
+        let end = (0..=LINE).rev().find(|&end| line.is_char_boundary(end));
+        line.truncate(end.unwrap_or(0));
+        line.push('…');
+    }
+    line
 }

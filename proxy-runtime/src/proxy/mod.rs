@@ -35,7 +35,6 @@ mod tests;
 ///
 /// ```
 /// use proxy_runtime::Proxy;
-/// use proxy_runtime::proxy_model::{CompileOptions, Snapshot, json};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {

@@ -1,5 +1,6 @@
 //! What all handles of one proxy share.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwap, Guard};
@@ -11,7 +12,11 @@ use crate::balance::{Balancers, Random};
 use crate::health::HealthPolicies;
 use crate::observe::{ProxyMetrics, targets};
 use crate::state::{Generation, PickContext};
+use crate::support::unsupported;
 use crate::upstream::{UpstreamOptions, Upstreams};
+
+/// How many problems of one configuration are logged one by one.
+const WARNINGS: usize = 20;
 
 /// What all handles of one proxy share.
 pub(crate) struct Shared {
@@ -43,6 +48,7 @@ impl Shared {
         let mut history = History::default();
         let first = Generation::first(snapshot, &settings.balancers, &context)?;
         history.published(None, &first);
+        warn_of_unsupported(None, first.snapshot());
         Ok(Self {
             published: watch::Sender::new(first.number()),
             generation: ArcSwap::from_pointee(first),
@@ -103,6 +109,7 @@ impl Shared {
             changes,
             "a new configuration serves"
         );
+        warn_of_unsupported(Some(before.snapshot()), next.snapshot());
         self.published.send_replace(number);
         Ok(number)
     }
@@ -139,6 +146,27 @@ impl Shared {
         self.publishing
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Logs what `now` says and this version does not honour, unless `before` said it already.
+fn warn_of_unsupported(before: Option<&Snapshot>, now: &Snapshot) {
+    let known = before.map(unsupported).unwrap_or_default();
+    let known: HashSet<_> = known.iter().collect();
+    let found = unsupported(now);
+    let mut new = found.iter().filter(|problem| !known.contains(problem));
+    for problem in new.by_ref().take(WARNINGS) {
+        tracing::warn!(
+            target: targets::CONFIG,
+            pointer = problem.pointer,
+            code = &*problem.code,
+            "{}",
+            problem.message
+        );
+    }
+    let omitted = new.count();
+    if omitted > 0 {
+        tracing::warn!(target: targets::CONFIG, omitted, "and more that is not supported yet");
     }
 }
 

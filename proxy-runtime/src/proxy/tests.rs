@@ -107,6 +107,13 @@ fn a_policy_that_is_not_registered_is_refused_and_the_current_configuration_stay
 }
 
 #[test]
+fn names_of_built_in_policies_are_taken() {
+    let builder = Proxy::builder().balancer("roundrobin", Arc::new(First));
+    let problems = builder.build().unwrap_err();
+    assert!(problems.to_string().contains("roundrobin"), "{problems}");
+}
+
+#[test]
 fn the_last_twenty_changes_are_remembered_in_words() {
     let (proxy, _driver) = Proxy::builder()
         .snapshot(with_destinations(0))

@@ -35,6 +35,11 @@ impl ClientKey {
     }
 }
 
+/// Keeps what many threads write away from what they only read: a line of the cache holds one or the other.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct OwnLine<T>(T);
+
 /// What of a cluster is carried over from generation to generation.
 #[derive(Debug, Default)]
 pub(crate) struct ClusterLive {
@@ -43,7 +48,7 @@ pub(crate) struct ClusterLive {
     /// change is never lost, whether it comes before, while or after a generation is built.
     health_epoch: AtomicU64,
     /// Turns that were taken.
-    cursor: AtomicU64,
+    cursor: OwnLine<AtomicU64>,
     metrics: ClusterMetrics,
 }
 
@@ -60,12 +65,12 @@ impl ClusterLive {
 
     /// Takes the next turn: 0, 1, 2 … and after the last number 0 again.
     pub(crate) fn next_turn(&self) -> u64 {
-        self.cursor.fetch_add(1, Ordering::Relaxed)
+        self.cursor.0.fetch_add(1, Ordering::Relaxed)
     }
 
     #[cfg(test)]
     pub(crate) fn set_turn(&self, turn: u64) {
-        self.cursor.store(turn, Ordering::Relaxed);
+        self.cursor.0.store(turn, Ordering::Relaxed);
     }
 
     fn health_epoch(&self) -> u64 {
