@@ -24,4 +24,5 @@ pub use self::problem::{Problem, Problems, Severity, pointer_to};
 #[cfg(feature = "schema")]
 pub use self::schema::schema;
 pub use self::snapshot::{ParseRevisionError, Revision, Snapshot};
+pub use self::suggest::nearest;
 pub use self::time_span::{ParseTimeSpanError, TimeSpan};

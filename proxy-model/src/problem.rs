@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
@@ -84,12 +85,31 @@ impl fmt::Display for Problem {
         } else {
             &self.pointer
         };
-        write!(f, "{} at {place}: {}", self.severity, self.message)?;
+        write!(f, "{} at ", self.severity)?;
+        write_line(f, place)?;
+        f.write_str(": ")?;
+        write_line(f, &self.message)?;
         match &self.suggestion {
-            Some(suggestion) => write!(f, " ({suggestion})"),
+            Some(suggestion) => {
+                f.write_str(" (")?;
+                write_line(f, suggestion)?;
+                f.write_str(")")
+            }
             None => Ok(()),
         }
     }
+}
+
+/// Writes text that others may have written: on one line, and without what a terminal would obey.
+fn write_line(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    for c in text.chars() {
+        if c.is_control() {
+            write!(f, "{}", c.escape_default())?;
+        } else {
+            f.write_char(c)?;
+        }
+    }
+    Ok(())
 }
 
 /// All problems found in one look at a configuration, in the order in which they were found.
@@ -138,10 +158,14 @@ impl Problems {
             self.kept.extend(others.kept);
             return;
         }
-        let unseen_errors = others.errors - others.errors().count();
-        self.errors += unseen_errors;
+        self.append_if(others, |_| true);
+    }
+
+    /// Adds those of `others` for which `keep` holds, and how many there were that nobody kept.
+    pub(crate) fn append_if(&mut self, others: Self, keep: impl Fn(&Problem) -> bool) {
+        self.errors += others.errors - others.errors().count();
         self.left_out += others.left_out;
-        self.extend(others);
+        self.extend(others.kept.into_iter().filter(keep));
     }
 
     /// Whether one of them is an error.
@@ -298,6 +322,15 @@ mod tests {
         assert_eq!(problems.len(), Problems::MAX);
         assert_eq!((problems.left_out(), problems.error_count()), (2, 2));
         assert!(problems.to_string().ends_with("\n2 more"));
+    }
+
+    #[test]
+    fn a_problem_is_one_line_whatever_is_in_it() {
+        let problem = Problem::warning("/Routes/a\nb", "w", "`\u{1b}[31m`");
+        assert_eq!(
+            problem.to_string(),
+            "warning at /Routes/a\\nb: `\\u{1b}[31m`"
+        );
     }
 
     #[test]

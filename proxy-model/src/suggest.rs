@@ -7,7 +7,7 @@ const MAX_CHARS: usize = 64;
 ///
 /// Near is at most one typing slip (a character more, less or other, or two swapped) in three characters; case does not
 /// count. Of equally near names the first is taken.
-pub(crate) fn nearest<'a>(
+pub fn nearest<'a>(
     written: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {

@@ -3,6 +3,7 @@
 use crate::compiled::{BodyLimit, ClusterIndex, Route, RouteSource, RouteTarget, WeightedTarget};
 use crate::config::{ProxyConfig, RouteConfig, WeightedCluster};
 use crate::id::ClusterId;
+use crate::matching::RouteMatcher;
 use crate::problem::Problem;
 use crate::suggest::{did_you_mean, shortened};
 use crate::transform::Transforms;
@@ -28,7 +29,8 @@ pub(super) fn compile(
     }
     let matcher = criteria::compile(config, &mut scope.below("Match"));
     let target = targets.of(config, scope);
-    let transforms = Transforms::compile(
+    let transforms = Transforms::compile_for(
+        matcher.as_ref().map(RouteMatcher::path),
         config.transforms.as_deref().unwrap_or_default(),
         &scope.place("Transforms"),
         scope.problems,

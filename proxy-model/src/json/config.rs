@@ -1,5 +1,6 @@
 //! Reading the section `ReverseProxy`.
 
+use std::collections::HashSet;
 use std::hash::Hash;
 
 use indexmap::IndexMap;
@@ -9,19 +10,31 @@ use super::node::{Node, parse_document};
 use super::reader::ObjectReader;
 use super::{cluster, route};
 use crate::config::{ClusterConfig, DestinationConfig, ProxyConfig, RouteConfig};
-use crate::id::ClusterId;
+use crate::id::{ClusterId, RouteId};
 use crate::problem::{Problem, Problems};
 
 /// The section's name.
 const SECTION: &str = "ReverseProxy";
 
-/// What a section says, and which of its parts could not be read.
+/// What a section says, as far as it could be read.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
-    /// Routes and clusters without a mistake.
+    /// Everything of which something could be read.
     pub(crate) config: ProxyConfig,
-    /// Clusters with one, so that routes which name them are not blamed for it.
-    pub(crate) refused: Vec<ClusterId>,
+    /// Routes of it that have a mistake.
+    pub(crate) bad_routes: HashSet<RouteId>,
+    /// Clusters that have a mistake; not all of them are in the configuration.
+    pub(crate) bad_clusters: HashSet<ClusterId>,
+}
+
+impl Reading {
+    /// Routes and clusters without a mistake.
+    fn good(mut self) -> ProxyConfig {
+        let (routes, clusters) = (&self.bad_routes, &self.bad_clusters);
+        self.config.routes.retain(|id, _| !routes.contains(id));
+        self.config.clusters.retain(|id, _| !clusters.contains(id));
+        self.config
+    }
 }
 
 /// Reads the routes and clusters of `section`, which is found at `pointer`.
@@ -29,7 +42,7 @@ pub(crate) struct Reading {
 /// A route or cluster that has a mistake anywhere in it is left out, and `problems` says what is wrong with it. So is
 /// the second of two ids that differ in case only.
 pub fn read_config(section: &Node, pointer: &str, problems: &mut Problems) -> ProxyConfig {
-    read_section(section, pointer, problems).config
+    read_section(section, pointer, problems).good()
 }
 
 /// Reads the section `ReverseProxy` of a whole document, such as `appsettings.json`. Other sections are not looked at.
@@ -76,38 +89,38 @@ pub fn read_cluster(node: &Node, pointer: &str, problems: &mut Problems) -> Opti
 }
 
 pub(crate) fn read_section(section: &Node, pointer: &str, problems: &mut Problems) -> Reading {
-    let mut refused = Vec::new();
-    let config = ObjectReader::read(section, pointer, problems, |section| {
+    let mut reading = Reading::default();
+    ObjectReader::read(section, pointer, problems, |section| {
         section.skip("$schema");
-        let routes = by_name(section, "Routes", |_, node, pointer, problems| {
-            read_route(node, pointer, problems)
+        let routes = by_name(section, "Routes", route::read, |id| {
+            reading.bad_routes.insert(id.into());
         });
-        let clusters = by_name(section, "Clusters", |id, node, pointer, problems| {
-            let cluster = read_cluster(node, pointer, problems);
-            if cluster.is_none() {
-                refused.push(ClusterId::from(id));
-            }
-            cluster
+        let clusters = by_name(section, "Clusters", cluster::read, |id| {
+            reading.bad_clusters.insert(id.into());
         });
-        ProxyConfig {
-            routes: with_ids(routes),
-            clusters: with_ids(clusters),
-        }
+        reading.config.routes = with_ids(routes);
+        reading.config.clusters = with_ids(clusters);
     });
-    Reading {
-        config: config.unwrap_or_default(),
-        refused,
-    }
+    reading
 }
 
-/// Reads an object by id, unless it is a list as it was before YARP 1.0.
-fn by_name<'n, T>(
-    section: &mut ObjectReader<'n, '_>,
+/// Reads an object by id, unless it is a list as it was before YARP 1.0. Shows `bad` the ids that have a mistake.
+fn by_name<T>(
+    section: &mut ObjectReader<'_, '_>,
     key: &'static str,
-    read: impl FnMut(&'n str, &'n Node, &str, &mut Problems) -> Option<T>,
+    read: impl Fn(&mut ObjectReader<'_, '_>) -> T,
+    mut bad: impl FnMut(&str),
 ) -> Vec<(String, T)> {
     if !matches!(section.peek(key), Some(Node::List(_))) {
-        return section.entries(key, read).unwrap_or_default();
+        let entries = section.entries(key, |id, node, pointer, problems| {
+            let errors_before = problems.error_count();
+            let value = ObjectReader::read(node, pointer, problems, |reader| read(reader));
+            if problems.error_count() > errors_before {
+                bad(id);
+            }
+            value
+        });
+        return entries.unwrap_or_default();
     }
     section.skip(key);
     let pointer = section.pointer_to(key);

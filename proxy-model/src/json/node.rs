@@ -16,6 +16,9 @@ use crate::problem::{Problem, Problems, pointer_to};
 /// The largest document that is read, in bytes: 64 MiB, room for half a million destinations.
 pub const MAX_DOCUMENT_BYTES: usize = 64 << 20;
 
+/// The longest key, in bytes. Every problem below a key repeats it in its pointer.
+const MAX_KEY_BYTES: usize = 1024;
+
 /// A value of a document.
 ///
 /// It can be deserialised from any format that describes itself, so a document may also come from TOML.
@@ -146,8 +149,8 @@ impl Object {
 ///
 /// # Errors
 ///
-/// It is not JSON (`invalid_json`, with line and column), has more than 128 levels, or is larger than
-/// [`MAX_DOCUMENT_BYTES`] (`document_too_large`). Keys written twice are left for readers to report.
+/// It is not JSON, has more than 128 levels or a key of more than 1,024 bytes (`invalid_json`, with line and column), or
+/// is larger than [`MAX_DOCUMENT_BYTES`] (`document_too_large`). Keys written twice are left for readers to report.
 pub fn parse_document(text: &str) -> Result<Node, Problems> {
     if text.len() > MAX_DOCUMENT_BYTES {
         let message = format!(
@@ -224,7 +227,14 @@ impl<'de> Visitor<'de> for NodeVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
         let mut object = Object::default();
-        while let Some((key, node)) = map.next_entry::<String, Node>()? {
+        while let Some(key) = map.next_key::<String>()? {
+            if key.len() > MAX_KEY_BYTES {
+                return Err(de::Error::custom(format_args!(
+                    "a key has {} bytes, more than {MAX_KEY_BYTES}",
+                    key.len()
+                )));
+            }
+            let node = map.next_value()?;
             match object.entries.entry(Key::new(key.as_str())) {
                 Entry::Vacant(entry) => {
                     entry.insert(node);

@@ -261,7 +261,7 @@ impl<'n> ObjectReader<'n, '_> {
         for (key, _) in unknown.by_ref().take(MAX_UNKNOWN) {
             let known = || self.known.iter().copied();
             let mut problem = Problem::error(
-                pointer_to(self.pointer, &shortened(key)),
+                pointer_to(self.pointer, key),
                 "unknown_key",
                 format!("unknown key; known here are {}", listed(known())),
             );

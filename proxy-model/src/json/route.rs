@@ -109,8 +109,9 @@ fn transform(node: &Node, pointer: &str, problems: &mut Problems) -> Option<Tran
         if matches!(node, Node::Null) {
             continue;
         }
-        let value = value_of(scalar::text(node), &pointer_to(pointer, key), problems)?;
-        transform.insert(key.to_owned(), value);
+        let value = value_of(scalar::text(node), &pointer_to(pointer, key), problems);
+        // With an error the transform stays in the list, so that those after it keep their places.
+        transform.extend(value.map(|value| (key.to_owned(), value)));
     }
     Some(transform)
 }

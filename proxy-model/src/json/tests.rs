@@ -51,6 +51,13 @@ fn depth_is_bounded() {
 }
 
 #[test]
+fn keys_are_bounded() {
+    let (_, code, message, _) = single(&format!("{{ \"{}\": 1 }}", "k".repeat(1_025)));
+    assert_eq!(code, "invalid_json");
+    assert!(message.contains("1025 bytes, more than 1024"), "{message}");
+}
+
+#[test]
 fn size_is_bounded() {
     let text = " ".repeat(MAX_DOCUMENT_BYTES + 1);
     assert_eq!(single(&text).1, "document_too_large");

@@ -1,14 +1,16 @@
 //! A whole configuration in compiled form.
 
+mod follow_up;
 mod revision;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
 pub use self::revision::{ParseRevisionError, Revision};
-use crate::compile::{self, CompileOptions, Pass};
+use crate::compile::{self, CompileOptions};
 use crate::compiled::{Cluster, ClusterIndex, Route, RouteIndex};
 use crate::config::ProxyConfig;
 use crate::head::RequestHead;
@@ -45,7 +47,12 @@ impl Snapshot {
         options: &CompileOptions,
     ) -> Result<(Self, Problems), Problems> {
         let config = config.into();
-        Self::from_whole(config.clone(), compile::compile(&config, &[], options))
+        let pass = compile::compile(&config, &[], options);
+        if !pass.is_whole() {
+            return Err(pass.problems);
+        }
+        let snapshot = Self::from_pass(config, pass.routes, pass.clusters);
+        Ok((snapshot, pass.problems))
     }
 
     /// Compiles what is right in `config` and leaves out routes and clusters that have errors.
@@ -55,7 +62,7 @@ impl Snapshot {
         config: impl Into<Arc<ProxyConfig>>,
         options: &CompileOptions,
     ) -> (Self, Problems) {
-        Self::isolated(config.into(), Vec::new(), options)
+        Self::isolated(config.into(), Default::default(), options)
     }
 
     /// Reads and compiles `section`, found at `pointer`: all of it or nothing, with the problems of both.
@@ -74,15 +81,19 @@ impl Snapshot {
         let mut problems = Problems::new();
         let reading = read_section(section, pointer, &mut problems);
         let config = Arc::new(reading.config);
-        let mut pass = compile::compile(&config, &reading.refused, options);
-        repoint(&mut pass.problems, section, pointer);
-        let is_readable = !problems.has_errors();
-        problems.append(std::mem::take(&mut pass.problems));
-        pass.problems = problems;
-        if !is_readable {
-            return Err(pass.problems);
+        let pass = compile::compile(&config, &[], options);
+        let is_whole = !problems.has_errors() && pass.is_whole();
+        problems.append(follow_up::without(
+            pass.problems,
+            &problems,
+            section,
+            pointer,
+        ));
+        if !is_whole {
+            return Err(problems);
         }
-        Self::from_whole(config, pass)
+        let snapshot = Self::from_pass(config, pass.routes, pass.clusters);
+        Ok((snapshot, problems))
     }
 
     /// Reads and compiles `section`, found at `pointer`, without the routes and clusters that have errors.
@@ -93,10 +104,9 @@ impl Snapshot {
     ) -> (Self, Problems) {
         let mut problems = Problems::new();
         let reading = read_section(section, pointer, &mut problems);
-        let (snapshot, mut found) =
-            Self::isolated(Arc::new(reading.config), reading.refused, options);
-        repoint(&mut found, section, pointer);
-        problems.append(found);
+        let bad = (reading.bad_routes, reading.bad_clusters);
+        let (snapshot, found) = Self::isolated(Arc::new(reading.config), bad, options);
+        problems.append(follow_up::without(found, &problems, section, pointer));
         (snapshot, problems)
     }
 
@@ -177,32 +187,35 @@ impl Snapshot {
         &self.clusters[index.0 as usize]
     }
 
-    fn from_whole(config: Arc<ProxyConfig>, pass: Pass) -> Result<(Self, Problems), Problems> {
-        if !pass.is_whole() {
-            return Err(pass.problems);
-        }
-        let snapshot = Self::from_pass(config, pass.routes, pass.clusters);
-        Ok((snapshot, pass.problems))
-    }
-
+    /// Compiles what is right, given the ids of what is known to be bad.
     fn isolated(
         mut config: Arc<ProxyConfig>,
-        mut refused: Vec<ClusterId>,
+        (mut bad_routes, mut bad_clusters): (HashSet<RouteId>, HashSet<ClusterId>),
         options: &CompileOptions,
     ) -> (Self, Problems) {
-        let mut errors = Problems::new();
+        let mut problems = Problems::new();
         loop {
+            let refused: Vec<ClusterId> = bad_clusters.iter().cloned().collect();
             let pass = compile::compile(&config, &refused, options);
-            if pass.is_whole() {
-                errors.append(pass.problems);
-                return (Self::from_pass(config, pass.routes, pass.clusters), errors);
+            let routes = pass.bad_routes.iter();
+            bad_routes.extend(routes.filter_map(|i| Some(config.routes.get_index(*i)?.0.clone())));
+            let clusters = pass.bad_clusters.iter();
+            bad_clusters
+                .extend(clusters.filter_map(|i| Some(config.clusters.get_index(*i)?.0.clone())));
+            let is_good = config.routes.keys().all(|id| !bad_routes.contains(id))
+                && config.clusters.keys().all(|id| !bad_clusters.contains(id));
+            if is_good && pass.is_whole() {
+                problems.append(pass.problems);
+                return (
+                    Self::from_pass(config, pass.routes, pass.clusters),
+                    problems,
+                );
             }
             // Each round leaves something out, so there is a last one. Its warnings are those of what is left.
-            errors.extend(pass.problems.errors().cloned());
-            let left_out = |position: &usize| config.clusters.get_index(*position);
-            let bad = pass.bad_clusters.iter().filter_map(left_out);
-            refused.extend(bad.map(|(id, _)| id.clone()));
-            config = Arc::new(without(&config, &pass));
+            problems.extend(pass.problems.errors().cloned());
+            let kept = Arc::make_mut(&mut config);
+            kept.routes.retain(|id, _| !bad_routes.contains(id));
+            kept.clusters.retain(|id, _| !bad_clusters.contains(id));
         }
     }
 
@@ -231,27 +244,4 @@ impl fmt::Debug for Snapshot {
             .field("clusters", &self.clusters.len())
             .finish_non_exhaustive()
     }
-}
-
-/// `config` without the routes and clusters that have errors.
-fn without(config: &ProxyConfig, pass: &Pass) -> ProxyConfig {
-    // Positions come in ascending order.
-    let is_good = |bad: &[usize], position: usize| bad.binary_search(&position).is_err();
-    let routes = config.routes.iter().enumerate();
-    let clusters = config.clusters.iter().enumerate();
-    ProxyConfig {
-        routes: routes
-            .filter(|(position, _)| is_good(&pass.bad_routes, *position))
-            .map(|(_, (id, route))| (id.clone(), route.clone()))
-            .collect(),
-        clusters: clusters
-            .filter(|(position, _)| is_good(&pass.bad_clusters, *position))
-            .map(|(_, (id, cluster))| (id.clone(), cluster.clone()))
-            .collect(),
-    }
-}
-
-/// Turns pointers from the section into pointers from the document, with keys as the document spells them.
-fn repoint(problems: &mut Problems, section: &Node, base: &str) {
-    problems.repoint(|pointer| format!("{base}{}", section.spelled(pointer)));
 }

@@ -66,27 +66,121 @@ fn isolation_leaves_out_what_is_bad_and_names_it() {
     assert_eq!(snapshot.revision(), Revision::of(snapshot.config()));
 }
 
-#[test]
-fn reading_and_compiling_report_together() {
-    let document = parse_document(
-        r#"{ "routes": { "a": { "Order": "x" }, "b": { "clusterid": "c", "match": { "PATH": "/{" } } },
-             "Clusters": { "c": { "Destinations": 5 } } }"#,
-    )
-    .unwrap();
+/// Codes and places of what is wrong with a section.
+fn read(text: &str) -> Vec<(String, String)> {
+    let document = parse_document(text).unwrap();
     let options = CompileOptions::default();
     let problems = Snapshot::read(&document, "/ReverseProxy", &options).unwrap_err();
-    let found: Vec<_> = problems.iter().map(|p| (&*p.code, &*p.pointer)).collect();
-    let expected = [
-        ("invalid_number", "/ReverseProxy/routes/a/Order"),
-        ("wrong_type", "/ReverseProxy/Clusters/c/Destinations"),
-        ("invalid_path", "/ReverseProxy/routes/b/match/PATH"),
-        ("refused_cluster", "/ReverseProxy/routes/b/clusterid"),
-    ];
-    assert_eq!(found, expected);
-    let (snapshot, problems) = Snapshot::read_isolated(&document, "/ReverseProxy", &options);
+    let found = problems.into_iter();
+    found
+        .map(|p| {
+            let place = p.pointer.strip_prefix("/ReverseProxy").unwrap();
+            (p.code.into_owned(), place.to_owned())
+        })
+        .collect()
+}
+
+fn assert_read(text: &str, expected: &[(&str, &str)]) {
+    let found = read(text);
+    let found: Vec<_> = found
+        .iter()
+        .map(|(code, place)| (&**code, &**place))
+        .collect();
+    assert_eq!(found, expected, "{text}");
+}
+
+#[test]
+fn reading_and_compiling_report_together() {
+    let text = r#"{
+        "routes": {
+            "a": { "Order": "x", "clusterid": "C", "match": { "PATH": "/{" }, "Transforms": [{ "No": "1" }] },
+            "b": { "ClusterId": "nowhere", "Match": { "Path": "/b", "Methods": ["GTE"] } }
+        },
+        "Clusters": { "c": { "Destinations": 5, "LoadBalancingPolicy": "x" } }
+    }"#;
+    assert_read(
+        text,
+        &[
+            ("invalid_number", "/routes/a/Order"),
+            ("wrong_type", "/Clusters/c/Destinations"),
+            (
+                "unknown_load_balancing_policy",
+                "/Clusters/c/LoadBalancingPolicy",
+            ),
+            ("invalid_path", "/routes/a/match/PATH"),
+            ("unknown_transform", "/routes/a/Transforms/0"),
+            ("invalid_method", "/routes/b/Match/Methods/0"),
+            ("unknown_cluster", "/routes/b/ClusterId"),
+        ],
+    );
+    let document = parse_document(text).unwrap();
+    let (snapshot, problems) = Snapshot::read_isolated(&document, "", &CompileOptions::default());
     assert!(snapshot.routes().is_empty() && snapshot.clusters().is_empty());
+    assert_eq!(problems.error_count(), 6);
+}
+
+#[test]
+fn what_follows_from_a_mistake_is_not_reported_as_another() {
+    for (text, expected) in [
+        (
+            r#"{ "Routes": { "r": { "Match": { "Path": [] } } } }"#,
+            &[("wrong_type", "/Routes/r/Match/Path")] as &[_],
+        ),
+        (
+            r#"{ "Routes": { "r": { "Match": { "Pth": "/" } } } }"#,
+            &[("unknown_key", "/Routes/r/Match/Pth")],
+        ),
+        (
+            r#"{ "Routes": { "r": { "Mtch": { "Path": "/" } } } }"#,
+            &[("unknown_key", "/Routes/r/Mtch")],
+        ),
+        (
+            r#"{ "Routes": { "r": { "Match": { "Hosts": [[]] } } } }"#,
+            &[("wrong_type", "/Routes/r/Match/Hosts/0")],
+        ),
+        (
+            r#"{ "Routes": { "r": { "Match": { "Path": "/", "Headers": [ { "Name": "x", "Mode": "Exist" } ] } } } }"#,
+            &[("unknown_value", "/Routes/r/Match/Headers/0/Mode")],
+        ),
+        (
+            r#"{ "Routes": { "r": { "Match": { "Path": "/" }, "Transforms": [ { "PathSet": [] }, { "No": "" } ] } } }"#,
+            &[
+                ("wrong_type", "/Routes/r/Transforms/0/PathSet"),
+                ("unknown_transform", "/Routes/r/Transforms/1"),
+            ],
+        ),
+        (
+            r#"{ "Clusters": { "c": { "Destinations": { "d": { "Adress": "http://a" }, "e": {} } } } }"#,
+            &[
+                ("unknown_key", "/Clusters/c/Destinations/d/Adress"),
+                ("missing_address", "/Clusters/c/Destinations/e/Address"),
+            ],
+        ),
+        (
+            r#"{ "Routes": { "r": { "ClusterId": "c", "Match": { "Path": "/" } } }, "Clutsers": { "c": {} } }"#,
+            &[("unknown_key", "/Clutsers")],
+        ),
+    ] {
+        assert_read(text, expected);
+    }
+}
+
+#[test]
+fn routes_to_a_cluster_that_could_not_be_read_are_not_blamed() {
+    let document = parse_document(
+        r#"{ "Routes": { "r": { "ClusterId": "c", "Match": { "Path": "/" } } }, "Clusters": { "C": { "x": 1 } } }"#,
+    )
+    .unwrap();
+    let (snapshot, problems) = Snapshot::read_isolated(&document, "", &CompileOptions::default());
     let found: Vec<_> = problems.iter().map(|p| (&*p.code, &*p.pointer)).collect();
-    assert_eq!(found, expected[..3]);
+    assert_eq!(
+        found,
+        [
+            ("unknown_key", "/Clusters/C/x"),
+            ("refused_cluster", "/Routes/r/ClusterId")
+        ]
+    );
+    assert_eq!(snapshot.routes().len(), 1);
 }
 
 #[test]

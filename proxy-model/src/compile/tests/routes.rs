@@ -457,6 +457,32 @@ fn problems_of_transforms_point_into_the_route() {
 }
 
 #[test]
+fn transforms_that_use_what_the_path_does_not_have_are_pointed_out() {
+    let with = |transform: Value| json!({ "Routes": { "r": { "Match": { "Path": "/{id}/{**rest}" }, "Transforms": [transform] } } });
+    for (transform, below) in [
+        (json!({ "PathPattern": "/{ID}/{rets}" }), "PathPattern"),
+        (json!({ "QueryRouteParameter": "q", "Set": "rets" }), "Set"),
+        (
+            json!({ "RequestHeaderRouteValue": "X", "Append": "rets" }),
+            "Append",
+        ),
+    ] {
+        let place = format!("/Routes/r/Transforms/0/{below}");
+        warned(with(transform.clone()), "unknown_route_parameter", &place);
+        let (_, problems) = compile(with(transform)).unwrap();
+        assert!(
+            problems.to_string().contains("did you mean `rest`?"),
+            "{problems}"
+        );
+    }
+    accepted(with(json!({ "PathPattern": "/new/{Rest}" })));
+    // Without a path a route has the parameter `catchall`.
+    accepted(json!({ "Routes": { "r": {
+        "Match": { "Hosts": ["a"] }, "Transforms": [{ "PathPattern": "/new/{**catchall}" }],
+    } } }));
+}
+
+#[test]
 fn preflight_is_accepted_with_a_cors_policy() {
     let criteria = json!({ "Path": "/", "Methods": ["GET"] });
     let with =

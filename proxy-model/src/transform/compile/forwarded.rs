@@ -12,7 +12,7 @@ use crate::transform::{
     Forwarded, ForwardedAction, NodeFormat, RequestTransform, XForwarded, XForwardedPart,
 };
 
-impl Draft {
+impl Draft<'_> {
     pub(super) fn x_forwarded(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Option<()> {
         self.forwarders_chosen = true;
         let general = forwarded_action(entry, entry.kind(), entry.value(), problems);

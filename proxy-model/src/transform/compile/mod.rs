@@ -15,8 +15,10 @@ use super::{
     Transforms,
 };
 use crate::config::TransformConfig;
+use crate::id::same_id;
 use crate::matching::PathTemplate;
-use crate::problem::Problems;
+use crate::problem::{Problem, Problems};
+use crate::suggest::{did_you_mean, listed, shortened};
 
 impl Transforms {
     /// Compiles a route's transforms. Every entry is looked at, and every problem is added to `problems` under
@@ -26,7 +28,17 @@ impl Transforms {
         pointer: &str,
         problems: &mut Problems,
     ) -> Option<Self> {
-        let mut draft = Draft::default();
+        Self::compile_for(None, configs, pointer, problems)
+    }
+
+    /// As [`compile`](Self::compile), with warnings of route parameters that the route's template does not have.
+    pub(crate) fn compile_for(
+        template: Option<&PathTemplate>,
+        configs: &[TransformConfig],
+        pointer: &str,
+        problems: &mut Problems,
+    ) -> Option<Self> {
+        let mut draft = Draft::new(template);
         let errors_before = problems.error_count();
         for (i, map) in configs.iter().enumerate() {
             if let Some(entry) = Entry::read(map, format!("{pointer}/{i}"), problems) {
@@ -34,6 +46,7 @@ impl Transforms {
                 let _ = draft.add(&entry, problems);
             }
         }
+        draft.warn_of_conflicts(problems);
         (problems.error_count() == errors_before).then(|| draft.finish())
     }
 }
@@ -41,13 +54,14 @@ impl Transforms {
 impl Default for Transforms {
     /// What is done without any configuration.
     fn default() -> Self {
-        Draft::default().finish()
+        Draft::new(None).finish()
     }
 }
 
 /// What the entries so far ask for.
-#[derive(Default)]
-struct Draft {
+struct Draft<'t> {
+    /// The route's, if it is known.
+    template: Option<&'t PathTemplate>,
     target: Vec<TargetTransform>,
     original_host: bool,
     request: Vec<RequestTransform>,
@@ -64,9 +78,28 @@ struct Draft {
 struct Copying {
     off: bool,
     only: Option<Vec<HeaderName>>,
+    /// Where it was switched on explicitly.
+    on_at: Option<String>,
 }
 
 impl Copying {
+    fn switch(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Option<()> {
+        let is_on = switch(entry, problems)?;
+        self.off = !is_on;
+        self.on_at = is_on.then(|| entry.place(entry.kind()));
+        Some(())
+    }
+
+    fn warn_of_conflict(&self, problems: &mut Problems) {
+        if let (Some(_), Some(place)) = (&self.only, &self.on_at) {
+            problems.push(Problem::warning(
+                place.as_str(),
+                "conflicting_transforms",
+                "a list of allowed headers turns copying off, so this has no effect",
+            ));
+        }
+    }
+
     fn finish(self) -> HeaderCopy {
         match self {
             Self {
@@ -78,7 +111,22 @@ impl Copying {
     }
 }
 
-impl Draft {
+impl<'t> Draft<'t> {
+    fn new(template: Option<&'t PathTemplate>) -> Self {
+        Self {
+            template,
+            target: Vec::new(),
+            original_host: false,
+            request: Vec::new(),
+            request_copy: Copying::default(),
+            response: Vec::new(),
+            response_copy: Copying::default(),
+            trailers: Vec::new(),
+            trailers_copy: Copying::default(),
+            forwarders_chosen: false,
+        }
+    }
+
     fn add(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Option<()> {
         match entry.kind() {
             "PathSet" => self.target.push(TargetTransform::PathSet(path(entry))),
@@ -93,7 +141,7 @@ impl Draft {
                 self.query(entry, problems)?;
             }
             "HttpMethodChange" => self.method(entry, problems)?,
-            "RequestHeadersCopy" => self.request_copy.off = !switch(entry, problems)?,
+            "RequestHeadersCopy" => self.request_copy.switch(entry, problems)?,
             "RequestHeaderOriginalHost" => self.original_host = switch(entry, problems)?,
             "RequestHeadersAllowed" => allow(&mut self.request_copy, entry, problems)?,
             "RequestHeader" | "RequestHeaderRouteValue" | "RequestHeaderRemove" | "ClientCert" => {
@@ -101,12 +149,12 @@ impl Draft {
             }
             "X-Forwarded" => self.x_forwarded(entry, problems)?,
             "Forwarded" => self.forwarded(entry, problems)?,
-            "ResponseHeadersCopy" => self.response_copy.off = !switch(entry, problems)?,
+            "ResponseHeadersCopy" => self.response_copy.switch(entry, problems)?,
             "ResponseHeadersAllowed" => allow(&mut self.response_copy, entry, problems)?,
             "ResponseHeader" | "ResponseHeaderRemove" => {
                 self.response.push(response(entry, problems)?);
             }
-            "ResponseTrailersCopy" => self.trailers_copy.off = !switch(entry, problems)?,
+            "ResponseTrailersCopy" => self.trailers_copy.switch(entry, problems)?,
             "ResponseTrailersAllowed" => allow(&mut self.trailers_copy, entry, problems)?,
             "ResponseTrailer" | "ResponseTrailerRemove" => {
                 self.trailers.push(response(entry, problems)?);
@@ -114,6 +162,36 @@ impl Draft {
             kind => unreachable!("{kind} is not in the table of transforms"),
         }
         Some(())
+    }
+
+    fn warn_of_conflicts(&self, problems: &mut Problems) {
+        for copying in [&self.request_copy, &self.response_copy, &self.trailers_copy] {
+            copying.warn_of_conflict(problems);
+        }
+    }
+
+    /// Warns of a parameter that no request of the route has a value for.
+    fn check_parameter(&self, name: &str, key: &str, entry: &Entry<'_>, problems: &mut Problems) {
+        let Some(template) = self.template else {
+            return;
+        };
+        if template.parameter_names().any(|known| same_id(known, name)) {
+            return;
+        }
+        let known = match template.parameter_names().next() {
+            Some(_) => format!("it has {}", listed(template.parameter_names())),
+            None => "it has none".to_owned(),
+        };
+        let mut problem = Problem::warning(
+            entry.place(key),
+            "unknown_route_parameter",
+            format!(
+                "the route's path has no parameter `{}`; {known}",
+                shortened(name)
+            ),
+        );
+        problem.suggestion = did_you_mean(name, template.parameter_names());
+        problems.push(problem);
     }
 
     fn finish(mut self) -> Transforms {
@@ -135,6 +213,9 @@ impl Draft {
     fn path_pattern(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Option<()> {
         match PathTemplate::parse(entry.value()) {
             Ok(template) => {
+                for name in template.parameter_names() {
+                    self.check_parameter(name, entry.kind(), entry, problems);
+                }
                 self.target.push(TargetTransform::PathPattern(template));
                 Some(())
             }
@@ -154,6 +235,7 @@ impl Draft {
         } else {
             let (action, key, text) = entry.set_or_append(problems)?;
             let value = if entry.kind() == "QueryRouteParameter" {
+                self.check_parameter(text, key, entry, problems);
                 QueryValue::RouteValue(parameter(entry, key, text, problems)?)
             } else {
                 QueryValue::Text(text.into())
@@ -196,6 +278,7 @@ impl Draft {
                         action,
                     }
                 } else {
+                    self.check_parameter(text, key, entry, problems);
                     RequestTransform::RouteValue {
                         name,
                         parameter: parameter(entry, key, text, problems)?,

@@ -252,6 +252,23 @@ fn a_list_of_allowed_headers_turns_copying_off() {
 }
 
 #[test]
+fn copying_beside_a_list_is_pointed_out() {
+    let (transforms, problems) = super::compile(&[
+        &[("ResponseHeadersAllowed", "ETag")],
+        &[("ResponseHeadersCopy", "true")],
+    ]);
+    let problem = problems.iter().next().unwrap();
+    assert_eq!(problem.code, "conflicting_transforms");
+    assert_eq!(
+        problem.pointer,
+        "/Routes/r/Transforms/1/ResponseHeadersCopy"
+    );
+    let transforms = transforms.unwrap();
+    assert!(transforms.response_copy().allows(&http::header::ETAG));
+    assert!(!transforms.response_copy().allows(&AUTHORIZATION));
+}
+
+#[test]
 fn success_ends_at_400() {
     for (status, success) in [
         (101, true),
