@@ -1,6 +1,6 @@
-//! Configurations for tests.
+//! What tests share: configurations, and a look at the log.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use proxy_model::config::ProxyConfig;
 use proxy_model::{CompileOptions, Snapshot};
@@ -24,4 +24,68 @@ pub(crate) fn compiled(config: ProxyConfig) -> Arc<Snapshot> {
         Ok((snapshot, _)) => Arc::new(snapshot),
         Err(problems) => panic!("{problems}"),
     }
+}
+
+/// An event of `tracing`, as text.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Logged {
+    pub(crate) target: &'static str,
+    pub(crate) level: tracing::Level,
+    /// Its fields as `name=value`, the message among them.
+    pub(crate) fields: String,
+}
+
+/// Keeps the events of one thread.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Log(Arc<Mutex<Vec<Logged>>>);
+
+impl Log {
+    /// Begins to keep the events of this thread, until the guard is dropped.
+    pub(crate) fn start() -> (Self, tracing::subscriber::DefaultGuard) {
+        let log = Self::default();
+        let guard = tracing::subscriber::set_default(log.clone());
+        (log, guard)
+    }
+
+    /// Takes the events of a target out.
+    pub(crate) fn take(&self, target: &str) -> Vec<Logged> {
+        let mut events = self.0.lock().unwrap();
+        let (wanted, others) = events.drain(..).partition(|event| event.target == target);
+        *events = others;
+        wanted
+    }
+}
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        struct Fields(String);
+        impl tracing::field::Visit for Fields {
+            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+                self.0.push_str(&format!("{field}={value:?} "));
+            }
+        }
+        let mut fields = Fields(String::new());
+        event.record(&mut fields);
+        self.0.lock().unwrap().push(Logged {
+            target: event.metadata().target(),
+            level: *event.metadata().level(),
+            fields: fields.0,
+        });
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
 }

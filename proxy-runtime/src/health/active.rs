@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Probe;
 use super::round::{Target, run_round};
+use crate::forward::timeout::after;
 use crate::proxy::Shared;
 use crate::state::DestinationKey;
 
@@ -86,7 +87,8 @@ impl ActiveChecks {
 }
 
 /// What ended.
-enum Round {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
     /// A round over the whole cluster.
     Whole,
     /// The first probes of destinations that came between two rounds.
@@ -96,74 +98,111 @@ enum Round {
 /// Looks after one cluster until it is gone or its check is off. Returns its id.
 async fn check_cluster(prober: Prober, id: ClusterId) -> ClusterId {
     let mut generations = prober.shared.generations();
-    let mut rounds: FuturesUnordered<Boxed<(Round, Vec<DestinationKey>)>> = FuturesUnordered::new();
-    let mut known = HashSet::new();
-    let mut busy = HashSet::new();
-    // The end of the last round and the interval that the next one was set by; `None` while a round is under way.
-    let mut waiting: Option<(Instant, Duration)> = None;
-    let mut next_round = Instant::now();
-    let mut is_first = true;
-
+    generations.borrow_and_update();
+    let Some(target) = Target::find(&prober.shared, &id) else {
+        return id;
+    };
+    let mut check = ClusterCheck::begin(prober, target);
     loop {
-        generations.borrow_and_update();
-        let Some(target) = Target::find(&prober.shared, &id) else {
-            return id;
-        };
-        let keys = target.keys();
-        if is_first {
-            is_first = false;
-            known.extend(keys.iter().copied());
-            busy.extend(keys.iter().copied());
-            rounds.push(start(&prober, target.clone(), Round::Whole, keys));
-        } else {
-            known.retain(|key| keys.contains(key));
-            let new: Vec<_> = keys.into_iter().filter(|key| known.insert(*key)).collect();
-            if !new.is_empty() {
-                busy.extend(new.iter().copied());
-                rounds.push(start(&prober, target.clone(), Round::Newcomers, new));
-            }
-        }
-        if let Some((ended, interval)) = waiting
-            && interval != target.interval()
-        {
-            waiting = Some((ended, target.interval()));
-            next_round = ended + prober.shared.random().jitter(target.interval(), JITTER);
-        }
-
         tokio::select! {
-            Some((round, keys)) = rounds.next() => {
-                for key in keys {
-                    busy.remove(&key);
-                }
-                if matches!(round, Round::Whole) {
-                    let ended = Instant::now();
-                    waiting = Some((ended, target.interval()));
-                    next_round = ended + prober.shared.random().jitter(target.interval(), JITTER);
-                }
-            }
-            () = sleep_until(next_round), if waiting.is_some() => {
-                waiting = None;
-                let keys: Vec<_> = target.keys().into_iter().filter(|key| busy.insert(*key)).collect();
-                rounds.push(start(&prober, target, Round::Whole, keys));
-            }
+            Some((scope, keys)) = check.rounds.next() => check.ended(scope, &keys),
+            () = sleep_until(check.next_round), if check.last_round.is_some() => check.start_whole(),
             changed = generations.changed() => {
                 if changed.is_err() {
                     return id;
                 }
+                let Some(target) = Target::find(&check.prober.shared, &id) else {
+                    return id;
+                };
+                check.follow(target);
             }
         }
     }
 }
 
-fn start(
-    prober: &Prober,
+/// The check of one cluster.
+struct ClusterCheck {
+    prober: Prober,
     target: Target,
-    round: Round,
-    keys: Vec<DestinationKey>,
-) -> Boxed<(Round, Vec<DestinationKey>)> {
-    let prober = prober.clone();
-    Box::pin(async move {
-        run_round(&prober, &target, &keys).await;
-        (round, keys)
-    })
+    rounds: FuturesUnordered<Boxed<(Scope, Vec<DestinationKey>)>>,
+    /// Destinations whose first probe was started.
+    known: HashSet<DestinationKey>,
+    /// Destinations that are being probed.
+    busy: HashSet<DestinationKey>,
+    /// End of the last whole round, and the interval at that time; `None` while one is under way.
+    last_round: Option<(Instant, Duration)>,
+    next_round: Instant,
+}
+
+impl ClusterCheck {
+    /// Probes all destinations at once.
+    fn begin(prober: Prober, target: Target) -> Self {
+        let mut check = Self {
+            prober,
+            known: target.keys().into_iter().collect(),
+            target,
+            rounds: FuturesUnordered::new(),
+            busy: HashSet::new(),
+            last_round: None,
+            next_round: Instant::now(),
+        };
+        check.start_whole();
+        check
+    }
+
+    /// Goes on with the cluster as it is now. Destinations that are new are probed at once.
+    fn follow(&mut self, target: Target) {
+        self.target = target;
+        let keys = self.target.keys();
+        let known = &mut self.known;
+        let new: Vec<_> = keys
+            .iter()
+            .copied()
+            .filter(|key| known.insert(*key))
+            .collect();
+        if known.len() > keys.len() {
+            *known = keys.into_iter().collect();
+        }
+        if !new.is_empty() {
+            self.start(Scope::Newcomers, new);
+        }
+        if let Some((ended, interval)) = self.last_round
+            && interval != self.target.interval()
+        {
+            self.wait_from(ended);
+        }
+    }
+
+    /// Starts a round over all destinations that are not being probed already.
+    fn start_whole(&mut self) {
+        self.last_round = None;
+        let mut keys = self.target.keys();
+        keys.retain(|key| !self.busy.contains(key));
+        self.start(Scope::Whole, keys);
+    }
+
+    fn start(&mut self, scope: Scope, keys: Vec<DestinationKey>) {
+        self.busy.extend(&keys);
+        let (prober, target) = (self.prober.clone(), self.target.clone());
+        self.rounds.push(Box::pin(async move {
+            run_round(&prober, &target, &keys).await;
+            (scope, keys)
+        }));
+    }
+
+    fn ended(&mut self, scope: Scope, keys: &[DestinationKey]) {
+        for key in keys {
+            self.busy.remove(key);
+        }
+        if scope == Scope::Whole {
+            self.wait_from(Instant::now());
+        }
+    }
+
+    /// Waits for one interval from the end of the last round.
+    fn wait_from(&mut self, ended: Instant) {
+        let interval = self.target.interval();
+        self.last_round = Some((ended, interval));
+        self.next_round = after(ended, self.prober.shared.random().jitter(interval, JITTER));
+    }
 }

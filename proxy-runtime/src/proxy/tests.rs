@@ -4,10 +4,12 @@ use std::time::Duration;
 use proxy_model::{CompileOptions, RequestHead, Snapshot};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
+use tracing::Level;
 
 use super::*;
 use crate::balance::{Candidates, LoadBalancer};
-use crate::fixtures::{config, snapshot};
+use crate::fixtures::{Log, config, snapshot};
+use crate::observe::targets;
 
 fn with_destinations(count: usize) -> Arc<Snapshot> {
     let destinations: Vec<_> = (0..count)
@@ -202,4 +204,28 @@ fn publishing_from_many_threads_loses_no_generation() {
     assert_eq!(numbers, (2..=101).collect::<Vec<_>>());
     assert_eq!(proxy.overview().generation, 101);
     assert_eq!(*proxy.generations().borrow(), 101);
+}
+
+#[test]
+fn what_is_not_supported_is_logged_once() {
+    let cors = |policy: &str| {
+        snapshot(&format!(
+            r#"{{"Routes":{{"r":{{"Match":{{"Path":"/"}},"CorsPolicy":"{policy}"}}}}}}"#
+        ))
+    };
+    let (log, _guard) = Log::start();
+    let warnings = || {
+        let events = log.take(targets::CONFIG);
+        events
+            .iter()
+            .filter(|event| event.level == Level::WARN)
+            .count()
+    };
+    let (proxy, _driver) = Proxy::builder().snapshot(cors("Default")).build().unwrap();
+    assert_eq!(warnings(), 1);
+    proxy.publish(cors("default")).unwrap();
+    assert_eq!(warnings(), 0, "it was said already");
+    proxy.publish(cors("Disable")).unwrap();
+    proxy.publish(cors("Default")).unwrap();
+    assert_eq!(warnings(), 1);
 }

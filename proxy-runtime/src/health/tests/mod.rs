@@ -8,11 +8,13 @@ use http::StatusCode;
 use proxy_model::compiled::{Cluster, Destination};
 use proxy_model::{CompileOptions, Snapshot};
 use tokio::time::sleep;
+use tracing::Level;
 
 use self::script::{Answer, Script, a_round, checked, health, start, start_with, status};
 use super::*;
 use crate::Proxy;
-use crate::fixtures::{config, snapshot};
+use crate::fixtures::{Log, config, snapshot};
+use crate::observe::targets;
 
 /// Intervals of 10 s, so that a round begins 9 to 11 s after the one before.
 const TEN: &str = r#","Interval":"10s","Timeout":"5s""#;
@@ -315,4 +317,36 @@ async fn without_its_driver_the_proxy_goes_on_with_what_it_knew() {
         (2, Health::Unhealthy)
     );
     assert_eq!(proxy.cluster(&"c".into()).unwrap().available, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn there_is_one_event_per_change_and_none_per_probe() {
+    let (log, _guard) = Log::start();
+    let script = Script::new();
+    script.answer("d", Answer::Status(500));
+    let _proxy = start(&script, &checked(TEN, &["d", "e"]));
+    sleep(Duration::from_secs(100)).await;
+    script.answer("d", Answer::Status(200));
+    sleep(Duration::from_secs(100)).await;
+    let events = log.take(targets::HEALTH);
+    let told: Vec<_> = events
+        .iter()
+        .map(|event| (event.level, event.fields.as_str()))
+        .collect();
+    let [(_, e), (fell, ill), (rose, well)] = told[..] else {
+        panic!("{told:#?}");
+    };
+    assert!(
+        e.contains("destination=e") && e.contains("health=Healthy"),
+        "{e}"
+    );
+    assert_eq!((fell, rose), (Level::WARN, Level::INFO));
+    assert!(
+        ill.contains("health=Unhealthy") && ill.contains("500"),
+        "{ill}"
+    );
+    assert!(
+        well.contains("before=Unhealthy") && well.contains("health=Healthy"),
+        "{well}"
+    );
 }
