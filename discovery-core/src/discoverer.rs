@@ -1,5 +1,7 @@
 //! The trait to implement for a registry of your own.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use crate::discovery::Discovery;
@@ -53,7 +55,7 @@ use crate::report::RoundReport;
 ///
 /// An error of `discover` leaves everything as it was. Only a successful answer removes a service, and a successful
 /// empty answer removes all of them; so an implementation must never answer with what it happened to get before
-/// something failed. A part that could not be read is named instead: [`DiscoveredService::failed`] for one service,
+/// something failed. A part that could not be read is named instead: [`DiscoveredService::failed`](crate::DiscoveredService::failed) for one service,
 /// [`Discovery::group_failed`] for the services of, say, one application or one datacenter.
 #[async_trait]
 pub trait Discoverer: Send + Sync {
@@ -106,5 +108,24 @@ pub trait Discoverer: Send + Sync {
     /// did not tell by then is not told until the next round.
     async fn published(&self, report: &RoundReport) {
         let _ = report;
+    }
+}
+
+#[async_trait]
+impl<D: Discoverer + ?Sized> Discoverer for Arc<D> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    async fn discover(&self) -> Result<Discovery, DiscoverError> {
+        (**self).discover().await
+    }
+
+    async fn changed(&self) {
+        (**self).changed().await;
+    }
+
+    async fn published(&self, report: &RoundReport) {
+        (**self).published(report).await;
     }
 }

@@ -75,6 +75,27 @@ pub trait ConfigFilter: Send + Sync {
     }
 }
 
+impl<F: ConfigFilter + ?Sized> ConfigFilter for Arc<F> {
+    fn cluster(
+        &self,
+        context: &FilterContext<'_>,
+        id: &ClusterId,
+        cluster: &mut ClusterConfig,
+    ) -> Result<(), Problem> {
+        (**self).cluster(context, id, cluster)
+    }
+
+    fn route(
+        &self,
+        context: &FilterContext<'_>,
+        id: &RouteId,
+        route: &mut RouteConfig,
+        cluster: Option<&ClusterConfig>,
+    ) -> Result<(), Problem> {
+        (**self).route(context, id, route, cluster)
+    }
+}
+
 /// Where an item comes from that a [`ConfigFilter`] is given.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]

@@ -1,5 +1,7 @@
 //! Checks beyond those of the model.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use proxy_model::Problems;
 use proxy_model::config::ProxyConfig;
@@ -48,6 +50,13 @@ pub trait ConfigValidator: Send + Sync {
     ///
     /// The future is dropped when it takes too long, which counts as an error, or when the engine is dropped.
     async fn validate(&self, candidate: &Candidate<'_>) -> Problems;
+}
+
+#[async_trait]
+impl<V: ConfigValidator + ?Sized> ConfigValidator for Arc<V> {
+    async fn validate(&self, candidate: &Candidate<'_>) -> Problems {
+        (**self).validate(candidate).await
+    }
 }
 
 /// What a [`ConfigValidator`] is asked about.

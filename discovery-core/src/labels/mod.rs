@@ -8,10 +8,11 @@ mod cluster;
 mod key_value;
 mod node;
 mod route;
-mod suggest;
 #[cfg(test)]
 mod tests;
 mod tree;
+
+use std::sync::Arc;
 
 use proxy_model::Problems;
 use proxy_model::config::ProxyConfig;
@@ -70,6 +71,12 @@ use crate::discovery::LabelledService;
 pub trait LabelsParser: Send + Sync {
     /// The configuration of the service called `service`.
     fn parse(&self, service: &str, described: &LabelledService) -> Parsed;
+}
+
+impl<P: LabelsParser + ?Sized> LabelsParser for Arc<P> {
+    fn parse(&self, service: &str, described: &LabelledService) -> Parsed {
+        (**self).parse(service, described)
+    }
 }
 
 /// What a [`LabelsParser`] made of a service.

@@ -4,10 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
-use proxy_model::{Problem, Problems, Severity, pointer_to};
+use proxy_model::{Problem, Problems, Severity, nearest, pointer_to};
 
 use super::node::LabelNode;
-use super::suggest::closest;
 use crate::discovery::Labels;
 
 /// Labels of a service beyond this number are refused, since every one costs memory for as long as it is served.
@@ -255,7 +254,7 @@ impl<'a> LabelTree<'a> {
                 self.diagnose(child, &format!("{path}{name}."));
                 continue;
             }
-            let near = closest(name, asked.iter().map(|known| &**known));
+            let near = nearest(name, asked.iter().map(|known| &**known));
             child.for_each_leaf(&mut |leaf| {
                 let problem = self.unknown(leaf.key, format!("`{path}{name}` is not known"));
                 self.report(match near {

@@ -14,7 +14,7 @@ use super::options::MergeOptions;
 use super::prepare::{Preparation, Prepared};
 use super::resolutions::Resolutions;
 use super::state::MergedState;
-use crate::contain::off_the_runtime;
+use crate::contain::{contained_call, off_the_runtime};
 use crate::moment::Moment;
 use crate::provider::ProviderState;
 use crate::summary::Summary;
@@ -131,8 +131,11 @@ impl Worker {
             }
             let config = Arc::clone(config);
             let preparation = source.preparation.clone();
-            let prepared = off_the_runtime(move || preparation.prepare(&config, revision)).await?;
-            source.newest = Some(Arc::new(prepared));
+            let prepare = move || {
+                contained_call(|| preparation.prepare(&config, revision))
+                    .unwrap_or_else(|broken| Prepared::failed(revision, &broken))
+            };
+            source.newest = Some(Arc::new(off_the_runtime(prepare).await?));
         }
         Some(())
     }

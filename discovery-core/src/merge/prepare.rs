@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use proxy_model::config::ProxyConfig;
-use proxy_model::{ClusterId, CompileOptions, Problems, Revision, RouteId, Snapshot};
+use proxy_model::{ClusterId, CompileOptions, Problem, Problems, Revision, RouteId, Snapshot};
 
+use crate::contain::Broken;
 use crate::filter::{ConfigFilter, FilterContext, filter_config};
 use crate::provider::Strictness;
 
@@ -29,6 +30,19 @@ pub(super) struct Prepared {
     pub(super) problems: Problems,
     /// Whether nothing of it may be used.
     pub(super) refused: bool,
+}
+
+impl Prepared {
+    /// A configuration that our own code could not cope with.
+    pub(super) fn failed(revision: Revision, broken: &Broken) -> Self {
+        let message = format!("checking the configuration {broken}");
+        Self {
+            revision,
+            config: Arc::default(),
+            problems: Problem::error("", "check_failed", message).into(),
+            refused: true,
+        }
+    }
 }
 
 impl Preparation {

@@ -1,6 +1,6 @@
 //! Publishing what was merged.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use proxy_model::{Problem, Problems};
@@ -169,28 +169,29 @@ impl Worker {
     }
 }
 
-/// Adds those problems that are not known. A runner checks its services with the same rules, and points at them from
-/// further away, so what ends in the same place and says the same is the same problem.
+/// Adds those problems that are not known. A runner checks its services with the same rules, and what it finds in a
+/// service is the same problem as what is found here in the route or cluster that the service has made.
 fn add_new<'a>(known: &mut Vec<Problem>, problems: impl IntoIterator<Item = &'a Problem>) {
-    let mut by_text: HashMap<(String, String), Vec<String>> = HashMap::new();
-    for problem in known.iter() {
-        let key = (problem.code.to_string(), problem.message.clone());
-        by_text
-            .entry(key)
-            .or_default()
-            .push(problem.pointer.clone());
-    }
-    for problem in problems {
-        let key = (problem.code.to_string(), problem.message.clone());
-        let pointers = by_text.entry(key).or_default();
-        if !pointers
-            .iter()
-            .any(|known| known.ends_with(&problem.pointer))
-        {
-            pointers.push(problem.pointer.clone());
-            known.push(problem.clone());
-        }
-    }
+    type Key = (String, String, String);
+    let key = |problem: &Problem| -> Key {
+        let place = below_service(&problem.pointer).to_owned();
+        (problem.code.to_string(), problem.message.clone(), place)
+    };
+    let mut seen: HashSet<Key> = known.iter().map(key).collect();
+    known.extend(
+        problems
+            .into_iter()
+            .filter(|problem| seen.insert(key(problem)))
+            .cloned(),
+    );
+}
+
+/// What a pointer names below the service that it names: `/Services/orders/Routes/r` names `/Routes/r`.
+fn below_service(pointer: &str) -> &str {
+    let Some(service) = pointer.strip_prefix("/Services/") else {
+        return pointer;
+    };
+    service.find('/').map_or("", |at| &service[at..])
 }
 
 fn log(before: &MergedState, state: &MergedState, changes: Option<&Summary>) {

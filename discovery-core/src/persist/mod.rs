@@ -17,6 +17,9 @@ use crate::runner::KeptService;
 /// How long to wait after the disk refused, since a full disk stays full for a while.
 const RETRY: Duration = Duration::from_secs(60);
 
+/// How long the file may say that the configuration was last confirmed before it was.
+const REFRESH: Duration = Duration::from_secs(3600);
+
 /// The largest file that is read back.
 const MAX_FILE_BYTES: u64 = 256 << 20;
 
@@ -30,6 +33,8 @@ pub(crate) struct Store {
     path: PathBuf,
     /// Whether what is on disk is older than what serves.
     behind: bool,
+    /// When it was last written.
+    saved_at: Option<Instant>,
     /// Not to be tried again before.
     retry_at: Option<Instant>,
 }
@@ -39,19 +44,24 @@ impl Store {
         Self {
             path,
             behind: false,
+            saved_at: None,
             retry_at: None,
         }
     }
 
-    /// Whether it is time to write.
+    /// Whether it is time to write, after an answer that changed something or only confirmed it.
     pub(crate) fn is_due(&mut self, changed: bool, now: Instant) -> bool {
-        self.behind |= changed;
+        let fresh = |at| now.duration_since(at) < REFRESH;
+        self.behind |= changed || !self.saved_at.is_some_and(fresh);
         self.behind && self.retry_at.is_none_or(|at| now >= at)
     }
 
     /// Notes how writing went.
     pub(crate) fn saved(&mut self, ok: bool, now: Instant) {
         self.behind = !ok;
+        if ok {
+            self.saved_at = Some(now);
+        }
         self.retry_at = (!ok).then(|| now + RETRY);
     }
 

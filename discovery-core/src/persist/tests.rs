@@ -171,7 +171,6 @@ fn a_crash_between_the_renames_leaves_the_predecessor() {
 async fn a_disk_that_refuses_is_asked_again_a_minute_later() {
     let directory = tempfile::tempdir().unwrap();
     let mut store = Store::new(directory.path().join("missing").join("last-good"));
-    assert!(!store.is_due(false, Instant::now()));
     assert!(store.is_due(true, Instant::now()));
     let error = store.save("sf", &[service("a", 0)]).unwrap_err();
     assert!(error.to_string().contains("last-good"), "{error}");
@@ -181,4 +180,16 @@ async fn a_disk_that_refuses_is_asked_again_a_minute_later() {
     assert!(store.is_due(false, Instant::now()));
     store.saved(true, Instant::now());
     assert!(!store.is_due(false, Instant::now()));
+    assert!(store.is_due(true, Instant::now()));
+}
+
+/// What is confirmed again and again must not look old after a restart.
+#[tokio::test(start_paused = true)]
+async fn what_does_not_change_is_written_every_hour() {
+    let mut store = Store::new(PathBuf::from("last-good"));
+    assert!(store.is_due(false, Instant::now()));
+    store.saved(true, Instant::now());
+    assert!(!store.is_due(false, Instant::now()));
+    tokio::time::advance(REFRESH).await;
+    assert!(store.is_due(false, Instant::now()));
 }

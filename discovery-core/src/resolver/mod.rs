@@ -8,6 +8,7 @@ mod lookup;
 mod tests;
 
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -67,6 +68,17 @@ pub trait DestinationResolver: Send + Sync {
         cluster: &ClusterId,
         destinations: &Destinations,
     ) -> Result<Resolved, ResolveError>;
+}
+
+#[async_trait]
+impl<R: DestinationResolver + ?Sized> DestinationResolver for Arc<R> {
+    async fn resolve(
+        &self,
+        cluster: &ClusterId,
+        destinations: &Destinations,
+    ) -> Result<Resolved, ResolveError> {
+        (**self).resolve(cluster, destinations).await
+    }
 }
 
 /// What destinations stand for.

@@ -14,6 +14,7 @@ use super::load::{Contents, read};
 use super::watch::DirectoryWatch;
 use super::{FileError, FileOptions, off_the_runtime};
 use crate::error::DiscoverError;
+use crate::moment::Moment;
 use crate::provider::ProviderState;
 use crate::status::{Failure, SourceState};
 
@@ -104,47 +105,57 @@ impl Follower {
     }
 
     fn note(&self, outcome: Option<Result<(ProxyConfig, Problems), FileError>>) {
-        let name = &*self.options.name;
+        let mut state = (**self.state.borrow()).clone();
+        state.status.rounds += 1;
+        let notify = match outcome {
+            None => {
+                if state.status.state == SourceState::Live {
+                    state.status.last_ok = Some(Moment::now());
+                }
+                false
+            }
+            Some(Ok((config, problems))) => self.note_contents(&mut state, config, problems),
+            Some(Err(error)) => self.note_failure(&mut state, error),
+        };
         self.state.send_if_modified(|shared| {
-            let mut state = (**shared).clone();
-            state.status.rounds += 1;
-            let notify = match outcome {
-                None => {
-                    if state.status.state == SourceState::Live {
-                        state.status.last_ok = Some(crate::Moment::now());
-                    }
-                    false
-                }
-                Some(Ok((config, problems))) => {
-                    let recovered = state.status.state != SourceState::Live;
-                    let changed = state.serve(Arc::new(config));
-                    tracing::info!(target: "discovery::file", name, changed, "the files were read again");
-                    let notify = changed || recovered || state.problems != problems;
-                    state.problems = problems;
-                    notify
-                }
-                Some(Err(error)) => {
-                    let message = with_cause(&error);
-                    tracing::warn!(
-                        target: "discovery::file",
-                        name,
-                        error = %message,
-                        "the files cannot be used; what was read before serves on",
-                    );
-                    let failure = Failure::now(&DiscoverError::permanent(message.clone()));
-                    state.status.last_error = Some(failure);
-                    state.status.consecutive_failures += 1;
-                    state.status.enter(SourceState::Failing);
-                    state.problems = match error {
-                        FileError::Invalid { problems, .. } => problems,
-                        _ => Problem::error("", "unreadable_file", message).into(),
-                    };
-                    true
-                }
-            };
             *shared = Arc::new(state);
             notify
         });
+    }
+
+    /// Returns whether anybody needs to know.
+    fn note_contents(
+        &self,
+        state: &mut ProviderState,
+        config: ProxyConfig,
+        problems: Problems,
+    ) -> bool {
+        let recovered = state.status.state != SourceState::Live;
+        let changed = state.serve(Arc::new(config));
+        let name = &*self.options.name;
+        tracing::info!(target: "discovery::file", name, changed, "the files were read again");
+        let notify = changed || recovered || state.problems != problems;
+        state.problems = problems;
+        notify
+    }
+
+    /// Returns whether anybody needs to know.
+    fn note_failure(&self, state: &mut ProviderState, error: FileError) -> bool {
+        let message = with_cause(&error);
+        tracing::warn!(
+            target: "discovery::file",
+            name = &*self.options.name,
+            error = %message,
+            "the files cannot be used; what was read before serves on",
+        );
+        state.status.last_error = Some(Failure::now(&DiscoverError::permanent(message.clone())));
+        state.status.consecutive_failures = state.status.consecutive_failures.saturating_add(1);
+        state.status.enter(SourceState::Failing);
+        state.problems = match error {
+            FileError::Invalid { problems, .. } => problems,
+            _ => Problem::error("", "unreadable_file", message).into(),
+        };
+        true
     }
 }
 

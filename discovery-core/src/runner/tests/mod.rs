@@ -1,4 +1,5 @@
 mod outages;
+mod quiet;
 mod rounds;
 mod services;
 mod timing;

@@ -1,0 +1,116 @@
+//! What is logged, and what happens when the runner is dropped anywhere.
+
+use std::fmt::Write;
+use std::future::poll_fn;
+use std::sync::Mutex;
+use std::task::Poll;
+
+use proptest::prelude::*;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use super::*;
+use crate::error::DiscoverError;
+
+/// Keeps the messages of the warnings.
+#[derive(Clone, Default)]
+struct Warnings(Arc<Mutex<Vec<String>>>);
+
+struct Message(String);
+
+impl Visit for Message {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            write!(self.0, "{value:?}").unwrap();
+        }
+    }
+}
+
+impl Subscriber for Warnings {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "discovery::runner" && *metadata.level() <= Level::WARN
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut message = Message(String::new());
+        event.record(&mut message);
+        self.0.lock().unwrap().push(message.0);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_warning_is_logged_when_a_state_begins_and_not_every_round() {
+    let warnings = Warnings::default();
+    let _guard = tracing::subscriber::set_default(warnings.clone());
+    let source = ScriptedDiscoverer::new("script");
+    for _ in 0..2 {
+        for _ in 0..5 {
+            source.answer([service("a", "http://a"), broken("b")]);
+        }
+        for _ in 0..5 {
+            source.fail(DiscoverError::transient("down"));
+        }
+    }
+    let provider = Runner::new(source.clone()).options(options()).start();
+    after_rounds(&source, &provider, 20).await;
+    let away = "the source does not answer; what it said last goes on serving";
+    let expected = [
+        "the service cannot be served as it is described",
+        away,
+        away,
+    ];
+    assert_eq!(*warnings.0.lock().unwrap(), expected);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Dropped after any number of polls, in whatever state: what was published can still be read, and the source is
+    /// shown as stopped.
+    #[test]
+    fn the_driver_can_be_dropped_anywhere(polls in 0_usize..40) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let directory = tempfile::tempdir().unwrap();
+            let source = ScriptedDiscoverer::new("script");
+            source.answer([service("a", "http://a"), broken("b")]);
+            source.fail(DiscoverError::transient("down"));
+            source.delay(Duration::from_secs(1));
+            let (provider, driver) = Runner::new(source.clone())
+                .options(options().with_persist(directory.path().join("last-good")))
+                .into_parts();
+            let mut driver = Box::pin(driver);
+            let mut left = polls;
+            poll_fn(|context| {
+                if left == 0 {
+                    return Poll::Ready(());
+                }
+                left -= 1;
+                driver.as_mut().poll(context)
+            })
+            .await;
+            let before = provider.state();
+            drop(driver);
+            let after = provider.state();
+            assert_eq!(after.status.state, SourceState::Stopped);
+            assert_eq!(serving(&after), serving(&before));
+        });
+    }
+}
