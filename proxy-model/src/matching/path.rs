@@ -8,44 +8,55 @@ use super::template::MAX_SEGMENTS;
 /// Room for one segment more than a template can have, to see that a path is longer.
 const CAPACITY: usize = MAX_SEGMENTS + 1;
 
-/// A request's path, decoded, without its first `/`, and where its segments are.
+/// The part of a path that is matched: without its first `/`, still encoded.
 ///
-/// A `/` at the end does not begin another segment. A path that does not begin with `/`, such as the `*` of `OPTIONS *`,
-/// has no segments.
+/// A path that does not begin with `/`, such as the `*` of `OPTIONS *`, is taken for an empty one, as ASP.NET Core does. So is
+/// one of 4 GiB, which no server lets pass.
+pub(super) fn relevant(path: &str) -> &str {
+    path.strip_prefix('/')
+        .filter(|rest| u32::try_from(rest.len()).is_ok())
+        .unwrap_or("")
+}
+
+/// Decodes the [`relevant`] part of a path.
+pub(super) fn decode(relevant: &str) -> Cow<'_, str> {
+    percent::decode(relevant, Part::Path)
+}
+
+/// A request's path and where its segments are.
+///
+/// A `/` at the end does not begin another segment.
 #[derive(Debug)]
 pub(super) struct DecodedPath<'a> {
     encoded: &'a str,
-    text: Cow<'a, str>,
-    bounds: [(usize, usize); CAPACITY],
+    text: &'a str,
+    ends: [u32; CAPACITY],
     count: usize,
 }
 
 impl<'a> DecodedPath<'a> {
     /// Cuts off the first `limit` segments; at most one more than a template can have.
-    pub(super) fn new(path: &'a str, limit: usize) -> Self {
-        let encoded = path.strip_prefix('/').unwrap_or("");
-        let text = percent::decode(encoded, Part::Path);
-        let mut bounds = [(0, 0); CAPACITY];
-        let mut count = 0;
-        let mut start = 0;
-        for bound in bounds.iter_mut().take(limit) {
-            if start >= text.len() {
-                break;
-            }
-            let end = text.as_bytes()[start..]
-                .iter()
-                .position(|b| *b == b'/')
-                .map_or(text.len(), |length| start + length);
-            *bound = (start, end);
-            count += 1;
-            start = end + 1;
-        }
-        Self {
+    ///
+    /// `text` is what `encoded`, the [`relevant`] part of a path, [decodes](decode) to.
+    pub(super) fn new(encoded: &'a str, text: &'a str, limit: usize) -> Self {
+        let mut path = Self {
             encoded,
             text,
-            bounds,
-            count,
+            ends: [0; CAPACITY],
+            count: 0,
+        };
+        let mut start = 0;
+        for end in path.ends.iter_mut().take(limit) {
+            let Some(rest) = text.as_bytes().get(start..).filter(|rest| !rest.is_empty()) else {
+                break;
+            };
+            start += rest.iter().position(|b| *b == b'/').unwrap_or(rest.len());
+            // Decoding makes nothing longer, so this is never too long.
+            *end = u32::try_from(start).unwrap_or(u32::MAX);
+            path.count += 1;
+            start += 1;
         }
+        path
     }
 
     /// How many segments there are, up to the limit.
@@ -54,14 +65,13 @@ impl<'a> DecodedPath<'a> {
     }
 
     /// One segment. Empty between two `/`.
-    pub(super) fn segment(&self, index: usize) -> &str {
-        let (start, end) = self.bounds[index];
-        &self.text[start..end]
+    pub(super) fn segment(&self, index: usize) -> &'a str {
+        &self.text[self.start(index)..self.ends[index] as usize]
     }
 
     /// Everything from the start of a segment, with a `/` at the end if there is one.
-    pub(super) fn rest(&self, index: usize) -> &str {
-        &self.text[self.bounds[index].0..]
+    pub(super) fn rest(&self, index: usize) -> &'a str {
+        &self.text[self.start(index)..]
     }
 
     /// The same as [`rest`](Self::rest), as it was sent.
@@ -74,6 +84,13 @@ impl<'a> DecodedPath<'a> {
         }
         rest
     }
+
+    fn start(&self, index: usize) -> usize {
+        match index.checked_sub(1) {
+            Some(before) => self.ends[before] as usize + 1,
+            None => 0,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -81,7 +98,9 @@ mod tests {
     use super::*;
 
     fn segments(path: &str) -> Vec<String> {
-        let path = DecodedPath::new(path, CAPACITY);
+        let encoded = relevant(path);
+        let text = decode(encoded);
+        let path = DecodedPath::new(encoded, &text, CAPACITY);
         (0..path.count()).map(|i| path.segment(i).into()).collect()
     }
 
@@ -105,7 +124,7 @@ mod tests {
 
     #[test]
     fn the_rest_keeps_its_slashes() {
-        let path = DecodedPath::new("/a//%20/", 3);
+        let path = DecodedPath::new("a//%20/", "a// /", 3);
         assert_eq!(path.rest(1), "/ /");
         assert_eq!(path.encoded_rest(1), "/%20/");
         assert_eq!(path.encoded_rest(2), "%20/");

@@ -37,6 +37,10 @@ pub(super) enum Part {
 
 /// Decodes `text`. Escapes that are incomplete, or that are not UTF-8 together, stay as they are.
 pub(super) fn decode(text: &str, part: Part) -> Cow<'_, str> {
+    if !text.as_bytes().contains(&b'%') && (part == Part::Path || !text.as_bytes().contains(&b'+'))
+    {
+        return Cow::Borrowed(text);
+    }
     let mut units = Units { rest: text, part };
     match units.next() {
         None => Cow::Borrowed(text),

@@ -13,8 +13,6 @@ use super::{MAX_NAME, to_ascii};
 pub struct RequestHost<'a> {
     pub(super) name: Cow<'a, str>,
     port: Option<u16>,
-    /// Whether wildcards may match: no label is empty, but perhaps the last one.
-    has_labels: bool,
 }
 
 impl<'a> RequestHost<'a> {
@@ -29,14 +27,16 @@ impl<'a> RequestHost<'a> {
             Some(port) if port.bytes().all(|b| b.is_ascii_digit()) => port.parse().ok(),
             Some(_) => None,
         };
-        let name = normalized(name);
-        let has_labels =
-            name.len() <= MAX_NAME && !name.starts_with(['.', '[']) && !name.contains("..");
-        Self {
-            name,
-            port,
-            has_labels,
-        }
+        let name = if name
+            .as_bytes()
+            .iter()
+            .all(|b| b.is_ascii() && !b"[:".contains(b))
+        {
+            Cow::Borrowed(name)
+        } else {
+            normalized(name)
+        };
+        Self { name, port }
     }
 
     /// The name in ASCII form and in the case in which it was sent, or the IPv6 address in brackets. Empty if the request
@@ -50,18 +50,26 @@ impl<'a> RequestHost<'a> {
         self.port
     }
 
+    /// Whether wildcards may match: no label is empty, but perhaps the last one.
+    fn has_labels(&self) -> bool {
+        let name = self.name.as_bytes();
+        name.len() <= MAX_NAME
+            && !matches!(name, [b'.' | b'[', ..])
+            && !name.windows(2).any(|pair| pair == b"..")
+    }
+
     /// Whether the name ends with `.` and `suffix`.
     pub(super) fn is_under(&self, suffix: &str) -> bool {
         let name = self.name.as_bytes();
-        self.has_labels
-            && name.len() > suffix.len() + 1
+        name.len() > suffix.len() + 1
             && name[name.len() - suffix.len() - 1] == b'.'
             && name[name.len() - suffix.len()..].eq_ignore_ascii_case(suffix.as_bytes())
+            && self.has_labels()
     }
 
     /// Every suffix that a wildcard could have to match this name, the shortest first, with the number of its labels.
     pub(in crate::matching) fn suffixes(&self) -> impl Iterator<Item = (usize, &str)> {
-        let name = if self.has_labels { &*self.name } else { "" };
+        let name = if self.has_labels() { &*self.name } else { "" };
         name.rmatch_indices('.')
             .filter(|(dot, _)| *dot > 0)
             .enumerate()
@@ -93,6 +101,7 @@ fn split(authority: &str) -> (&str, Option<&str>) {
     }
 }
 
+/// The usual form of an IPv6 address, or the ASCII form of a name.
 fn normalized(name: &str) -> Cow<'_, str> {
     let address = match name.strip_prefix('[') {
         Some(rest) => rest.strip_suffix(']'),

@@ -33,7 +33,8 @@ use self::search::{Allowed, Best, Request};
 use self::text_table::TextTable;
 use super::host::RequestHost;
 use super::matcher::RouteMatcher;
-use super::method::MethodSet;
+use super::method::{self, MethodSet};
+use super::path::{self, DecodedPath};
 use crate::compiled::{Route, RouteIndex};
 use crate::head::RequestHead;
 
@@ -120,7 +121,7 @@ pub struct RouteTable {
     entries: Box<[Entry]>,
     /// From a node and a literal segment to the next node.
     literals: TextTable,
-    /// From a [`HostScope`] and a name to the root of a trie.
+    /// From a [scope](host_scope) and a name to the root of a trie.
     hosts: TextTable,
     /// The root for requests to any host.
     any_host: Option<NodeIndex>,
@@ -188,7 +189,16 @@ impl RouteTable {
 
     /// Finds the route that takes a request. `routes` is the list that the table was built from.
     pub fn find<C: Candidate, H: RequestHead + ?Sized>(&self, routes: &[C], head: &H) -> Lookup {
-        let request = Request::new(self, routes, head);
+        let encoded = path::relevant(head.path());
+        let text = path::decode(encoded);
+        let request = Request {
+            table: self,
+            routes,
+            head,
+            // One segment more than the deepest node has shows that the path goes on.
+            path: &DecodedPath::new(encoded, &text, self.depth + 1),
+            method: method::standard_bit(head.method()),
+        };
         let mut best = Best::new(&request);
         let host = RequestHost::parse(head.authority(), head.is_https());
         self.for_each_root(&host, &mut |root| request.walk(root, 0, &mut best));

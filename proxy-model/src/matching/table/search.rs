@@ -1,22 +1,18 @@
 //! One request's way through the tries.
 
-use super::text_table::TextHash;
 use super::{Candidate, Entry, NodeIndex, RouteTable};
 use crate::head::RequestHead;
-use crate::matching::method::{self, MethodSet};
+use crate::matching::MethodSet;
 use crate::matching::path::DecodedPath;
-use crate::matching::template::MAX_SEGMENTS;
 
 /// A request, and what has been worked out about it.
 pub(super) struct Request<'a, C, H: ?Sized> {
-    table: &'a RouteTable,
-    routes: &'a [C],
-    head: &'a H,
-    path: DecodedPath<'a>,
-    /// Hashes of the segments.
-    hashes: [TextHash; MAX_SEGMENTS],
+    pub(super) table: &'a RouteTable,
+    pub(super) routes: &'a [C],
+    pub(super) head: &'a H,
+    pub(super) path: &'a DecodedPath<'a>,
     /// The bit of the method, if it is a standard one.
-    method: u8,
+    pub(super) method: u8,
 }
 
 /// What happens at the nodes that a request leads to.
@@ -28,24 +24,7 @@ pub(super) trait Visitor {
     fn visit(&mut self, entries: &[Entry]);
 }
 
-impl<'a, C: Candidate, H: RequestHead + ?Sized> Request<'a, C, H> {
-    pub(super) fn new(table: &'a RouteTable, routes: &'a [C], head: &'a H) -> Self {
-        // One segment more than the deepest node has shows that the path goes on.
-        let path = DecodedPath::new(head.path(), table.depth + 1);
-        let mut hashes = [TextHash::default(); MAX_SEGMENTS];
-        for (index, hash) in hashes.iter_mut().enumerate().take(path.count()) {
-            *hash = table.literals.hash(path.segment(index));
-        }
-        Self {
-            table,
-            routes,
-            head,
-            path,
-            hashes,
-            method: method::standard_bit(head.method()),
-        }
-    }
-
+impl<C: Candidate, H: RequestHead + ?Sized> Request<'_, C, H> {
     /// Visits the entries of a node that `depth` segments lead to, and of every node after it.
     pub(super) fn walk(&self, index: NodeIndex, depth: usize, visitor: &mut impl Visitor) {
         let node = &self.table.nodes[index as usize];
@@ -54,18 +33,17 @@ impl<'a, C: Candidate, H: RequestHead + ?Sized> Request<'a, C, H> {
         }
         if depth == self.path.count() {
             visitor.visit(self.table.entries(node.ends));
-        } else if !self.path.segment(depth).is_empty() {
+        } else {
+            let segment = self.path.segment(depth);
             // Literals first: what they lead to is mostly better, which spares the rest.
             if node.has_literals
-                && let Some(next) = self.table.literals.get_hashed(
-                    index,
-                    self.path.segment(depth),
-                    self.hashes[depth],
-                )
+                && let Some(next) = self.table.literals.get(index, segment)
             {
                 self.walk(next, depth + 1, visitor);
             }
-            if let Some(next) = node.any {
+            if let Some(next) = node.any
+                && !segment.is_empty()
+            {
                 self.walk(next, depth + 1, visitor);
             }
         }
@@ -82,7 +60,7 @@ impl<'a, C: Candidate, H: RequestHead + ?Sized> Request<'a, C, H> {
     }
 
     fn takes_path(&self, entry: &Entry) -> bool {
-        !entry.has_path_conditions || self.route(entry).matcher().takes_path(&self.path)
+        !entry.has_path_conditions || self.route(entry).matcher().takes_path(self.path)
     }
 
     fn takes_rest(&self, entry: &Entry) -> bool {

@@ -27,10 +27,6 @@ struct Slot {
     length: NonZeroUsize,
 }
 
-/// The hash of a text, in whatever scope it is looked up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct TextHash(u64);
-
 impl TextTable {
     /// Builds the table from scopes, folded texts that are not empty, and numbers. No scope and text come twice.
     pub(super) fn build<'a>(items: impl ExactSizeIterator<Item = (u32, &'a str, u32)>) -> Self {
@@ -45,7 +41,7 @@ impl TextTable {
             let Some(length) = NonZeroUsize::new(text.len()) else {
                 continue;
             };
-            let (mut at, tag) = table.place(scope, table.hash(text));
+            let (mut at, tag) = table.place(scope, text);
             while table.slots[at].is_some() {
                 at = table.after(at);
             }
@@ -64,16 +60,11 @@ impl TextTable {
 
     /// The number that `text`, in any case, has in `scope`.
     pub(super) fn get(&self, scope: u32, text: &str) -> Option<u32> {
-        self.get_hashed(scope, text, self.hash(text))
-    }
-
-    /// [`get`](Self::get), for a text whose hash is known.
-    pub(super) fn get_hashed(&self, scope: u32, text: &str, hash: TextHash) -> Option<u32> {
-        let (mut at, tag) = self.place(scope, hash);
+        let (mut at, tag) = self.place(scope, text);
         while let Some(slot) = &self.slots[at] {
             if slot.tag == tag && slot.scope == scope {
                 let known = &self.texts[slot.start..slot.start + slot.length.get()];
-                if equals_folded(text, known) {
+                if is_same(text, known) {
                     return Some(slot.value);
                 }
             }
@@ -82,32 +73,21 @@ impl TextTable {
         None
     }
 
-    /// The hash of a text, ignoring case.
-    pub(super) fn hash(&self, text: &str) -> TextHash {
-        let mut hash = self.seed ^ text.len() as u64;
-        if text.is_ascii() {
-            let mut chunks = text.as_bytes().chunks_exact(8);
-            for chunk in &mut chunks {
-                let chunk = chunk.try_into().expect("a chunk has eight bytes");
-                hash = mixed(hash ^ lower_case(u64::from_le_bytes(chunk)));
-            }
-            let rest = chunks.remainder();
-            let mut last = [0; 8];
-            last[..rest.len()].copy_from_slice(rest);
-            hash = mixed(hash ^ lower_case(u64::from_le_bytes(last)));
-        } else {
-            // Texts that differ in case may differ in length.
-            hash = self.seed;
-            for c in text.chars() {
-                hash = mixed(hash ^ u64::from(u32::from(text::fold(c))));
-            }
-        }
-        TextHash(hash)
-    }
-
     /// The first slot to look into, and the tag to look for.
-    fn place(&self, scope: u32, TextHash(hash): TextHash) -> (usize, u32) {
-        let hash = mixed(hash ^ u64::from(scope).rotate_left(32));
+    fn place(&self, scope: u32, text: &str) -> (usize, u32) {
+        let seed = self.seed ^ u64::from(scope).rotate_left(32);
+        let mut hash = mixed(seed ^ text.len() as u64);
+        let mut all = 0;
+        for word in words(text.as_bytes()) {
+            all |= word;
+            hash = mixed(hash ^ lower_case(word));
+        }
+        if all & TOP_BITS != 0 {
+            // Not ASCII; and texts that differ in case only may differ in length.
+            hash = text.chars().fold(seed, |hash, c| {
+                mixed(hash ^ u64::from(u32::from(text::fold(c))))
+            });
+        }
         (hash as usize & (self.slots.len() - 1), (hash >> 32) as u32)
     }
 
@@ -116,19 +96,48 @@ impl TextTable {
     }
 }
 
+/// [`equals_folded`], which for ASCII compares eight characters at once.
+fn is_same(text: &str, folded: &str) -> bool {
+    (text.len() == folded.len()
+        && (words(text.as_bytes()).zip(words(folded.as_bytes())))
+            .all(|(word, folded)| lower_case(word) == folded))
+        || (!folded.is_ascii() && equals_folded(text, folded))
+}
+
 /// Spreads every bit over all others: the halves of the product with a number whose bits are irregular.
 fn mixed(bits: u64) -> u64 {
     let product = u128::from(bits ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93_u128;
     (product as u64) ^ (product >> 64) as u64
 }
 
+/// The bytes of a text, eight at a time. The last word overlaps the one before it, or is filled up.
+fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    let last = match bytes {
+        [.., a, b, c, d, e, f, g, h] => u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]),
+        _ => (bytes.iter()).fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    };
+    let (whole, rest) = bytes.as_chunks();
+    let whole = if rest.is_empty() && !whole.is_empty() {
+        &whole[..whole.len() - 1]
+    } else {
+        whole
+    };
+    (whole.iter().map(|chunk| u64::from_le_bytes(*chunk))).chain([last])
+}
+
+/// One in every byte.
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// The bits that no ASCII character has.
+const TOP_BITS: u64 = ONES << 7;
+
 /// Turns each of eight ASCII characters into lower case.
 fn lower_case(chars: u64) -> u64 {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    // The top bit of each byte tells whether the character is at least `A`, or beyond `Z`.
-    let from_a = chars + ONES * (0x80 - b'A' as u64);
-    let beyond_z = chars + ONES * (0x7f - b'Z' as u64);
-    let is_upper = (from_a ^ beyond_z) & (ONES << 7);
+    // The top bit of each byte tells whether the character is at least `A`, or beyond `Z`. What is not ASCII overflows, but
+    // keeps its top bit.
+    let from_a = chars.wrapping_add(ONES * (0x80 - b'A' as u64));
+    let beyond_z = chars.wrapping_add(ONES * (0x7f - b'Z' as u64));
+    let is_upper = (from_a ^ beyond_z) & TOP_BITS;
     // The top bit, two to the right, is the bit that makes a letter lower case.
     chars | is_upper >> 2
 }

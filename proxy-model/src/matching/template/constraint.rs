@@ -127,13 +127,12 @@ impl Check {
     fn new(name: &'static str, arguments: Option<&str>) -> Result<Self, Kind> {
         let wrong = |expected| Kind::ConstraintArguments { name, expected };
         let one = |expected| {
-            let argument = arguments.ok_or(wrong(expected))?;
-            number::int(argument).ok_or(wrong(expected))
+            let number = arguments.and_then(number::int);
+            number.ok_or_else(|| wrong(expected))
         };
-        let length = |text: &str| usize::try_from(i32::try_from(number::int(text)?).ok()?).ok();
         let one_length = || {
-            const EXPECTED: &str = "needs a length, which is a number: `(10)`";
-            arguments.and_then(length).ok_or(wrong(EXPECTED))
+            let length = arguments.and_then(length);
+            length.ok_or_else(|| wrong("needs a length, which is a number: `(10)`"))
         };
         Ok(match name {
             "minlength" => Self::Length {
@@ -145,14 +144,14 @@ impl Check {
                 max: one_length()?,
             },
             "length" => {
-                const EXPECTED: &str =
-                    "needs a length or two, the smaller first: `(10)` or `(2,10)`";
-                let arguments = arguments.ok_or(wrong(EXPECTED))?;
-                let (min, max) = arguments.split_once(',').unwrap_or((arguments, arguments));
-                match (length(min), length(max)) {
-                    (Some(min), Some(max)) if min <= max => Self::Length { min, max },
-                    _ => return Err(wrong(EXPECTED)),
-                }
+                let (min, max) = arguments
+                    .map(|one| one.split_once(',').unwrap_or((one, one)))
+                    .and_then(|(min, max)| Some((length(min)?, length(max)?)))
+                    .filter(|(min, max)| min <= max)
+                    .ok_or_else(|| {
+                        wrong("needs a length or two, the smaller first: `(10)` or `(2,10)`")
+                    })?;
+                Self::Length { min, max }
             }
             "min" => Self::Range {
                 min: one("needs an integer: `(1)`")?,
@@ -163,18 +162,17 @@ impl Check {
                 max: one("needs an integer: `(100)`")?,
             },
             "range" => {
-                const EXPECTED: &str = "needs two integers, the smaller first: `(1,100)`";
-                let limits = arguments.and_then(|arguments| arguments.split_once(','));
-                let (min, max) = limits.ok_or(wrong(EXPECTED))?;
-                match (number::int(min), number::int(max)) {
-                    (Some(min), Some(max)) if min <= max => Self::Range { min, max },
-                    _ => return Err(wrong(EXPECTED)),
-                }
+                let (min, max) = arguments
+                    .and_then(|arguments| arguments.split_once(','))
+                    .and_then(|(min, max)| Some((number::int(min)?, number::int(max)?)))
+                    .filter(|(min, max)| min <= max)
+                    .ok_or_else(|| wrong("needs two integers, the smaller first: `(1,100)`"))?;
+                Self::Range { min, max }
             }
-            "regex" => {
-                let expression = arguments.ok_or(wrong("needs an expression: `(^a+$)`"))?;
-                Self::Regex(compile(expression)?)
-            }
+            "regex" => match arguments {
+                Some(expression) => Self::Regex(compile(expression)?),
+                None => return Err(wrong("needs an expression: `(^a+$)`")),
+            },
             _ if arguments.is_some() => return Err(wrong("takes no arguments")),
             "int" => Self::Int,
             "long" => Self::Long,
@@ -189,6 +187,12 @@ impl Check {
             _ => Self::NonFile,
         })
     }
+}
+
+/// A length, which .NET keeps in 32 bits.
+fn length(text: &str) -> Option<usize> {
+    let length = i32::try_from(number::int(text)?).ok()?;
+    usize::try_from(length).ok()
 }
 
 /// Compiles an expression that, as in ASP.NET Core, ignores case and may match anywhere in the value.

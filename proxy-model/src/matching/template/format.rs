@@ -112,7 +112,8 @@ impl PathWriter {
         if self.left_out {
             return None;
         }
-        if !self.begun && !(self.text.is_empty() && self.waiting.is_empty()) {
+        let is_first = self.text.is_empty() && self.waiting.is_empty();
+        if !self.begun && !is_first {
             self.waiting.push('/');
         }
         self.begun = true;

@@ -23,7 +23,7 @@ use self::parameter::Parameter;
 pub use self::precedence::TemplatePrecedence;
 use self::values::RouteValue;
 pub use self::values::RouteValues;
-use super::path::DecodedPath;
+use super::path::{self, DecodedPath};
 use super::percent::{self, Part};
 use super::text;
 
@@ -178,7 +178,8 @@ impl PathTemplate {
 
     /// Whether a percent-encoded path matches. Allocates only if the path has escapes.
     pub fn matches(&self, path: &str) -> bool {
-        self.accepts(&self.decode(path))
+        let encoded = path::relevant(path);
+        self.accepts(&self.cut(encoded, &path::decode(encoded)))
     }
 
     /// The values that a percent-encoded path has for the parameters, or `None` if it does not match.
@@ -186,7 +187,9 @@ impl PathTemplate {
     /// A parameter that the path leaves out has its default value, or no value. So does a catch-all that has nothing
     /// left to catch.
     pub fn capture(&self, path: &str) -> Option<RouteValues> {
-        let path = self.decode(path);
+        let encoded = path::relevant(path);
+        let text = path::decode(encoded);
+        let path = self.cut(encoded, &text);
         if !self.accepts(&path) {
             return None;
         }
@@ -199,8 +202,8 @@ impl PathTemplate {
         Some(RouteValues::of(values.into_iter().flatten().collect()))
     }
 
-    fn decode<'a>(&self, path: &'a str) -> DecodedPath<'a> {
-        DecodedPath::new(path, self.segments.len() + 1)
+    fn cut<'a>(&self, encoded: &'a str, text: &'a str) -> DecodedPath<'a> {
+        DecodedPath::new(encoded, text, self.segments.len() + 1)
     }
 
     /// Whether a path of which enough segments were cut off matches.

@@ -38,7 +38,10 @@ fn matches(matcher: &HeaderMatcher, lines: &[&str]) -> bool {
 /// Lines of the header, and whether they match.
 type Expected<'a> = (&'a [&'a str], bool);
 
-fn assert_cases(cases: &[(&str, Mode, bool, &[&str], &[Expected<'_>])]) {
+/// Number, mode, whether case matters, values of the condition, and what is expected.
+type Case<'a> = (&'a str, Mode, bool, &'a [&'a str], &'a [Expected<'a>]);
+
+fn assert_cases(cases: &[Case<'_>]) {
     for (id, mode, case_matters, values, expected) in cases {
         let matcher = matcher("Org-Id", *mode, *case_matters, values);
         for (lines, expected) in *expected {

@@ -27,7 +27,10 @@ fn matches(matcher: &QueryMatcher, query: Option<&str>) -> bool {
 /// A query, and whether it matches.
 type Expected<'a> = (&'a str, bool);
 
-fn assert_cases(cases: &[(&str, Mode, bool, &[&str], &[Expected<'_>])]) {
+/// Number, mode, whether case matters, values of the condition, and what is expected.
+type Case<'a> = (&'a str, Mode, bool, &'a [&'a str], &'a [Expected<'a>]);
+
+fn assert_cases(cases: &[Case<'_>]) {
     for (id, mode, case_matters, values, expected) in cases {
         let matcher = QueryMatcher::new(&config(*mode, *case_matters, values)).unwrap();
         for (query, expected) in *expected {
