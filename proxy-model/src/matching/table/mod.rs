@@ -220,7 +220,7 @@ impl RouteTable {
         &self.entries[start as usize..end as usize]
     }
 
-    /// Shows `each` the root of every trie whose host pattern matches, the more specific first.
+    /// Shows `each` the root of every trie whose host pattern matches.
     fn for_each_root(&self, host: &RequestHost<'_>, each: &mut dyn FnMut(NodeIndex)) {
         let port = host.port().filter(|_| self.has_ports);
         let mut look_up = |is_suffix, name: &str| {

@@ -6,8 +6,9 @@ use super::error::TemplateErrorKind as Kind;
 use super::{datetime, number};
 use crate::suggest;
 
-/// How much memory a compiled expression may take: with as many as a configuration has, they should not fill it.
-const REGEX_SIZE: usize = 1 << 20;
+/// How much memory a compiled expression may take, in bytes. Enough for `\w` a hundred times, which is large since it means
+/// the letters of all languages.
+const REGEX_SIZE: usize = 10 << 20;
 
 /// What ASP.NET Core knows by default.
 const NAMES: [&str; 19] = [
@@ -202,9 +203,11 @@ fn compile(expression: &str) -> Result<Regex, Kind> {
     RegexBuilder::new(expression)
         .case_insensitive(true)
         .size_limit(REGEX_SIZE)
-        .dfa_size_limit(REGEX_SIZE)
         .build()
         .map_err(|error| {
+            if let regex::Error::CompiledTooBig(_) = error {
+                return Kind::RegexTooLarge;
+            }
             // The last line says what is wrong; those before it draw where.
             let text = error.to_string();
             let last = text.lines().last().unwrap_or_default();

@@ -140,6 +140,9 @@ pub enum TemplateErrorKind {
         /// Why.
         reason: String,
     },
+    /// An expression that takes too much memory.
+    #[error("the expression of a `regex` takes too much memory")]
+    RegexTooLarge,
     /// More than 28 segments.
     #[error("{count} segments; a template has at most {MAX_SEGMENTS}")]
     TooManySegments {
@@ -180,6 +183,9 @@ impl TemplateErrorKind {
             Self::AdjacentParameters { .. } => "put text between them, as in `{a}-{b}`".into(),
             Self::UnknownConstraint { name } => super::constraint::suggestion(name)?,
             Self::ConstraintArguments { .. } | Self::TooManySegments { .. } => return None,
+            Self::RegexTooLarge => {
+                "repeat less, or write `[a-z0-9_]` for `\\w` and `[0-9]` for `\\d`, which mean all languages".into()
+            }
             Self::Regex { .. } => {
                 "look-around and back-references are not supported, and braces are doubled inside a template".into()
             }

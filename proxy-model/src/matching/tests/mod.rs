@@ -1,6 +1,7 @@
 //! The cases of YARP's own tests, by their numbers in the specification.
 
 mod headers;
+mod methods;
 mod queries;
 mod routing;
 
@@ -151,7 +152,7 @@ impl TestRoute {
 }
 
 /// Finds the route that takes a request: its position, `404` or `405 GET, POST`.
-pub(super) fn find(routes: &[TestRoute], head: &TestHead) -> String {
+fn find(routes: &[TestRoute], head: &TestHead) -> String {
     let routes: Vec<(i32, RouteMatcher)> = routes
         .iter()
         .map(|route| (route.order, route.matcher()))
@@ -160,5 +161,16 @@ pub(super) fn find(routes: &[TestRoute], head: &TestHead) -> String {
         Lookup::Matched(index) => format!("{}", index.0),
         Lookup::MethodNotAllowed(allow) => format!("405 {allow}"),
         Lookup::NotFound => "404".into(),
+    }
+}
+
+fn get(url: &str) -> TestHead {
+    TestHead::new("GET", url)
+}
+
+/// Routes and requests; the number of the route that is expected, or the status.
+fn assert_finds(case: &str, routes: &[TestRoute], expected: &[(TestHead, &str)]) {
+    for (head, expected) in expected {
+        assert_eq!(find(routes, head), *expected, "{case}: {head:?}");
     }
 }
