@@ -1,6 +1,6 @@
 //! What a configuration can say and this version does not honour yet.
 
-use proxy_model::compiled::{Cluster, Route};
+use proxy_model::compiled::{Cluster, Destination, Route, Scheme};
 use proxy_model::config::{HttpVersion, VersionPolicy};
 use proxy_model::{Problem, Problems, Snapshot, pointer_to, same_id};
 
@@ -14,13 +14,24 @@ const CODE: &str = "unsupported";
 /// whole, since to serve it would open what was meant to be closed.
 ///
 /// Pointers begin at the section that holds `Routes` and `Clusters`.
+///
+/// A proxy that was built without TLS settings for destinations honours less than this version could:
+/// [`Proxy::unsupported`](crate::Proxy::unsupported) knows.
 pub fn unsupported(snapshot: &Snapshot) -> Problems {
+    unsupported_by(snapshot, cfg!(feature = "tls"))
+}
+
+/// The same for a proxy that can reach `https` destinations or not.
+pub(crate) fn unsupported_by(snapshot: &Snapshot, speaks_tls: bool) -> Problems {
     let mut problems = Problems::new();
     for route in snapshot.routes() {
         check_route(route, &mut problems);
     }
     for cluster in snapshot.clusters() {
         check_cluster(cluster, &mut problems);
+        if !speaks_tls {
+            check_schemes(cluster, &mut problems);
+        }
     }
     problems
 }
@@ -157,6 +168,16 @@ fn check_cluster(cluster: &Cluster, problems: &mut Problems) {
             },
         );
     }
+    #[cfg(not(feature = "http2"))]
+    if upstream.version() == HttpVersion::Http2
+        && upstream.version_policy() != VersionPolicy::RequestVersionOrLower
+    {
+        warn(
+            "HttpRequest/Version",
+            "this build does not speak HTTP/2 and the version policy forbids lower versions; all requests are answered \
+             with 502",
+        );
+    }
     let request = config.http_request.as_ref();
     if request.is_some_and(|request| request.allow_response_buffering == Some(true)) {
         warn(
@@ -164,6 +185,26 @@ fn check_cluster(cluster: &Cluster, problems: &mut Problems) {
             "responses are never buffered, so this has no effect",
         );
     }
+}
+
+/// Reports the first `https` destination of a cluster, for all of them.
+fn check_schemes(cluster: &Cluster, problems: &mut Problems) {
+    let is_https = |destination: &&Destination| destination.address().scheme() == Scheme::Https;
+    let https: Vec<_> = cluster.destinations().iter().filter(is_https).collect();
+    let Some(first) = https.first() else { return };
+    let destinations = pointer_to("/Clusters", cluster.id().as_str()) + "/Destinations";
+    let message = format!(
+        "this proxy has no TLS for destinations; requests to the {} `https` ones of the cluster are answered with 502",
+        https.len()
+    );
+    problems.push(
+        Problem::warning(
+            pointer_to(&destinations, first.id().as_str()) + "/Address",
+            CODE,
+            message,
+        )
+        .with_suggestion("build with the feature `tls` and give `UpstreamOptions` a `TlsClient`"),
+    );
 }
 
 #[cfg(test)]
@@ -213,6 +254,24 @@ mod tests {
                 "/Clusters/c/HttpRequest/AllowResponseBuffering",
             ]
         );
+    }
+
+    #[test]
+    fn without_tls_https_destinations_are_reported_once_per_cluster() {
+        let config = config(
+            r#"{"Clusters":{"a":{"Destinations":{
+                    "1":{"Address":"http://h1/"},"2":{"Address":"https://h2/"},"3":{"Address":"https://h3/"}}},
+                "b":{"Destinations":{"1":{"Address":"http://h1/"}}}}}"#,
+        );
+        let snapshot = crate::fixtures::compiled(config);
+        let problems = unsupported_by(&snapshot, false);
+        let pointers: Vec<_> = problems.iter().map(|p| &*p.pointer).collect();
+        assert_eq!(pointers, ["/Clusters/a/Destinations/2/Address"]);
+        assert!(
+            problems.to_string().contains("the 2 `https` ones"),
+            "{problems}"
+        );
+        assert!(unsupported_by(&snapshot, true).is_empty());
     }
 
     #[test]

@@ -4,6 +4,14 @@
 //! names none), [`RoundRobin`], [`LeastRequests`], [`Random`](RandomChoice) and [`FirstAlphabetical`]. A program brings
 //! its own by implementing [`LoadBalancer`] and registering it with
 //! [`ProxyBuilder::balancer`](crate::ProxyBuilder::balancer).
+//!
+//! Requests in flight are counted per proxy, over all of its services, from the pick of the destination to the end of the
+//! response. With one candidate no policy is asked, and no turn is taken.
+//!
+//! # Differences from YARP
+//!
+//! * Destinations have weights: they are drawn, take turns, and bear load in proportion.
+//! * Turns go in the order of the configuration; in YARP, in the order of a hash table.
 
 mod candidates;
 mod policies;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use http::header::HOST;
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, Request, StatusCode};
 use proxy_model::compiled::{Cluster, ClusterIndex, Destination, Route, RouteTarget};
 use proxy_model::matching::Lookup;
 use proxy_model::{ClusterId, DestinationId, RouteId, Snapshot};
@@ -20,7 +20,7 @@ pub use self::considered::Considered;
 use self::considered::considered;
 pub use self::request::request_from_text;
 use crate::connection::ConnectionInfo;
-use crate::forward::{Framing, HttpHead, OutgoingHead};
+use crate::forward::{ForwardError, Framing, HttpHead, OutgoingHead};
 use crate::health::Health;
 use crate::state::{Assessment, Generation, assess};
 use crate::support::refusal;
@@ -122,6 +122,32 @@ pub fn explain(
 ) -> Explanation {
     let unknown = |cluster: &Cluster, _| assess(cluster, zone, |_| Health::Unknown);
     explain_with(snapshot, unknown, request, connection)
+}
+
+/// The request that `destination` would get over HTTP/1.1 if `route` took `request`: headers filtered, and the route's
+/// changes made. Whether the route takes it is not asked, and that it has no body is assumed.
+///
+/// Every request goes the same way. This is to see what transforms do, without a network: for tests and benchmarks.
+///
+/// # Errors
+///
+/// The changes make no valid request.
+pub fn outgoing_request(
+    route: &Route,
+    destination: &Destination,
+    request: &Parts,
+    connection: ConnectionInfo,
+) -> Result<Request<()>, ForwardError> {
+    let head = HttpHead::with_connection(request, connection);
+    outgoing(&head, route, destination)
+}
+
+fn outgoing(
+    head: &HttpHead<'_>,
+    route: &Route,
+    destination: &Destination,
+) -> Result<Request<()>, ForwardError> {
+    OutgoingHead::new(head, route, destination)?.into_request((), Framing::Empty, false)
 }
 
 /// What would happen to a request at this moment.
@@ -233,8 +259,7 @@ fn forwarded(
     route: &Route,
     destination: &Destination,
 ) -> Option<ForwardedRequest> {
-    let outgoing = OutgoingHead::new(head, route, destination).ok()?;
-    let request = outgoing.into_request((), Framing::Empty, false).ok()?;
+    let request = outgoing(head, route, destination).ok()?;
     let address = destination.address();
     let authority = String::from_utf8_lossy(address.authority().as_bytes());
     let (host, others): (Vec<_>, Vec<_>) = request

@@ -3,6 +3,26 @@
 //! A cluster whose active check is on has its destinations probed by the [`Driver`](crate::Driver): at once when the
 //! cluster or a destination is new, and then in rounds. A round's verdicts are applied together. Verdicts come from an
 //! [`ActiveHealthPolicy`]; `ConsecutiveFailures` is built in.
+//!
+//! # Availability
+//!
+//! Of a cluster's destinations those may be picked that are not unhealthy, have a weight (unless none has), are of the
+//! tier with the smallest `Priority` that has such destinations, and are in the proxy's own zone if any of these are. If
+//! all destinations with a weight are unhealthy, `HealthyOrPanic` uses all of them, of every tier and zone;
+//! `HealthyAndUnknown` uses none, and requests get 503. What a check found counts only while it is on.
+//!
+//! # Bounds
+//!
+//! 64 destinations of a cluster are probed at a time, and 512 over all clusters. A probe that waits for its turn is not
+//! late: its timeout begins with it.
+//!
+//! # Differences from YARP
+//!
+//! * A cluster or destination that is new is probed at once; in YARP it waits for one interval.
+//! * Intervals are up to a tenth shorter or longer, so that clusters and proxies do not probe in step.
+//! * A destination whose address has changed is a new one: nothing is known of its health. YARP keeps what it knew of the
+//!   old address.
+//! * Each probe opens a connection of its own.
 
 mod active;
 mod consecutive_failures;

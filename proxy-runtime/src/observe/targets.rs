@@ -2,7 +2,7 @@
 //!
 //! | target | tells |
 //! |---|---|
-//! | `proxy::request` | one event per request at `debug`; what went wrong with one at `debug`, or `warn` if the fault is ours |
+//! | `proxy::request` | one event per request, and what went wrong with one: all at `debug`, since clients decide how many there are |
 //! | `proxy::upstream` | connections to destinations: opened, failed, closed |
 //! | `proxy::config` | new generations of the configuration (`info`), refused ones (`warn`) |
 //! | `proxy::health` | one event per change of a destination's health: `warn` when it falls ill, `info` when it recovers |

@@ -87,6 +87,12 @@ impl Proxy {
         Arc::clone(self.shared.load().snapshot())
     }
 
+    /// What the current configuration says that this proxy does not honour, as [`unsupported`](crate::unsupported), and
+    /// `https` destinations if it was built without TLS settings for them.
+    pub fn unsupported(&self) -> Problems {
+        self.shared.unsupported(self.shared.load().snapshot())
+    }
+
     /// A signal with the number of the generation that serves, for each new one.
     pub fn generations(&self) -> watch::Receiver<u64> {
         self.shared.generations()

@@ -12,7 +12,7 @@ use crate::balance::{Balancers, Random};
 use crate::health::HealthPolicies;
 use crate::observe::{ProxyMetrics, targets};
 use crate::state::{Generation, PickContext};
-use crate::support::unsupported;
+use crate::support::unsupported_by;
 use crate::upstream::{UpstreamOptions, Upstreams};
 
 /// How many problems of one configuration are logged one by one.
@@ -30,6 +30,7 @@ pub(crate) struct Shared {
     context: Arc<PickContext>,
     metrics: ProxyMetrics,
     upstreams: Arc<Upstreams>,
+    speaks_tls: bool,
 }
 
 /// What a proxy is made of, besides its first configuration.
@@ -48,7 +49,11 @@ impl Shared {
         let mut history = History::default();
         let first = Generation::first(snapshot, &settings.balancers, &context)?;
         history.published(None, &first);
-        warn_of_unsupported(None, first.snapshot());
+        let speaks_tls = settings.upstream.speaks_tls();
+        warn_of(
+            &unsupported_by(first.snapshot(), speaks_tls),
+            &Problems::new(),
+        );
         Ok(Self {
             published: watch::Sender::new(first.number()),
             generation: ArcSwap::from_pointee(first),
@@ -58,6 +63,7 @@ impl Shared {
             context,
             metrics: ProxyMetrics::default(),
             upstreams: Upstreams::new(settings.upstream),
+            speaks_tls,
         })
     }
 
@@ -109,9 +115,17 @@ impl Shared {
             changes,
             "a new configuration serves"
         );
-        warn_of_unsupported(Some(before.snapshot()), next.snapshot());
+        warn_of(
+            &self.unsupported(next.snapshot()),
+            &self.unsupported(before.snapshot()),
+        );
         self.published.send_replace(number);
         Ok(number)
+    }
+
+    /// What a configuration says that this proxy does not honour.
+    pub(crate) fn unsupported(&self, snapshot: &Snapshot) -> Problems {
+        unsupported_by(snapshot, self.speaks_tls)
     }
 
     pub(crate) fn generations(&self) -> watch::Receiver<u64> {
@@ -149,11 +163,9 @@ impl Shared {
     }
 }
 
-/// Logs what `now` says and this version does not honour, unless `before` said it already.
-fn warn_of_unsupported(before: Option<&Snapshot>, now: &Snapshot) {
-    let known = before.map(unsupported).unwrap_or_default();
+/// Logs what was found, but for what is known already.
+fn warn_of(found: &Problems, known: &Problems) {
     let known: HashSet<_> = known.iter().collect();
-    let found = unsupported(now);
     let mut new = found.iter().filter(|problem| !known.contains(problem));
     for problem in new.by_ref().take(WARNINGS) {
         tracing::warn!(
