@@ -1,0 +1,177 @@
+//! The body of a response as it comes from a destination.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use tracing::debug;
+
+use super::error::ForwardErrorKind;
+use super::exchange::{Exchange, Stage};
+use super::response::TrailerRules;
+use super::timeout::IdleTimer;
+use crate::observe::targets;
+use crate::upstream::Lease;
+
+/// The body of a response as it comes from a destination: read when it is asked for, counted and checked.
+pub(crate) struct Download {
+    incoming: Incoming,
+    exchange: Arc<Exchange>,
+    /// The connection that it comes over, until all of it has come.
+    lease: Option<Lease>,
+    /// What came with the head.
+    first: Option<Frame<Bytes>>,
+    /// Bytes that `Content-Length` still promises.
+    promised: Option<u64>,
+    trailers: TrailerRules,
+    idle: IdleTimer,
+}
+
+type Next = Option<Result<Frame<Bytes>, ForwardErrorKind>>;
+
+impl Download {
+    pub(crate) fn new(
+        incoming: Incoming,
+        exchange: Arc<Exchange>,
+        lease: Lease,
+        promised: Option<u64>,
+        trailers: TrailerRules,
+    ) -> Self {
+        Self {
+            incoming,
+            exchange,
+            lease: Some(lease),
+            first: None,
+            promised,
+            trailers,
+            idle: IdleTimer::default(),
+        }
+    }
+
+    /// Looks whether the body fails at once, while the client can still be told so. It does not wait for anything.
+    pub(crate) async fn begin(&mut self) -> Result<(), ForwardErrorKind> {
+        if self.ends_here() {
+            self.finish();
+            return Ok(());
+        }
+        let first = poll_fn(|cx| {
+            Poll::Ready(match self.poll_incoming(cx) {
+                Poll::Ready(next) => next,
+                Poll::Pending => None,
+            })
+        });
+        self.first = first.await.transpose()?;
+        Ok(())
+    }
+
+    /// Whether nothing is left, which is known without asking.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.first.is_none() && self.lease.is_none()
+    }
+
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        let first = self.first.as_ref().and_then(Frame::data_ref);
+        let first = first.map_or(0, |data| data.len() as u64);
+        match self.promised {
+            Some(rest) => SizeHint::with_exact(first + rest),
+            None if self.has_ended() => SizeHint::with_exact(0),
+            None => SizeHint::default(),
+        }
+    }
+
+    /// The next part, or the kind of what went wrong.
+    pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(Ok(first)));
+        }
+        if let Poll::Ready(next) = self.poll_incoming(cx) {
+            return Poll::Ready(next);
+        }
+        ready!(self.idle.poll_expired(cx, &self.exchange.activity));
+        Poll::Ready(Some(Err(self.broken(&"nothing came for too long"))))
+    }
+
+    fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+        if self.lease.is_none() {
+            return Poll::Ready(None);
+        }
+        let frame = ready!(Pin::new(&mut self.incoming).poll_frame(cx));
+        self.exchange.activity.touch();
+        Poll::Ready(match frame {
+            Some(Ok(frame)) => self.pass_on(frame),
+            Some(Err(error)) => Some(Err(self.broken(&error))),
+            None if self.promised.is_some_and(|rest| rest > 0) => {
+                Some(Err(self.broken(&"it is shorter than its Content-Length")))
+            }
+            None => self.end(HeaderMap::new()),
+        })
+    }
+
+    fn pass_on(&mut self, frame: Frame<Bytes>) -> Next {
+        let data = match frame.into_data() {
+            Ok(data) => data,
+            // hyper has no frames but data and trailers.
+            Err(other) => return self.end(other.into_trailers().unwrap_or_default()),
+        };
+        let length = data.len() as u64;
+        self.exchange
+            .in_flight()
+            .metrics()
+            .bytes_received
+            .add(length);
+        if let Some(promised) = self.promised {
+            let Some(rest) = promised.checked_sub(length) else {
+                return Some(Err(self.broken(&"it is longer than its Content-Length")));
+            };
+            self.promised = Some(rest);
+        }
+        if self.ends_here() {
+            self.finish();
+        }
+        Some(Ok(Frame::data(data)))
+    }
+
+    /// Whether the body is over and nothing comes after it.
+    fn ends_here(&self) -> bool {
+        self.incoming.is_end_stream() && !self.trailers.may_add()
+    }
+
+    fn end(&mut self, mut trailers: HeaderMap) -> Next {
+        self.finish();
+        self.trailers.apply(&mut trailers);
+        (!trailers.is_empty()).then(|| Ok(Frame::trailers(trailers)))
+    }
+
+    /// The response is over: its connection can serve another one.
+    fn finish(&mut self) {
+        let Some(lease) = self.lease.take() else {
+            return;
+        };
+        // A destination that did not ask for the body may still wait for it: only closing the connection tells it that
+        // none will come.
+        if self.exchange.upload.stage() != Stage::Continue {
+            lease.finish();
+        }
+    }
+
+    fn broken(&mut self, reason: &dyn std::fmt::Display) -> ForwardErrorKind {
+        self.lease = None;
+        let upload = self.exchange.upload.failure();
+        let kind = upload.map_or(ForwardErrorKind::ResponseBodyDestination, |error| {
+            error.kind()
+        });
+        debug!(
+            target: targets::REQUEST,
+            destination = %self.exchange.in_flight().id(),
+            error = kind.as_str(),
+            %reason,
+            "the response broke off",
+        );
+        kind
+    }
+}

@@ -1,0 +1,185 @@
+//! The head of a request in `http` types, as routing and transforms see it.
+
+use http::header::HOST;
+use http::request::Parts;
+use http::uri::Scheme;
+use http::{HeaderMap, HeaderName, Method, Uri, Version};
+use proxy_model::RequestHead;
+
+use crate::connection::ConnectionInfo;
+
+/// The head of a request in `http` types, together with what is known of its connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HttpHead<'a> {
+    parts: &'a Parts,
+    method: &'a Method,
+    connection: ConnectionInfo,
+    https: bool,
+}
+
+impl<'a> HttpHead<'a> {
+    /// Takes the [`ConnectionInfo`] from the request's extensions.
+    pub(crate) fn new(parts: &'a Parts) -> Self {
+        match parts.extensions.get::<ConnectionInfo>() {
+            Some(connection) => Self::with_connection(parts, *connection),
+            // The program did not say; the client's word is all there is.
+            None => Self {
+                https: parts.uri.scheme() == Some(&Scheme::HTTPS),
+                ..Self::with_connection(parts, ConnectionInfo::default())
+            },
+        }
+    }
+
+    pub(crate) fn with_connection(parts: &'a Parts, connection: ConnectionInfo) -> Self {
+        Self {
+            parts,
+            method: method(parts),
+            connection,
+            https: connection.tls,
+        }
+    }
+
+    /// The method. A WebSocket that is asked for with `CONNECT` in HTTP/2 (RFC 8441) is one that would be asked for with
+    /// `GET` in HTTP/1.1, and is routed as such.
+    pub(crate) fn method_value(&self) -> &'a Method {
+        self.method
+    }
+
+    pub(crate) fn uri(&self) -> &'a Uri {
+        &self.parts.uri
+    }
+
+    pub(crate) fn is_http2(&self) -> bool {
+        self.parts.version >= Version::HTTP_2
+    }
+
+    pub(crate) fn connection(&self) -> ConnectionInfo {
+        self.connection
+    }
+
+    pub(crate) fn headers(&self) -> &'a HeaderMap {
+        &self.parts.headers
+    }
+
+    /// Host and port as the client named them. Of HTTP/2's `:authority`, an absolute target and `Host` the first one
+    /// that is there counts (RFC 9112 section 3.2.2, RFC 9113 section 8.3.1).
+    pub(crate) fn authority_str(&self) -> &'a str {
+        if let Some(authority) = self.parts.uri.authority() {
+            return authority.as_str();
+        }
+        self.parts
+            .headers
+            .get(HOST)
+            .and_then(|host| std::str::from_utf8(host.as_bytes()).ok())
+            .unwrap_or_default()
+    }
+}
+
+#[cfg(feature = "http2")]
+fn method(parts: &Parts) -> &Method {
+    if super::upgrade::is_websocket_connect(parts) {
+        &Method::GET
+    } else {
+        &parts.method
+    }
+}
+
+#[cfg(not(feature = "http2"))]
+fn method(parts: &Parts) -> &Method {
+    &parts.method
+}
+
+impl RequestHead for HttpHead<'_> {
+    fn method(&self) -> &str {
+        self.method.as_str()
+    }
+
+    fn path(&self) -> &str {
+        self.parts.uri.path()
+    }
+
+    fn query(&self) -> Option<&str> {
+        self.parts.uri.query()
+    }
+
+    fn authority(&self) -> &str {
+        self.authority_str()
+    }
+
+    fn is_https(&self) -> bool {
+        self.https
+    }
+
+    fn for_each_header(&self, name: &str, each: &mut dyn FnMut(&[u8]) -> bool) {
+        // Names of the configuration were checked when it was compiled.
+        let Ok(name) = HeaderName::from_bytes(name.as_bytes()) else {
+            return;
+        };
+        for value in self.parts.headers.get_all(name) {
+            if !each(value.as_bytes()) {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn parts(request: http::request::Builder) -> Parts {
+        request.body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn the_target_has_precedence_over_host() {
+        for (uri, host, expected) in [
+            ("/x", Some("a.example:81"), "a.example:81"),
+            ("http://b.example:82/x", Some("a.example"), "b.example:82"),
+            ("http://b.example/x", None, "b.example"),
+            ("/x", None, ""),
+        ] {
+            let mut request = Request::get(uri);
+            if let Some(host) = host {
+                request = request.header(HOST, host);
+            }
+            let parts = parts(request);
+            assert_eq!(
+                HttpHead::new(&parts).authority(),
+                expected,
+                "{uri} {host:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_connection_knows_the_scheme_better_than_the_client() {
+        let claimed = parts(Request::get("https://a/"));
+        assert!(HttpHead::new(&claimed).is_https());
+        let known = parts(Request::get("https://a/").extension(ConnectionInfo::default()));
+        assert!(!HttpHead::new(&known).is_https());
+        let tls = ConnectionInfo::default().with_tls(true);
+        let known = parts(Request::get("/").extension(tls));
+        assert!(HttpHead::new(&known).is_https());
+    }
+
+    #[test]
+    fn header_values_come_in_order_until_told_to_stop() {
+        let parts = parts(
+            Request::get("/")
+                .header("x-a", "1")
+                .header("x-b", "no")
+                .header("x-a", "2")
+                .header("x-a", "3"),
+        );
+        let head = HttpHead::new(&parts);
+        let mut seen = Vec::new();
+        head.for_each_header("x-a", &mut |value| {
+            seen.push(value.to_vec());
+            seen.len() < 2
+        });
+        assert_eq!(seen, [b"1", b"2"]);
+    }
+}

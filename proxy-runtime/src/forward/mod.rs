@@ -1,0 +1,60 @@
+//! The way of a request to a destination and back.
+//!
+//! ```text
+//! head ─▶ route ─▶ cluster ─▶ checks ─▶ pick ─▶ connection ─▶ head, filtered and changed ─▶ send
+//!                                         ▲         │ none to be had: once to another destination
+//!                                         └─────────┘
+//! client ◀─ body, streamed and counted ◀─ head, filtered and changed ◀─ response
+//! ```
+//!
+//! # What is tried twice
+//!
+//! A request is sent again only if it is known that no byte of it has been sent: a pooled connection turned out to be
+//! closed. It then goes to the same destination over a new connection, once. If no connection can be opened at all, it
+//! goes to another destination of the cluster, once, unless so much time has passed that the client waits no longer.
+//! Nothing is sent twice, whatever the method.
+//!
+//! # Errors
+//!
+//! What goes wrong is named as in YARP ([`ForwardErrorKind`]) and answered as there: 502, or 504 when it took too long, 400,
+//! 408 or 413 when it is the client's fault, 503 when there is no destination. After the response has begun, it is cut off
+//! visibly ([`ProxyBody`]). Clients are told the status and nothing else.
+//!
+//! # Limits
+//!
+//! Nothing is buffered beyond what a connection reads at a time. A response head may have 64 KiB and, in HTTP/1.1, 100
+//! fields. Interim responses (1xx) are not passed on, but for `100 Continue`, which is asked for and waited for: the
+//! client's body is not read before the destination wants it. In HTTP/1.1, trailers are sent if the head announces them in
+//! `Trailer`.
+
+mod account;
+mod body;
+mod continuation;
+mod download;
+mod error;
+mod exchange;
+mod handshake;
+mod head;
+pub(crate) mod headers;
+mod info;
+mod pipeline;
+mod plan;
+mod request;
+mod response;
+mod send;
+mod service;
+#[cfg(test)]
+mod tests;
+pub(crate) mod timeout;
+mod upgrade;
+mod upload;
+#[cfg(feature = "http2")]
+mod websocket;
+
+pub use self::body::{BodyEnd, BodyError, ProxyBody};
+pub use self::error::{ForwardError, ForwardErrorKind, Side};
+pub(crate) use self::head::HttpHead;
+pub use self::info::ExchangeInfo;
+pub(crate) use self::request::{Framing, OutgoingHead};
+pub use self::service::ResponseFuture;
+pub(crate) use self::upload::RequestBody;

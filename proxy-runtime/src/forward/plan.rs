@@ -1,0 +1,104 @@
+//! Where a request goes, and whether it may.
+
+use http::{Method, StatusCode};
+use proxy_model::compiled::{BodyLimit, ClusterIndex, Route, RouteIndex};
+use proxy_model::matching::{Lookup, MethodSet};
+use tracing::debug;
+
+use super::error::{ForwardError, ForwardErrorKind};
+use super::head::HttpHead;
+use super::request::{Framing, framing};
+use super::upgrade::Wish;
+use crate::balance::Random;
+use crate::observe::targets;
+use crate::state::{Generation, RouteState};
+
+/// Why no route takes a request.
+#[derive(Debug)]
+pub(super) enum Unrouted {
+    NotFound,
+    MethodNotAllowed(MethodSet),
+}
+
+/// Finds the route that takes a request.
+pub(super) fn find_route(
+    generation: &Generation,
+    head: &HttpHead<'_>,
+) -> Result<RouteIndex, Unrouted> {
+    let snapshot = generation.snapshot();
+    match snapshot.table().find(snapshot.routes(), head) {
+        Lookup::Matched(route) => Ok(route),
+        Lookup::MethodNotAllowed(methods) => Err(Unrouted::MethodNotAllowed(methods)),
+        Lookup::NotFound => Err(Unrouted::NotFound),
+    }
+}
+
+/// Finds the cluster for one request of a route.
+///
+/// # Errors
+///
+/// The route asks for a protection that is not there, so that its requests are refused; or it leads nowhere.
+pub(super) fn find_cluster(
+    route: &Route,
+    state: &RouteState,
+    random: &Random,
+) -> Result<ClusterIndex, ForwardError> {
+    if let Some(refusal) = state.refusal() {
+        debug!(
+            target: targets::REQUEST,
+            route = %route.id(),
+            reason = %refusal,
+            "every request of this route is refused",
+        );
+        return Err(ForwardError::new(
+            ForwardErrorKind::RequestCreation,
+            StatusCode::INTERNAL_SERVER_ERROR,
+        ));
+    }
+    state.choose(route, random).ok_or_else(|| {
+        ForwardError::new(
+            ForwardErrorKind::NoAvailableDestinations,
+            StatusCode::SERVICE_UNAVAILABLE,
+        )
+    })
+}
+
+/// What a request's body will be, if the request may be forwarded.
+///
+/// # Errors
+///
+/// It may not: a tunnel that nobody asked the proxy for, a body where none belongs, or one that is too large.
+pub(super) fn admit(
+    head: &HttpHead<'_>,
+    wish: Option<&Wish>,
+    limit: BodyLimit,
+    is_empty: bool,
+) -> Result<Framing, ForwardError> {
+    if *head.method_value() == Method::CONNECT && wish.is_none() {
+        return Err(ForwardError::new(
+            ForwardErrorKind::RequestCreation,
+            StatusCode::BAD_GATEWAY,
+        ));
+    }
+    let framing = match wish {
+        // What follows the head is not a body.
+        #[cfg(feature = "http2")]
+        Some(Wish::Connect) => Framing::Empty,
+        _ => framing(head.headers(), is_empty)?,
+    };
+    if wish.is_some() && framing != Framing::Empty {
+        // Whether the body is part of the request or of what follows the switch is a matter of taste to servers, and so
+        // a way to smuggle requests past the proxy.
+        return Err(client_error(StatusCode::BAD_REQUEST));
+    }
+    match (limit, framing) {
+        (BodyLimit::Bytes(limit), Framing::Length(length)) if length > limit => {
+            Err(client_error(StatusCode::PAYLOAD_TOO_LARGE))
+        }
+        _ => Ok(framing),
+    }
+}
+
+fn client_error(status: StatusCode) -> ForwardError {
+    ForwardError::new(ForwardErrorKind::RequestBodyClient, status)
+}

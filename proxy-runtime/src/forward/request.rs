@@ -1,0 +1,289 @@
+//! The request to a destination.
+
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, HOST, HeaderValue, TE, UPGRADE,
+};
+use http::uri::{Authority, PathAndQuery, Scheme as UriScheme};
+use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
+use proxy_model::RequestHead;
+use proxy_model::compiled::{Destination, DestinationAddress, Route, Scheme};
+use proxy_model::config::HttpVersion;
+use proxy_model::matching::RouteValues;
+use proxy_model::transform::{HeaderCopy, RequestTarget, Transforms, path_and_query};
+
+use super::error::{ForwardError, ForwardErrorKind};
+use super::head::HttpHead;
+use super::headers;
+use crate::transform::{Outgoing, apply_to_request, retain};
+
+/// The head of a request to a destination, whatever version of HTTP it will be sent in.
+#[derive(Clone, Debug)]
+pub(crate) struct OutgoingHead {
+    method: Method,
+    path_and_query: PathAndQuery,
+    scheme: Scheme,
+    authority: HeaderValue,
+    headers: HeaderMap,
+    /// The protocol to switch to.
+    upgrade: Option<HeaderValue>,
+    is_http10: bool,
+}
+
+/// What the body of a request is said to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// There is none.
+    Empty,
+    /// So many bytes.
+    Length(u64),
+    /// It ends when it ends.
+    Stream,
+}
+
+impl OutgoingHead {
+    /// The head that `route` makes of a client's for `destination`.
+    ///
+    /// Headers are filtered (RFC 9110 section 7.6.1), and then the route's changes are made in order. What is not
+    /// changed stays byte for byte as it came.
+    ///
+    /// # Errors
+    ///
+    /// The changes make no valid request.
+    pub(crate) fn new(
+        head: &HttpHead<'_>,
+        route: &Route,
+        destination: &Destination,
+    ) -> Result<Self, ForwardError> {
+        let transforms = route.transforms();
+        let values = route_values(head, route);
+        let (method, path_and_query) = target(head, transforms, &values, destination.address())?;
+        let mut outgoing = Outgoing {
+            headers: copied(head, transforms.request_copy()),
+            host: original_host(head, transforms),
+        };
+        apply_to_request(transforms.request(), head, &values, &mut outgoing);
+        let Outgoing { mut headers, host } = outgoing;
+        if method == Method::TRACE {
+            // The answer repeats the request, and scripts may read it (RFC 9110 section 9.3.8).
+            headers.remove(AUTHORIZATION);
+            headers.remove(COOKIE);
+        }
+        let authority = host
+            .or_else(|| destination.host().cloned())
+            .unwrap_or_else(|| destination.address().authority().clone());
+        Ok(Self {
+            method,
+            path_and_query,
+            scheme: destination.address().scheme(),
+            authority,
+            headers,
+            upgrade: None,
+            is_http10: false,
+        })
+    }
+
+    /// Asks for a switch to another protocol, which is possible in HTTP/1.1 only.
+    #[must_use]
+    pub(crate) fn with_upgrade(mut self, protocol: HeaderValue) -> Self {
+        self.upgrade = Some(protocol);
+        self
+    }
+
+    /// Sends it in the version that the cluster asks for, as far as that is a matter of the head.
+    #[must_use]
+    pub(crate) fn in_version(mut self, version: HttpVersion) -> Self {
+        self.is_http10 = version == HttpVersion::Http10;
+        self
+    }
+
+    /// Changes headers after everything else.
+    #[cfg(feature = "http2")]
+    pub(crate) fn headers_mut(&mut self) -> &mut HeaderMap {
+        &mut self.headers
+    }
+
+    /// The request as it is sent over a connection.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be said in that version of HTTP.
+    pub(crate) fn into_request<B>(
+        mut self,
+        body: B,
+        framing: Framing,
+        http2: bool,
+    ) -> Result<Request<B>, ForwardError> {
+        let mut request = Request::new(body);
+        match framing {
+            Framing::Empty => {}
+            Framing::Length(length) => {
+                self.headers.insert(CONTENT_LENGTH, length.into());
+            }
+            Framing::Stream => {
+                self.headers.remove(CONTENT_LENGTH);
+                if !http2 && self.is_http10 {
+                    return Err(invalid(
+                        "a body of unknown length cannot be sent in HTTP/1.0",
+                    ));
+                }
+                if !http2 {
+                    // hyper sends no body with GET unless it is told that there is one.
+                    self.headers.insert(
+                        http::header::TRANSFER_ENCODING,
+                        HeaderValue::from_static("chunked"),
+                    );
+                }
+            }
+        }
+        if http2 {
+            *request.uri_mut() = self.absolute_uri()?;
+            *request.version_mut() = Version::HTTP_2;
+        } else {
+            self.headers.insert(HOST, self.authority);
+            if let Some(protocol) = self.upgrade {
+                self.headers
+                    .insert(CONNECTION, HeaderValue::from_static("upgrade"));
+                self.headers.insert(UPGRADE, protocol);
+            }
+            *request.uri_mut() = Uri::from(self.path_and_query);
+            if self.is_http10 {
+                *request.version_mut() = Version::HTTP_10;
+                self.headers
+                    .insert(CONNECTION, HeaderValue::from_static("keep-alive"));
+            }
+        }
+        *request.method_mut() = self.method;
+        *request.headers_mut() = self.headers;
+        Ok(request)
+    }
+
+    fn absolute_uri(&self) -> Result<Uri, ForwardError> {
+        let mut parts = http::uri::Parts::default();
+        parts.scheme = Some(match self.scheme {
+            Scheme::Http => UriScheme::HTTP,
+            Scheme::Https => UriScheme::HTTPS,
+        });
+        let authority = Authority::try_from(self.authority.as_bytes()).map_err(creation)?;
+        parts.authority = Some(authority);
+        parts.path_and_query = Some(self.path_and_query.clone());
+        Uri::from_parts(parts).map_err(creation)
+    }
+}
+
+/// What the body of a request is said to be. `is_empty` is what the body itself knows.
+///
+/// # Errors
+///
+/// `Content-Length` is not a number, or there are several that differ (RFC 9112 section 6.3). Servers refuse such
+/// requests; this is for those that do not.
+pub(crate) fn framing(headers: &HeaderMap, is_empty: bool) -> Result<Framing, ForwardError> {
+    if headers.contains_key(http::header::TRANSFER_ENCODING) {
+        return Ok(if is_empty {
+            Framing::Empty
+        } else {
+            Framing::Stream
+        });
+    }
+    let mut length = None;
+    for value in headers.get_all(CONTENT_LENGTH) {
+        let parsed = parse_length(value);
+        if parsed.is_none() || length.is_some_and(|length| Some(length) != parsed) {
+            return Err(ForwardError::new(
+                ForwardErrorKind::RequestBodyClient,
+                StatusCode::BAD_REQUEST,
+            ));
+        }
+        length = parsed;
+    }
+    Ok(match length {
+        Some(0) => Framing::Empty,
+        Some(length) => Framing::Length(length),
+        None if is_empty => Framing::Empty,
+        None => Framing::Stream,
+    })
+}
+
+/// A `Content-Length`: digits and nothing else.
+pub(crate) fn parse_length(value: &HeaderValue) -> Option<u64> {
+    let text = value.to_str().ok()?;
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok()
+}
+
+/// What the route's template took from the path. Without changes nobody asks.
+fn route_values(head: &HttpHead<'_>, route: &Route) -> RouteValues {
+    if route.config().transforms.as_ref().is_none_or(Vec::is_empty) {
+        return RouteValues::new();
+    }
+    route
+        .matcher()
+        .path()
+        .capture(head.path())
+        .unwrap_or_default()
+}
+
+fn target(
+    head: &HttpHead<'_>,
+    transforms: &Transforms,
+    values: &RouteValues,
+    address: &DestinationAddress,
+) -> Result<(Method, PathAndQuery), ForwardError> {
+    if transforms.target().is_empty() && address.path() == "/" {
+        let same = head.uri().path_and_query().cloned();
+        let path_and_query = same.unwrap_or_else(|| PathAndQuery::from_static("/"));
+        return Ok((head.method_value().clone(), path_and_query));
+    }
+    let mut target = RequestTarget {
+        method: head.method().into(),
+        path: head.path().into(),
+        query: head.query().map(Into::into),
+    };
+    transforms.rewrite(&mut target, values);
+    let text = path_and_query(address, &target.path, target.query.as_deref());
+    Ok((
+        Method::from_bytes(target.method.as_bytes()).map_err(creation)?,
+        PathAndQuery::try_from(text).map_err(creation)?,
+    ))
+}
+
+/// The client's headers that may be sent on. `Host` is not among them: it is decided for itself.
+fn copied(head: &HttpHead<'_>, copy: &HeaderCopy) -> HeaderMap {
+    let mut copied = match copy {
+        HeaderCopy::None => HeaderMap::new(),
+        HeaderCopy::All => {
+            let mut all = head.headers().clone();
+            headers::strip_hop_by_hop(&mut all);
+            if head.is_http2() && headers::accepts_trailers(head.headers()) {
+                all.insert(TE, HeaderValue::from_static("trailers"));
+            }
+            all
+        }
+        HeaderCopy::Only(names) => {
+            let mut some = head.headers().clone();
+            retain(&mut some, names);
+            headers::strip_framing(&mut some);
+            some
+        }
+    };
+    copied.remove(HOST);
+    headers::join_cookies(&mut copied);
+    copied
+}
+
+/// The client's `Host`, if the route sends it on.
+fn original_host(head: &HttpHead<'_>, transforms: &Transforms) -> Option<HeaderValue> {
+    let authority = head.authority_str();
+    (transforms.original_host() && !authority.is_empty())
+        .then(|| HeaderValue::from_str(authority).ok())
+        .flatten()
+}
+
+fn creation(error: impl Into<crate::BoxError>) -> ForwardError {
+    ForwardError::new(ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY).with_source(error)
+}
+
+fn invalid(reason: &'static str) -> ForwardError {
+    creation(reason)
+}

@@ -1,0 +1,104 @@
+//! The response to the client.
+
+use std::sync::Arc;
+
+use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, TRANSFER_ENCODING};
+use http::{HeaderMap, Method, Response, StatusCode, Version, response};
+use hyper::ext::ReasonPhrase;
+use proxy_model::compiled::RouteIndex;
+use proxy_model::transform::{HeaderCopy, Transforms};
+
+use super::body::ProxyBody;
+use super::headers;
+use super::request::parse_length;
+use crate::state::Generation;
+use crate::transform::{apply_to_response, apply_to_trailers};
+
+/// How long the body of a destination's response must be, if its head says so.
+pub(crate) fn promised_length(method: &Method, head: &response::Parts) -> Option<u64> {
+    let has_no_body = *method == Method::HEAD
+        || head.status.is_informational()
+        || matches!(
+            head.status,
+            StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+        );
+    if has_no_body || head.headers.contains_key(TRANSFER_ENCODING) {
+        return None;
+    }
+    head.headers.get(CONTENT_LENGTH).and_then(parse_length)
+}
+
+/// Makes of the head of a destination's response the one that the client gets.
+pub(crate) fn pass_on(head: &mut response::Parts, transforms: &Transforms) {
+    if head.headers.contains_key(TRANSFER_ENCODING) {
+        head.headers.remove(CONTENT_LENGTH);
+    }
+    headers::drop_pointless_length(head.status, &mut head.headers);
+    apply_to_response(transforms, head.status, &mut head.headers);
+    // The version is that of the destination's connection, and says nothing to the client.
+    head.version = Version::default();
+    // What else the connection has left there is not for the client's connection.
+    let reason = head.extensions.remove::<ReasonPhrase>();
+    head.extensions.clear();
+    if let Some(reason) = reason {
+        head.extensions.insert(reason);
+    }
+}
+
+/// A response that the proxy makes itself: the status in words, and nothing about the inside.
+pub(crate) fn own(status: StatusCode, allow: Option<&str>) -> Response<ProxyBody> {
+    let text = match status.canonical_reason() {
+        Some(reason) => format!("{} {reason}\n", status.as_u16()),
+        None => format!("{}\n", status.as_u16()),
+    };
+    let mut response = Response::new(ProxyBody::text(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
+    if let Some(Ok(allow)) = allow.map(HeaderValue::from_str) {
+        response.headers_mut().insert(ALLOW, allow);
+    }
+    response
+}
+
+/// What a route does to the trailers of a response.
+#[derive(Debug, Default)]
+pub(crate) struct TrailerRules(Option<Box<Rules>>);
+
+#[derive(Debug)]
+struct Rules {
+    generation: Arc<Generation>,
+    route: RouteIndex,
+    status: StatusCode,
+}
+
+impl TrailerRules {
+    pub(crate) fn new(generation: &Arc<Generation>, route: RouteIndex, status: StatusCode) -> Self {
+        let transforms = generation.snapshot().route_at(route).transforms();
+        let changes_nothing =
+            transforms.trailers().is_empty() && *transforms.trailers_copy() == HeaderCopy::All;
+        Self((!changes_nothing).then(|| {
+            Box::new(Rules {
+                generation: Arc::clone(generation),
+                route,
+                status,
+            })
+        }))
+    }
+
+    /// Whether trailers may be added to a response that has none.
+    pub(crate) fn may_add(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Makes of the destination's trailers those that the client gets. Empty ones are none.
+    pub(crate) fn apply(&self, trailers: &mut HeaderMap) {
+        headers::strip_trailers(trailers);
+        if let Some(rules) = &self.0 {
+            let route = rules.generation.snapshot().route_at(rules.route);
+            apply_to_trailers(route.transforms(), rules.status, trailers);
+        }
+    }
+}

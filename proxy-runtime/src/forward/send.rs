@@ -1,0 +1,376 @@
+//! From the pick of a destination to the head of its response.
+
+use std::error::Error as StdError;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::EXPECT;
+use http::{Request, Response, StatusCode};
+use http_body::Body;
+use hyper::body::Incoming;
+use proxy_model::compiled::{BodyLimit, Cluster, Destination, Route};
+use tokio::time::{Instant, sleep_until};
+
+use super::account::Account;
+use super::continuation::{Continuation, Gate};
+use super::error::{ForwardError, ForwardErrorKind};
+use super::exchange::{Exchange, Stage};
+use super::handshake::Handshake;
+use super::head::HttpHead;
+use super::headers;
+use super::request::{Framing, OutgoingHead};
+use super::timeout::{IdleTimer, after};
+use super::upload::{RequestBody, UploadLimits};
+use crate::BoxError;
+use crate::state::{ClusterState, DestinationState, Picked};
+use crate::upstream::{ConnectError, Lease, Protocols, UpstreamPool, Wanted, protocol};
+
+/// How often a destination other than the one that failed is asked for. Policies that pick by chance or by load find one
+/// soon; `FirstAlphabetical` wants no other.
+const PICKS: usize = 4;
+
+/// A request on its way to a destination.
+#[derive(Clone, Copy)]
+pub(super) struct Sending<'a> {
+    pub(super) head: HttpHead<'a>,
+    pub(super) route: &'a Route,
+    pub(super) cluster: &'a Cluster,
+    pub(super) state: &'a ClusterState,
+    pub(super) pool: &'a UpstreamPool,
+    pub(super) handshake: &'a Handshake,
+    pub(super) framing: Framing,
+    /// When the request began.
+    pub(super) started: Instant,
+}
+
+/// A response whose head has come.
+pub(super) struct Answered {
+    pub(super) response: Response<Incoming>,
+    pub(super) exchange: Arc<Exchange>,
+    pub(super) lease: Lease,
+    pub(super) picked_at: Instant,
+}
+
+/// A connection to a picked destination, and what is to be sent over it.
+struct Connected {
+    picked: Picked,
+    picked_at: Instant,
+    head: OutgoingHead,
+    protocols: Protocols,
+    lease: Lease,
+}
+
+impl Sending<'_> {
+    /// Sends the request and waits for the head of the response.
+    ///
+    /// Cancel-safe: dropped, the request is cancelled at the destination.
+    pub(super) async fn run<B>(
+        &self,
+        body: B,
+        account: &mut Account,
+    ) -> Result<Answered, ForwardError>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let deadline = self.route.timeout().map(|wait| after(self.started, wait));
+        let connected = within(deadline, self.connect(account)).await?;
+        let Connected {
+            picked,
+            picked_at,
+            head,
+            protocols,
+            mut lease,
+        } = connected;
+        let destination = Arc::clone(picked.in_flight.destination());
+        let exchange = Arc::new(Exchange::new(
+            picked.in_flight,
+            self.cluster.upstream().activity_timeout(),
+        ));
+        let is_http2 = lease.is_http2();
+        let continuation = self.continuation(is_http2);
+        let body = self.body(body, &exchange, continuation.as_ref());
+        let mut request = self
+            .handshake
+            .ask(head)
+            .into_request(body, self.framing, is_http2)?;
+        if let Some(continuation) = &continuation {
+            let continuation = Arc::clone(continuation);
+            hyper::ext::on_informational(&mut request, move |interim| {
+                continuation.answered(interim.status());
+            });
+        }
+        let response = match wait(&mut lease, request, &exchange, deadline).await {
+            Ok(response) => response,
+            Err(Failure::Final(error)) => return Err(error),
+            Err(Failure::Unsent(request, _)) => {
+                lease = self.reconnect(&destination, protocols, is_http2).await?;
+                wait(&mut lease, *request, &exchange, deadline)
+                    .await
+                    .map_err(Failure::into_error)?
+            }
+        };
+        if let Some(continuation) = continuation {
+            continuation.answered(response.status());
+        }
+        Ok(Answered {
+            response,
+            exchange,
+            lease,
+            picked_at,
+        })
+    }
+
+    /// Picks a destination and gets hold of a connection to it.
+    async fn connect(&self, account: &mut Account) -> Result<Connected, ForwardError> {
+        let picked = self.pick().ok_or_else(|| {
+            ForwardError::new(
+                ForwardErrorKind::NoAvailableDestinations,
+                StatusCode::SERVICE_UNAVAILABLE,
+            )
+        })?;
+        account.sent_to(picked.in_flight.destination());
+        let (picked, error) = match self.connect_to(picked).await {
+            Ok(connected) => return Ok(connected),
+            Err(failed) => *failed,
+        };
+        if !error.is_unsent() {
+            return Err(error);
+        }
+        // The first one stays in flight meanwhile, so that policies that look at the load prefer another.
+        let Some(other) = self.pick_other(&picked) else {
+            return Err(error);
+        };
+        account.failed(error.kind());
+        account.sent_to(other.in_flight.destination());
+        self.connect_to(other).await.map_err(|failed| failed.1)
+    }
+
+    async fn connect_to(&self, picked: Picked) -> Result<Connected, Box<(Picked, ForwardError)>> {
+        let picked_at = Instant::now();
+        let prepared = self.prepare(&picked);
+        let (head, protocols) = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => return Err(Box::new((picked, error))),
+        };
+        let destination = picked.in_flight.destination();
+        match self.acquire(destination, protocols, false).await {
+            Ok(lease) => Ok(Connected {
+                picked,
+                picked_at,
+                head,
+                protocols,
+                lease,
+            }),
+            Err(error) => Err(Box::new((picked, error))),
+        }
+    }
+
+    fn prepare(&self, picked: &Picked) -> Result<(OutgoingHead, Protocols), ForwardError> {
+        let destination = self.destination(picked);
+        let upstream = self.cluster.upstream();
+        let protocols = if self.handshake.is_wanted() {
+            protocol::for_upgrade(upstream)
+        } else {
+            protocol::for_request(destination.address().scheme(), upstream)
+        };
+        let protocols = protocols.map_err(|reason| {
+            ForwardError::new(ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY)
+                .with_source(reason)
+        })?;
+        let head = OutgoingHead::new(&self.head, self.route, destination)?;
+        Ok((head.in_version(upstream.version()), protocols))
+    }
+
+    /// A pooled connection was closed before the request was sent: opens a new one, once.
+    async fn reconnect(
+        &self,
+        destination: &Arc<DestinationState>,
+        protocols: Protocols,
+        is_http2: bool,
+    ) -> Result<Lease, ForwardError> {
+        let lease = self.acquire(destination, protocols, true).await?;
+        if lease.is_http2() == is_http2 {
+            return Ok(lease);
+        }
+        // The request was made for the other version.
+        Err(ForwardError::new(
+            ForwardErrorKind::Request,
+            StatusCode::BAD_GATEWAY,
+        ))
+    }
+
+    async fn acquire(
+        &self,
+        destination: &Arc<DestinationState>,
+        protocols: Protocols,
+        fresh: bool,
+    ) -> Result<Lease, ForwardError> {
+        let wanted = Wanted {
+            destination,
+            upstream: self.cluster.upstream(),
+            client: self.state.client(),
+            protocols,
+            fresh,
+        };
+        self.pool.acquire(wanted).await.map_err(no_connection)
+    }
+
+    fn pick(&self) -> Option<Picked> {
+        self.state.pick(self.cluster, &self.head)
+    }
+
+    fn pick_other(&self, failed: &Picked) -> Option<Picked> {
+        (0..PICKS)
+            .map_while(|_| self.pick())
+            .find(|picked| picked.index != failed.index)
+    }
+
+    fn destination(&self, picked: &Picked) -> &Destination {
+        &self.cluster.destinations()[picked.index.0 as usize]
+    }
+
+    /// Whether the destination has to ask for the body first. HTTP/2 has no interim responses here, and needs none: a
+    /// destination that does not want the body resets the stream.
+    fn continuation(&self, is_http2: bool) -> Option<Arc<Continuation>> {
+        let asks = self.framing != Framing::Empty
+            && !is_http2
+            && headers::has_token(self.head.headers(), &EXPECT, "100-continue");
+        asks.then(Arc::default)
+    }
+
+    fn body<B>(
+        &self,
+        body: B,
+        exchange: &Arc<Exchange>,
+        continuation: Option<&Arc<Continuation>>,
+    ) -> RequestBody
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let promised = match self.framing {
+            Framing::Empty => return RequestBody::empty(),
+            Framing::Length(length) => Some(length),
+            Framing::Stream => None,
+        };
+        let allowed = match self.route.body_limit() {
+            BodyLimit::Bytes(limit) => Some(limit),
+            BodyLimit::Server | BodyLimit::Unlimited => None,
+        };
+        let limits = UploadLimits {
+            promised,
+            allowed,
+            gate: continuation.map(Gate::new),
+        };
+        RequestBody::new(body, exchange, limits)
+    }
+}
+
+/// Why there is no response.
+enum Failure {
+    Final(ForwardError),
+    /// No byte was sent.
+    Unsent(Box<Request<RequestBody>>, ForwardError),
+}
+
+impl Failure {
+    fn into_error(self) -> ForwardError {
+        match self {
+            Self::Final(error) | Self::Unsent(_, error) => error,
+        }
+    }
+}
+
+/// Sends a request and waits for the head of its response, for no longer than the exchange may be idle, nor beyond
+/// `deadline`.
+async fn wait(
+    lease: &mut Lease,
+    request: Request<RequestBody>,
+    exchange: &Exchange,
+    deadline: Option<Instant>,
+) -> Result<Response<Incoming>, Failure> {
+    let mut idle = IdleTimer::default();
+    let sent = within(deadline, async {
+        tokio::select! {
+            biased;
+            sent = lease.send(request) => Ok(sent),
+            () = poll_fn(|cx| idle.poll_expired(cx, &exchange.activity)) => {
+                Err(exchange.upload.timed_out())
+            }
+        }
+    });
+    match sent.await.map_err(Failure::Final)? {
+        Ok(response) => {
+            exchange.activity.touch();
+            Ok(response)
+        }
+        Err(mut failed) => {
+            let request = failed.take_message();
+            let error = broken(failed.into_error(), exchange);
+            Err(match request {
+                Some(request) => Failure::Unsent(Box::new(request), error),
+                None => Failure::Final(error),
+            })
+        }
+    }
+}
+
+/// Gives `work` up at the route's deadline.
+async fn within<T>(
+    deadline: Option<Instant>,
+    work: impl Future<Output = Result<T, ForwardError>>,
+) -> Result<T, ForwardError> {
+    let Some(deadline) = deadline else {
+        return work.await;
+    };
+    let mut expired = pin!(sleep_until(deadline));
+    tokio::select! {
+        biased;
+        done = work => done,
+        () = expired.as_mut() => Err(ForwardError::new(
+            ForwardErrorKind::RequestTimedOut,
+            StatusCode::GATEWAY_TIMEOUT,
+        )),
+    }
+}
+
+/// Why a request that was sent has no response.
+fn broken(error: hyper::Error, exchange: &Exchange) -> ForwardError {
+    if let Some(failure) = exchange.upload.failure() {
+        return failure.with_source(error);
+    }
+    let kind = match exchange.upload.stage() {
+        // What came back was no response, whatever else was going on.
+        _ if error.is_parse() => ForwardErrorKind::Request,
+        Stage::Client | Stage::Destination => ForwardErrorKind::RequestBodyDestination,
+        Stage::Done | Stage::Continue => ForwardErrorKind::Request,
+    };
+    ForwardError::new(kind, StatusCode::BAD_GATEWAY).with_source(error)
+}
+
+/// What it means for a request that there is no connection. Other destinations may have one, unless it took too long to
+/// find out.
+fn no_connection(error: ConnectError) -> ForwardError {
+    let (kind, status) = match &error {
+        ConnectError::TimedOut => (
+            ForwardErrorKind::RequestTimedOut,
+            StatusCode::GATEWAY_TIMEOUT,
+        ),
+        ConnectError::Saturated => (
+            ForwardErrorKind::NoAvailableDestinations,
+            StatusCode::SERVICE_UNAVAILABLE,
+        ),
+        ConnectError::Unsupported(_) => {
+            (ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY)
+        }
+        _ => (ForwardErrorKind::Request, StatusCode::BAD_GATEWAY),
+    };
+    let mut failed = ForwardError::new(kind, status);
+    if kind == ForwardErrorKind::Request {
+        failed = failed.unsent();
+    }
+    failed.with_source(Box::new(error) as Box<dyn StdError + Send + Sync>)
+}

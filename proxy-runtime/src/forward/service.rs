@@ -1,0 +1,53 @@
+//! The pipeline, as a tower service.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use tower_service::Service;
+
+use super::body::ProxyBody;
+use super::pipeline::forward;
+use crate::BoxError;
+use crate::proxy::ProxyService;
+
+impl<B> Service<Request<B>> for ProxyService
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<ProxyBody>;
+    type Error = Infallible;
+    type Future = ResponseFuture;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> ResponseFuture {
+        let service = self.clone();
+        ResponseFuture(Box::pin(async move { forward(&service, request).await }))
+    }
+}
+
+/// The response to come. Dropped, it cancels the request at the destination.
+#[must_use = "futures do nothing unless polled"]
+pub struct ResponseFuture(Pin<Box<dyn Future<Output = Response<ProxyBody>> + Send>>);
+
+impl Future for ResponseFuture {
+    type Output = Result<Response<ProxyBody>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(cx).map(Ok)
+    }
+}
+
+impl fmt::Debug for ResponseFuture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").finish_non_exhaustive()
+    }
+}

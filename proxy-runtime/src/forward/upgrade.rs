@@ -1,0 +1,228 @@
+//! Requests that switch to another protocol, and the tunnels that they become.
+//!
+//! A tunnel begins only when the destination has agreed: what a client sends behind its request waits until then, and is
+//! read as the next request if the destination refuses.
+
+use std::io;
+use std::sync::Arc;
+
+use http::header::{CONNECTION, HeaderValue, UPGRADE};
+use http::request::Parts;
+use http::{HeaderMap, Method, Version};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
+use tracing::debug;
+
+use super::account::Account;
+use super::error::ForwardErrorKind;
+use super::exchange::Exchange;
+use super::headers;
+use super::timeout::IdleTimer;
+use crate::observe::{Counter, targets};
+use crate::upstream::Lease;
+
+/// Bytes that a tunnel holds at a time, in each direction.
+const BUFFER: usize = 16 * 1024;
+
+/// A client's wish to switch to another protocol.
+#[derive(Debug)]
+pub(crate) struct Upgrade {
+    client: OnUpgrade,
+    wish: Wish,
+}
+
+/// How a client asks for another protocol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// `Upgrade` of HTTP/1.1, with its value.
+    Upgrade(HeaderValue),
+    /// Extended `CONNECT` of HTTP/2 for a WebSocket (RFC 8441).
+    #[cfg(feature = "http2")]
+    Connect,
+}
+
+impl Upgrade {
+    /// The wish of a request, if it has one that can be fulfilled: WebSocket or SPDY. Other protocols are not switched
+    /// to; their requests are served as if they had not asked (RFC 9110 section 7.8).
+    pub(crate) fn take_from(parts: &mut Parts) -> Option<Self> {
+        let wish = Wish::of(parts)?;
+        // The connection of a server that knows nothing of upgrades leaves nothing here.
+        let client = parts.extensions.remove::<OnUpgrade>()?;
+        Some(Self { client, wish })
+    }
+
+    /// What the client wants.
+    pub(crate) fn wish(&self) -> &Wish {
+        &self.wish
+    }
+
+    /// The client's side, which is there once the proxy has answered.
+    pub(crate) fn into_client(self) -> OnUpgrade {
+        self.client
+    }
+}
+
+impl Wish {
+    fn of(parts: &Parts) -> Option<Self> {
+        #[cfg(feature = "http2")]
+        if is_websocket_connect(parts) {
+            return Some(Self::Connect);
+        }
+        if parts.version != Version::HTTP_11
+            || !headers::has_token(&parts.headers, &CONNECTION, "upgrade")
+        {
+            return None;
+        }
+        let protocol = parts.headers.get(UPGRADE)?;
+        let is_websocket =
+            parts.method == Method::GET && protocol.as_bytes().eq_ignore_ascii_case(b"websocket");
+        let is_spdy = protocol
+            .as_bytes()
+            .get(..5)
+            .is_some_and(|name| name.eq_ignore_ascii_case(b"SPDY/"));
+        (is_websocket || is_spdy).then(|| Self::Upgrade(protocol.clone()))
+    }
+}
+
+/// Whether an HTTP/2 client asks for a WebSocket.
+#[cfg(feature = "http2")]
+pub(crate) fn is_websocket_connect(parts: &Parts) -> bool {
+    parts.method == Method::CONNECT
+        && parts
+            .extensions
+            .get::<hyper::ext::Protocol>()
+            .is_some_and(|protocol| protocol.as_str() == "websocket")
+}
+
+/// Says in a response of HTTP/1.1 that the protocol is switched.
+pub(crate) fn announce(headers: &mut HeaderMap, protocol: HeaderValue) {
+    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(UPGRADE, protocol);
+}
+
+/// Two sides that have agreed to become a tunnel.
+pub(crate) struct Agreed {
+    pub(crate) client: OnUpgrade,
+    pub(crate) destination: OnUpgrade,
+    /// The destination's connection, until it is handed over.
+    pub(crate) lease: Lease,
+    pub(crate) exchange: Arc<Exchange>,
+}
+
+impl Agreed {
+    /// Carries bytes both ways until both sides have said that they are done, one of them breaks, or nothing has come
+    /// from either for the cluster's activity timeout.
+    ///
+    /// Dropped, it closes both sides.
+    pub(crate) async fn carry(self, account: Box<Account>) {
+        let Self {
+            client,
+            destination,
+            lease,
+            exchange,
+        } = self;
+        let mut idle = IdleTimer::default();
+        let carried = async {
+            let destination = destination
+                .await
+                .map_err(|_| ForwardErrorKind::UpgradeResponseDestination)?;
+            drop(lease);
+            let client = client
+                .await
+                .map_err(|_| ForwardErrorKind::UpgradeRequestClient)?;
+            carry(client, destination, &exchange).await
+        };
+        let ended = tokio::select! {
+            biased;
+            carried = carried => carried,
+            () = std::future::poll_fn(|cx| idle.poll_expired(cx, &exchange.activity)) => {
+                Err(ForwardErrorKind::UpgradeActivityTimeout)
+            }
+        };
+        if let Err(kind) = ended {
+            debug!(
+                target: targets::REQUEST,
+                destination = %exchange.in_flight().id(),
+                error = kind.as_str(),
+                "the tunnel broke",
+            );
+        }
+        account.end(ended.err());
+    }
+}
+
+async fn carry(
+    client: Upgraded,
+    destination: Upgraded,
+    exchange: &Exchange,
+) -> Result<(), ForwardErrorKind> {
+    exchange.activity.touch();
+    let metrics = exchange.in_flight().metrics();
+    let (client_reader, client_writer) = split(TokioIo::new(client));
+    let (destination_reader, destination_writer) = split(TokioIo::new(destination));
+    let up = Direction {
+        exchange,
+        counter: &metrics.bytes_sent,
+        read: ForwardErrorKind::UpgradeRequestClient,
+        write: ForwardErrorKind::UpgradeRequestDestination,
+    };
+    let down = Direction {
+        exchange,
+        counter: &metrics.bytes_received,
+        read: ForwardErrorKind::UpgradeResponseDestination,
+        write: ForwardErrorKind::UpgradeResponseClient,
+    };
+    tokio::try_join!(
+        up.carry(client_reader, destination_writer),
+        down.carry(destination_reader, client_writer),
+    )?;
+    Ok(())
+}
+
+/// One direction of a tunnel.
+struct Direction<'a> {
+    exchange: &'a Exchange,
+    counter: &'a Counter,
+    /// What it means that reading fails.
+    read: ForwardErrorKind,
+    /// What it means that writing fails.
+    write: ForwardErrorKind,
+}
+
+impl Direction<'_> {
+    /// Carries bytes until `from` ends, and tells `to` so. The other direction goes on.
+    async fn carry(
+        &self,
+        mut from: impl AsyncRead + Unpin,
+        mut to: impl AsyncWrite + Unpin,
+    ) -> Result<(), ForwardErrorKind> {
+        let mut buffer = vec![0; BUFFER];
+        loop {
+            let length = from
+                .read(&mut buffer)
+                .await
+                .map_err(|error| self.failed(self.read, &error))?;
+            if length == 0 {
+                // The other side may have closed already, and then has nothing to be told.
+                let _ = to.shutdown().await;
+                return Ok(());
+            }
+            self.exchange.activity.touch();
+            self.counter.add(length as u64);
+            let written = async {
+                to.write_all(&buffer[..length]).await?;
+                to.flush().await
+            };
+            written
+                .await
+                .map_err(|error| self.failed(self.write, &error))?;
+            self.exchange.activity.touch();
+        }
+    }
+
+    fn failed(&self, kind: ForwardErrorKind, error: &io::Error) -> ForwardErrorKind {
+        debug!(target: targets::REQUEST, error = kind.as_str(), reason = %error, "a side of the tunnel failed");
+        kind
+    }
+}

@@ -1,0 +1,136 @@
+//! Values of `X-Forwarded-*` and `Forwarded`.
+
+use std::fmt::Write;
+use std::net::{IpAddr, SocketAddr};
+
+use http::HeaderValue;
+use proxy_model::matching::RequestHost;
+use proxy_model::transform::{Forwarded, NodeFormat, NodeName, NodePort, XForwardedPart};
+
+use crate::connection::ConnectionInfo;
+
+/// Where a request came from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin<'a> {
+    pub(super) connection: ConnectionInfo,
+    /// Host and port as the client named them; empty when it named none.
+    pub(super) authority: &'a str,
+    pub(super) is_https: bool,
+}
+
+impl Origin<'_> {
+    fn proto(&self) -> &'static str {
+        if self.is_https { "https" } else { "http" }
+    }
+
+    /// Host and port in ASCII.
+    fn host(&self) -> Option<String> {
+        (!self.authority.is_empty()).then(|| to_ascii(self.authority))
+    }
+
+    /// The value of an `X-Forwarded-*` header, if it is known.
+    pub(super) fn part(&self, part: XForwardedPart) -> Option<HeaderValue> {
+        match part {
+            XForwardedPart::For => {
+                let ip = self.connection.remote?.ip().to_canonical();
+                HeaderValue::from_str(&ip.to_string()).ok()
+            }
+            XForwardedPart::Host => HeaderValue::from_str(&self.host()?).ok(),
+            XForwardedPart::Proto => Some(HeaderValue::from_static(self.proto())),
+            // The proxy serves whole paths: nothing was taken off before it saw the request.
+            XForwardedPart::Prefix => None,
+        }
+    }
+
+    /// The value of `Forwarded`, if anything is known.
+    pub(super) fn forwarded(&self, told: &Forwarded) -> Option<HeaderValue> {
+        let mut parts = Vec::new();
+        if told.proto() {
+            parts.push(format!("proto={}", self.proto()));
+        }
+        if told.host()
+            && let Some(host) = self.host()
+        {
+            parts.push(format!("host=\"{host}\""));
+        }
+        if let Some(format) = told.r#for() {
+            parts.push(format!("for={}", node(format, self.connection.remote)));
+        }
+        if let Some(format) = told.by() {
+            parts.push(format!("by={}", node(format, self.connection.local)));
+        }
+        if parts.is_empty() {
+            return None;
+        }
+        HeaderValue::from_str(&parts.join(";")).ok()
+    }
+}
+
+/// A node of `Forwarded` (RFC 7239 section 6). It is quoted if it holds a colon.
+fn node(format: NodeFormat, address: Option<SocketAddr>) -> String {
+    let mut node = match (format.name, address) {
+        (NodeName::Random, _) => obfuscated(),
+        (NodeName::Unknown, _) | (NodeName::Ip, None) => "unknown".to_owned(),
+        (NodeName::Ip, Some(address)) => match address.ip().to_canonical() {
+            IpAddr::V4(ip) => ip.to_string(),
+            IpAddr::V6(ip) => format!("[{ip}]"),
+        },
+    };
+    match format.port {
+        NodePort::Absent => {}
+        NodePort::Random => {
+            node.push(':');
+            node.push_str(&obfuscated());
+        }
+        NodePort::Port => {
+            if let Some(port) = address.map(|address| address.port()).filter(|p| *p != 0) {
+                write!(node, ":{port}").expect("writing to a string does not fail");
+            }
+        }
+    }
+    if node.contains(':') {
+        node = format!("\"{node}\"");
+    }
+    node
+}
+
+/// An identifier that tells nothing (RFC 7239 section 6.3), another one each time.
+fn obfuscated() -> String {
+    let mut text = String::with_capacity(10);
+    text.push('_');
+    text.extend((0..9).map(|_| fastrand::alphanumeric()));
+    text
+}
+
+/// Host and port with the host's labels in ASCII. What is not a name stays as it is.
+fn to_ascii(authority: &str) -> String {
+    if authority.is_ascii() {
+        return authority.to_owned();
+    }
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => (host, Some(port)),
+        _ => (authority, None),
+    };
+    let host = RequestHost::parse(host, false);
+    match port {
+        Some(port) => format!("{}:{port}", host.name()),
+        None => host.name().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_ascii_and_ports_stay() {
+        for (authority, expected) in [
+            ("ho本st", "xn--host-6j1i"),
+            ("ho本st:80", "xn--host-6j1i:80"),
+            ("[::1]:80", "[::1]:80"),
+            ("myHost:80", "myHost:80"),
+        ] {
+            assert_eq!(to_ascii(authority), expected);
+        }
+    }
+}

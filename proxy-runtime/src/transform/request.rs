@@ -1,0 +1,127 @@
+//! Changes to request headers.
+
+use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use proxy_model::RequestHead;
+use proxy_model::matching::RouteValues;
+use proxy_model::transform::{ForwardedAction, RequestTransform, SetOrAppend};
+
+use super::forwarded::Origin;
+use crate::forward::HttpHead;
+
+/// The headers of a request to a destination, while they are made.
+#[derive(Debug, Default)]
+pub(crate) struct Outgoing {
+    /// All but `Host`.
+    pub(crate) headers: HeaderMap,
+    /// The `Host` that was asked for. Without it the destination's own is sent.
+    pub(crate) host: Option<HeaderValue>,
+}
+
+/// Makes the changes of a route, in order.
+pub(crate) fn apply_to_request(
+    transforms: &[RequestTransform],
+    head: &HttpHead<'_>,
+    values: &RouteValues,
+    outgoing: &mut Outgoing,
+) {
+    let origin = Origin {
+        connection: head.connection(),
+        authority: head.authority_str(),
+        is_https: head.is_https(),
+    };
+    for transform in transforms {
+        match transform {
+            RequestTransform::Header {
+                name,
+                value,
+                action,
+            } => outgoing.write(name, value.clone(), *action),
+            RequestTransform::RouteValue {
+                name,
+                parameter,
+                action,
+            } => {
+                // A value that no header may hold is as good as none: it comes from the client's path.
+                let value = values.get(parameter).map(|value| value.as_bytes());
+                if let Some(Ok(value)) = value.map(HeaderValue::from_bytes) {
+                    outgoing.write(name, value, *action);
+                }
+            }
+            RequestTransform::Remove(name) | RequestTransform::ClientCert(name) => {
+                // No server of this crate asks clients for certificates yet, so there is none to tell of.
+                outgoing.remove(name);
+            }
+            RequestTransform::XForwarded(told) => {
+                let value = match told.action() {
+                    ForwardedAction::Remove => None,
+                    ForwardedAction::Set | ForwardedAction::Append => origin.part(told.part()),
+                };
+                outgoing.tell(told.name(), value, told.action());
+            }
+            RequestTransform::Forwarded(told) => {
+                let value = match told.action() {
+                    ForwardedAction::Remove => None,
+                    ForwardedAction::Set | ForwardedAction::Append => origin.forwarded(told),
+                };
+                outgoing.tell(&http::header::FORWARDED, value, told.action());
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Outgoing {
+    fn write(&mut self, name: &HeaderName, value: HeaderValue, action: SetOrAppend) {
+        match (name, action) {
+            (&HOST, _) => self.host = Some(value),
+            // How a body is framed is for the connection to say.
+            (&(CONTENT_LENGTH | TRANSFER_ENCODING), _) => {}
+            (_, SetOrAppend::Set) => {
+                self.headers.insert(name, value);
+            }
+            (_, SetOrAppend::Append) => append(&mut self.headers, name, value),
+        }
+    }
+
+    fn remove(&mut self, name: &HeaderName) {
+        if *name == HOST {
+            self.host = None;
+        } else if *name != CONTENT_LENGTH {
+            self.headers.remove(name);
+        }
+    }
+
+    /// Writes a header about where the request came from. Nothing known and `Set` means that what the client says is
+    /// not to be believed.
+    fn tell(&mut self, name: &HeaderName, value: Option<HeaderValue>, action: ForwardedAction) {
+        match (action, value) {
+            (ForwardedAction::Append, Some(value)) => append(&mut self.headers, name, value),
+            (ForwardedAction::Append, None) => {}
+            (ForwardedAction::Set, Some(value)) => {
+                self.headers.insert(name, value);
+            }
+            (ForwardedAction::Set, None) | (ForwardedAction::Remove, _) => {
+                self.headers.remove(name);
+            }
+        }
+    }
+}
+
+/// Adds a value after those that are there, unless the head is full.
+pub(super) fn append(headers: &mut HeaderMap, name: &HeaderName, value: HeaderValue) {
+    // The map takes 32,768 fields. A head that came in has far fewer.
+    let _ = headers.try_append(name, value);
+}
+
+/// Removes all headers but those of these names.
+pub(crate) fn retain(headers: &mut HeaderMap, names: &[HeaderName]) {
+    let unwanted: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| !names.contains(name))
+        .cloned()
+        .collect();
+    for name in unwanted {
+        headers.remove(name);
+    }
+}

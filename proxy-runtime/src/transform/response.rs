@@ -1,0 +1,65 @@
+//! Changes to response headers and trailers.
+
+use http::{HeaderMap, StatusCode};
+use proxy_model::transform::{HeaderChange, HeaderCopy, ResponseTransform, Transforms};
+
+use super::request::{append, retain};
+use crate::forward::headers;
+
+/// Makes of a destination's response headers those that the client gets.
+pub(crate) fn apply_to_response(
+    transforms: &Transforms,
+    status: StatusCode,
+    headers: &mut HeaderMap,
+) {
+    copy(transforms.response_copy(), headers);
+    change(transforms.response(), status, headers);
+}
+
+/// Makes the changes to a response that the proxy makes itself, for want of one of a destination.
+pub(crate) fn apply_to_own_response(
+    transforms: &Transforms,
+    status: StatusCode,
+    headers: &mut HeaderMap,
+) {
+    change(transforms.response(), status, headers);
+}
+
+/// Makes of a destination's response trailers those that the client gets.
+pub(crate) fn apply_to_trailers(
+    transforms: &Transforms,
+    status: StatusCode,
+    trailers: &mut HeaderMap,
+) {
+    copy(transforms.trailers_copy(), trailers);
+    change(transforms.trailers(), status, trailers);
+}
+
+/// Keeps the headers that may be sent on.
+fn copy(copy: &HeaderCopy, fields: &mut HeaderMap) {
+    match copy {
+        HeaderCopy::All => headers::strip_hop_by_hop(fields),
+        HeaderCopy::None => fields.clear(),
+        HeaderCopy::Only(names) => {
+            retain(fields, names);
+            headers::strip_framing(fields);
+        }
+    }
+}
+
+fn change(transforms: &[ResponseTransform], status: StatusCode, headers: &mut HeaderMap) {
+    for transform in transforms {
+        if !transform.condition().holds(status) {
+            continue;
+        }
+        match transform.change() {
+            HeaderChange::Set(name, value) => {
+                headers.insert(name, value.clone());
+            }
+            HeaderChange::Append(name, value) => append(headers, name, value.clone()),
+            HeaderChange::Remove(name) => {
+                headers.remove(name);
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Opens connections to destinations.
+
+use std::sync::Arc;
+
+use proxy_model::compiled::{DestinationAddress, Scheme, Upstream};
+
+use super::UpstreamOptions;
+use super::error::ConnectError;
+use super::io::{Opened, Transport};
+use super::protocol::Protocols;
+use super::resolve::Resolver;
+use super::tcp;
+#[cfg(feature = "tls")]
+use super::tls::TlsClient;
+
+/// Opens connections: name, TCP, TLS. One for the whole proxy.
+#[derive(Debug)]
+pub(super) struct Connector {
+    resolver: Resolver,
+    #[cfg(feature = "tls")]
+    tls: Option<TlsClient>,
+}
+
+impl Connector {
+    #[cfg_attr(not(feature = "tls"), expect(unused_variables))]
+    pub(super) fn new(options: &UpstreamOptions) -> Self {
+        Self {
+            resolver: Resolver::new(),
+            #[cfg(feature = "tls")]
+            tls: options.tls.clone(),
+        }
+    }
+
+    /// Opens a connection over which one of `protocols` can be spoken. It has no timeout of its own.
+    ///
+    /// Cancel-safe: dropped, it closes what it had opened.
+    pub(super) async fn open(
+        &self,
+        address: &DestinationAddress,
+        upstream: &Upstream,
+        protocols: Protocols,
+    ) -> Result<Opened, ConnectError> {
+        match address.scheme() {
+            Scheme::Http => self.open_tcp(address, protocols).await,
+            Scheme::Https => self.open_tls(address, upstream, protocols).await,
+        }
+    }
+
+    async fn open_tcp(
+        &self,
+        address: &DestinationAddress,
+        protocols: Protocols,
+    ) -> Result<Opened, ConnectError> {
+        let addresses = self
+            .resolver
+            .resolve(address.host(), address.port())
+            .await
+            .map_err(|error| ConnectError::Resolve(Arc::new(error)))?;
+        let failed = |error| ConnectError::Open(Arc::new(error));
+        let stream = tcp::connect(addresses).await.map_err(failed)?;
+        let peer = stream.peer_addr().map_err(failed)?;
+        Ok(Opened {
+            transport: Transport::Tcp(stream),
+            peer,
+            http2: protocols == Protocols::Http2,
+        })
+    }
+
+    #[cfg(feature = "tls")]
+    async fn open_tls(
+        &self,
+        address: &DestinationAddress,
+        upstream: &Upstream,
+        protocols: Protocols,
+    ) -> Result<Opened, ConnectError> {
+        let Some(tls) = &self.tls else {
+            return Err(ConnectError::Unsupported(
+                "the destination is https, and the proxy was built without TLS settings for destinations",
+            ));
+        };
+        let config = tls
+            .config(upstream, protocols)
+            .map_err(|error| ConnectError::TlsSettings(Arc::new(error)))?;
+        let opened = self.open_tcp(address, protocols).await?;
+        tls.handshake(config, address, opened, protocols).await
+    }
+
+    /// An `https` destination is never spoken to in the clear.
+    #[cfg(not(feature = "tls"))]
+    #[expect(clippy::unused_async, reason = "as with TLS")]
+    async fn open_tls(
+        &self,
+        _: &DestinationAddress,
+        _: &Upstream,
+        _: Protocols,
+    ) -> Result<Opened, ConnectError> {
+        Err(ConnectError::Unsupported(
+            "the destination is https, and this build speaks no TLS",
+        ))
+    }
+}

@@ -1,0 +1,433 @@
+//! The connections to one destination.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use proxy_model::compiled::Upstream;
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+use tracing::debug;
+
+use super::UpstreamOptions;
+use super::connect::Connector;
+use super::error::ConnectError;
+use super::http1::Http1Connection;
+#[cfg(feature = "http2")]
+use super::http2::Http2Connection;
+use super::io::UpstreamIo;
+use super::lease::Lease;
+use super::protocol::Protocols;
+use super::slot::Slot;
+use crate::observe::targets;
+use crate::state::{ClientKey, DestinationState};
+
+/// The connections to one destination that were made with the same settings.
+#[derive(Debug)]
+pub(super) struct DestinationPool {
+    pub(super) client: ClientKey,
+    destination: Arc<DestinationState>,
+    max_connections: u32,
+    multiple_http2: bool,
+    idle_timeout: Duration,
+    max_idle: usize,
+    max_waiting: usize,
+    state: Mutex<State>,
+    this: Weak<Self>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// No connection is kept any more.
+    closed: bool,
+    /// The one that was used last is at the end, and is used first: the others can grow old and close.
+    idle: Vec<Http1Connection>,
+    #[cfg(feature = "http2")]
+    http2: Vec<Arc<Http2Connection>>,
+    /// Slots that are taken.
+    open: u32,
+    /// Requests that wait for a slot or a connection, the first to come at the front.
+    waiting: VecDeque<Waiting>,
+    /// An attempt to connect whose connection several requests can share.
+    attempt: Option<watch::Receiver<Option<ConnectError>>>,
+    /// ALPN agreed on HTTP/1.1 the last time. Then requests cannot share a connection.
+    agreed_on_http1: bool,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    protocols: Protocols,
+    granted: oneshot::Sender<Grant>,
+}
+
+/// What a waiting request gets.
+#[derive(Debug)]
+enum Grant {
+    Connection(Http1Connection),
+    Slot(Slot),
+    /// There is an HTTP/2 connection now: look again.
+    #[cfg(feature = "http2")]
+    LookAgain,
+}
+
+/// What a request has to do to get a connection.
+enum Next {
+    Use(Lease),
+    Open(Slot, Option<Attempt>),
+    AwaitGrant(oneshot::Receiver<Grant>),
+    AwaitAttempt(watch::Receiver<Option<ConnectError>>),
+}
+
+/// The attempt that others wait for. Dropped without a result, it lets one of them try.
+struct Attempt {
+    pool: Weak<DestinationPool>,
+    result: watch::Sender<Option<ConnectError>>,
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool.upgrade() {
+            pool.lock().attempt = None;
+        }
+    }
+}
+
+impl DestinationPool {
+    pub(super) fn new(
+        destination: &Arc<DestinationState>,
+        client: ClientKey,
+        upstream: &Upstream,
+        options: &UpstreamOptions,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            client,
+            destination: Arc::clone(destination),
+            max_connections: upstream.max_connections().unwrap_or(u32::MAX),
+            multiple_http2: upstream.multiple_http2_connections(),
+            idle_timeout: options.idle_timeout,
+            max_idle: options.max_idle_per_destination,
+            max_waiting: options.max_waiting_per_destination,
+            state: Mutex::default(),
+            this: Weak::clone(this),
+        })
+    }
+
+    /// Whether the destination is still part of the configuration.
+    pub(super) fn is_needed(&self) -> bool {
+        !self.destination.is_removed()
+    }
+
+    /// A connection that is there already.
+    pub(super) fn ready(&self, protocols: Protocols) -> Option<Lease> {
+        self.ready_in(&mut self.lock(), protocols)
+    }
+
+    /// A connection: one that is there, a new one, or one that another request gives back. It has no timeout of its
+    /// own.
+    ///
+    /// Cancel-safe: dropped, it leaves the queue, and what it was about to get goes to the next one.
+    pub(super) async fn acquire(
+        &self,
+        connector: &Connector,
+        upstream: &Upstream,
+        protocols: Protocols,
+        fresh: bool,
+    ) -> Result<Lease, ConnectError> {
+        loop {
+            match self.next(protocols, fresh)? {
+                Next::Use(lease) => return Ok(lease),
+                Next::Open(slot, attempt) => {
+                    let opened = self.open(connector, upstream, protocols, slot).await;
+                    if let (Some(attempt), Err(error)) = (&attempt, &opened) {
+                        // Those who wait would only see the same failure, one after the other.
+                        let _ = attempt.result.send(Some(error.clone()));
+                    }
+                    return opened;
+                }
+                Next::AwaitGrant(granted) => match granted.await {
+                    Ok(Grant::Connection(connection)) if !fresh => {
+                        if let Some(lease) = self.lease1(connection) {
+                            return Ok(lease);
+                        }
+                    }
+                    Ok(Grant::Slot(slot)) => {
+                        return self.open(connector, upstream, protocols, slot).await;
+                    }
+                    // Too old to be wanted, or worth another look, or the pool was closed.
+                    Ok(_) | Err(_) => {}
+                },
+                Next::AwaitAttempt(mut attempt) => {
+                    // An error means that the attempt ended without a failure to share.
+                    if attempt.changed().await.is_ok()
+                        && let Some(error) = attempt.borrow().clone()
+                    {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes a connection back whose request is over.
+    pub(super) fn put(&self, mut connection: Http1Connection) {
+        if !connection.send.is_ready() || self.destination.is_removed() {
+            return;
+        }
+        let mut state = self.lock();
+        let state = &mut *state;
+        if state.closed {
+            return;
+        }
+        while let Some(position) = state
+            .waiting
+            .iter()
+            .position(|waiting| waiting.protocols.allows_http1())
+        {
+            let Some(waiting) = state.waiting.remove(position) else {
+                break;
+            };
+            match waiting.granted.send(Grant::Connection(connection)) {
+                Ok(()) => return,
+                Err(Grant::Connection(unwanted)) => connection = unwanted,
+                Err(_) => return,
+            }
+        }
+        // Whoever still waits needs another kind of connection, and gets the slot when this one has closed.
+        if state.waiting.is_empty() && state.idle.len() < self.max_idle {
+            connection.idle_since = Instant::now();
+            state.idle.push(connection);
+        }
+    }
+
+    /// A connection has closed, or was not opened.
+    pub(super) fn slot_freed(&self) {
+        let mut state = self.lock();
+        while let Some(waiting) = state.waiting.pop_front() {
+            match waiting
+                .granted
+                .send(Grant::Slot(Slot::new(self.this.clone())))
+            {
+                Ok(()) => return,
+                // To drop it here would come back to this very function.
+                Err(Grant::Slot(unwanted)) => unwanted.disarm(),
+                Err(_) => {}
+            }
+        }
+        state.open -= 1;
+    }
+
+    /// Closes connections that have been idle for too long. Returns whether any connection is left.
+    pub(super) fn close_idle(&self, now: Instant) -> bool {
+        let mut state = self.lock();
+        let timeout = if self.destination.is_removed() {
+            Duration::ZERO
+        } else {
+            self.idle_timeout
+        };
+        state.idle.retain(|connection| {
+            connection.send.is_ready() && now.duration_since(connection.idle_since) < timeout
+        });
+        #[cfg(feature = "http2")]
+        state.http2.retain(|connection| {
+            connection.is_open()
+                && (connection.streams() > 0
+                    || now.duration_since(connection.idle_since()) < timeout)
+        });
+        state.open > 0
+    }
+
+    /// Keeps no connection any more; those in use close when their request is over. Requests that wait are served.
+    pub(super) fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        state.idle.clear();
+        #[cfg(feature = "http2")]
+        state.http2.clear();
+    }
+
+    /// The last request on an HTTP/2 connection is over. If all connections are taken and a request waits for one of
+    /// the other version, this one makes room.
+    #[cfg(feature = "http2")]
+    pub(super) fn http2_idle(&self) {
+        if self.max_connections == u32::MAX {
+            return;
+        }
+        let mut state = self.lock();
+        if !state.waiting.is_empty() {
+            state.http2.retain(|connection| connection.streams() > 0);
+        }
+    }
+
+    /// A lease of a connection, if it is still open.
+    fn lease1(&self, connection: Http1Connection) -> Option<Lease> {
+        connection
+            .send
+            .is_ready()
+            .then(|| Lease::http1(connection, self.this.clone()))
+    }
+
+    fn ready_in(&self, state: &mut State, protocols: Protocols) -> Option<Lease> {
+        #[cfg(feature = "http2")]
+        if protocols.allows_http2() {
+            state.http2.retain(|connection| connection.is_open());
+            let best = state.http2.iter().min_by_key(|c| c.streams());
+            if let Some(connection) = best.filter(|connection| !connection.is_full()) {
+                return Some(Lease::http2(connection, &self.this));
+            }
+        }
+        if protocols.allows_http1() {
+            while let Some(connection) = state.idle.pop() {
+                if connection.idle_since.elapsed() < self.idle_timeout
+                    && let Some(lease) = self.lease1(connection)
+                {
+                    return Some(lease);
+                }
+            }
+        }
+        None
+    }
+
+    fn next(&self, protocols: Protocols, fresh: bool) -> Result<Next, ConnectError> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        if !fresh && let Some(lease) = self.ready_in(state, protocols) {
+            return Ok(Next::Use(lease));
+        }
+        if !self.multiple_http2
+            && let Some(lease) = self.least_loaded(state, protocols)
+        {
+            return Ok(Next::Use(lease));
+        }
+        let shares = protocols == Protocols::Http2
+            || (protocols == Protocols::Either && !state.agreed_on_http1);
+        if shares && let Some(attempt) = &state.attempt {
+            return Ok(Next::AwaitAttempt(attempt.clone()));
+        }
+        if state.open < self.max_connections {
+            state.open += 1;
+            let attempt = shares.then(|| {
+                let (result, waiting) = watch::channel(None);
+                state.attempt = Some(waiting);
+                Attempt {
+                    pool: self.this.clone(),
+                    result,
+                }
+            });
+            return Ok(Next::Open(Slot::new(self.this.clone()), attempt));
+        }
+        if let Some(lease) = self.least_loaded(state, protocols) {
+            // Its streams are in use, and so is every connection: the request waits for a stream.
+            return Ok(Next::Use(lease));
+        }
+        Self::make_room(state, protocols);
+        state.waiting.retain(|waiting| !waiting.granted.is_closed());
+        if state.waiting.len() >= self.max_waiting {
+            return Err(ConnectError::Saturated);
+        }
+        let (granted, grant) = oneshot::channel();
+        state.waiting.push_back(Waiting { protocols, granted });
+        Ok(Next::AwaitGrant(grant))
+    }
+
+    /// The HTTP/2 connection that has the fewest streams, though it may have as many as it can.
+    #[cfg(feature = "http2")]
+    fn least_loaded(&self, state: &State, protocols: Protocols) -> Option<Lease> {
+        let connection = state.http2.iter().min_by_key(|c| c.streams())?;
+        protocols
+            .allows_http2()
+            .then(|| Lease::http2(connection, &self.this))
+    }
+
+    #[cfg(not(feature = "http2"))]
+    #[expect(clippy::unused_self, reason = "as with HTTP/2")]
+    fn least_loaded(&self, _: &State, _: Protocols) -> Option<Lease> {
+        None
+    }
+
+    /// Closes a connection that is idle and of no use for `protocols`, so that its slot becomes free.
+    #[cfg(feature = "http2")]
+    fn make_room(state: &mut State, protocols: Protocols) {
+        if !state.idle.is_empty() {
+            state.idle.remove(0);
+        } else if !protocols.allows_http2()
+            && let Some(idle) = state.http2.iter().position(|c| c.streams() == 0)
+        {
+            state.http2.swap_remove(idle);
+        }
+    }
+
+    #[cfg(not(feature = "http2"))]
+    fn make_room(state: &mut State, _: Protocols) {
+        if !state.idle.is_empty() {
+            state.idle.remove(0);
+        }
+    }
+
+    async fn open(
+        &self,
+        connector: &Connector,
+        upstream: &Upstream,
+        protocols: Protocols,
+        slot: Slot,
+    ) -> Result<Lease, ConnectError> {
+        let opened = self
+            .open_and_greet(connector, upstream, protocols, slot)
+            .await;
+        if let Err(error) = &opened {
+            self.destination.metrics().connect_failures.increment();
+            debug!(
+                target: targets::UPSTREAM,
+                cluster = %self.destination.cluster(),
+                destination = %self.destination.id(),
+                error = error as &dyn std::error::Error,
+                "connection cannot be opened",
+            );
+        }
+        opened
+    }
+
+    async fn open_and_greet(
+        &self,
+        connector: &Connector,
+        upstream: &Upstream,
+        protocols: Protocols,
+        slot: Slot,
+    ) -> Result<Lease, ConnectError> {
+        let opened = connector
+            .open(self.destination.address(), upstream, protocols)
+            .await?;
+        let (peer, is_http2) = (opened.peer, opened.http2);
+        let open = self.destination.connection_opened();
+        let io = UpstreamIo::new(opened.transport, open, slot);
+        if protocols == Protocols::Either {
+            self.lock().agreed_on_http1 = !is_http2;
+        }
+        let lease = Lease::greet(io, peer, is_http2, self.this.clone()).await?;
+        #[cfg(feature = "http2")]
+        if let Some(connection) = lease.shared() {
+            self.share(connection);
+        }
+        Ok(lease)
+    }
+
+    /// Lets other requests use a new connection, those that wait already first.
+    #[cfg(feature = "http2")]
+    fn share(&self, connection: &Arc<Http2Connection>) {
+        let mut state = self.lock();
+        if state.closed {
+            return;
+        }
+        state.http2.push(Arc::clone(connection));
+        let (able, others): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut state.waiting)
+            .into_iter()
+            .partition(|waiting| waiting.protocols.allows_http2());
+        state.waiting = others;
+        for waiting in able {
+            let _ = waiting.granted.send(Grant::LookAgain);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,189 @@
+//! HTTP/2 connections to destinations.
+
+use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::task::AtomicWaker;
+use hyper::client::conn::http2::{Builder, SendRequest};
+use hyper::rt::Executor;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::time::Instant;
+use tracing::debug;
+
+use super::error::ConnectError;
+use super::http1::MAX_HEAD;
+use super::io::UpstreamIo;
+use crate::forward::RequestBody;
+use crate::observe::targets;
+
+/// What a destination may send per stream before the client has taken some of it.
+const STREAM_WINDOW: u32 = 256 * 1024;
+/// The same for all streams of a connection together.
+const CONNECTION_WINDOW: u32 = 1024 * 1024;
+/// Bytes of one request body that wait for the destination.
+const MAX_SEND_BUFFER: usize = 64 * 1024;
+/// How often a destination is asked for a sign of life while requests wait for it.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+/// How long it may take to give that sign.
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Streams that are opened before the destination has said how many there may be: more could be refused, and it takes no
+/// longer than the first response to know.
+const STREAMS_AT_FIRST: usize = 1;
+/// Streams that a destination most likely allows, for as long as it has not said so.
+const STREAMS_ASSUMED: usize = 100;
+/// The destination's settings are in the first bytes that it sends.
+const POLLS_UNTIL_SETTINGS: usize = 8;
+
+/// An HTTP/2 connection, shared by requests. It closes when the pool and all requests have let go of it.
+#[derive(Debug)]
+pub(super) struct Http2Connection {
+    send: SendRequest<RequestBody>,
+    pub(super) peer: SocketAddr,
+    /// Requests that are on it.
+    streams: AtomicUsize,
+    /// Streams that the destination allows.
+    max_streams: Arc<AtomicUsize>,
+    idle_since: Mutex<Instant>,
+}
+
+impl Http2Connection {
+    /// Speaks HTTP/2 over `io`. Tasks on the current runtime carry the connection until it is let go of or the
+    /// destination closes it.
+    pub(super) async fn handshake(io: UpstreamIo, peer: SocketAddr) -> Result<Self, ConnectError> {
+        let executor = Tasks::default();
+        let progress = Arc::clone(&executor.progress);
+        let (send, connection) = Builder::new(executor)
+            .timer(TokioTimer::new())
+            .initial_max_send_streams(STREAMS_AT_FIRST)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_send_buf_size(MAX_SEND_BUFFER)
+            .max_header_list_size(MAX_HEAD as u32)
+            .keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_TIMEOUT)
+            .handshake(TokioIo::new(io))
+            .await
+            .map_err(|error| ConnectError::Handshake(Arc::new(error)))?;
+        let max_streams = Arc::new(AtomicUsize::new(STREAMS_AT_FIRST));
+        let seen = Arc::clone(&max_streams);
+        tokio::spawn(async move {
+            let mut connection = pin!(connection);
+            let ended = poll_fn(|cx| {
+                progress.register(cx.waker());
+                let polled = connection.as_mut().poll(cx);
+                seen.store(connection.current_max_send_streams(), Ordering::Relaxed);
+                polled
+            })
+            .await;
+            if let Err(error) = ended {
+                debug!(target: targets::UPSTREAM, %peer, %error, "connection failed");
+            }
+        });
+        Ok(Self {
+            send,
+            peer,
+            streams: AtomicUsize::new(0),
+            max_streams,
+            idle_since: Mutex::new(Instant::now()),
+        })
+    }
+
+    /// Whether requests can be sent over it. The destination may have said goodbye and it is not known yet; a request
+    /// that comes too late is given back unsent.
+    pub(super) fn is_open(&self) -> bool {
+        !self.send.is_closed()
+    }
+
+    /// Requests that are on it.
+    pub(super) fn streams(&self) -> usize {
+        self.streams.load(Ordering::Relaxed)
+    }
+
+    /// Whether a further request would have to wait for another one to end.
+    pub(super) fn is_full(&self) -> bool {
+        let max = match self.max_streams.load(Ordering::Relaxed) {
+            // A destination that really allows so few has all requests wait on one connection.
+            ..=STREAMS_AT_FIRST => STREAMS_ASSUMED,
+            max => max,
+        };
+        self.streams() >= max
+    }
+
+    /// Since when there is no request on it.
+    pub(super) fn idle_since(&self) -> Instant {
+        *self.lock_idle_since()
+    }
+
+    pub(super) fn sender(&self) -> SendRequest<RequestBody> {
+        self.send.clone()
+    }
+
+    pub(super) fn enter(&self) {
+        self.streams.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A request is over. Returns whether it was the last one.
+    pub(super) fn leave(&self) -> bool {
+        let last = self.streams.fetch_sub(1, Ordering::Relaxed) == 1;
+        if last {
+            *self.lock_idle_since() = Instant::now();
+        }
+        last
+    }
+
+    fn lock_idle_since(&self) -> std::sync::MutexGuard<'_, Instant> {
+        self.idle_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Spawns the tasks of a connection on the current runtime.
+#[derive(Clone, Debug)]
+struct Tasks {
+    /// Wakes the task that hands requests to the connection, which does not see by itself that the destination's settings
+    /// have come.
+    progress: Arc<AtomicWaker>,
+    /// The first task is the one that reads and writes.
+    is_first: Arc<AtomicBool>,
+}
+
+impl Default for Tasks {
+    fn default() -> Self {
+        Self {
+            progress: Arc::default(),
+            is_first: Arc::new(AtomicBool::new(true)),
+        }
+    }
+}
+
+impl<F> Executor<F> for Tasks
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, task: F) {
+        if !self.is_first.swap(false, Ordering::Relaxed) {
+            tokio::spawn(task);
+            return;
+        }
+        let progress = Arc::clone(&self.progress);
+        tokio::spawn(async move {
+            let mut task = pin!(task);
+            let mut left = POLLS_UNTIL_SETTINGS;
+            poll_fn(|cx| {
+                let polled = task.as_mut().poll(cx);
+                if left > 0 {
+                    left -= 1;
+                    progress.wake();
+                }
+                polled
+            })
+            .await;
+        });
+    }
+}

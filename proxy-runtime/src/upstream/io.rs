@@ -1,0 +1,156 @@
+//! The socket of a connection to a destination.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use super::slot::Slot;
+use crate::observe::GaugeGuard;
+
+/// Bytes to and from a destination, in the clear or in TLS.
+#[derive(Debug)]
+pub(super) enum Transport {
+    Tcp(TcpStream),
+    #[cfg(feature = "tls")]
+    Tls(Box<tokio_rustls::client::TlsStream<TcpStream>>),
+}
+
+/// A transport that was opened, and what is known of it.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) transport: Transport,
+    /// The address that answered.
+    pub(super) peer: SocketAddr,
+    /// Whether HTTP/2 is spoken over it.
+    pub(super) http2: bool,
+}
+
+pin_project! {
+    /// The socket of a connection. It counts as an open connection of its destination for as long as it lives, whoever
+    /// holds it: the pool, a request, or the two ends of a tunnel.
+    #[derive(Debug)]
+    pub(super) struct UpstreamIo {
+        #[pin]
+        transport: Transport,
+        _open: Option<GaugeGuard>,
+        _slot: Option<Slot>,
+    }
+}
+
+impl UpstreamIo {
+    pub(super) fn new(transport: Transport, open: GaugeGuard, slot: Slot) -> Self {
+        Self {
+            transport,
+            _open: Some(open),
+            _slot: Some(slot),
+        }
+    }
+
+    /// A socket that no pool knows of.
+    pub(super) fn uncounted(transport: Transport) -> Self {
+        Self {
+            transport,
+            _open: None,
+            _slot: None,
+        }
+    }
+}
+
+macro_rules! delegate {
+    ($self:ident, $stream:ident => $call:expr) => {
+        match $self.get_mut() {
+            Transport::Tcp($stream) => $call,
+            #[cfg(feature = "tls")]
+            Transport::Tls($stream) => $call,
+        }
+    };
+}
+
+impl AsyncRead for Transport {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        delegate!(self, stream => Pin::new(stream).poll_read(cx, buf))
+    }
+}
+
+impl AsyncWrite for Transport {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        delegate!(self, stream => Pin::new(stream).poll_write(cx, buf))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        delegate!(self, stream => Pin::new(stream).poll_write_vectored(cx, bufs))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Tcp(stream) => stream.is_write_vectored(),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        delegate!(self, stream => Pin::new(stream).poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        delegate!(self, stream => Pin::new(stream).poll_shutdown(cx))
+    }
+}
+
+impl AsyncRead for UpstreamIo {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.project().transport.poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for UpstreamIo {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.project().transport.poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.project().transport.poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.transport.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.project().transport.poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.project().transport.poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,128 @@
+//! Connections to destinations.
+//!
+//! Each [`ProxyService`](crate::ProxyService) that is made anew has a pool of its own, which its clones share; so a
+//! server with one service per core shares nothing between cores. Within a pool the connection that was used last is
+//! used first, so that those that are not needed grow old and close.
+//!
+//! A cluster with `MaxConnectionsPerServer` is the exception: a limit per core would be no limit. Its connections live
+//! in one pool that the whole proxy shares. When all of them are in use, requests wait in the order in which they came,
+//! up to [`UpstreamOptions::connect_timeout`]; when [`UpstreamOptions::max_waiting_per_destination`] of them wait
+//! already, a request gets 503 at once. While a reload changes the cluster's settings, connections that were made with
+//! the old ones may still be finishing their requests beside the new ones.
+//!
+//! Connections are tasks on the runtime that asks for them first. They end when the pool is dropped, when the
+//! destination is removed or its settings change (those in use: after their request), and when they were idle for
+//! [`UpstreamOptions::idle_timeout`].
+
+mod connect;
+mod destination;
+mod error;
+mod http1;
+#[cfg(feature = "http2")]
+mod http2;
+mod io;
+mod lease;
+mod once;
+mod options;
+mod pool;
+pub(crate) mod protocol;
+mod resolve;
+mod slot;
+mod tcp;
+#[cfg(test)]
+mod tests;
+#[cfg(feature = "tls")]
+mod tls;
+
+use std::sync::Arc;
+
+use proxy_model::compiled::Upstream;
+use tokio::time::timeout;
+
+use self::connect::Connector;
+pub(crate) use self::error::ConnectError;
+pub(crate) use self::lease::Lease;
+pub use self::options::UpstreamOptions;
+use self::pool::Pool;
+pub(crate) use self::protocol::Protocols;
+#[cfg(feature = "tls")]
+pub use self::tls::TlsClient;
+use crate::state::{ClientKey, DestinationState};
+
+/// What the pools of a proxy share.
+#[derive(Debug)]
+pub(crate) struct Upstreams {
+    connector: Connector,
+    options: UpstreamOptions,
+    /// Connections to destinations whose number of connections is limited.
+    limited: Arc<Pool>,
+}
+
+impl Upstreams {
+    pub(crate) fn new(options: UpstreamOptions) -> Arc<Self> {
+        Arc::new(Self {
+            connector: Connector::new(&options),
+            limited: Pool::new(options.clone()),
+            options,
+        })
+    }
+
+    /// A pool of its own.
+    pub(crate) fn pool(self: &Arc<Self>) -> UpstreamPool {
+        UpstreamPool {
+            own: Pool::new(self.options.clone()),
+            shared: Arc::clone(self),
+        }
+    }
+}
+
+/// The connections of one service. Clones are the same pool.
+#[derive(Clone, Debug)]
+pub(crate) struct UpstreamPool {
+    own: Arc<Pool>,
+    shared: Arc<Upstreams>,
+}
+
+/// What a connection is wanted for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) destination: &'a Arc<DestinationState>,
+    /// The settings of the destination's cluster.
+    pub(crate) upstream: &'a Upstream,
+    /// Names these settings.
+    pub(crate) client: ClientKey,
+    pub(crate) protocols: Protocols,
+    /// Whether it must be a connection that has not carried a request.
+    pub(crate) fresh: bool,
+}
+
+impl UpstreamPool {
+    /// Gets hold of a connection within [`UpstreamOptions::connect_timeout`].
+    ///
+    /// Cancel-safe.
+    ///
+    /// # Errors
+    ///
+    /// No byte was sent, so another destination may be tried.
+    pub(crate) async fn acquire(&self, wanted: Wanted<'_>) -> Result<Lease, ConnectError> {
+        let Wanted {
+            destination,
+            upstream,
+            client,
+            protocols,
+            fresh,
+        } = wanted;
+        let pool = match upstream.max_connections() {
+            None => &self.own,
+            Some(_) => &self.shared.limited,
+        };
+        let pool = pool.of(destination, client, upstream);
+        if !fresh && let Some(lease) = pool.ready(protocols) {
+            return Ok(lease);
+        }
+        let acquired = pool.acquire(&self.shared.connector, upstream, protocols, fresh);
+        timeout(self.shared.options.connect_timeout, acquired)
+            .await
+            .unwrap_or(Err(ConnectError::TimedOut))
+    }
+}

@@ -1,0 +1,44 @@
+//! One request over a connection of its own.
+
+use http::{Request, StatusCode};
+use proxy_model::compiled::{DestinationAddress, Upstream};
+
+use super::Upstreams;
+use super::error::ConnectError;
+use super::http1::Http1Connection;
+#[cfg(feature = "http2")]
+use super::http2::Http2Connection;
+use super::io::UpstreamIo;
+use super::protocol;
+use crate::BoxError;
+use crate::forward::RequestBody;
+
+impl Upstreams {
+    /// Sends one request over a connection of its own, which no pool counts, and gives the status of the answer. The
+    /// connection is closed without reading more. There is no timeout.
+    ///
+    /// `request` makes the request, told whether it is for HTTP/2.
+    ///
+    /// Cancel-safe: dropped, it closes the connection.
+    pub(crate) async fn send_once(
+        &self,
+        address: &DestinationAddress,
+        upstream: &Upstream,
+        request: impl FnOnce(bool) -> Result<Request<RequestBody>, http::Error>,
+    ) -> Result<StatusCode, BoxError> {
+        let protocols =
+            protocol::for_request(address.scheme(), upstream).map_err(ConnectError::Unsupported)?;
+        let opened = self.connector.open(address, upstream, protocols).await?;
+        let request = request(opened.http2)?;
+        let io = UpstreamIo::uncounted(opened.transport);
+        #[cfg(feature = "http2")]
+        if opened.http2 {
+            let connection = Http2Connection::handshake(io, opened.peer).await?;
+            let response = connection.sender().send_request(request).await?;
+            return Ok(response.status());
+        }
+        let mut connection = Http1Connection::handshake(io, opened.peer).await?;
+        let response = connection.send.send_request(request).await?;
+        Ok(response.status())
+    }
+}

@@ -1,0 +1,85 @@
+//! Limits of the connections to destinations.
+
+use std::time::Duration;
+
+#[cfg(feature = "tls")]
+use super::TlsClient;
+
+/// How connections to destinations are made and kept. The defaults suit most programs.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct UpstreamOptions {
+    /// How long a request may take to get hold of a connection: waiting for a free one, resolving the name, connecting
+    /// and the handshakes of TLS and HTTP/2 together. 15 s by default, as in YARP.
+    pub connect_timeout: Duration,
+    /// How long a connection is kept without a request. 60 s by default; keep it below the destinations' own limit, so
+    /// that it is the proxy that closes idle connections.
+    pub idle_timeout: Duration,
+    /// How many idle HTTP/1.1 connections are kept per destination and worker. 512 by default.
+    pub max_idle_per_destination: usize,
+    /// How many requests may wait for a connection to one destination while its
+    /// `MaxConnectionsPerServer` are in use; further ones get 503. 1,024 by default.
+    pub max_waiting_per_destination: usize,
+    /// How `https` destinations are spoken to. Without it their requests get 502; they are never sent in the clear.
+    #[cfg(feature = "tls")]
+    pub tls: Option<TlsClient>,
+}
+
+impl Default for UpstreamOptions {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(15),
+            idle_timeout: Duration::from_secs(60),
+            max_idle_per_destination: 512,
+            max_waiting_per_destination: 1024,
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
+    }
+}
+
+impl UpstreamOptions {
+    /// Whether `https` destinations can be reached.
+    pub(crate) fn speaks_tls(&self) -> bool {
+        #[cfg(feature = "tls")]
+        return self.tls.is_some();
+        #[cfg(not(feature = "tls"))]
+        return false;
+    }
+
+    /// Sets how long a request may take to get hold of a connection.
+    #[must_use]
+    pub fn with_connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// Sets how long a connection is kept without a request.
+    #[must_use]
+    pub fn with_idle_timeout(mut self, timeout: Duration) -> Self {
+        self.idle_timeout = timeout;
+        self
+    }
+
+    /// Sets how many idle HTTP/1.1 connections are kept per destination and worker.
+    #[must_use]
+    pub fn with_max_idle_per_destination(mut self, connections: usize) -> Self {
+        self.max_idle_per_destination = connections;
+        self
+    }
+
+    /// Sets how many requests may wait for a connection to one destination.
+    #[must_use]
+    pub fn with_max_waiting_per_destination(mut self, requests: usize) -> Self {
+        self.max_waiting_per_destination = requests;
+        self
+    }
+
+    /// Sets how `https` destinations are spoken to.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn with_tls(mut self, tls: TlsClient) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+}

@@ -1,0 +1,129 @@
+//! The connections of one worker, by destination.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use proxy_model::compiled::Upstream;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep};
+
+use super::UpstreamOptions;
+use super::destination::DestinationPool;
+use crate::state::{ClientKey, DestinationKey, DestinationState};
+
+/// How often connections that have been idle for too long are looked for.
+const SWEEP: Duration = Duration::from_secs(2);
+
+/// Connections by destination.
+#[derive(Debug)]
+pub(super) struct Pool {
+    options: UpstreamOptions,
+    state: Mutex<State>,
+    this: Weak<Self>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    destinations: HashMap<DestinationKey, Arc<DestinationPool>>,
+    /// There while a task sweeps. Dropped with the pool, it ends the task.
+    sweeper: Option<oneshot::Sender<()>>,
+}
+
+impl Pool {
+    pub(super) fn new(options: UpstreamOptions) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            options,
+            state: Mutex::default(),
+            this: Weak::clone(this),
+        })
+    }
+
+    /// The connections to `destination`. Those that were made with other settings are closed.
+    pub(super) fn of(
+        &self,
+        destination: &Arc<DestinationState>,
+        client: ClientKey,
+        upstream: &Upstream,
+    ) -> Arc<DestinationPool> {
+        let mut state = self.lock();
+        if state.sweeper.is_none() {
+            let (stop, stopped) = oneshot::channel();
+            state.sweeper = Some(stop);
+            tokio::spawn(Sweeper::new(&self.this).run(stopped));
+        }
+        if let Some(pool) = state.destinations.get(&destination.key())
+            && pool.client == client
+        {
+            return Arc::clone(pool);
+        }
+        let pool = DestinationPool::new(destination, client, upstream, &self.options);
+        let before = state
+            .destinations
+            .insert(destination.key(), Arc::clone(&pool));
+        drop(state);
+        if let Some(before) = before {
+            before.close();
+        }
+        pool
+    }
+
+    /// Closes what is idle for too long or belongs to a removed destination. Returns whether anything is left to watch.
+    fn sweep(&self) -> bool {
+        let now = Instant::now();
+        let mut state = self.lock();
+        state.destinations.retain(|_, pool| {
+            if !pool.is_needed() {
+                pool.close();
+                return false;
+            }
+            // A pool that somebody holds is about to open a connection.
+            pool.close_idle(now) || Arc::strong_count(pool) > 1
+        });
+        if state.destinations.is_empty() {
+            state.sweeper = None;
+            return false;
+        }
+        true
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sweeps a pool until it is empty or gone.
+struct Sweeper {
+    /// `None` when the pool knows that this sweeper has ended.
+    pool: Option<Weak<Pool>>,
+}
+
+impl Sweeper {
+    fn new(pool: &Weak<Pool>) -> Self {
+        Self {
+            pool: Some(Weak::clone(pool)),
+        }
+    }
+
+    async fn run(mut self, mut stopped: oneshot::Receiver<()>) {
+        while let Some(pool) = &self.pool {
+            tokio::select! {
+                _ = &mut stopped => return,
+                () = sleep(SWEEP) => {
+                    if !pool.upgrade().is_some_and(|pool| pool.sweep()) {
+                        self.pool = None;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A sweeper that is dropped together with the runtime that it ran on makes room for one on another runtime.
+impl Drop for Sweeper {
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool.as_ref().and_then(Weak::upgrade) {
+            pool.lock().sweeper = None;
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! One connection out of several addresses.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep};
+
+/// How long an attempt has a head start before the next address is tried as well (RFC 8305 section 5).
+const STAGGER: Duration = Duration::from_millis(250);
+
+/// Connects to the first of `addresses` that answers. An attempt that fails, or that takes longer than
+/// 250 ms, starts the next one beside it.
+///
+/// Cancel-safe: dropped, it closes every attempt.
+///
+/// # Errors
+///
+/// The error of the attempt that failed last.
+pub(super) async fn connect(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
+    let mut waiting = addresses.into_iter();
+    let mut attempts = FuturesUnordered::new();
+    let mut stagger = pin!(sleep(STAGGER));
+    attempts.extend(waiting.next().map(TcpStream::connect));
+    let mut failure = None;
+    loop {
+        tokio::select! {
+            biased;
+            done = attempts.next() => match done {
+                Some(Ok(stream)) => {
+                    // Requests and responses are written whole; waiting for more would only delay them.
+                    stream.set_nodelay(true)?;
+                    return Ok(stream);
+                }
+                Some(Err(error)) => {
+                    failure = Some(error);
+                    attempts.extend(waiting.next().map(TcpStream::connect));
+                    stagger.as_mut().reset(Instant::now() + STAGGER);
+                }
+                None => {
+                    return Err(failure.unwrap_or_else(|| io::ErrorKind::NotFound.into()));
+                }
+            },
+            () = stagger.as_mut(), if waiting.len() > 0 => {
+                attempts.extend(waiting.next().map(TcpStream::connect));
+                stagger.as_mut().reset(Instant::now() + STAGGER);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_refused_address_is_followed_by_the_next() {
+        let gone = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let refusing = gone.local_addr().unwrap();
+        drop(gone);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let open = listener.local_addr().unwrap();
+        let stream = connect(vec![refusing, refusing, open]).await.unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), open);
+        let error = connect(vec![refusing]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+    }
+
+    #[tokio::test]
+    async fn no_address_is_an_error() {
+        assert_eq!(
+            connect(Vec::new()).await.unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! `Expect: 100-continue`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use http_body::Frame;
+use testkit::client::Connection;
+use testkit::faults;
+use testkit::raw::{RawClient, RawOrigin};
+
+use crate::front::{Front, config_with, h2c};
+
+const REQUEST: &str =
+    "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
+
+#[tokio::test]
+async fn the_body_is_asked_for_when_the_origin_asks() {
+    let origin = faults::continues();
+    let front = Front::to(origin.url());
+    let mut client = RawClient::connect(front.server.addr()).await.unwrap();
+    client.write_all(REQUEST).await.unwrap();
+    assert_eq!(client.read_response_head().await.unwrap().status, 100);
+    client.write_all("hello").await.unwrap();
+    assert_eq!(client.read_response().await.unwrap().text(), "hello");
+    assert!(
+        origin
+            .recording(0)
+            .text()
+            .to_lowercase()
+            .contains("expect: 100-continue")
+    );
+    front.settled().await;
+}
+
+/// L31: the client is told without having sent its body.
+#[tokio::test]
+async fn l31_a_refusal_comes_before_the_body_is_read() {
+    for status in [409, 417, 302] {
+        let origin = faults::refuses_expectation(status);
+        let front = Front::to(origin.url());
+        let mut client = RawClient::connect(front.server.addr()).await.unwrap();
+        client.write_all(REQUEST).await.unwrap();
+        let response = client.read_response().await.unwrap();
+        assert_eq!(response.status(), status);
+        assert!(response.interim.is_empty(), "the body was asked for");
+        front.settled().await;
+        let received = origin.recording(0).text();
+        assert!(
+            received.ends_with("\r\n\r\n"),
+            "a body was sent: {received}"
+        );
+        front.connections(0, 0).await;
+    }
+}
+
+#[tokio::test]
+async fn an_origin_that_never_asks_gets_the_body_after_a_while() {
+    let origin = faults::never_continues();
+    let front = Front::to(origin.url());
+    let mut client = RawClient::connect(front.server.addr()).await.unwrap();
+    client.write_all(REQUEST).await.unwrap();
+    assert_eq!(client.read_response_head().await.unwrap().status, 100);
+    client.write_all("hello").await.unwrap();
+    assert_eq!(
+        client.read_response().await.unwrap().text(),
+        faults::PARTIAL
+    );
+    front.settled().await;
+}
+
+/// The origin holds its refusal back for longer than the proxy waits for a `100 Continue` of an origin that says nothing at
+/// all, and then answers: the body was sent meanwhile, and nothing hangs.
+#[tokio::test]
+async fn a_late_refusal_is_an_answer_like_any_other() {
+    let origin = RawOrigin::script(|mut connection| async move {
+        connection.read_request().await?;
+        connection.read_exact(5).await?;
+        connection
+            .write_all("HTTP/1.1 409 Conflict\r\nContent-Length: 0\r\n\r\n")
+            .await?;
+        connection.hold().await
+    });
+    let front = Front::to(origin.url());
+    let mut client = RawClient::connect(front.server.addr()).await.unwrap();
+    client.write_all(REQUEST).await.unwrap();
+    assert_eq!(client.read_response_head().await.unwrap().status, 100);
+    client.write_all("hello").await.unwrap();
+    assert_eq!(client.read_response().await.unwrap().status(), 409);
+    front.settled().await;
+}
+
+/// HTTP/2 to the origin: the body is not held back, as a stream can be reset at any time.
+#[tokio::test]
+async fn over_http2_the_body_is_sent_at_once() {
+    let origin = testkit::origin::Origin::echo();
+    let front = Front::start(&config_with(&[&origin.url()], &h2c()));
+    let mut client: Connection = front.http1().await;
+    let asked = Arc::new(AtomicBool::new(false));
+    let seen = asked.clone();
+    let upload = testkit::body::boxed(http_body_util::StreamBody::new(futures_util::stream::once(
+        async move {
+            seen.store(true, Ordering::SeqCst);
+            Ok::<_, testkit::body::BoxError>(Frame::data(bytes::Bytes::from_static(b"hello")))
+        },
+    )));
+    let request = client
+        .request("POST", "/")
+        .header("expect", "100-continue")
+        .body(upload)
+        .unwrap();
+    let echo: testkit::origin::Echo = client.send(request).await.unwrap().json();
+    assert_eq!(echo.body_text.as_deref(), Some("hello"));
+    assert!(asked.load(Ordering::SeqCst));
+}

@@ -1,0 +1,19 @@
+//! The forwarder over real sockets: clients, the proxy in front of a server, and origins that behave or do not.
+#![cfg(feature = "http2")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod basics;
+mod cancel;
+mod expect;
+mod faults;
+mod front;
+mod headers;
+mod limits;
+mod pool;
+mod protocols;
+mod retry;
+mod streaming;
+mod timeouts;
+mod tls;
+mod trailers;
+mod upgrade;

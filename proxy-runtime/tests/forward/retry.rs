@@ -1,0 +1,172 @@
+//! What is sent again, and what is not.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http::Response;
+use serde_json::json;
+use testkit::body;
+use testkit::faults::{self, RefusingPort};
+use testkit::origin::{Echo, Origin};
+use testkit::raw::RawOrigin;
+
+use crate::front::{Front, config, config_with, h2c};
+
+/// F18: the origin closes its idle connections whenever it likes, and no request fails of it. Each request finds the
+/// connection of the one before, which may be closing at this very moment.
+#[tokio::test]
+async fn f18_a_connection_that_closes_when_idle_fails_no_request() {
+    let origin = faults::closes_after_answer();
+    let front = Front::to(origin.url());
+    let mut client = front.http1().await;
+    for i in 0..300 {
+        let request = client
+            .request("POST", "/")
+            .body(body::full("content"))
+            .unwrap();
+        let answer = client.send(request).await.unwrap();
+        assert_eq!(answer.status, 200, "request {i}");
+    }
+    front.settled().await;
+}
+
+/// The origin reads a second request and closes instead of answering. It may have acted on it, so nobody sends it again.
+#[tokio::test]
+async fn a_request_that_was_sent_is_not_sent_again() {
+    for origin in [
+        faults::closes_at_next_request(),
+        faults::resets_at_next_request(),
+    ] {
+        let front = Front::to(origin.url());
+        let mut client = front.http1().await;
+        assert_eq!(client.get("/").await.unwrap().status, 200);
+        assert_eq!(client.get("/").await.unwrap().status, 502);
+        assert_eq!(origin.traffic().counts().accepted, 1);
+        front.settled().await;
+    }
+}
+
+/// A body is sent once, from its start to its end, whatever happens to connections.
+#[tokio::test]
+async fn a_retried_upload_is_whole() {
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counter = connections.clone();
+    let origin = RawOrigin::script(move |mut connection| {
+        let counter = counter.clone();
+        async move {
+            counter.fetch_add(1, Ordering::SeqCst);
+            let (_, body) = connection.read_whole_request().await?;
+            let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+            connection
+                .write_all([answer.as_bytes(), &body].concat())
+                .await
+        }
+    });
+    let front = Front::to(origin.url());
+    let mut client = front.http1().await;
+    for content in ["first", "second", "third"] {
+        let request = client
+            .request("PUT", "/")
+            .body(body::full(content))
+            .unwrap();
+        let answer = client.send(request).await.unwrap();
+        assert_eq!(
+            (answer.status.as_u16(), answer.text().as_str()),
+            (200, content)
+        );
+    }
+    assert_eq!(connections.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn an_http2_connection_that_says_goodbye_is_replaced() {
+    let origin = Origin::echo();
+    let front = Front::start(&config_with(&[&origin.url()], &h2c()));
+    let mut client = front.http1().await;
+    assert_eq!(client.get("/").await.unwrap().status, 200);
+    origin.drain();
+    // Every connection now ends after one exchange.
+    for _ in 0..20 {
+        let request = client
+            .request("POST", "/")
+            .body(body::full("content"))
+            .unwrap();
+        let answer = client.send(request).await.unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(answer.json::<Echo>().body_text.as_deref(), Some("content"));
+    }
+    front.settled().await;
+}
+
+/// F14: nothing was sent, so another destination may have the request, body and all.
+#[tokio::test]
+async fn f14_a_destination_that_refuses_is_passed_over() {
+    let dead = RefusingPort::new();
+    let origin = Origin::echo();
+    for policy in ["PowerOfTwoChoices", "RoundRobin", "Random", "LeastRequests"] {
+        let settings = json!({ "LoadBalancingPolicy": policy });
+        let front = Front::start(&config_with(&[&dead.url(), &origin.url()], &settings));
+        let mut client = front.http1().await;
+        let mut failures = 0;
+        for _ in 0..40 {
+            let request = client
+                .request("POST", "/")
+                .body(body::full("content"))
+                .unwrap();
+            let answer = client.send(request).await.unwrap();
+            match answer.status.as_u16() {
+                200 => assert_eq!(answer.json::<Echo>().body_text.as_deref(), Some("content")),
+                status => {
+                    assert_eq!(status, 502);
+                    failures += 1;
+                }
+            }
+        }
+        // Chance may pick the dead one again and again.
+        let allowed = if policy == "Random" { 20 } else { 0 };
+        assert!(failures <= allowed, "{policy}: {failures} of 40 failed");
+        front.settled().await;
+        let dead = front.destination(0);
+        assert_eq!(dead.responses.success, 0);
+        assert_eq!(
+            dead.errors.get("Request").copied().unwrap_or(0),
+            dead.connect_failures
+        );
+    }
+}
+
+/// One more try, not one for each destination.
+#[tokio::test]
+async fn only_one_other_destination_is_tried() {
+    let dead: Vec<_> = (0..5).map(|_| RefusingPort::new()).collect();
+    let urls: Vec<_> = dead.iter().map(RefusingPort::url).collect();
+    let urls: Vec<_> = urls.iter().map(String::as_str).collect();
+    let front = Front::start(&config(&urls));
+    assert_eq!(front.http1().await.get("/").await.unwrap().status, 502);
+    front.settled().await;
+    let tried: u64 = (0..5).map(|i| front.destination(i).connect_failures).sum();
+    assert_eq!(tried, 2);
+}
+
+/// What an origin answers is its answer, however bad.
+#[tokio::test]
+async fn errors_of_the_origin_are_not_retried() {
+    let seen = Arc::new(AtomicUsize::new(0));
+    let counter = seen.clone();
+    let handler = move |_| {
+        counter.fetch_add(1, Ordering::SeqCst);
+        async {
+            let mut response = Response::new(body::full("busy"));
+            *response.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
+            response
+        }
+    };
+    let origin = Origin::start(handler);
+    let front = Front::start(&config(&[&origin.url(), &origin.url()]));
+    let answer = front.http1().await.get("/").await.unwrap();
+    assert_eq!(
+        (answer.status.as_u16(), answer.text().as_str()),
+        (503, "busy")
+    );
+    assert_eq!(seen.load(Ordering::SeqCst), 1);
+}

@@ -1,0 +1,198 @@
+//! TLS, on either side.
+#![cfg(feature = "tls")]
+
+use proxy_runtime::Proxy;
+use proxy_runtime::upstream::{TlsClient, UpstreamOptions};
+use serde_json::{Value, json};
+use testkit::certs::{self, Alpn, CertificateAuthority};
+use testkit::client::{Connection, Protocol};
+use testkit::origin::{Echo, Origin, Protocols};
+
+use crate::front::{Front, config_with};
+
+fn trusting(ca: &CertificateAuthority) -> UpstreamOptions {
+    let roots = (*ca.roots()).clone();
+    let client = TlsClient::with_roots(certs::provider(), roots).unwrap();
+    UpstreamOptions::default().with_tls(client)
+}
+
+fn secure_echo(ca: &CertificateAuthority, alpn: Alpn) -> Origin {
+    let identity = ca.issue(&["localhost", "127.0.0.1"]);
+    Origin::builder()
+        .tls(identity.server_config(alpn))
+        .start_echo()
+}
+
+/// By name, so that the certificate's name and SNI are those of the address.
+fn by_name(origin: &Origin) -> String {
+    format!("https://localhost:{}", origin.addr().port())
+}
+
+async fn echo(front: &Front) -> Result<Echo, u16> {
+    let answer = front.http1().await.get("/").await.unwrap();
+    if answer.status == 200 {
+        Ok(answer.json())
+    } else {
+        Err(answer.status.as_u16())
+    }
+}
+
+fn start(url: &str, cluster: &Value, options: UpstreamOptions) -> Front {
+    Front::build(
+        &config_with(&[url], cluster),
+        Origin::builder(),
+        Proxy::builder().upstream(options),
+    )
+}
+
+fn version(version: &str, policy: &str) -> Value {
+    let policy = format!("RequestVersion{policy}");
+    json!({ "HttpRequest": { "Version": version, "VersionPolicy": policy } })
+}
+
+#[tokio::test]
+async fn alpn_chooses_the_version_within_the_policy() {
+    let ca = CertificateAuthority::new("test");
+    for (alpn, policy, expected) in [
+        (Alpn::Both, json!({}), Some(("HTTP/2.0", Some("h2")))),
+        (Alpn::Http1, json!({}), Some(("HTTP/1.1", Some("http/1.1")))),
+        (Alpn::Absent, json!({}), Some(("HTTP/1.1", None))),
+        (
+            Alpn::Both,
+            version("1.1", "Exact"),
+            Some(("HTTP/1.1", Some("http/1.1"))),
+        ),
+        (
+            Alpn::Both,
+            version("1.1", "OrHigher"),
+            Some(("HTTP/2.0", Some("h2"))),
+        ),
+        (
+            Alpn::Both,
+            version("2", "Exact"),
+            Some(("HTTP/2.0", Some("h2"))),
+        ),
+        (Alpn::Http1, version("2", "Exact"), None),
+        (Alpn::Absent, version("2", "OrHigher"), None),
+        (
+            Alpn::Both,
+            version("3", "OrLower"),
+            Some(("HTTP/2.0", Some("h2"))),
+        ),
+        (Alpn::Both, version("3", "Exact"), None),
+    ] {
+        let origin = secure_echo(&ca, alpn);
+        let front = start(&by_name(&origin), &policy, trusting(&ca));
+        for _ in 0..2 {
+            match (echo(&front).await, expected) {
+                (Ok(echo), Some((version, alpn))) => {
+                    assert_eq!(echo.version, version, "{alpn:?} {policy}");
+                    assert_eq!(echo.alpn.as_deref(), alpn, "{policy}");
+                    assert_eq!(echo.server_name.as_deref(), Some("localhost"));
+                }
+                (Err(status), None) => assert_eq!(status, 502, "{alpn:?} {policy}"),
+                (found, _) => panic!("{alpn:?} {policy}: {found:?}"),
+            }
+        }
+        if expected.is_some() {
+            assert_eq!(origin.traffic().counts().accepted, 1, "{alpn:?} {policy}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn both_sides_can_be_secure() {
+    let ca = CertificateAuthority::new("test");
+    let origin = secure_echo(&ca, Alpn::Both);
+    let server = ca.issue(&["front.example"]).server_config(Alpn::Both);
+    let front = Front::build(
+        &config_with(&[&by_name(&origin)], &json!({})),
+        Origin::builder().tls(server),
+        Proxy::builder().upstream(trusting(&ca)),
+    );
+    for (alpn, protocol) in [
+        (Alpn::Http1, Protocol::Http1),
+        (Alpn::Both, Protocol::Http2),
+    ] {
+        let config = ca.client_config(alpn);
+        let address = front.server.addr();
+        let mut client = Connection::tls(address, "front.example", config)
+            .await
+            .unwrap();
+        assert_eq!(client.protocol(), protocol);
+        let request = client
+            .request("POST", "/x")
+            .body(testkit::body::full("secret"))
+            .unwrap();
+        let echo: Echo = client.send(request).await.unwrap().json();
+        assert_eq!(echo.body_text.as_deref(), Some("secret"));
+        assert_eq!(echo.version, "HTTP/2.0");
+    }
+    front.settled().await;
+}
+
+#[tokio::test]
+async fn certificates_are_checked_unless_the_cluster_says_otherwise() {
+    let (ca, other) = (
+        CertificateAuthority::new("test"),
+        CertificateAuthority::new("other"),
+    );
+    let any = json!({ "HttpClient": { "DangerousAcceptAnyServerCertificate": true } });
+    let origin = secure_echo(&ca, Alpn::Both);
+    let trusted = start(&by_name(&origin), &json!({}), trusting(&ca));
+    assert!(echo(&trusted).await.is_ok());
+    let untrusted = start(&by_name(&origin), &json!({}), trusting(&other));
+    assert_eq!(echo(&untrusted).await.unwrap_err(), 502);
+    let lax = start(&by_name(&origin), &any, trusting(&other));
+    assert!(echo(&lax).await.is_ok());
+
+    let misnamed = Origin::builder()
+        .tls(ca.issue(&["elsewhere.example"]).server_config(Alpn::Both))
+        .start_echo();
+    let front = start(&by_name(&misnamed), &json!({}), trusting(&ca));
+    assert_eq!(echo(&front).await.unwrap_err(), 502);
+    front.settled().await;
+    front.connections(0, 0).await;
+}
+
+#[tokio::test]
+async fn versions_of_tls_are_those_of_the_cluster() {
+    let ca = CertificateAuthority::new("test");
+    let origin = secure_echo(&ca, Alpn::Both);
+    for protocols in ["Tls12", "Tls13", "Tls12, Tls13"] {
+        let settings = json!({ "HttpClient": { "SslProtocols": protocols } });
+        let front = start(&by_name(&origin), &settings, trusting(&ca));
+        assert!(echo(&front).await.is_ok(), "{protocols}");
+    }
+}
+
+/// Never in the clear, whatever is missing.
+#[tokio::test]
+async fn a_secure_destination_is_never_spoken_to_in_the_clear() {
+    let origin = Origin::echo();
+    let url = format!("https://{}", origin.addr());
+    let front = start(&url, &json!({}), UpstreamOptions::default());
+    assert_eq!(echo(&front).await.unwrap_err(), 502);
+    assert_eq!(origin.traffic().counts().accepted, 0);
+    front.settled().await;
+    assert_eq!(front.errors("RequestCreation"), 1);
+
+    // With TLS settings, to an origin that speaks none.
+    let ca = CertificateAuthority::new("test");
+    let front = start(&url, &json!({}), trusting(&ca));
+    assert_eq!(echo(&front).await.unwrap_err(), 502);
+    assert_eq!(origin.traffic().requests(), 0);
+}
+
+/// N08: prior knowledge is a matter of cleartext, and ALPN one of TLS.
+#[tokio::test]
+async fn http2_in_the_clear_needs_an_origin_that_speaks_it() {
+    let origin = Origin::builder().protocols(Protocols::Http1).start_echo();
+    let front = start(
+        &origin.url(),
+        &version("2", "Exact"),
+        UpstreamOptions::default(),
+    );
+    assert_eq!(echo(&front).await.unwrap_err(), 502);
+    front.settled().await;
+}
