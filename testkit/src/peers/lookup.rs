@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 /// Where to look, and what it means if nothing is found.
 #[derive(Debug)]
 pub(super) struct Lookup {
+    /// What `cargo xtask peers` has fetched.
+    peers: PathBuf,
     directories: Vec<PathBuf>,
     /// Whether a missing peer is a failure.
     pub(super) required: bool,
@@ -23,9 +25,16 @@ impl Lookup {
         }
         let required = set("REQUIRE_PEERS").is_some_and(|value| value != "0");
         Self {
+            peers,
             directories,
             required,
         }
+    }
+
+    /// The folder of Node's modules, if `module` is among them.
+    pub(super) fn node_modules_with(&self, module: &str) -> Option<PathBuf> {
+        let modules = self.peers.join("node_modules");
+        modules.join(module).is_dir().then_some(modules)
     }
 
     pub(super) fn find(&self, name: &str) -> Option<PathBuf> {
@@ -36,9 +45,24 @@ impl Lookup {
     }
 }
 
+impl Lookup {
+    /// What was found; says so, or panics, when there is nothing.
+    #[track_caller]
+    pub(super) fn unless_missing<T>(&self, name: &str, found: Option<T>) -> Option<T> {
+        if found.is_none() {
+            assert!(
+                !self.required,
+                "peer missing: {name} — run `cargo xtask peers`"
+            );
+            announce_skip(name);
+        }
+        found
+    }
+}
+
 /// Says that a test was left out, past the capture of the test harness, which catches only what `print!` and `eprint!`
 /// write.
-pub(super) fn announce_skip(name: &str) {
+fn announce_skip(name: &str) {
     let line = format!("SKIPPED (peer missing): {name} — run `cargo xtask peers`\n");
     // In one write, so that lines of parallel tests do not mix. If even that fails, nobody is there to read it.
     let _ = std::io::stderr().write_all(line.as_bytes());

@@ -68,18 +68,24 @@ pub struct Peer {
 #[track_caller]
 pub fn find(name: &str) -> Option<Peer> {
     let lookup = Lookup::from_env(|variable| std::env::var_os(variable));
-    if let Some(path) = lookup.find(name) {
-        return Some(Peer {
-            name: name.to_owned(),
-            path,
-        });
-    }
-    assert!(
-        !lookup.required,
-        "peer missing: {name} — run `cargo xtask peers`"
-    );
-    lookup::announce_skip(name);
-    None
+    let path = lookup.find(name);
+    let found = path.map(|path| Peer {
+        name: name.to_owned(),
+        path,
+    });
+    lookup.unless_missing(name, found)
+}
+
+/// Looks for a package of Node's that `cargo xtask peers` fetches, and returns the folder `node_modules` that it is in;
+/// `None`, loudly, when it is missing.
+///
+/// # Panics
+///
+/// When it is missing and `REQUIRE_PEERS` is 1.
+#[track_caller]
+pub fn node_module(name: &str) -> Option<PathBuf> {
+    let lookup = Lookup::from_env(|variable| std::env::var_os(variable));
+    lookup.unless_missing(name, lookup.node_modules_with(name))
 }
 
 impl Peer {

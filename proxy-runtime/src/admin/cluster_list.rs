@@ -1,0 +1,196 @@
+//! Clusters, filtered and one by one.
+
+use http::StatusCode;
+use percent_encoding::percent_decode_str;
+use proxy_model::ClusterId;
+use serde::Serialize;
+
+use super::Inner;
+use super::query::Query;
+use super::respond::Answer;
+use crate::health::Health;
+use crate::status::{ClusterStatus, DestinationStatus};
+
+/// How many clusters are answered unless the query says otherwise, and at most.
+const LIMIT: usize = 50;
+const MAX_LIMIT: usize = 10_000;
+
+/// Seconds over which a rate is averaged.
+const RATE_SECONDS: usize = 5;
+
+/// In one word, how a cluster is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum State {
+    /// Every destination was found healthy.
+    Healthy,
+    /// Nothing is wrong as far as is known, but not everything was checked.
+    Unknown,
+    /// Some destinations are unhealthy.
+    Degraded,
+    /// No destination is fit to serve.
+    Down,
+    /// There is no destination.
+    Empty,
+}
+
+impl State {
+    pub(super) fn of(cluster: &ClusterStatus) -> Self {
+        let count = |health| {
+            cluster
+                .destinations
+                .iter()
+                .filter(|d| d.health == health)
+                .count()
+        };
+        let unhealthy = count(Health::Unhealthy);
+        if cluster.destinations.is_empty() {
+            Self::Empty
+        } else if cluster.panic || cluster.available == 0 {
+            Self::Down
+        } else if unhealthy > 0 {
+            Self::Degraded
+        } else if count(Health::Healthy) == cluster.destinations.len() {
+            Self::Healthy
+        } else {
+            Self::Unknown
+        }
+    }
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Healthy => "healthy",
+            Self::Unknown => "unknown",
+            Self::Degraded => "degraded",
+            Self::Down => "down",
+            Self::Empty => "empty",
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct List {
+    clusters: Vec<Summary>,
+    /// How many clusters match the filter, shown or not.
+    matching: usize,
+}
+
+/// A cluster in a row.
+#[derive(Serialize)]
+struct Summary {
+    id: ClusterId,
+    state: State,
+    policy: String,
+    destinations: usize,
+    available: usize,
+    in_flight: u32,
+    requests: u64,
+    requests_per_second: f64,
+    p50_ms: Option<f64>,
+    p99_ms: Option<f64>,
+    per_second: Vec<u32>,
+}
+
+/// A cluster with everything that is known of it.
+#[derive(Serialize)]
+struct Detail {
+    state: State,
+    provider: Option<String>,
+    availability: &'static str,
+    requests_per_second: f64,
+    /// Routes that lead to it.
+    routes: Vec<String>,
+    #[serde(flatten)]
+    status: ClusterStatus,
+}
+
+pub(super) fn of(admin: &Inner, query: &Query) -> List {
+    let filter = query.get("filter").unwrap_or_default().to_lowercase();
+    let wanted = query.get("state");
+    let mut matching = admin.proxy.clusters();
+    matching.retain(|cluster| {
+        cluster.id.as_str().to_lowercase().contains(&filter)
+            && wanted.is_none_or(|state| State::of(cluster).name() == state)
+    });
+    // What needs attention comes first; otherwise the order of the configuration stays.
+    matching.sort_by_key(|cluster| match State::of(cluster) {
+        State::Down => 0,
+        State::Degraded => 1,
+        State::Empty => 2,
+        State::Healthy | State::Unknown => 3,
+    });
+    let count = matching.len();
+    matching.truncate(query.limit(LIMIT, MAX_LIMIT));
+    List {
+        clusters: matching.into_iter().map(Summary::of).collect(),
+        matching: count,
+    }
+}
+
+pub(super) fn one(admin: &Inner, encoded: &str) -> Answer {
+    let id = percent_decode_str(encoded).decode_utf8_lossy();
+    let id = ClusterId::from(&*id);
+    let Some(status) = admin.proxy.cluster(&id) else {
+        return Answer::error(
+            StatusCode::NOT_FOUND,
+            &format!("there is no cluster `{id}`"),
+        );
+    };
+    let snapshot = admin.proxy.snapshot();
+    let availability = snapshot
+        .cluster(&id)
+        .map_or("", |cluster| cluster.availability().name());
+    let routes = admin.proxy.routes().into_iter();
+    let leads_here = |share: &crate::status::RouteShare| id == *share.cluster;
+    Answer::json(&Detail {
+        state: State::of(&status),
+        provider: admin.cluster_provider(&id),
+        availability,
+        requests_per_second: rate(&status.per_second),
+        routes: routes
+            .filter(|route| route.clusters.iter().any(leads_here))
+            .map(|route| route.id.as_str().to_owned())
+            .collect(),
+        status,
+    })
+}
+
+impl Summary {
+    fn of(cluster: ClusterStatus) -> Self {
+        Self {
+            state: State::of(&cluster),
+            policy: cluster.policy,
+            destinations: cluster.destinations.len(),
+            available: cluster.available,
+            in_flight: cluster.in_flight,
+            requests: cluster.requests,
+            requests_per_second: rate(&cluster.per_second),
+            p50_ms: cluster
+                .latency
+                .map(|latency| latency.p50.as_secs_f64() * 1e3),
+            p99_ms: cluster
+                .latency
+                .map(|latency| latency.p99.as_secs_f64() * 1e3),
+            per_second: cluster.per_second,
+            id: cluster.id,
+        }
+    }
+}
+
+/// Requests per second of late.
+pub(super) fn rate(per_second: &[u32]) -> f64 {
+    let late = &per_second[per_second.len().saturating_sub(RATE_SECONDS)..];
+    if late.is_empty() {
+        return 0.0;
+    }
+    late.iter().copied().map(f64::from).sum::<f64>() / late.len() as f64
+}
+
+/// How a destination is doing, in the words of [`State`].
+pub(super) fn destination_state(destination: &DestinationStatus) -> State {
+    match destination.health {
+        Health::Healthy => State::Healthy,
+        Health::Unknown => State::Unknown,
+        Health::Unhealthy => State::Down,
+    }
+}

@@ -1,0 +1,141 @@
+//! The flow as the page draws it: sources → routes → clusters → destinations.
+
+use serde::Serialize;
+
+use super::Inner;
+use super::cluster_list::{State, destination_state, rate};
+use super::route_list::takes;
+use crate::status::{ClusterStatus, RouteStatus};
+
+/// How many of each are drawn. What needs attention and what is busy comes first.
+const ROUTES: usize = 14;
+const CLUSTERS: usize = 12;
+const DESTINATIONS: usize = 18;
+
+#[derive(Default, Serialize)]
+pub(super) struct Flow {
+    providers: Vec<Node>,
+    routes: Vec<RouteNode>,
+    clusters: Vec<Node>,
+    destinations: Vec<Node>,
+    hidden: Hidden,
+}
+
+/// How many there are that are not drawn.
+#[derive(Default, Serialize)]
+struct Hidden {
+    routes: usize,
+    clusters: usize,
+    destinations: usize,
+}
+
+#[derive(Serialize)]
+struct Node {
+    id: String,
+    state: &'static str,
+    requests_per_second: f64,
+    /// The cluster of a destination.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<String>,
+    /// What a person sees who points at it.
+    title: String,
+}
+
+#[derive(Serialize)]
+struct RouteNode {
+    id: String,
+    title: String,
+    provider: Option<String>,
+    requests_per_second: f64,
+    clusters: Vec<Target>,
+}
+
+#[derive(Serialize)]
+struct Target {
+    id: String,
+    requests_per_second: f64,
+}
+
+pub(super) fn of(admin: &Inner, routes: &[RouteStatus], clusters: &[ClusterStatus]) -> Flow {
+    let mut flow = Flow {
+        providers: admin
+            .provider_states()
+            .map(|(name, state)| Node {
+                title: format!("source {name}"),
+                id: name,
+                state,
+                requests_per_second: 0.0,
+                cluster: None,
+            })
+            .collect(),
+        ..Flow::default()
+    };
+
+    let mut drawn: Vec<_> = routes.iter().collect();
+    drawn.sort_by(|a, b| rate(&b.per_second).total_cmp(&rate(&a.per_second)));
+    flow.hidden.routes = drawn.len().saturating_sub(ROUTES);
+    drawn.truncate(ROUTES);
+    // Drawn in the order of the configuration, so that nothing jumps about as traffic changes.
+    drawn.sort_by_key(|route| routes.iter().position(|other| other.id == route.id));
+    flow.routes = drawn
+        .into_iter()
+        .map(|route| route_node(admin, route))
+        .collect();
+
+    let mut drawn: Vec<_> = clusters.iter().collect();
+    let attention =
+        |cluster: &ClusterStatus| !matches!(State::of(cluster), State::Down | State::Degraded);
+    drawn.sort_by(|a, b| {
+        let busier = rate(&b.per_second).total_cmp(&rate(&a.per_second));
+        attention(a).cmp(&attention(b)).then(busier)
+    });
+    flow.hidden.clusters = drawn.len().saturating_sub(CLUSTERS);
+    drawn.truncate(CLUSTERS);
+    drawn.sort_by_key(|cluster| clusters.iter().position(|other| other.id == cluster.id));
+    for cluster in drawn {
+        add_cluster(&mut flow, cluster);
+    }
+    flow
+}
+
+fn route_node(admin: &Inner, route: &RouteStatus) -> RouteNode {
+    let total = rate(&route.per_second);
+    RouteNode {
+        id: route.id.as_str().to_owned(),
+        title: takes(route),
+        provider: admin.route_provider(&route.id),
+        requests_per_second: total,
+        clusters: route
+            .clusters
+            .iter()
+            .map(|target| Target {
+                id: target.cluster.clone(),
+                requests_per_second: total * target.share,
+            })
+            .collect(),
+    }
+}
+
+fn add_cluster(flow: &mut Flow, cluster: &ClusterStatus) {
+    let id = cluster.id.as_str().to_owned();
+    for destination in &cluster.destinations {
+        if flow.destinations.len() >= DESTINATIONS {
+            flow.hidden.destinations += 1;
+            continue;
+        }
+        flow.destinations.push(Node {
+            id: destination.id.as_str().to_owned(),
+            state: destination_state(destination).name(),
+            requests_per_second: rate(&destination.per_second),
+            cluster: Some(id.clone()),
+            title: format!("{} {}", destination.id, destination.address),
+        });
+    }
+    flow.clusters.push(Node {
+        title: format!("{id}, {}", cluster.policy),
+        id,
+        state: State::of(cluster).name(),
+        requests_per_second: rate(&cluster.per_second),
+        cluster: None,
+    });
+}

@@ -1,0 +1,263 @@
+//! The state of the proxy in one sentence, with the figures behind it.
+
+use proxy_model::Severity;
+use serde::Serialize;
+
+use super::Inner;
+use super::cluster_list::{State, rate};
+use super::flow::{self, Flow};
+use crate::health::Health;
+use crate::status::ClusterStatus;
+
+/// Whether all is well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Verdict {
+    Ok,
+    Starting,
+    Degraded,
+    Down,
+}
+
+#[derive(Serialize)]
+pub(super) struct Overview {
+    state: Verdict,
+    sentence: String,
+    ready: bool,
+    version: &'static str,
+    uptime: f64,
+    generation: u64,
+    revision: String,
+    counts: Counts,
+    traffic: Traffic,
+    flow: Flow,
+}
+
+#[derive(Default, Serialize)]
+struct Counts {
+    routes: usize,
+    clusters: usize,
+    clusters_down: usize,
+    clusters_degraded: usize,
+    destinations: usize,
+    healthy: usize,
+    unhealthy: usize,
+    sources: usize,
+    sources_failing: usize,
+    errors: usize,
+    warnings: usize,
+}
+
+#[derive(Serialize)]
+struct Traffic {
+    requests_per_second: f64,
+    active_requests: i64,
+    p50_ms: Option<f64>,
+    p99_ms: Option<f64>,
+    /// Requests that failed, since the start.
+    errors: u64,
+}
+
+pub(super) fn of(admin: &Inner) -> Overview {
+    let overview = admin.proxy.overview();
+    let routes = admin.proxy.routes();
+    let clusters = admin.proxy.clusters();
+    let (ready, waiting_for) = admin.readiness_of_sources();
+    let mut counts = count(&clusters);
+    counts.routes = routes.len();
+    for (_, state) in admin.provider_states() {
+        counts.sources += 1;
+        counts.sources_failing += usize::from(state == "failing");
+    }
+    for (_, problem) in admin.all_problems() {
+        match problem.severity {
+            Severity::Error => counts.errors += 1,
+            Severity::Warning => counts.warnings += 1,
+        }
+    }
+    let latency = overview.latency;
+    let errors_of_clusters = clusters.iter().flat_map(|cluster| cluster.errors.values());
+    let trouble = Trouble::of(&clusters);
+    let (state, sentence) = judge(&counts, &trouble, ready, &waiting_for);
+    Overview {
+        state,
+        sentence,
+        ready,
+        version: env!("CARGO_PKG_VERSION"),
+        uptime: admin.started.elapsed().as_secs_f64(),
+        generation: overview.generation,
+        revision: overview.revision,
+        traffic: Traffic {
+            requests_per_second: routes.iter().map(|route| rate(&route.per_second)).sum(),
+            active_requests: overview.active_requests,
+            p50_ms: latency.map(|latency| latency.p50.as_secs_f64() * 1e3),
+            p99_ms: latency.map(|latency| latency.p99.as_secs_f64() * 1e3),
+            errors: overview.errors.values().chain(errors_of_clusters).sum(),
+        },
+        flow: flow::of(admin, &routes, &clusters),
+        counts,
+    }
+}
+
+fn count(clusters: &[ClusterStatus]) -> Counts {
+    let mut counts = Counts {
+        clusters: clusters.len(),
+        ..Counts::default()
+    };
+    for cluster in clusters {
+        match State::of(cluster) {
+            State::Down => counts.clusters_down += 1,
+            State::Degraded => counts.clusters_degraded += 1,
+            State::Healthy | State::Unknown | State::Empty => {}
+        }
+        counts.destinations += cluster.destinations.len();
+        for destination in &cluster.destinations {
+            match destination.health {
+                Health::Healthy => counts.healthy += 1,
+                Health::Unhealthy => counts.unhealthy += 1,
+                Health::Unknown => {}
+            }
+        }
+    }
+    counts
+}
+
+/// Clusters that need attention, by name.
+#[derive(Default)]
+struct Trouble {
+    down: Vec<String>,
+    degraded: Vec<String>,
+}
+
+impl Trouble {
+    fn of(clusters: &[ClusterStatus]) -> Self {
+        let mut trouble = Self::default();
+        for cluster in clusters {
+            let id = cluster.id.as_str().to_owned();
+            match State::of(cluster) {
+                State::Down => trouble.down.push(id),
+                State::Degraded => {
+                    let available = cluster.available;
+                    let all = cluster.destinations.len();
+                    trouble
+                        .degraded
+                        .push(format!("{id} ({available} of {all} up)"));
+                }
+                State::Healthy | State::Unknown | State::Empty => {}
+            }
+        }
+        trouble
+    }
+}
+
+/// Answers "is all well?" in a sentence: the worst thing first.
+fn judge(
+    counts: &Counts,
+    clusters: &Trouble,
+    ready: bool,
+    waiting_for: &[String],
+) -> (Verdict, String) {
+    if !ready {
+        let names = waiting_for.join(" and ");
+        return (
+            Verdict::Starting,
+            format!("Not ready: {names} has not given a valid configuration yet."),
+        );
+    }
+    let mut trouble = Vec::new();
+    if !clusters.down.is_empty() {
+        trouble.push(format!("Down: {}", named(&clusters.down)));
+    }
+    if !clusters.degraded.is_empty() {
+        trouble.push(format!("Partly down: {}", named(&clusters.degraded)));
+    }
+    if counts.sources_failing > 0 {
+        trouble.push(some(
+            counts.sources_failing,
+            "source does not answer, its last good configuration serves",
+            "sources do not answer, their last good configuration serves",
+        ));
+    }
+    if counts.errors > 0 {
+        trouble.push(some(
+            counts.errors,
+            "mistake in the configuration",
+            "mistakes in the configuration",
+        ));
+    }
+    if trouble.is_empty() {
+        let sentence = match (counts.clusters, counts.routes) {
+            (0, 0) => "Nothing is configured yet: there is no route and no cluster.".to_owned(),
+            _ => format!(
+                "All is well: {} to {} with {}.",
+                some(counts.routes, "route leads", "routes lead"),
+                some(counts.clusters, "cluster", "clusters"),
+                some(counts.destinations, "destination", "destinations"),
+            ),
+        };
+        return (Verdict::Ok, sentence);
+    }
+    let verdict = if counts.clusters_down > 0 {
+        Verdict::Down
+    } else {
+        Verdict::Degraded
+    };
+    (verdict, format!("{}.", trouble.join("; ")))
+}
+
+/// The first few names, and how many more there are.
+fn named(names: &[String]) -> String {
+    /// So many names fit into a sentence.
+    const FEW: usize = 3;
+    let shown = names[..names.len().min(FEW)].join(", ");
+    match names.len().saturating_sub(FEW) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+fn some(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_thing_comes_first() {
+        let healthy = Counts {
+            routes: 1,
+            clusters: 2,
+            destinations: 3,
+            ..Counts::default()
+        };
+        let (verdict, sentence) = judge(&healthy, &Trouble::default(), true, &[]);
+        assert_eq!(verdict, Verdict::Ok);
+        assert_eq!(
+            sentence,
+            "All is well: 1 route leads to 2 clusters with 3 destinations."
+        );
+
+        let ill = Counts {
+            clusters_down: 1,
+            clusters_degraded: 4,
+            errors: 1,
+            ..healthy
+        };
+        let trouble = Trouble {
+            down: vec!["orders".to_owned()],
+            degraded: ["a", "b", "c", "d"].map(str::to_owned).to_vec(),
+        };
+        let (verdict, sentence) = judge(&ill, &trouble, true, &[]);
+        assert_eq!(verdict, Verdict::Down);
+        assert_eq!(
+            sentence,
+            "Down: orders; Partly down: a, b, c and 1 more; 1 mistake in the configuration."
+        );
+
+        let (verdict, sentence) = judge(&ill, &trouble, false, &["consul".to_owned()]);
+        assert_eq!(verdict, Verdict::Starting);
+        assert!(sentence.contains("consul"));
+    }
+}

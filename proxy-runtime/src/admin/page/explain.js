@@ -1,0 +1,57 @@
+// The box that explains where a request would go.
+
+import { ask, element } from './dom.js';
+
+const OUTCOMES = {
+  matched: 'healthy', not_found: 'down', method_not_allowed: 'down', no_cluster: 'down', no_destination: 'down',
+};
+
+function steps(answer) {
+  const rows = [];
+  const row = (name, ...value) => rows.push(element('dt', {}, name), element('dd', {}, ...value.flat()));
+  if (answer.route) row('Route', element('strong', {}, answer.route));
+  const values = Object.entries(answer.route_values ?? {});
+  if (values.length) row('Path values', element('code', {}, values.map(([name, value]) => `${name} = ${value}`).join(', ')));
+  if (answer.allow?.length) row('Allowed methods', answer.allow.join(', '));
+  if (answer.cluster) row('Cluster', element('strong', {}, answer.cluster), answer.policy ? ` picks by ${answer.policy}` : '');
+  if (answer.destinations?.length) {
+    row('Destinations', answer.destinations.map((destination) => element('div', {},
+      `${destination.eligible ? '✓' : '✗'} ${destination.id} `, element('code', {}, destination.address), destination.why ? ` — ${destination.why}` : '')));
+  }
+  if (answer.forwarded) {
+    row('Would be sent', element('code', {}, `${answer.forwarded.method} ${answer.forwarded.uri}`),
+      answer.forwarded.headers.map(([name, value]) => element('div', {}, element('code', {}, `${name}: ${value}`))));
+  }
+  if (answer.considered?.length) {
+    row('Other routes', answer.considered.slice(0, 30).map((other) => element('div', {}, `${other.route}: ${other.rejected}`)),
+      answer.considered.length > 30 ? element('div', { class: 'quiet' }, `and ${answer.considered.length - 30} more`) : null);
+  }
+  return element('dl', { class: 'steps' }, rows);
+}
+
+function sentence(answer) {
+  if (answer.outcome === 'matched') return `Route ${answer.route} takes it.`;
+  if (answer.outcome === 'not_found') return 'No route takes it: 404.';
+  if (answer.outcome === 'method_not_allowed') return 'Routes take the path, but not with this method: 405.';
+  if (answer.outcome === 'no_cluster') return `Route ${answer.route} takes it, but leads to no cluster: 503.`;
+  return `Route ${answer.route} takes it, but no destination is available: 503.`;
+}
+
+export function startExplain(form, place) {
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    const asked = new FormData(form);
+    let url = asked.get('url').trim();
+    if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(url)) url = `http://${url.startsWith('/') ? 'localhost' : ''}${url}`;
+    const query = new URLSearchParams({ method: asked.get('method').trim() || 'GET', url });
+    if (asked.get('header').trim()) query.append('header', asked.get('header').trim());
+    try {
+      const answer = await ask(`/api/v1/explain?${query}`);
+      place.replaceChildren(
+        element('p', { class: 'outcome', 'data-state': OUTCOMES[answer.outcome] }, element('i', { class: 'mark', 'aria-hidden': 'true' }), sentence(answer)),
+        steps(answer));
+    } catch (error) {
+      place.replaceChildren(element('p', { class: 'outcome', 'data-state': 'down' }, element('i', { class: 'mark', 'aria-hidden': 'true' }), error.message));
+    }
+  });
+}

@@ -1,0 +1,171 @@
+//! Sources of the configuration, and what is wrong with what they say.
+
+use discovery_core::SourceState;
+use proxy_model::{ClusterId, Problem, RouteId};
+use serde::Serialize;
+
+use super::Inner;
+
+/// How many problems are answered; the others are counted.
+const PROBLEMS: usize = 500;
+
+#[derive(Serialize)]
+pub(super) struct Providers {
+    providers: Vec<Provider>,
+}
+
+#[derive(Serialize)]
+struct Provider {
+    name: String,
+    /// `live`, `starting`, `restored`, `failing` or `stopped`.
+    state: &'static str,
+    required: bool,
+    routes: usize,
+    clusters: usize,
+    /// Seconds since it last answered.
+    age: Option<f64>,
+    last_error: Option<String>,
+    /// Seconds since the last error.
+    last_error_age: Option<f64>,
+    consecutive_failures: u32,
+    rounds: u64,
+    changes: u64,
+    /// Whether its newest configuration was refused as a whole.
+    refused: bool,
+    revision: Option<String>,
+    quarantined: Vec<Quarantined>,
+}
+
+#[derive(Serialize)]
+struct Quarantined {
+    service: String,
+    reason: String,
+    /// Seconds; what serves is so old. `null`: nothing serves.
+    last_good_age: Option<f64>,
+}
+
+pub(super) fn of(admin: &Inner) -> Providers {
+    let reports = admin.merged.as_ref().map(|merged| merged.providers());
+    let providers = reports.unwrap_or_default().into_iter().map(|report| {
+        let status = report.status;
+        Provider {
+            name: report.name.to_string(),
+            state: status.state.as_str(),
+            required: report.required,
+            routes: report.routes,
+            clusters: report.clusters,
+            age: status.last_ok.map(|moment| moment.age().as_secs_f64()),
+            last_error_age: status.last_error.as_ref().map(|e| e.at.age().as_secs_f64()),
+            last_error: (status.consecutive_failures > 0)
+                .then(|| status.last_error.map(|failure| failure.message))
+                .flatten(),
+            consecutive_failures: status.consecutive_failures,
+            rounds: status.rounds,
+            changes: status.changes,
+            refused: report.refused_since.is_some(),
+            revision: report.serving_revision.map(|revision| revision.to_string()),
+            quarantined: status
+                .quarantined
+                .into_iter()
+                .map(|service| Quarantined {
+                    service: service.service.to_string(),
+                    reason: service
+                        .problems
+                        .errors()
+                        .map(|problem| format!("{}: {}", problem.pointer, problem.message))
+                        .collect::<Vec<_>>()
+                        .join("; "),
+                    last_good_age: service.last_good.map(|moment| moment.age().as_secs_f64()),
+                })
+                .collect(),
+        }
+    });
+    Providers {
+        providers: providers.collect(),
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct ProblemList {
+    problems: Vec<SourcedProblem>,
+    omitted: usize,
+}
+
+#[derive(Serialize)]
+struct SourcedProblem {
+    provider: Option<String>,
+    #[serde(flatten)]
+    problem: Problem,
+}
+
+pub(super) fn problems(admin: &Inner) -> ProblemList {
+    let mut all: Vec<_> = admin
+        .all_problems()
+        .map(|(provider, problem)| SourcedProblem { provider, problem })
+        .collect();
+    all.sort_by_key(|sourced| std::cmp::Reverse(sourced.problem.severity));
+    let omitted = all.len().saturating_sub(PROBLEMS);
+    all.truncate(PROBLEMS);
+    ProblemList {
+        problems: all,
+        omitted,
+    }
+}
+
+impl Inner {
+    /// Every problem with the provider it belongs to: those of the sources, and what this proxy does not honour.
+    pub(super) fn all_problems(&self) -> impl Iterator<Item = (Option<String>, Problem)> {
+        let state = self.merged.as_ref().map(|merged| merged.state());
+        let of_sources: Vec<_> = state
+            .iter()
+            .flat_map(|state| &state.problems)
+            .map(|sourced| {
+                let provider = sourced.provider.as_ref().map(|name| name.to_string());
+                (provider, sourced.problem.clone())
+            })
+            .collect();
+        let ours = self
+            .proxy
+            .unsupported()
+            .into_iter()
+            .map(|problem| (None, problem));
+        of_sources.into_iter().chain(ours)
+    }
+
+    /// Each source with its state, as it is coloured.
+    pub(super) fn provider_states(&self) -> impl Iterator<Item = (String, &'static str)> {
+        let reports = self.merged.as_ref().map(|merged| merged.providers());
+        reports.unwrap_or_default().into_iter().map(|report| {
+            let state = match report.status.state {
+                _ if report.refused_since.is_some() => "failing",
+                SourceState::Live if report.status.quarantined.is_empty() => "healthy",
+                SourceState::Live | SourceState::Restored => "degraded",
+                SourceState::Failing => "failing",
+                _ => "unknown",
+            };
+            (report.name.to_string(), state)
+        })
+    }
+
+    /// Whether every required source has given a valid configuration, and which have not.
+    pub(super) fn readiness_of_sources(&self) -> (bool, Vec<String>) {
+        let Some(merged) = &self.merged else {
+            return (true, Vec::new());
+        };
+        let state = merged.state();
+        let waiting_for = state.waiting_for.iter().map(|name| name.to_string());
+        (state.ready, waiting_for.collect())
+    }
+
+    /// Which source a route comes from.
+    pub(super) fn route_provider(&self, id: &RouteId) -> Option<String> {
+        let state = self.merged.as_ref()?.state();
+        state.route_provider(id).map(|name| name.to_string())
+    }
+
+    /// Which source a cluster comes from.
+    pub(super) fn cluster_provider(&self, id: &ClusterId) -> Option<String> {
+        let state = self.merged.as_ref()?.state();
+        state.cluster_provider(id).map(|name| name.to_string())
+    }
+}

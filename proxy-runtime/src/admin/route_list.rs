@@ -1,0 +1,71 @@
+//! Routes, filtered.
+
+use serde::Serialize;
+
+use super::Inner;
+use super::cluster_list::rate;
+use super::query::Query;
+use crate::status::RouteStatus;
+
+/// How many routes are answered unless the query says otherwise, and at most.
+const LIMIT: usize = 100;
+const MAX_LIMIT: usize = 10_000;
+
+#[derive(Serialize)]
+pub(super) struct List {
+    routes: Vec<Row>,
+    /// How many routes match the filter, shown or not.
+    matching: usize,
+}
+
+#[derive(Serialize)]
+struct Row {
+    /// What it matches, in one line.
+    takes: String,
+    provider: Option<String>,
+    requests_per_second: f64,
+    #[serde(flatten)]
+    status: RouteStatus,
+}
+
+pub(super) fn of(admin: &Inner, query: &Query) -> List {
+    let filter = query.get("filter").unwrap_or_default().to_lowercase();
+    let mut matching: Vec<Row> = admin
+        .proxy
+        .routes()
+        .into_iter()
+        .map(|status| Row {
+            takes: takes(&status),
+            provider: admin.route_provider(&status.id),
+            requests_per_second: rate(&status.per_second),
+            status,
+        })
+        .filter(|row| {
+            let id = row.status.id.as_str();
+            id.to_lowercase().contains(&filter) || row.takes.to_lowercase().contains(&filter)
+        })
+        .collect();
+    let count = matching.len();
+    matching.truncate(query.limit(LIMIT, MAX_LIMIT));
+    List {
+        routes: matching,
+        matching: count,
+    }
+}
+
+/// What a route matches, in one line.
+pub(super) fn takes(route: &RouteStatus) -> String {
+    let mut parts = Vec::new();
+    if !route.methods.is_empty() {
+        parts.push(route.methods.join(" "));
+    }
+    if !route.hosts.is_empty() {
+        parts.push(route.hosts.join(", "));
+    }
+    match &route.path {
+        Some(path) if path.starts_with('/') => parts.push(path.clone()),
+        Some(path) => parts.push(format!("/{path}")),
+        None => parts.push("every path".to_owned()),
+    }
+    parts.join("  ")
+}

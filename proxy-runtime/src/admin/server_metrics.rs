@@ -1,0 +1,81 @@
+//! What the server counts, as OpenMetrics text.
+
+use std::fmt::Write;
+
+use crate::server::ServerCounts;
+
+pub(super) fn write(counts: &ServerCounts, text: &mut String) {
+    let counters = [
+        (
+            "server_connections",
+            "Connections accepted.",
+            counts.accepted_connections,
+        ),
+        (
+            "server_accept_errors",
+            "Attempts to accept that failed.",
+            counts.accept_errors,
+        ),
+        (
+            "server_connection_limit",
+            "Times that a worker stopped accepting at its share of the connections.",
+            counts.connection_limit_reached,
+        ),
+        (
+            "server_tls_handshake_failures",
+            "TLS handshakes that failed or took too long.",
+            counts.tls_handshake_failures,
+        ),
+        ("server_requests", "Requests begun.", counts.requests),
+        (
+            "server_refused_requests",
+            "Requests that the server refused itself.",
+            counts.refused_requests,
+        ),
+        (
+            "server_malformed_requests",
+            "Requests that were not HTTP.",
+            counts.malformed_requests,
+        ),
+        (
+            "server_header_timeouts",
+            "Heads that did not arrive in time.",
+            counts.header_timeouts,
+        ),
+        (
+            "server_slow_clients",
+            "Transfers ended since the client was too slow.",
+            counts.slow_clients,
+        ),
+        (
+            "server_panics",
+            "Requests whose service panicked.",
+            counts.panics,
+        ),
+    ];
+    let gauges = [
+        (
+            "server_active_connections",
+            "Connections that are open.",
+            counts.active_connections,
+        ),
+        (
+            "server_active_requests",
+            "Requests that are being answered.",
+            counts.active_requests,
+        ),
+    ];
+    for (name, help, value) in counters {
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "# HELP proxy_{name} {help}\n# TYPE proxy_{name} counter\nproxy_{name}_total {value}"
+        );
+    }
+    for (name, help, value) in gauges {
+        let _ = writeln!(
+            text,
+            "# HELP proxy_{name} {help}\n# TYPE proxy_{name} gauge\nproxy_{name} {value}"
+        );
+    }
+}

@@ -1,0 +1,267 @@
+use std::sync::Arc;
+
+use discovery_core::{Merge, StaticProvider};
+use http::header::{ALLOW, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST};
+use http::{Request, Response, StatusCode};
+use proxy_model::config::ProxyConfig;
+use serde_json::Value;
+
+use super::*;
+
+const CONFIG: &str = r#"{
+    "Routes": {
+        "orders": { "ClusterId": "orders", "Match": { "Path": "/orders/{id}", "Methods": ["GET"] } },
+        "lost": { "ClusterId": "missing", "Match": { "Path": "/lost" } }
+    },
+    "Clusters": {
+        "orders": {
+            "Destinations": {
+                "d1": { "Address": "http://127.0.0.1:1/" },
+                "d2": { "Address": "http://127.0.0.1:2/", "Weight": 0 }
+            },
+            "Metadata": { "Api-Token": "hush" }
+        },
+        "empty/one": {}
+    }
+}"#;
+
+async fn admin() -> Admin {
+    let config = ProxyConfig::from_json(CONFIG).unwrap();
+    let merged = Merge::new()
+        .provider(StaticProvider::new("fixed", config))
+        .start();
+    merged.ready().await;
+    let (proxy, driver) = Proxy::builder()
+        .snapshots(merged.snapshots())
+        .build()
+        .unwrap();
+    drop(driver);
+    Admin::builder(proxy).merged(Arc::new(merged)).build()
+}
+
+fn ask(admin: &Admin, path: &str) -> Response<bytes::Bytes> {
+    let request = Request::get(path)
+        .header(HOST, "127.0.0.1:9901")
+        .body(())
+        .unwrap();
+    admin.respond(&request)
+}
+
+fn json(admin: &Admin, path: &str) -> Value {
+    let response = ask(admin, path);
+    assert_eq!(response.status(), 200, "{path}");
+    assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
+    serde_json::from_slice(response.body()).unwrap()
+}
+
+#[tokio::test]
+async fn every_path_that_the_docs_list_answers() {
+    let admin = admin().await;
+    for path in ["/", "/healthz", "/readyz", "/metrics"] {
+        assert_eq!(ask(&admin, path).status(), 200, "{path}");
+    }
+    for path in [
+        "overview",
+        "routes",
+        "clusters",
+        "clusters/orders",
+        "providers",
+        "config",
+        "problems",
+        "changes",
+    ] {
+        json(&admin, &format!("/api/v1/{path}"));
+    }
+}
+
+#[tokio::test]
+async fn every_asset_that_the_page_names_is_there() {
+    let admin = admin().await;
+    let page = ask(&admin, "/");
+    let policy = page.headers()[CONTENT_SECURITY_POLICY].to_str().unwrap();
+    assert!(policy.starts_with("default-src 'none'"));
+    let mut texts = vec![String::from_utf8(page.body().to_vec()).unwrap()];
+    let mut seen = 0;
+    while let Some(text) = texts.pop() {
+        for asset in assets_in(&text) {
+            let response = ask(&admin, &asset);
+            assert_eq!(response.status(), 200, "{asset}");
+            seen += 1;
+            assert!(seen < 100, "assets name each other for ever");
+            if asset == "/assets/app.js" {
+                texts.push(String::from_utf8(response.body().to_vec()).unwrap());
+            }
+        }
+        for elsewhere in [
+            "src=\"http",
+            "href=\"http",
+            "url(http",
+            "@import",
+            "from 'http",
+        ] {
+            assert!(!text.contains(elsewhere), "{elsewhere}");
+        }
+    }
+    assert!(seen >= 8);
+}
+
+/// Paths in quotes, and modules that a script imports from beside itself.
+fn assets_in(text: &str) -> Vec<String> {
+    let quoted = text.split(['"', '\'']);
+    quoted
+        .filter_map(|part| match part.strip_prefix("./") {
+            Some(module) if module.ends_with(".js") => Some(format!("/assets/{module}")),
+            _ => part.starts_with("/assets/").then(|| part.to_owned()),
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn clusters_are_filtered_and_counted() {
+    let admin = admin().await;
+    let all = json(&admin, "/api/v1/clusters");
+    assert_eq!(all["matching"], 2);
+    let empty = json(&admin, "/api/v1/clusters?state=empty");
+    assert_eq!(empty["clusters"][0]["id"], "empty/one");
+    let filtered = json(&admin, "/api/v1/clusters?filter=ORD&limit=1");
+    assert_eq!(filtered["clusters"].as_array().unwrap().len(), 1);
+    let limited = json(&admin, "/api/v1/clusters?limit=1");
+    assert_eq!(limited["matching"], 2);
+    assert_eq!(limited["clusters"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_cluster_is_found_by_its_encoded_id() {
+    let admin = admin().await;
+    assert_eq!(
+        json(&admin, "/api/v1/clusters/empty%2Fone")["state"],
+        "empty"
+    );
+    let orders = json(&admin, "/api/v1/clusters/ORDERS");
+    assert_eq!(orders["provider"], "fixed");
+    assert_eq!(orders["routes"][0], "orders");
+    assert_eq!(orders["destinations"][0]["eligible"], true);
+    assert_eq!(orders["destinations"][1]["eligible"], false);
+    assert_eq!(ask(&admin, "/api/v1/clusters/none").status(), 404);
+}
+
+#[tokio::test]
+async fn problems_of_the_sources_are_shown_with_their_source() {
+    let admin = admin().await;
+    let problems = json(&admin, "/api/v1/problems");
+    let problem = &problems["problems"][0];
+    assert_eq!(problem["provider"], "fixed");
+    assert_eq!(problem["code"], "unknown_cluster");
+    let providers = json(&admin, "/api/v1/providers");
+    assert_eq!(providers["providers"][0]["state"], "live");
+}
+
+#[tokio::test]
+async fn secrets_do_not_show_in_the_configuration() {
+    let admin = admin().await;
+    let response = ask(&admin, "/api/v1/config");
+    let text = String::from_utf8(response.body().to_vec()).unwrap();
+    assert!(!text.contains("hush"));
+    assert!(text.contains("(redacted)"));
+}
+
+#[tokio::test]
+async fn decisions_are_explained() {
+    let admin = admin().await;
+    let matched = json(
+        &admin,
+        "/api/v1/explain?url=http%3A%2F%2Fa.example%2Forders%2F17",
+    );
+    assert_eq!(matched["outcome"], "matched");
+    assert_eq!(matched["route_values"]["id"], "17");
+    let refused = json(
+        &admin,
+        "/api/v1/explain?method=PUT&url=http://a.example/orders/17",
+    );
+    assert_eq!(refused["outcome"], "method_not_allowed");
+    assert_eq!(refused["allow"][0], "GET");
+    let bad = ask(&admin, "/api/v1/explain?url=nonsense");
+    assert_eq!(bad.status(), 400);
+}
+
+#[tokio::test]
+async fn it_can_only_be_read() {
+    let admin = admin().await;
+    let post = Request::post("/api/v1/config").body(()).unwrap();
+    let response = admin.respond(&post);
+    assert_eq!(response.status(), 405);
+    assert_eq!(response.headers()[ALLOW], "GET, HEAD");
+    let head = Request::head("/healthz").body(()).unwrap();
+    let response = admin.respond(&head);
+    assert_eq!(response.status(), 200);
+    assert!(response.body().is_empty());
+}
+
+#[tokio::test]
+async fn pages_elsewhere_cannot_read_it_by_rebinding_a_name() {
+    let admin = admin().await;
+    let named = |host: &str| {
+        let request = Request::get("/healthz")
+            .header(HOST, host)
+            .body(())
+            .unwrap();
+        admin.respond(&request).status()
+    };
+    for allowed in [
+        "127.0.0.1:9901",
+        "[::1]:9901",
+        "localhost",
+        "admin.localhost:80",
+        "10.0.0.7",
+    ] {
+        assert_eq!(named(allowed), 200, "{allowed}");
+    }
+    for refused in [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example",
+    ] {
+        assert_eq!(named(refused), StatusCode::MISDIRECTED_REQUEST, "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn readiness_follows_the_sources_and_the_drain() {
+    let merged = Merge::new()
+        .provider(StaticProvider::waiting("late"))
+        .start();
+    let mut states = merged.subscribe();
+    states
+        .wait_for(|state| !state.waiting_for.is_empty())
+        .await
+        .unwrap();
+    let (proxy, _driver) = Proxy::builder()
+        .snapshots(merged.snapshots())
+        .build()
+        .unwrap();
+    let unready = Admin::builder(proxy).merged(Arc::new(merged)).build();
+    let response = ask(&unready, "/readyz");
+    assert_eq!(response.status(), 503);
+    assert!(
+        std::str::from_utf8(response.body())
+            .unwrap()
+            .contains("late")
+    );
+    assert_eq!(json(&unready, "/api/v1/overview")["state"], "starting");
+
+    let ready = admin().await;
+    assert_eq!(ask(&ready, "/readyz").status(), 200);
+    ready.set_draining();
+    assert_eq!(ask(&ready, "/readyz").status(), 503);
+    assert_eq!(ask(&ready, "/healthz").status(), 200);
+}
+
+#[tokio::test]
+async fn metrics_end_as_openmetrics_wants() {
+    let admin = admin().await;
+    let response = ask(&admin, "/metrics");
+    let text = String::from_utf8(response.body().to_vec()).unwrap();
+    assert!(text.contains("proxy_config_generation"));
+    assert!(text.ends_with("# EOF\n"));
+    assert_eq!(text.matches("# EOF").count(), 1);
+}
