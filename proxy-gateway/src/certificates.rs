@@ -1,0 +1,107 @@
+//! Certificates of listeners, and how they are kept up to date with their files.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proxy_runtime::server::{Certificate, CertificateStore, TlsServerConfig};
+use rustls::crypto::CryptoProvider;
+
+use crate::commands::Failure;
+use crate::gateway::with_causes;
+use crate::settings::Tls;
+
+/// How often certificate files are looked at. Renewed certificates come weeks before the old ones end, so there is no
+/// hurry.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// The certificates of one listener, and the files that they come from.
+pub(crate) struct Followed {
+    listener: String,
+    files: Tls,
+    provider: Arc<CryptoProvider>,
+    store: CertificateStore,
+    seen: Vec<Option<Vec<u8>>>,
+}
+
+/// Reads a listener's certificates.
+pub(crate) fn load(
+    listener: &str,
+    tls: &Tls,
+    provider: &Arc<CryptoProvider>,
+) -> Result<(TlsServerConfig, Followed), Failure> {
+    let failed = |error: &dyn std::error::Error| {
+        Failure::new(format!(
+            "the listener `{listener}` cannot speak TLS: {}",
+            with_causes(error)
+        ))
+    };
+    let seen = contents(tls);
+    let certificates = read(tls, provider).map_err(|error| failed(&error))?;
+    let store = CertificateStore::new(certificates).map_err(|error| failed(&error))?;
+    let config = TlsServerConfig::new(Arc::clone(provider), store.clone())
+        .map_err(|error| failed(&error))?;
+    let followed = Followed {
+        listener: listener.to_owned(),
+        files: tls.clone(),
+        provider: Arc::clone(provider),
+        store,
+        seen,
+    };
+    Ok((config, followed))
+}
+
+/// Looks at the files every few seconds and puts new certificates in place. Pairs that do not fit change nothing.
+pub(crate) async fn follow(mut all: Vec<Followed>) {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        // Certificates are small, and reading them off the runtime keeps a slow disk away from everything else.
+        let looked = tokio::task::spawn_blocking(move || {
+            all.iter_mut().for_each(Followed::look);
+            all
+        });
+        match looked.await {
+            Ok(back) => all = back,
+            Err(_) => return,
+        }
+    }
+}
+
+impl Followed {
+    fn look(&mut self) {
+        let now = contents(&self.files);
+        if now == self.seen {
+            return;
+        }
+        let replaced = read(&self.files, &self.provider)
+            .and_then(|certificates| self.store.replace(certificates));
+        match replaced {
+            Ok(_) => {
+                tracing::info!(target: "proxy::tls", listener = self.listener, "the certificates were replaced");
+            }
+            Err(error) => tracing::warn!(
+                target: "proxy::tls",
+                listener = self.listener,
+                error = with_causes(&error),
+                "the new certificates cannot be used, the old ones stay"
+            ),
+        }
+        self.seen = now;
+    }
+}
+
+fn read(
+    tls: &Tls,
+    provider: &CryptoProvider,
+) -> Result<Vec<Certificate>, proxy_runtime::server::TlsConfigError> {
+    tls.certificates
+        .iter()
+        .map(|pair| Certificate::from_pem_files(&pair.certificate_file, &pair.key_file, provider))
+        .collect()
+}
+
+/// What the files hold, to notice a change by; `None`: one cannot be read at the moment.
+fn contents(tls: &Tls) -> Vec<Option<Vec<u8>>> {
+    let pairs = tls.certificates.iter();
+    let files = pairs.flat_map(|pair| [&pair.certificate_file, &pair.key_file]);
+    files.map(|path| std::fs::read(path).ok()).collect()
+}

@@ -1,0 +1,67 @@
+//! Judges a whole document: the program's own sections, routes and clusters, and what is not honoured.
+
+use proxy_model::json::Node;
+use proxy_model::{CompileOptions, Problem, Problems, Snapshot};
+use proxy_runtime::Proxy;
+
+use crate::settings::Settings;
+
+/// The section with routes and clusters.
+const SECTION: &str = "ReverseProxy";
+
+/// A document and what was found in it.
+pub(crate) struct Examined {
+    pub(crate) settings: Settings,
+    /// `None`: there are errors in the section.
+    pub(crate) snapshot: Option<Snapshot>,
+    pub(crate) problems: Problems,
+}
+
+/// Looks at everything in `document`.
+pub(crate) fn examine(document: &Node) -> Examined {
+    let mut problems = Problems::new();
+    let settings = Settings::read(document, &mut problems);
+    let snapshot = routes_and_clusters(document, &compile_options(), &mut problems);
+    Examined {
+        settings,
+        snapshot,
+        problems,
+    }
+}
+
+/// What this program's proxy knows.
+pub(crate) fn compile_options() -> CompileOptions {
+    Proxy::builder().compile_options()
+}
+
+fn routes_and_clusters(
+    document: &Node,
+    options: &CompileOptions,
+    problems: &mut Problems,
+) -> Option<Snapshot> {
+    let Some(section) = document.get(SECTION) else {
+        problems.push(
+            Problem::error(
+                "",
+                "missing_section",
+                format!("there is no section `{SECTION}`"),
+            )
+            .with_suggestion(format!(
+                "put `Routes` and `Clusters` into `\"{SECTION}\": {{ … }}`"
+            )),
+        );
+        return None;
+    };
+    let pointer = document.spelled(&format!("/{SECTION}"));
+    match Snapshot::read(section, &pointer, options) {
+        Ok((snapshot, warnings)) => {
+            problems.extend(warnings);
+            problems.extend(proxy_runtime::unsupported(&snapshot).under(&pointer));
+            Some(snapshot)
+        }
+        Err(found) => {
+            problems.extend(found);
+            None
+        }
+    }
+}

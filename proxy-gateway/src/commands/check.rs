@@ -1,0 +1,61 @@
+//! `check`: everything that is wrong with a configuration.
+
+use proxy_model::Problems;
+use serde::Serialize;
+
+use super::{Failure, print, print_json};
+use crate::check::examine;
+use crate::cli::{Check, Format};
+use crate::document;
+
+#[derive(Serialize)]
+struct Verdict<'a> {
+    valid: bool,
+    problems: &'a Problems,
+}
+
+pub(crate) fn check(options: &Check) -> Result<(), Failure> {
+    let problems = match document::load(&options.files.config) {
+        Ok(document) => examine(&document).problems,
+        Err(problems) => problems,
+    };
+    let valid = !problems.has_errors();
+    match options.format {
+        Format::Json => print_json(&Verdict {
+            valid,
+            problems: &problems,
+        })?,
+        Format::Text => print(&report(&problems))?,
+    }
+    if valid {
+        Ok(())
+    } else {
+        Err(Failure::silent())
+    }
+}
+
+fn report(problems: &Problems) -> String {
+    let errors = problems.errors().count();
+    let warnings = problems.len() - errors;
+    let summary = match (errors, warnings) {
+        (0, 0) => return "The configuration is valid.".to_owned(),
+        (0, _) => format!(
+            "The configuration is valid, with {}.",
+            some(warnings, "warning")
+        ),
+        (_, 0) => format!(
+            "The configuration cannot be used: {}.",
+            some(errors, "error")
+        ),
+        _ => format!(
+            "The configuration cannot be used: {} and {}.",
+            some(errors, "error"),
+            some(warnings, "warning")
+        ),
+    };
+    format!("{problems}\n\n{summary}")
+}
+
+fn some(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

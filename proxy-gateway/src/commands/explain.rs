@@ -1,0 +1,111 @@
+//! `explain`: what would happen to a request.
+
+use std::fmt::Write;
+
+use proxy_runtime::explain::{Explanation, Verdict, explain as decide, request_from_text};
+
+use super::{Failure, print, print_json};
+use crate::check::examine;
+use crate::cli::{Explain, Format};
+use crate::document;
+
+/// How many routes that do not match are named for a person.
+const CONSIDERED: usize = 20;
+
+pub(crate) fn explain(options: &Explain) -> Result<(), Failure> {
+    let examined = examine(&document::load(&options.files.config)?);
+    let snapshot = match examined.snapshot {
+        Some(snapshot) if !examined.problems.has_errors() => snapshot,
+        _ => return Err(examined.problems.into()),
+    };
+    let headers = options.headers.iter().map(String::as_str);
+    let (request, mut connection) =
+        request_from_text(&options.method, &options.url, headers).map_err(Failure::usage)?;
+    connection.remote = options.remote_addr;
+    let zone = examined.settings.server.zone.as_deref();
+    let explanation = decide(&snapshot, zone, &request, connection);
+    match options.format {
+        Format::Json => print_json(&explanation),
+        Format::Text => print(readable(&explanation).trim_end()),
+    }
+}
+
+fn readable(explanation: &Explanation) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write_all(explanation, &mut text);
+    text
+}
+
+fn write_all(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
+    let route = explanation.route.as_ref().map_or("", |id| id.as_str());
+    match explanation.outcome {
+        Verdict::Matched => writeln!(out, "Route {route} takes it.")?,
+        Verdict::NotFound => writeln!(out, "No route takes it: 404.")?,
+        Verdict::MethodNotAllowed => writeln!(
+            out,
+            "Routes take the path, but not with this method: 405, Allow: {}.",
+            explanation.allow.join(", ")
+        )?,
+        Verdict::NoCluster => {
+            writeln!(out, "Route {route} takes it, but leads to no cluster: 503.")?;
+        }
+        Verdict::NoDestination => {
+            writeln!(
+                out,
+                "Route {route} takes it, but no destination is available: 503."
+            )?;
+        }
+        _ => {
+            let why = explanation
+                .refused
+                .as_deref()
+                .unwrap_or("the route refuses it");
+            let status = explanation.status.map_or(503, |status| status.as_u16());
+            writeln!(
+                out,
+                "Route {route} takes it, and refuses it: {status}, {why}."
+            )?;
+        }
+    }
+    for (name, value) in &explanation.route_values {
+        writeln!(out, "  {name} = {value}")?;
+    }
+    if let Some(cluster) = &explanation.cluster {
+        let policy = explanation.policy.as_deref().unwrap_or("nothing");
+        writeln!(out, "\nCluster {cluster}, picks by {policy}:")?;
+        for destination in &explanation.destinations {
+            let mark = if destination.eligible { '+' } else { '-' };
+            write!(out, "  {mark} {} {}", destination.id, destination.address)?;
+            match &destination.why {
+                Some(why) => writeln!(out, "  ({why})")?,
+                None => writeln!(out)?,
+            }
+        }
+    }
+    if let Some(forwarded) = &explanation.forwarded {
+        writeln!(
+            out,
+            "\nWould be sent:\n  {} {}",
+            forwarded.method, forwarded.uri
+        )?;
+        for (name, value) in &forwarded.headers {
+            writeln!(out, "  {name}: {value}")?;
+        }
+    }
+    if !explanation.considered.is_empty() {
+        writeln!(out, "\nOther routes:")?;
+        for other in explanation.considered.iter().take(CONSIDERED) {
+            writeln!(out, "  {}: {}", other.route, other.rejected)?;
+        }
+        let more = explanation.considered.len().saturating_sub(CONSIDERED);
+        if more + explanation.considered_omitted > 0 {
+            writeln!(
+                out,
+                "  … and {} more",
+                more + explanation.considered_omitted
+            )?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! One instance of one of the demo's services: a real HTTP server on a port of its own.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use http::{HeaderMap, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::task::{AbortHandle, JoinSet};
+
+/// A running instance; dropping it stops the server and closes its connections, as a crash would.
+#[derive(Debug)]
+pub(super) struct Instance {
+    name: Arc<str>,
+    address: SocketAddr,
+    healthy: Arc<AtomicBool>,
+    server: AbortHandle,
+}
+
+impl Instance {
+    /// Starts an instance called `name` of `service` on a free port of the loopback interface.
+    pub(super) async fn start(
+        service: &'static str,
+        version: &'static str,
+        name: &str,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let about = About {
+            service,
+            version,
+            instance: name.into(),
+            healthy: Arc::new(AtomicBool::new(true)),
+        };
+        let name = Arc::clone(&about.instance);
+        let healthy = Arc::clone(&about.healthy);
+        let server = tokio::spawn(serve(listener, Arc::new(about))).abort_handle();
+        Ok(Self {
+            name,
+            address,
+            healthy,
+            server,
+        })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Makes the instance answer its health probes with 200 or with 503. It serves requests all the same.
+    pub(super) fn set_healthy(&self, healthy: bool) {
+        self.healthy.store(healthy, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+#[derive(Debug)]
+struct About {
+    service: &'static str,
+    version: &'static str,
+    instance: Arc<str>,
+    healthy: Arc<AtomicBool>,
+}
+
+async fn serve(listener: TcpListener, about: Arc<About>) {
+    // Dropping the set ends the connections together with the listener.
+    let mut connections = JoinSet::new();
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::task::yield_now().await;
+            continue;
+        };
+        while connections.try_join_next().is_some() {}
+        let about = Arc::clone(&about);
+        connections.spawn(async move {
+            let answer = service_fn(move |request| {
+                let response = about.answer(&request);
+                async move { Ok::<_, Infallible>(response) }
+            });
+            // An error is a client that left; there is nobody to tell.
+            let _ = hyper::server::conn::http1::Builder::new()
+                .timer(TokioTimer::new())
+                .serve_connection(TokioIo::new(stream), answer)
+                .await;
+        });
+    }
+}
+
+impl About {
+    fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        if request.uri().path() == "/health" {
+            return if self.healthy.load(Ordering::Relaxed) {
+                text(StatusCode::OK, "healthy\n")
+            } else {
+                text(StatusCode::SERVICE_UNAVAILABLE, "the demo made me ill\n")
+            };
+        }
+        let forwarded = |name| first_value(request.headers(), name);
+        let body = json!({
+            "service": self.service,
+            "version": self.version,
+            "instance": &*self.instance,
+            "method": request.method().as_str(),
+            "path": request.uri().path_and_query().map_or("/", |p| p.as_str()),
+            "forwarded": {
+                "for": forwarded("x-forwarded-for"),
+                "host": forwarded("x-forwarded-host"),
+                "proto": forwarded("x-forwarded-proto"),
+            },
+        });
+        let mut response = Response::new(Full::from(format!("{body:#}\n")));
+        response.headers_mut().insert(
+            header::CONTENT_TYPE,
+            header::HeaderValue::from_static("application/json"),
+        );
+        response
+    }
+}
+
+fn text(status: StatusCode, body: &'static str) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(body));
+    *response.status_mut() = status;
+    response
+}
+
+fn first_value(headers: &HeaderMap, name: &str) -> Option<String> {
+    let value = headers.get(name)?;
+    Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
+}

@@ -1,0 +1,127 @@
+//! What the person at the terminal sees.
+
+use std::fmt;
+use std::io::{self, IsTerminal, Write as _};
+use std::time::Duration;
+
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
+
+use crate::commands::Failure;
+use crate::gateway::Gateway;
+
+/// Shows what was started and what to try.
+pub(super) fn show(gateway: &Gateway, took: Duration) {
+    let snapshot = gateway.proxy().snapshot();
+    let clusters = snapshot.clusters();
+    let instances: usize = clusters.iter().map(|c| c.destinations().len()).sum();
+    let proxy = gateway.addresses()[0];
+    print(&format!(
+        "\n  {} services with {instances} instances were started, discovered and routed in {} ms.\n\n  \
+         Try, in another terminal:\n",
+        clusters.len(),
+        took.as_millis()
+    ));
+    for (command, what) in [
+        (
+            format!("curl http://{proxy}/catalog/shoes"),
+            "round robin: ask again, another instance answers",
+        ),
+        (
+            format!("curl http://{proxy}/orders/17"),
+            "the idler of two; it is told who asked",
+        ),
+        (
+            format!("curl -i -X PUT http://{proxy}/orders/17"),
+            "this route takes GET and POST only: 405",
+        ),
+    ] {
+        print(&format!("    {command:<46} # {what}"));
+    }
+    if let Some(admin) = gateway.admin() {
+        print(&format!("\n  See what it does:  http://{admin}/"));
+    }
+    print(
+        "\n  Over the next minute instances come, fall ill and go, and a service makes a mistake. \
+         Ctrl-C stops.\n",
+    );
+}
+
+/// Tells what happens to the services.
+pub(super) fn say(what: &str) {
+    print(&format!("  ▸ {what}"));
+}
+
+/// A reader that has gone away (`| head`) does not end the demo.
+fn print(text: &str) {
+    let _ = writeln!(io::stdout(), "{text}");
+}
+
+/// Shows one line for each event that matters to a person, instead of a log.
+pub(super) fn log_events() -> Result<(), Failure> {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
+        EnvFilter::new("warn,proxy::health=info,discovery::runner=info,discovery::merge=error")
+    });
+    tracing_subscriber::registry()
+        .with(
+            Lines {
+                colours: io::stdout().is_terminal(),
+            }
+            .with_filter(filter),
+        )
+        .try_init()
+        .map_err(|error| Failure::new(format!("events cannot be shown: {error}")))
+}
+
+/// Writes an event as one line: its message and its fields.
+struct Lines {
+    colours: bool,
+}
+
+impl<S: Subscriber> Layer<S> for Lines {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        let (mark, colour) = match *event.metadata().level() {
+            Level::ERROR => ("✗", "31"),
+            Level::WARN => ("!", "33"),
+            _ => ("·", "32"),
+        };
+        if self.colours {
+            eprintln!(
+                "    \x1b[{colour}m{mark}\x1b[0m {}\x1b[2m{}\x1b[0m",
+                line.message, line.fields
+            );
+        } else {
+            eprintln!("    {mark} {}{}", line.message, line.fields);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Line {
+    message: String,
+    fields: String,
+}
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        use fmt::Write;
+        // Writing to a String cannot fail. What services say about themselves must not steer the terminal.
+        let _ = match field.name() {
+            "message" => write!(self.message, "{value:?}"),
+            name => write!(self.fields, "  {name}={value:?}"),
+        };
+        for text in [&mut self.message, &mut self.fields] {
+            if text.contains(|c: char| c.is_control()) {
+                *text = text
+                    .chars()
+                    .map(|c| if c.is_control() { ' ' } else { c })
+                    .collect();
+            }
+        }
+    }
+}

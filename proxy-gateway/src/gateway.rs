@@ -1,0 +1,252 @@
+//! Puts the parts together: sources → merge → proxy → server, and the admin page beside them.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use discovery_core::{Merge, Merged, MergedState};
+use proxy_model::CompileOptions;
+use proxy_runtime::Proxy;
+use proxy_runtime::admin::Admin;
+use proxy_runtime::server::{
+    AccessLogFormat, AccessLogWriter, DrainReport, Limits, Listener, QueryLogging, Server,
+    ServerHandle,
+};
+use proxy_runtime::upstream::{TlsClient, UpstreamOptions};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use crate::certificates::{self, Followed};
+use crate::commands::Failure;
+use crate::settings::{self, LogFormat, Settings};
+
+/// Everything that runs.
+pub(crate) struct Gateway {
+    proxy: Proxy,
+    merged: Arc<Merged>,
+    server: ServerHandle,
+    admin: Option<(SocketAddr, Admin)>,
+    drain_timeout: Duration,
+    access_log: Option<Arc<AccessLogWriter>>,
+    /// The driver of the proxy, the admin page, and what follows certificates; ended when this is dropped.
+    tasks: JoinSet<()>,
+}
+
+impl Gateway {
+    /// Starts everything. `sources` adds the providers to the merge; what it is given has to be told to them if they
+    /// compile configuration themselves.
+    ///
+    /// Addresses are bound first, so that nothing has been started when one of them is taken.
+    pub(crate) async fn start<F>(settings: &Settings, sources: F) -> Result<Self, Failure>
+    where
+        F: AsyncFnOnce(Merge, &CompileOptions) -> Result<Merge, Failure>,
+    {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut builder = Proxy::builder().upstream(upstream(&provider)?);
+        if let Some(zone) = &settings.server.zone {
+            builder = builder.zone(zone.as_str());
+        }
+        let options = builder.compile_options();
+        let merge = Merge::new().compile_options(options.clone());
+        let merged = Arc::new(sources(merge, &options).await?.start());
+        let (proxy, driver) = builder.snapshots(merged.snapshots()).build()?;
+
+        let mut tasks = JoinSet::new();
+        let access_log = open_access_log(settings)?;
+        let mut followed = Vec::new();
+        let mut server = Server::for_proxy(&proxy).with_limits(limits(&settings.server.limits));
+        if let Some(workers) = settings.server.workers.and_then(NonZeroUsize::new) {
+            server = server.with_workers(workers);
+        }
+        if let Some(log) = &access_log {
+            server = server.with_access_log(Arc::clone(log) as _);
+        }
+        for listener in &settings.listeners {
+            server = server.with_listener(open(listener, &provider, &mut followed)?);
+        }
+        let server = server
+            .bind()
+            .map_err(|error| Failure::new(with_causes(&error)))?;
+        let admin_socket = match settings.admin {
+            Some(address) => Some(bind_admin(address).await?),
+            None => None,
+        };
+
+        let metrics = Arc::clone(server.metrics());
+        let server = server
+            .start()
+            .map_err(|error| Failure::new(format!("the server cannot start: {error}")))?;
+        tasks.spawn(driver);
+        if !followed.is_empty() {
+            tasks.spawn(certificates::follow(followed));
+        }
+        let admin = match admin_socket {
+            Some(socket) => {
+                let admin = Admin::builder(proxy.clone())
+                    .merged(Arc::clone(&merged))
+                    .server(metrics)
+                    .build();
+                let address = socket.local_addr().map_err(|error| {
+                    Failure::new(format!("the admin page has no address: {error}"))
+                })?;
+                let serving = admin.clone();
+                tasks.spawn(async move {
+                    serving.serve(socket).await;
+                });
+                Some((address, admin))
+            }
+            None => None,
+        };
+        Ok(Self {
+            proxy,
+            merged,
+            server,
+            admin,
+            drain_timeout: settings.server.drain_timeout,
+            access_log,
+            tasks,
+        })
+    }
+
+    /// Where the proxy listens, in the order of the settings.
+    pub(crate) fn addresses(&self) -> &[SocketAddr] {
+        self.server.local_addrs()
+    }
+
+    /// Where the admin page is.
+    pub(crate) fn admin(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(|(address, _)| *address)
+    }
+
+    pub(crate) fn proxy(&self) -> &Proxy {
+        &self.proxy
+    }
+
+    /// Waits until every source has given a configuration that serves.
+    pub(crate) async fn ready(&self) -> Arc<MergedState> {
+        let state = self.merged.ready().await;
+        // The proxy sees the snapshot a moment after the merge has it.
+        let mut generations = self.proxy.generations();
+        while self.proxy.snapshot().revision() != state.snapshot.revision() {
+            if generations.changed().await.is_err() {
+                break;
+            }
+        }
+        state
+    }
+
+    /// Stops taking connections, lets requests in flight end until the deadline, and stops everything else.
+    pub(crate) async fn drain(mut self) -> DrainReport {
+        if let Some((_, admin)) = &self.admin {
+            admin.set_draining();
+        }
+        let report = self.server.shutdown(self.drain_timeout).await;
+        self.tasks.shutdown().await;
+        if let Some(log) = self.access_log.and_then(Arc::into_inner) {
+            log.finish();
+        }
+        report
+    }
+}
+
+fn upstream(provider: &Arc<rustls::crypto::CryptoProvider>) -> Result<UpstreamOptions, Failure> {
+    match TlsClient::new(Arc::clone(provider)) {
+        Ok(tls) => Ok(UpstreamOptions::default().with_tls(tls)),
+        Err(error) => Err(Failure::new(format!(
+            "the system's trusted certificates cannot be read: {error}; on Debian the package ca-certificates has them"
+        ))),
+    }
+}
+
+fn open(
+    listener: &settings::Listener,
+    provider: &Arc<rustls::crypto::CryptoProvider>,
+    followed: &mut Vec<Followed>,
+) -> Result<Listener, Failure> {
+    match &listener.tls {
+        None => Ok(Listener::http(listener.address)),
+        Some(tls) => {
+            let (config, files) = certificates::load(&listener.name, tls, provider)?;
+            followed.push(files);
+            Ok(Listener::https(listener.address, config))
+        }
+    }
+}
+
+async fn bind_admin(address: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let hint = match error.kind() {
+            io::ErrorKind::AddrInUse => {
+                "another program listens there; choose another port in `Admin.Address`, or stop that program".to_owned()
+            }
+            _ => error.to_string(),
+        };
+        Failure::new(format!("the admin page cannot listen on {address}: {hint}"))
+    })
+}
+
+fn open_access_log(settings: &Settings) -> Result<Option<Arc<AccessLogWriter>>, Failure> {
+    let Some(log) = &settings.telemetry.access_log else {
+        return Ok(None);
+    };
+    let format = match log.format {
+        LogFormat::Text => AccessLogFormat::Text,
+        LogFormat::Json => AccessLogFormat::Json,
+    };
+    let started = match &log.file {
+        None => AccessLogWriter::start(io::stdout(), format, QueryLogging::default()),
+        Some(path) => OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
+            .and_then(|file| AccessLogWriter::start(file, format, QueryLogging::default())),
+    };
+    let to = log.file.as_ref().map_or_else(
+        || "standard output".to_owned(),
+        |path| path.display().to_string(),
+    );
+    match started {
+        Ok(writer) => Ok(Some(Arc::new(writer))),
+        Err(error) => Err(Failure::new(format!(
+            "the access log cannot be written to {to}: {error}"
+        ))),
+    }
+}
+
+fn limits(chosen: &settings::Limits) -> Limits {
+    let mut limits = Limits::default();
+    if let Some(bytes) = chosen.header_bytes {
+        limits = limits.with_header_bytes(bytes);
+    }
+    if let Some(fields) = chosen.header_fields {
+        limits = limits.with_header_fields(fields);
+    }
+    if let Some(timeout) = chosen.header_timeout {
+        limits = limits.with_header_timeout(timeout);
+    }
+    if let Some(timeout) = chosen.keep_alive {
+        limits = limits.with_keep_alive(timeout);
+    }
+    if let Some(connections) = chosen.connections {
+        limits = limits.with_connections(connections);
+    }
+    if let Some(bytes) = chosen.body_bytes {
+        limits = limits.with_body_bytes(Some(bytes));
+    }
+    limits
+}
+
+/// An error with its causes, in one line.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

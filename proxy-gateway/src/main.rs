@@ -1,0 +1,55 @@
+//! A ready-to-run reverse proxy that discovers its services. See the README of this package.
+
+mod certificates;
+mod check;
+mod cli;
+mod commands;
+mod demo;
+mod document;
+mod gateway;
+mod logging;
+mod settings;
+mod signals;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use self::cli::{Cli, Command};
+use self::commands::Failure;
+
+fn main() -> ExitCode {
+    // Wrong usage ends here, with 2.
+    let cli = Cli::parse();
+    // The control plane needs no more than this thread; the threads that forward are the server's.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let result = match runtime {
+        Ok(runtime) => runtime.block_on(dispatch(cli)),
+        Err(error) => Err(Failure::new(format!(
+            "the system gives no runtime: {error}"
+        ))),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(message) = failure.message() {
+                eprintln!("proxy-gateway: {message}");
+            }
+            failure.code()
+        }
+    }
+}
+
+async fn dispatch(cli: Cli) -> Result<(), Failure> {
+    match cli.command {
+        None => demo::run(&cli::Demo::default()).await,
+        Some(Command::Demo(options)) => demo::run(&options).await,
+        Some(Command::Run(files)) => commands::run(&files).await,
+        Some(Command::Check(options)) => commands::check(&options),
+        Some(Command::Explain(options)) => commands::explain(&options),
+        Some(Command::Discover(options)) => commands::discover(&options).await,
+        Some(Command::Schema) => commands::schema(),
+    }
+}

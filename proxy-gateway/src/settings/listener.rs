@@ -1,0 +1,142 @@
+//! Section `Listeners`: where the proxy listens, and with which certificates.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use proxy_model::json::{Node, ObjectReader};
+use proxy_model::{Problem, Problems, pointer_to};
+
+use super::Settings;
+
+/// One address that the proxy listens on.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Listener {
+    pub(crate) name: String,
+    pub(crate) address: SocketAddr,
+    pub(crate) tls: Option<Tls>,
+}
+
+impl Default for Listener {
+    fn default() -> Self {
+        Self {
+            name: "default".to_owned(),
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            tls: None,
+        }
+    }
+}
+
+/// Makes a listener speak TLS.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Tls {
+    pub(crate) certificates: Vec<Certificate>,
+}
+
+/// A certificate chain and its key. It is shown for the names that are in it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Certificate {
+    pub(crate) certificate_file: PathBuf,
+    pub(crate) key_file: PathBuf,
+}
+
+pub(super) fn read(
+    name: &str,
+    node: &Node,
+    pointer: &str,
+    problems: &mut Problems,
+) -> Option<Listener> {
+    ObjectReader::read(node, pointer, problems, |listener| {
+        let address = read_address(listener);
+        if address.is_none() && listener.peek("Address").is_none() {
+            let problem = Problem::error(
+                listener.pointer(),
+                "missing_address",
+                "the listener has no `Address`",
+            )
+            .with_suggestion("write `\"Address\": \"0.0.0.0:8080\"`");
+            listener.problems().push(problem);
+        }
+        let tls = listener.object("Tls", read_tls);
+        Some(Listener {
+            name: name.to_owned(),
+            address: address?,
+            tls,
+        })
+    })?
+}
+
+/// `Address` of the object: an IP address and a port.
+pub(super) fn read_address(object: &mut ObjectReader<'_, '_>) -> Option<SocketAddr> {
+    let text = object.text("Address")?;
+    let parsed = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}").parse(),
+        None => text.parse(),
+    };
+    match parsed {
+        Ok(address) => Some(address),
+        Err(_) => {
+            let problem = Problem::error(
+                object.pointer_to("Address"),
+                "invalid_address",
+                format!("`{text}` is not an IP address and a port"),
+            )
+            .with_suggestion("write `127.0.0.1:8080`, `0.0.0.0:80` or `[::]:443`");
+            object.problems().push(problem);
+            None
+        }
+    }
+}
+
+fn read_tls(tls: &mut ObjectReader<'_, '_>) -> Tls {
+    let certificates = tls.list("Certificates", |node, pointer, problems| {
+        ObjectReader::read(node, pointer, problems, |certificate| {
+            let certificate_file = read_path(certificate, "CertificateFile");
+            let key_file = read_path(certificate, "KeyFile");
+            Some(Certificate {
+                certificate_file: certificate_file?,
+                key_file: key_file?,
+            })
+        })?
+    });
+    let certificates = certificates.unwrap_or_default();
+    if certificates.is_empty() {
+        let problem = Problem::error(
+            tls.pointer(),
+            "missing_certificate",
+            "a TLS listener needs at least one certificate in `Certificates`",
+        );
+        tls.problems().push(problem);
+    }
+    Tls { certificates }
+}
+
+fn read_path(object: &mut ObjectReader<'_, '_>, key: &'static str) -> Option<PathBuf> {
+    let read = object.text(key).filter(|path| !path.is_empty());
+    if read.is_none() {
+        let message = format!("`{key}` is missing: the path of a PEM file");
+        let problem = Problem::error(object.pointer(), "missing_file", message);
+        object.problems().push(problem);
+    }
+    read.map(PathBuf::from)
+}
+
+/// Two listeners on one address: the second could not be opened.
+pub(super) fn report_shared_addresses(settings: &Settings, problems: &mut Problems) {
+    let listeners = &settings.listeners;
+    for (i, listener) in listeners.iter().enumerate() {
+        if listener.address.port() == 0 {
+            continue;
+        }
+        let taken = listeners[..i]
+            .iter()
+            .find(|earlier| earlier.address == listener.address);
+        let by = match taken {
+            Some(earlier) => format!("the listener `{}`", earlier.name),
+            None if settings.admin == Some(listener.address) => "the admin page".to_owned(),
+            None => continue,
+        };
+        let message = format!("{} is also the address of {by}", listener.address);
+        let pointer = pointer_to("/Listeners", &listener.name) + "/Address";
+        problems.push(Problem::error(pointer, "address_taken", message));
+    }
+}

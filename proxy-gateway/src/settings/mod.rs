@@ -1,0 +1,141 @@
+//! The sections of the configuration that concern this program, beside `ReverseProxy`.
+//!
+//! They are read at start. Of a running program only `ReverseProxy` is reloaded.
+
+mod listener;
+mod sections;
+mod telemetry;
+#[cfg(test)]
+mod tests;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use proxy_model::Problems;
+use proxy_model::json::{Node, ObjectReader};
+
+pub(crate) use self::listener::{Listener, Tls};
+pub(crate) use self::telemetry::{LogFormat, Telemetry};
+
+/// How long requests in flight may take when the program is told to stop.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Where the admin page listens unless the configuration says otherwise.
+const ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9901);
+
+/// Everything that concerns the program.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Settings {
+    pub(crate) listeners: Vec<Listener>,
+    /// `None`: switched off.
+    pub(crate) admin: Option<SocketAddr>,
+    pub(crate) telemetry: Telemetry,
+    pub(crate) server: Server,
+}
+
+/// Section `Server`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Server {
+    /// Threads that serve; `None`: one per core.
+    pub(crate) workers: Option<usize>,
+    pub(crate) drain_timeout: Duration,
+    /// Where this proxy is: destinations of the same zone are preferred.
+    pub(crate) zone: Option<String>,
+    pub(crate) limits: Limits,
+}
+
+/// The limits that the section `Server` can change; `None` leaves the library's default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Limits {
+    pub(crate) header_bytes: Option<usize>,
+    pub(crate) header_fields: Option<usize>,
+    pub(crate) header_timeout: Option<Duration>,
+    pub(crate) keep_alive: Option<Duration>,
+    pub(crate) connections: Option<usize>,
+    pub(crate) body_bytes: Option<u64>,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            workers: None,
+            drain_timeout: DRAIN_TIMEOUT,
+            zone: None,
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// Reads the program's sections of `document`; everything that is wrong is added to `problems`.
+    pub(crate) fn read(document: &Node, problems: &mut Problems) -> Self {
+        sections::judge(document, problems);
+        let mut settings = ObjectReader::read(document, "", problems, |root| {
+            root.allow_unknown();
+            Self {
+                listeners: root
+                    .entries("Listeners", listener::read)
+                    .map(|entries| entries.into_iter().map(|(_, listener)| listener).collect())
+                    .unwrap_or_default(),
+                admin: read_admin(root),
+                telemetry: root
+                    .object("Telemetry", telemetry::read)
+                    .unwrap_or_default(),
+                server: root.object("Server", read_server).unwrap_or_default(),
+            }
+        })
+        .unwrap_or_else(|| Self {
+            listeners: Vec::new(),
+            admin: Some(ADMIN),
+            telemetry: Telemetry::default(),
+            server: Server::default(),
+        });
+        if settings.listeners.is_empty() {
+            settings.listeners.push(Listener::default());
+        }
+        listener::report_shared_addresses(&settings, problems);
+        settings
+    }
+}
+
+fn read_admin(root: &mut ObjectReader<'_, '_>) -> Option<SocketAddr> {
+    let read = root.object("Admin", |admin| {
+        let enabled = admin.boolean("Enabled").unwrap_or(true);
+        let address = listener::read_address(admin).unwrap_or(ADMIN);
+        enabled.then_some(address)
+    });
+    read.unwrap_or(Some(ADMIN))
+}
+
+fn read_server(server: &mut ObjectReader<'_, '_>) -> Server {
+    Server {
+        workers: whole(server, "Workers", 1..=1024),
+        drain_timeout: server
+            .time_span("DrainTimeout")
+            .map_or(DRAIN_TIMEOUT, Duration::from),
+        zone: server.text("Zone"),
+        limits: server.object("Limits", read_limits).unwrap_or_default(),
+    }
+}
+
+fn read_limits(limits: &mut ObjectReader<'_, '_>) -> Limits {
+    Limits {
+        header_bytes: whole(limits, "HeaderBytes", 1024..=1 << 20),
+        header_fields: whole(limits, "HeaderFields", 1..=10_000),
+        header_timeout: limits.time_span("HeaderTimeout").map(Duration::from),
+        keep_alive: limits.time_span("KeepAlive").map(Duration::from),
+        connections: whole(limits, "Connections", 1..=10_000_000),
+        body_bytes: limits
+            .integer("BodyBytes", 0..=i64::MAX)
+            .and_then(|bytes| bytes.try_into().ok()),
+    }
+}
+
+fn whole(
+    object: &mut ObjectReader<'_, '_>,
+    key: &'static str,
+    range: RangeInclusive<u32>,
+) -> Option<usize> {
+    object.integer(key, range)?.try_into().ok()
+}

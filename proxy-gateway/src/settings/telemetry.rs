@@ -1,0 +1,50 @@
+//! Section `Telemetry`: what the program says about itself.
+
+use std::path::PathBuf;
+
+use proxy_model::json::ObjectReader;
+
+/// What the program says about itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Telemetry {
+    /// Directives of tracing's filter; `None`: `info`, or the environment variable `RUST_LOG`.
+    pub(crate) log_filter: Option<String>,
+    pub(crate) log_format: LogFormat,
+    /// `None`: no access log.
+    pub(crate) access_log: Option<AccessLog>,
+}
+
+/// How lines are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+/// One line per request.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct AccessLog {
+    pub(crate) format: LogFormat,
+    /// `None`: standard output.
+    pub(crate) file: Option<PathBuf>,
+}
+
+const FORMATS: [(&str, LogFormat); 2] = [("text", LogFormat::Text), ("json", LogFormat::Json)];
+
+pub(super) fn read(telemetry: &mut ObjectReader<'_, '_>) -> Telemetry {
+    Telemetry {
+        log_filter: telemetry.text("LogFilter"),
+        log_format: telemetry.choice("LogFormat", &FORMATS).unwrap_or_default(),
+        access_log: telemetry
+            .object("AccessLog", |log| {
+                let enabled = log.boolean("Enabled").unwrap_or(true);
+                let access_log = AccessLog {
+                    format: log.choice("Format", &FORMATS).unwrap_or_default(),
+                    file: log.text("File").map(PathBuf::from),
+                };
+                enabled.then_some(access_log)
+            })
+            .flatten(),
+    }
+}

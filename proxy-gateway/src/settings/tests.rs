@@ -1,0 +1,134 @@
+use proxy_model::Severity;
+use proxy_model::json::parse_document;
+
+use super::*;
+
+fn read(text: &str) -> (Settings, Vec<(Severity, String, String)>) {
+    let mut problems = Problems::new();
+    let settings = Settings::read(&parse_document(text).unwrap(), &mut problems);
+    let found = problems
+        .iter()
+        .map(|p| (p.severity, p.pointer.clone(), p.code.to_string()))
+        .collect();
+    (settings, found)
+}
+
+fn error(pointer: &str, code: &str) -> (Severity, String, String) {
+    (Severity::Error, pointer.to_owned(), code.to_owned())
+}
+
+#[test]
+fn an_empty_document_listens_on_loopback_only() {
+    let (settings, problems) = read("{}");
+    assert_eq!(problems, []);
+    assert_eq!(settings.listeners, [Listener::default()]);
+    assert!(settings.listeners[0].address.ip().is_loopback());
+    assert!(settings.admin.unwrap().ip().is_loopback());
+    assert_eq!(settings.server.drain_timeout, Duration::from_secs(30));
+}
+
+#[test]
+fn everything_can_be_said() {
+    let (settings, problems) = read(
+        r#"{
+            // Comments are fine.
+            "Listeners": {
+                "web": { "Address": "0.0.0.0:80" },
+                "secure": {
+                    "Address": "[::]:443",
+                    "Tls": { "Certificates": [
+                        { "CertificateFile": "a.pem", "KeyFile": "a.key" },
+                        { "CertificateFile": "b.pem", "KeyFile": "b.key" },
+                    ] }
+                }
+            },
+            "Admin": { "Address": "localhost:9000" },
+            "Telemetry": {
+                "LogFilter": "debug", "LogFormat": "JSON",
+                "AccessLog": { "Format": "json", "File": "access.log" }
+            },
+            "Server": {
+                "Workers": 3, "DrainTimeout": "00:00:05", "Zone": "a",
+                "Limits": { "HeaderBytes": 16384, "KeepAlive": "20s", "BodyBytes": 1000 }
+            },
+            "ReverseProxy": { "Routes": "the provider judges this" }
+        }"#,
+    );
+    assert_eq!(problems, []);
+    let secure = &settings.listeners[1];
+    assert_eq!(secure.name, "secure");
+    let certificates = &secure.tls.as_ref().unwrap().certificates;
+    assert_eq!(certificates.len(), 2);
+    assert_eq!(certificates[1].key_file.as_os_str(), "b.key");
+    assert_eq!(settings.admin.unwrap().to_string(), "127.0.0.1:9000");
+    let access_log = settings.telemetry.access_log.unwrap();
+    assert_eq!(access_log.format, LogFormat::Json);
+    assert_eq!(settings.telemetry.log_format, LogFormat::Json);
+    assert_eq!(settings.server.workers, Some(3));
+    assert_eq!(settings.server.zone.as_deref(), Some("a"));
+    assert_eq!(
+        settings.server.limits.keep_alive,
+        Some(Duration::from_secs(20))
+    );
+    assert_eq!(settings.server.limits.body_bytes, Some(1000));
+}
+
+#[test]
+fn every_mistake_is_named() {
+    let (_, problems) = read(
+        r#"{
+            "Listeners": {
+                "a": {},
+                "b": { "Address": "example.com:80" },
+                "c": { "Address": "127.0.0.1:7000", "Tls": {} },
+                "d": { "Address": "127.0.0.1:7000" },
+                "e": { "Address": "127.0.0.1:9901" },
+                "f": { "Address": "127.0.0.1:7001", "Tls": { "Certificates": [ { "KeyFile": "k" } ] } }
+            },
+            "Server": { "Workers": 0 },
+            "Listners": {},
+            "SerfDiscovery": {}
+        }"#,
+    );
+    let expected = [
+        error("/Listners", "unknown_section"),
+        error("/SerfDiscovery", "unsupported_provider"),
+        error("/Listeners/a", "missing_address"),
+        error("/Listeners/b/Address", "invalid_address"),
+        error("/Listeners/c/Tls", "missing_certificate"),
+        error("/Listeners/f/Tls/Certificates/0", "missing_file"),
+        error("/Listeners/d/Address", "address_taken"),
+        error("/Listeners/e/Address", "address_taken"),
+    ];
+    for wanted in expected {
+        assert!(
+            problems.contains(&wanted),
+            "{wanted:?} is not among {problems:#?}"
+        );
+    }
+    assert!(
+        problems
+            .iter()
+            .any(|(_, pointer, _)| pointer == "/Server/Workers")
+    );
+}
+
+#[test]
+fn sections_of_other_programs_are_left_alone() {
+    let (_, problems) = read(
+        r#"{
+            "Logging": { "LogLevel": { "Default": "Information" } },
+            "AllowedHosts": "*",
+            "ConnectionStrings": {},
+            "MyApplication": 1
+        }"#,
+    );
+    assert_eq!(problems, []);
+    let (_, problems) = read(r#"{ "Kestrel": {}, "AllowedHosts": "a.example" }"#);
+    assert!(
+        problems
+            .iter()
+            .all(|(severity, ..)| *severity == Severity::Warning)
+    );
+    assert_eq!(problems.len(), 2);
+}

@@ -1,0 +1,121 @@
+// Opens the admin page of a running demo in Chromium and checks what a person would see.
+//
+// Environment: ADMIN and PROXY (URLs), CHROMIUM (path), SCREENSHOTS (folder). Exits with 1 and the reason when
+// something is not as it should be.
+
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { chromium } from 'playwright-core';
+
+const { ADMIN, PROXY, CHROMIUM, SCREENSHOTS } = process.env;
+const GUARD = 60_000;
+
+const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
+try {
+  await seenByDay();
+  await seenByNight();
+  await seenOnAPhone();
+} finally {
+  await browser.close();
+}
+console.log('the admin page is as it should be');
+
+async function open(options) {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  const failures = [];
+  page.on('pageerror', (error) => failures.push(`script error: ${error}`));
+  page.on('console', (message) => { if (message.type() === 'error') failures.push(`console: ${message.text()}`); });
+  page.on('request', (request) => {
+    if (!request.url().startsWith(ADMIN)) failures.push(`a resource from elsewhere: ${request.url()}`);
+  });
+  page.setDefaultTimeout(GUARD);
+  await page.goto(ADMIN);
+  await page.waitForSelector('body[data-generation]');
+  return { page, close: async () => { assert.deepEqual(failures, []); await context.close(); } };
+}
+
+async function seenByDay() {
+  const { page, close } = await open({ colorScheme: 'light', viewport: { width: 1280, height: 1000 } });
+
+  // All is well, in a sentence, and traffic shows without a reload.
+  await page.waitForFunction(() => document.querySelector('#verdict').dataset.state === 'ok');
+  const traffic = keepAsking();
+  await page.waitForFunction(() => /[1-9]/.test(document.querySelector('#figures dd').textContent));
+  await page.waitForSelector('#flow-picture svg .pulse');
+
+  // A row opens by keyboard and shows its destinations.
+  const catalog = page.locator('details.cluster[data-id="catalog"]');
+  await catalog.locator('summary').focus();
+  await page.keyboard.press('Enter');
+  await catalog.locator('tbody tr').nth(1).waitFor();
+
+  // A change of the cluster is followed without a reload: the demo starts a third instance.
+  const before = Number(await page.getAttribute('body', 'data-generation'));
+  await catalog.locator('tbody tr', { hasText: 'catalog-3' }).waitFor();
+  assert.ok(Number(await page.getAttribute('body', 'data-generation')) > before, 'the generation goes up');
+  await page.locator('#change-list', { hasText: 'catalog-3' }).waitFor();
+
+  // An instance falls ill: a word, a shape and a colour say so, and the sentence on top as well.
+  await page.waitForSelector('details.cluster[data-id="orders"][data-state="degraded"]');
+  await page.waitForFunction(() => document.querySelector('#verdict').dataset.state === 'degraded');
+  await page.screenshot({ path: join(SCREENSHOTS, 'admin-light.png'), fullPage: false });
+
+  // The box explains a decision.
+  await page.fill('#explain-form input[name=url]', 'localhost/catalog/shoes?size=42');
+  await page.click('#explain-form button');
+  await page.locator('#explain-answer', { hasText: 'Route catalog' }).waitFor();
+  assert.match(await page.textContent('#explain-answer'), /X-Forwarded-For|Host/i);
+  await page.locator('#explain').screenshot({ path: join(SCREENSHOTS, 'admin-explain.png') });
+
+  // A bad label is a problem with a name, while the service goes on.
+  await page.locator('#problem-list .problem', { hasText: 'healthCheck' }).first().waitFor();
+  await page.locator('#provider-cards', { hasText: 'payments is quarantined' }).waitFor();
+
+  // The filter filters.
+  await page.fill('#cluster-filter', 'cata');
+  await page.waitForFunction(() => document.querySelectorAll('details.cluster').length === 1);
+  await page.fill('#cluster-filter', 'no such cluster');
+  await page.locator('#cluster-list', { hasText: 'No cluster matches' }).waitFor();
+
+  traffic.stop();
+  await close();
+}
+
+async function seenByNight() {
+  const { page, close } = await open({ colorScheme: 'dark', viewport: { width: 1280, height: 1000 } });
+  const traffic = keepAsking();
+  await page.waitForSelector('#flow-picture svg .pulse');
+  assert.ok(await brightness(page) < 60, 'the ground is dark');
+  await page.screenshot({ path: join(SCREENSHOTS, 'admin-dark.png') });
+  traffic.stop();
+  await close();
+}
+
+async function seenOnAPhone() {
+  const { page, close } = await open({ colorScheme: 'light', viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true, deviceScaleFactor: 2 });
+  assert.ok(await brightness(page) > 200, 'the ground is light');
+  const catalog = page.locator('details.cluster[data-id="catalog"]');
+  await catalog.locator('summary').tap();
+  await catalog.locator('tbody tr').first().waitFor();
+  const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  assert.ok(overflow <= 0, `the page is ${overflow} px wider than the phone`);
+  await page.locator('#clusters').scrollIntoViewIfNeeded();
+  await page.screenshot({ path: join(SCREENSHOTS, 'admin-phone.png') });
+  await close();
+}
+
+async function brightness(page) {
+  return page.evaluate(() => {
+    const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number);
+    return (r + g + b) / 3;
+  });
+}
+
+// A visitor who asks the proxy for this and that, ten times a second, until told to stop.
+function keepAsking() {
+  const paths = ['/catalog/shoes', '/catalog/hats', '/orders/17', '/', '/about'];
+  let asked = 0;
+  const timer = setInterval(() => { fetch(PROXY + paths[asked++ % paths.length]).then((answer) => answer.text(), () => {}); }, 100);
+  return { stop: () => clearInterval(timer) };
+}

@@ -1,0 +1,79 @@
+//! The demo: what it prints works.
+
+mod common;
+
+use common::{address_after, command};
+use testkit::client::Connection;
+use testkit::peers;
+
+#[tokio::test]
+async fn every_url_that_the_demo_prints_works() {
+    let mut demo = peers::spawn(command(&[
+        "demo",
+        "--listen",
+        "127.0.0.1:0",
+        "--admin",
+        "127.0.0.1:0",
+    ]));
+    demo.wait_for_output("Ctrl-C stops").await;
+    let screen = demo.output();
+    assert!(screen.contains("3 services with 5 instances"), "{screen}");
+    let tried: Vec<_> = screen
+        .lines()
+        .filter(|line| line.trim_start().starts_with("curl "))
+        .collect();
+    assert_eq!(tried.len(), 3, "{screen}");
+    for line in tried {
+        let (command, _) = line.split_once('#').unwrap();
+        let url = command.split_whitespace().last().unwrap();
+        let rest = url.strip_prefix("http://").unwrap();
+        let (address, path) = rest.split_once('/').unwrap();
+        let (method, expected) = if command.contains("-X PUT") {
+            ("PUT", 405)
+        } else {
+            ("GET", 200)
+        };
+        let mut client = Connection::http1(address.parse().unwrap()).await.unwrap();
+        let request = client.request(method, &format!("/{path}"));
+        let answer = client
+            .send(request.body(testkit::body::empty()).unwrap())
+            .await
+            .unwrap();
+        assert_eq!(answer.status, expected, "{command}");
+    }
+    let admin = address_after(&screen, "See what it does:  http://");
+    let page = Connection::http1(admin)
+        .await
+        .unwrap()
+        .get("/")
+        .await
+        .unwrap();
+    assert!(page.text().contains("<title>"));
+    demo.interrupt();
+    assert!(demo.wait().await.success());
+}
+
+#[tokio::test]
+async fn the_story_told_once_shows_discovery_health_and_a_bad_label() {
+    let arguments = [
+        "demo",
+        "--listen",
+        "127.0.0.1:0",
+        "--admin",
+        "127.0.0.1:0",
+        "--once",
+        "--speed",
+        "4",
+    ];
+    let told = peers::output(command(&arguments)).await.expect_success();
+    let text = told.stdout + &told.stderr;
+    for event in [
+        "catalog-3",
+        "health=Unhealthy",
+        "payments",
+        "`soon` is not a length of time",
+        "left quarantine",
+    ] {
+        assert!(text.contains(event), "`{event}` is missing:\n{text}");
+    }
+}
