@@ -1,0 +1,271 @@
+//! From addresses and limits to a server that is bound, and on to one that serves.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use tokio::sync::{oneshot, watch};
+use tower_service::Service;
+
+use super::access_log::AccessLogSink;
+use super::connection::RequestBody;
+use super::handle::{RunningWorker, ServerHandle};
+use super::limits::Limits;
+use super::listener::{self, BindError, Bound, Listener, SocketOptions};
+use super::metrics::ServerMetrics;
+use super::open_files;
+use super::shared::WorkerShared;
+use super::worker::{self, Command, Socket};
+
+type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// Makes a [`Server`].
+///
+/// Its type parameter makes a service for each worker, on the worker's thread and within its runtime.
+#[derive(Clone)]
+#[must_use = "nothing is bound before `bind`"]
+pub struct ServerBuilder<F> {
+    factory: F,
+    listeners: Vec<Listener>,
+    workers: Option<NonZeroUsize>,
+    limits: Limits,
+    access_log: Option<Arc<dyn AccessLogSink>>,
+    backlog: u32,
+    share_ports: bool,
+}
+
+impl<F> ServerBuilder<F> {
+    pub(super) fn new(factory: F) -> Self {
+        Self {
+            factory,
+            listeners: Vec::new(),
+            workers: None,
+            limits: Limits::default(),
+            access_log: None,
+            backlog: 1024,
+            share_ports: false,
+        }
+    }
+
+    /// Adds an address to listen on. At least one is needed.
+    pub fn with_listener(mut self, listener: Listener) -> Self {
+        self.listeners.push(listener);
+        self
+    }
+
+    /// Sets the number of workers. By default there are as many as the machine runs threads at a time, within what the
+    /// system grants the process.
+    pub fn with_workers(mut self, workers: NonZeroUsize) -> Self {
+        self.workers = Some(workers);
+        self
+    }
+
+    /// Sets what clients are allowed.
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets what takes a record of each finished request. By default nothing does.
+    pub fn with_access_log(mut self, sink: Arc<dyn AccessLogSink>) -> Self {
+        self.access_log = Some(sink);
+        self
+    }
+
+    /// Sets how many connections of a socket the kernel may set up before they are accepted. 1024, and never more than
+    /// the system's own limit (`net.core.somaxconn`).
+    pub fn with_backlog(mut self, connections: u32) -> Self {
+        self.backlog = connections;
+        self
+    }
+
+    /// Sets whether the ports may be shared with another process that shares them too, on Linux: for programs that
+    /// start their successor before they drain. By default a port that is taken is an error.
+    pub fn with_shared_ports(mut self, share: bool) -> Self {
+        self.share_ports = share;
+        self
+    }
+
+    /// Binds all addresses. Clients can connect from now on; they are served once the server is
+    /// [started](Server::start).
+    ///
+    /// # Errors
+    ///
+    /// There is no listener, or an address cannot be bound; none is bound then.
+    pub fn bind(self) -> Result<Server<F>, BindError> {
+        if self.listeners.is_empty() {
+            return Err(BindError::NoAddress);
+        }
+        let workers = self
+            .workers
+            .or_else(|| thread::available_parallelism().ok())
+            .map_or(1, NonZeroUsize::get);
+        let options = SocketOptions {
+            workers,
+            backlog: self.backlog,
+            share_port: self.share_ports,
+        };
+        let addresses: Vec<_> = self.listeners.iter().map(Listener::address).collect();
+        let bound = addresses
+            .iter()
+            .map(|address| listener::bind(*address, &addresses, options))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Server {
+            addresses: bound.iter().map(|bound| bound.address).collect(),
+            sockets: by_worker(bound, &self.listeners, workers),
+            metrics: Arc::new(ServerMetrics::new(workers)),
+            factory: self.factory,
+            limits: self.limits,
+            access_log: self.access_log,
+        })
+    }
+}
+
+/// The sockets of each worker.
+fn by_worker(bound: Vec<Bound>, listeners: &[Listener], workers: usize) -> Vec<Vec<Socket>> {
+    let mut sockets: Vec<Vec<Socket>> = (0..workers).map(|_| Vec::new()).collect();
+    for (bound, listener) in bound.into_iter().zip(listeners) {
+        for (socket, sockets) in bound.sockets.into_iter().zip(&mut sockets) {
+            sockets.push(listener.socket(socket));
+        }
+    }
+    sockets
+}
+
+impl<F> fmt::Debug for ServerBuilder<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerBuilder")
+            .field("listeners", &self.listeners)
+            .field("workers", &self.workers)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A server that listens and does not serve yet.
+#[must_use = "nothing is served before `start`"]
+pub struct Server<F> {
+    addresses: Vec<SocketAddr>,
+    sockets: Vec<Vec<Socket>>,
+    metrics: Arc<ServerMetrics>,
+    factory: F,
+    limits: Limits,
+    access_log: Option<Arc<dyn AccessLogSink>>,
+}
+
+impl<F> Server<F> {
+    /// The addresses that are listened on, in the order in which the listeners were given; port 0 has become the port
+    /// that was free.
+    pub fn local_addrs(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// What the server will count.
+    pub fn metrics(&self) -> &Arc<ServerMetrics> {
+        &self.metrics
+    }
+
+    /// Starts the threads, and returns when all of them serve: after some milliseconds, for which it blocks.
+    ///
+    /// # Errors
+    ///
+    /// The system has no thread or no runtime to give, or the factory panicked. Nothing serves then.
+    pub fn start<S, B>(self) -> io::Result<ServerHandle>
+    where
+        F: Fn() -> S + Send + Sync + 'static,
+        S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
+        S::Error: Into<BoxError>,
+        S::Future: 'static,
+        B: Body<Data = Bytes> + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let factory = Arc::new(self.factory);
+        let connections = self
+            .limits
+            .connections
+            .unwrap_or_else(open_files::default_connections);
+        let share = connections.div_ceil(self.sockets.len());
+        let (commands, told) = watch::channel(Command::Serve);
+        let mut workers = Vec::with_capacity(self.sockets.len());
+        for (index, sockets) in self.sockets.into_iter().enumerate() {
+            let shared = Arc::new(WorkerShared::new(
+                self.limits.clone(),
+                share,
+                self.metrics.worker(index).clone(),
+                self.access_log.clone(),
+            ));
+            // An error drops `commands`, which ends those that have been started.
+            workers.push(start_worker(
+                index,
+                sockets,
+                shared,
+                factory.clone(),
+                told.clone(),
+            )?);
+        }
+        Ok(ServerHandle::new(
+            self.addresses,
+            self.metrics,
+            commands,
+            workers,
+        ))
+    }
+}
+
+impl<F> fmt::Debug for Server<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("addresses", &self.addresses)
+            .field("workers", &self.sockets.len())
+            .finish_non_exhaustive()
+    }
+}
+
+fn start_worker<F, S, B>(
+    index: usize,
+    sockets: Vec<Socket>,
+    shared: Arc<WorkerShared>,
+    factory: Arc<F>,
+    commands: watch::Receiver<Command>,
+) -> io::Result<RunningWorker>
+where
+    F: Fn() -> S + Send + Sync + 'static,
+    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: 'static,
+    B: Body<Data = Bytes> + 'static,
+    B::Error: Into<BoxError>,
+{
+    let (ready, is_ready) = mpsc::sync_channel(1);
+    let (reporter, report) = oneshot::channel();
+    let thread = thread::Builder::new()
+        .name(format!("proxy-worker-{index}"))
+        .spawn(move || {
+            let runtime = match worker::runtime() {
+                Ok(runtime) => runtime,
+                Err(error) => return drop(ready.send(Err(error))),
+            };
+            let outcome = runtime.block_on(async move {
+                let service = factory();
+                // Nobody waits any more if another worker failed; the command to end is there then.
+                let _ = ready.send(Ok(()));
+                worker::run(sockets, service, shared, commands).await
+            });
+            drop(runtime);
+            // Nobody may want to know.
+            let _ = reporter.send(outcome);
+        })?;
+    match is_ready.recv() {
+        Ok(Ok(())) => Ok(RunningWorker { report, thread }),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err(io::Error::other("a worker panicked while it started")),
+    }
+}

@@ -1,0 +1,79 @@
+//! One request and its response, from the end of the request's head to the end of the response's body.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::request_body::BodyMeter;
+use super::state::ConnectionState;
+use crate::server::access_log::Draft;
+use crate::server::metrics::WorkerMetrics;
+
+/// How an exchange ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The whole response was handed to the connection.
+    Complete,
+    /// The client went away, or was cut, before it had the whole response.
+    Aborted,
+    /// The response's body could not be read to its end; the client sees that it is truncated.
+    Failed,
+}
+
+impl Outcome {
+    /// For logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Aborted => "aborted",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// An exchange: counts as long as it lives, and is accounted for when it is dropped, wherever that happens.
+pub(crate) struct Exchange {
+    pub(crate) connection: Arc<ConnectionState>,
+    pub(crate) meter: Option<Arc<BodyMeter>>,
+    pub(crate) draft: Option<Box<Draft>>,
+    /// Bytes of the response's body that were handed over.
+    pub(crate) sent: u64,
+    pub(crate) outcome: Outcome,
+}
+
+impl Exchange {
+    /// Begins the exchange that `connection` has counted with
+    /// [`begin_request`](ConnectionState::begin_request).
+    pub(crate) fn new(connection: Arc<ConnectionState>) -> Self {
+        let metrics = connection.metrics();
+        WorkerMetrics::add(&metrics.requests);
+        WorkerMetrics::add(&metrics.active_requests);
+        Self {
+            connection,
+            meter: None,
+            draft: None,
+            sent: 0,
+            outcome: Outcome::Aborted,
+        }
+    }
+
+    /// Lets the tunnel that the connection becomes finish the log's line.
+    pub(crate) fn hand_to_tunnel(&mut self) {
+        self.connection.tunnel.store(true, Relaxed);
+        if let Some(draft) = self.draft.take() {
+            self.connection.log_with_tunnel(draft);
+        }
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.connection.end_request();
+        let worker = &self.connection.worker;
+        WorkerMetrics::subtract(&worker.metrics.active_requests);
+        if let (Some(draft), Some(log)) = (self.draft.take(), &worker.access_log) {
+            let received = self.meter.as_ref().map_or(0, |meter| meter.received());
+            draft.finish(log.as_ref(), received, self.sent, self.outcome);
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The socket of a connection, with an eye on what passes.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Sleep, sleep};
+
+use super::state::ConnectionState;
+use crate::server::shared::Occupied;
+
+/// The answer to a head that took too long (RFC 9110 section 15.5.9).
+const TIMEOUT_RESPONSE: &[u8] =
+    b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+/// How long, and how much, is read from a client after the last response, for the response to get there.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES: usize = 8 * 1024 * 1024;
+
+/// A byte stream that a connection may run over.
+pub(crate) trait Transport: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    /// Lets the stream end with an error at the peer (RST), where it would otherwise look complete.
+    fn reset_on_drop(&self);
+}
+
+impl Transport for TcpStream {
+    fn reset_on_drop(&self) {
+        // Without it the peer sees a plain end; nothing more can be done here.
+        let _ = self.set_zero_linger();
+    }
+}
+
+#[cfg(feature = "tls")]
+impl Transport for tokio_rustls::server::TlsStream<TcpStream> {
+    fn reset_on_drop(&self) {
+        self.get_ref().0.reset_on_drop();
+    }
+}
+
+/// The socket of a connection: counts, notices who waits for whom, and ends the connection properly.
+///
+/// It is the last thing of a connection that lives, also when the connection became a tunnel, so that it holds the
+/// connection's place in the count.
+pub(crate) struct ConnectionIo<T: Transport> {
+    transport: T,
+    /// What was read to find out the protocol.
+    prefix: Bytes,
+    state: Arc<ConnectionState>,
+    timeout_response: &'static [u8],
+    linger: Linger,
+    // After `transport`: whoever waits for the last connection to end may rely on its socket being closed.
+    _occupied: Occupied,
+}
+
+impl<T: Transport> ConnectionIo<T> {
+    pub(crate) fn new(
+        transport: T,
+        prefix: Bytes,
+        state: Arc<ConnectionState>,
+        occupied: Occupied,
+    ) -> Self {
+        if !prefix.is_empty() {
+            state.received(prefix.len());
+        }
+        Self {
+            transport,
+            prefix,
+            state,
+            timeout_response: TIMEOUT_RESPONSE,
+            linger: Linger::No,
+            _occupied: occupied,
+        }
+    }
+
+    /// Answers 408 as far as the client takes it, then pretends that the client had closed.
+    fn poll_timeout(&mut self, cx: &mut Context<'_>) {
+        while !self.timeout_response.is_empty() {
+            match Pin::new(&mut self.transport).poll_write(cx, self.timeout_response) {
+                Poll::Ready(Ok(written @ 1..)) => self.timeout_response.advance(written),
+                _ => return,
+            }
+        }
+        let _ = Pin::new(&mut self.transport).poll_flush(cx);
+        let _ = Pin::new(&mut self.transport).poll_shutdown(cx);
+    }
+
+    fn wrote(&self, result: &Poll<io::Result<usize>>) {
+        match result {
+            Poll::Ready(Ok(bytes)) => {
+                self.state.written.fetch_add(*bytes as u64, Relaxed);
+                self.state.write_blocked.store(false, Relaxed);
+            }
+            Poll::Ready(Err(_)) => {}
+            Poll::Pending => self.state.write_blocked.store(true, Relaxed),
+        }
+    }
+}
+
+impl<T: Transport> AsyncRead for ConnectionIo<T> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.state.ends_with_timeout() {
+            this.poll_timeout(cx);
+            return Poll::Ready(Ok(()));
+        }
+        if !this.prefix.is_empty() {
+            let part = this.prefix.len().min(buffer.remaining());
+            buffer.put_slice(&this.prefix[..part]);
+            this.prefix.advance(part);
+            return Poll::Ready(Ok(()));
+        }
+        let before = buffer.filled().len();
+        let result = Pin::new(&mut this.transport).poll_read(cx, buffer);
+        let read = buffer.filled().len() - before;
+        if read > 0 {
+            this.state.received(read);
+        }
+        result
+    }
+}
+
+impl<T: Transport> AsyncWrite for ConnectionIo<T> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let result = Pin::new(&mut this.transport).poll_write(cx, bytes);
+        this.wrote(&result);
+        result
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let result = Pin::new(&mut this.transport).poll_write_vectored(cx, slices);
+        this.wrote(&result);
+        result
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.transport.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let result = Pin::new(&mut this.transport).poll_flush(cx);
+        this.state.write_blocked.store(result.is_pending(), Relaxed);
+        result
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        loop {
+            match &mut this.linger {
+                Linger::No => {
+                    ready!(Pin::new(&mut this.transport).poll_shutdown(cx))?;
+                    this.linger = if this.state.should_linger() {
+                        Linger::Reading {
+                            until: Box::pin(sleep(LINGER)),
+                            left: LINGER_BYTES,
+                        }
+                    } else {
+                        Linger::Done
+                    };
+                }
+                Linger::Reading { until, left } => {
+                    ready!(poll_discard(&mut this.transport, until.as_mut(), left, cx));
+                    this.linger = Linger::Done;
+                }
+                Linger::Done => return Poll::Ready(Ok(())),
+            }
+        }
+    }
+}
+
+/// Reads and discards until the peer closes, the time is over, or too much came.
+///
+/// Closing a socket with unread bytes makes the system send a reset, and a reset makes the peer's system drop what it
+/// had received: the very response that says what was wrong (RFC 9112 section 9.6).
+fn poll_discard<T: Transport>(
+    transport: &mut T,
+    until: Pin<&mut Sleep>,
+    left: &mut usize,
+    cx: &mut Context<'_>,
+) -> Poll<()> {
+    if until.poll(cx).is_ready() {
+        return Poll::Ready(());
+    }
+    let mut discarded = [0; 4096];
+    loop {
+        let mut buffer = ReadBuf::new(&mut discarded);
+        let result = ready!(Pin::new(&mut *transport).poll_read(cx, &mut buffer));
+        let read = buffer.filled().len();
+        if result.is_err() || read == 0 || read >= *left {
+            return Poll::Ready(());
+        }
+        *left -= read;
+    }
+}
+
+enum Linger {
+    No,
+    Reading { until: Pin<Box<Sleep>>, left: usize },
+    Done,
+}
+
+impl<T: Transport> Drop for ConnectionIo<T> {
+    fn drop(&mut self) {
+        if self.state.abort.load(Relaxed) || self.state.worker.is_cutting() {
+            self.transport.reset_on_drop();
+        }
+        self.state.end_tunnel();
+    }
+}

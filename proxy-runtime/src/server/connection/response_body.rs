@@ -1,0 +1,193 @@
+//! A response's body on its way to the client: counts it, and notices its end.
+
+use std::error::Error as StdError;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+
+use super::exchange::{Exchange, Outcome};
+use super::state::ConnectionState;
+use crate::forward::BodyError;
+
+type BoxError = Box<dyn StdError + Send + Sync>;
+
+pin_project! {
+    /// A response's body on its way to the client.
+    pub(crate) struct ResponseBody<B> {
+        #[pin]
+        content: Content<B>,
+        tracking: Tracking,
+    }
+}
+
+pin_project! {
+    #[project = ContentProjection]
+    enum Content<B> {
+        Service { #[pin] body: B },
+        Text { text: Option<Bytes> },
+    }
+}
+
+impl<B: Body> ResponseBody<B> {
+    /// The body of the service's response. `bodiless`: the response has none whatever the service says, as for HEAD.
+    pub(crate) fn service(body: B, exchange: Exchange, expected: Expected) -> Self {
+        let is_complete = expected.is_complete(0) || body.is_end_stream();
+        Self {
+            content: Content::Service { body },
+            tracking: Tracking::new(exchange, expected, is_complete),
+        }
+    }
+
+    /// A fixed text of ours.
+    pub(crate) fn text(text: Bytes, exchange: Exchange) -> Self {
+        let expected = Expected::default();
+        Self {
+            content: Content::Text { text: Some(text) },
+            tracking: Tracking::new(exchange, expected, true),
+        }
+    }
+}
+
+/// What is known of a response's length from its head.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Expected {
+    /// It has no body whatever else its head says: to HEAD, 204, 304, and after the switch of a protocol.
+    pub(crate) is_bodiless: bool,
+    /// `Content-Length`.
+    pub(crate) length: Option<u64>,
+    /// gRPC and the like: a slow reader is no attacker.
+    pub(crate) is_exempt: bool,
+    /// The end of the connection is the end of the body (RFC 9112 section 6.3, item 8).
+    pub(crate) ends_with_connection: bool,
+}
+
+impl Expected {
+    fn is_complete(&self, sent: u64) -> bool {
+        self.is_bodiless || self.length.is_some_and(|length| sent >= length)
+    }
+}
+
+/// The part of a body that does not depend on where the data come from.
+struct Tracking {
+    exchange: Exchange,
+    expected: Expected,
+    /// The client has been handed data that it has not taken.
+    is_untaken: bool,
+    is_complete: bool,
+}
+
+impl Tracking {
+    fn new(exchange: Exchange, expected: Expected, is_complete: bool) -> Self {
+        Self {
+            exchange,
+            expected,
+            is_untaken: false,
+            is_complete,
+        }
+    }
+
+    fn connection(&self) -> &Arc<ConnectionState> {
+        &self.exchange.connection
+    }
+
+    /// The engine asks for more: it got rid of what it had.
+    fn taken(&mut self) {
+        if std::mem::take(&mut self.is_untaken) {
+            self.connection().untaken.fetch_sub(1, Relaxed);
+        }
+    }
+
+    fn handed_over(&mut self, bytes: u64, is_end: bool) {
+        self.exchange.sent += bytes;
+        self.is_complete |= is_end || self.expected.is_complete(self.exchange.sent);
+        if bytes > 0 && !self.expected.is_exempt {
+            self.is_untaken = true;
+            self.connection().untaken.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn failed(&mut self, error: &BoxError) {
+        self.exchange.outcome = Outcome::Failed;
+        if let Some(draft) = &mut self.exchange.draft {
+            draft.failed(error.downcast_ref::<BodyError>().map(BodyError::kind));
+        }
+        if self.expected.ends_with_connection {
+            // A plain close would make the part look like the whole.
+            self.connection().abort.store(true, Relaxed);
+        }
+    }
+}
+
+impl Drop for Tracking {
+    fn drop(&mut self) {
+        self.taken();
+        if self.is_complete {
+            self.exchange.outcome = Outcome::Complete;
+        }
+    }
+}
+
+impl<B> Body for ResponseBody<B>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = self.project();
+        this.tracking.taken();
+        let mut body = match this.content.project() {
+            ContentProjection::Service { body } => body,
+            ContentProjection::Text { text } => {
+                let Some(text) = text.take() else {
+                    return Poll::Ready(None);
+                };
+                this.tracking.handed_over(text.len() as u64, true);
+                return Poll::Ready(Some(Ok(Frame::data(text))));
+            }
+        };
+        Poll::Ready(match ready!(body.as_mut().poll_frame(cx)) {
+            None => {
+                this.tracking.is_complete = true;
+                None
+            }
+            Some(Ok(frame)) => {
+                let bytes = frame.data_ref().map_or(0, Bytes::len);
+                let is_end = frame.is_trailers() || body.is_end_stream();
+                this.tracking.handed_over(bytes as u64, is_end);
+                Some(Ok(frame))
+            }
+            Some(Err(error)) => {
+                let error = error.into();
+                this.tracking.failed(&error);
+                Some(Err(error))
+            }
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.content {
+            Content::Service { body } => body.is_end_stream(),
+            Content::Text { text } => text.is_none(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.content {
+            Content::Service { body } => body.size_hint(),
+            Content::Text { text } => {
+                SizeHint::with_exact(text.as_ref().map_or(0, Bytes::len) as u64)
+            }
+        }
+    }
+}

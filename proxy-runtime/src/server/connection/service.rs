@@ -1,0 +1,297 @@
+//! From the engine to the service and back: admits requests, and dresses responses.
+
+use std::convert::Infallible;
+use std::error::Error as StdError;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::{Method, Request, Response, StatusCode, Version};
+use http_body::Body;
+use hyper::body::Incoming;
+use pin_project_lite::pin_project;
+use tower_service::Service;
+
+use super::exchange::Exchange;
+use super::request_body::{BodyMeter, RequestBody};
+use super::response_body::{Expected, ResponseBody};
+use super::state::ConnectionState;
+use crate::server::access_log::Draft;
+use crate::server::edge::{self, Refusal};
+use crate::server::metrics::WorkerMetrics;
+use crate::server::shared::Mode;
+
+type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// The service of one connection, as the engine calls it.
+pub(crate) struct ConnectionService<S> {
+    service: S,
+    connection: Arc<ConnectionState>,
+}
+
+impl<S> ConnectionService<S> {
+    pub(crate) fn new(service: S, connection: Arc<ConnectionState>) -> Self {
+        Self {
+            service,
+            connection,
+        }
+    }
+}
+
+impl<S, B> hyper::service::Service<Request<Incoming>> for ConnectionService<S>
+where
+    S: Service<Request<RequestBody>, Response = Response<B>> + Clone,
+    S::Error: Into<BoxError>,
+    B: Body<Data = Bytes>,
+{
+    type Response = Response<ResponseBody<B>>;
+    type Error = Infallible;
+    type Future = Answer<S>;
+
+    fn call(&self, request: Request<Incoming>) -> Answer<S> {
+        let connection = &self.connection;
+        let limits = &connection.worker.limits;
+        if connection.begin_request() >= limits.requests_per_connection {
+            connection.retire();
+        }
+        let mut exchange = Exchange::new(connection.clone());
+        let (mut head, incoming) = request.into_parts();
+        if connection.worker.access_log.is_some() {
+            exchange.draft = Some(Box::new(Draft::new(&head, connection.info)));
+        }
+        let asked = Asked {
+            version: head.version,
+            is_head: head.method == Method::HEAD,
+        };
+        let too_large = |length: u64| limits.body_bytes.is_some_and(|limit| length > limit);
+        let admission =
+            edge::admit(&mut head, limits).and_then(|()| match incoming.size_hint().exact() {
+                Some(length) if too_large(length) => Err(Refusal::new(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    "the request's body is too large",
+                )),
+                _ => Ok(()),
+            });
+        let body = RequestBody::new(incoming, connection, is_grpc(&head.headers));
+        exchange.meter = body.meter().cloned();
+        let step = match admission {
+            Err(refusal) => Step::Refuse { refusal },
+            Ok(()) => {
+                head.extensions.insert(connection.info);
+                Step::Ready {
+                    service: self.service.clone(),
+                    request: Some(Request::from_parts(head, body)),
+                }
+            }
+        };
+        Answer {
+            step,
+            asked,
+            exchange: Some(exchange),
+        }
+    }
+}
+
+/// What of the request the response depends on.
+#[derive(Clone, Copy)]
+struct Asked {
+    version: Version,
+    is_head: bool,
+}
+
+pin_project! {
+    /// The response to one request.
+    pub(crate) struct Answer<S>
+    where
+        S: Service<Request<RequestBody>>,
+    {
+        #[pin]
+        step: Step<S, S::Future>,
+        asked: Asked,
+        // Taken with the response.
+        exchange: Option<Exchange>,
+    }
+}
+
+pin_project! {
+    #[project = StepProjection]
+    enum Step<S, F> {
+        Refuse { refusal: Refusal },
+        Ready { service: S, request: Option<Request<RequestBody>> },
+        Called { #[pin] future: F },
+    }
+}
+
+impl<S, B> Future for Answer<S>
+where
+    S: Service<Request<RequestBody>, Response = Response<B>>,
+    S::Error: Into<BoxError>,
+    B: Body<Data = Bytes>,
+{
+    type Output = Result<Response<ResponseBody<B>>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = loop {
+            let mut this = self.as_mut().project();
+            match this.step.as_mut().project() {
+                StepProjection::Refuse { refusal } => break Err(*refusal),
+                StepProjection::Ready { service, request } => {
+                    let called = unwinding(this.exchange, || {
+                        Poll::Ready(match ready!(service.poll_ready(cx)) {
+                            Ok(()) => {
+                                Ok(service.call(request.take().expect("a request is sent once")))
+                            }
+                            Err(error) => Err(error),
+                        })
+                    });
+                    match ready!(called) {
+                        Ok(future) => this.step.set(Step::Called { future }),
+                        Err(refusal) => break Err(refusal),
+                    }
+                }
+                StepProjection::Called { future } => {
+                    break ready!(unwinding(this.exchange, || future.poll(cx)));
+                }
+            }
+        };
+        let this = self.project();
+        let exchange = this
+            .exchange
+            .take()
+            .expect("the engine does not poll a finished response");
+        Poll::Ready(Ok(match answer {
+            Ok(response) => pass_on(response, *this.asked, exchange),
+            Err(refusal) => refuse(refusal, exchange),
+        }))
+    }
+}
+
+/// Polls the service, and turns its errors and panics into a response: one request's bug is not another's.
+fn unwinding<T, E: Into<BoxError>>(
+    exchange: &Option<Exchange>,
+    poll: impl FnOnce() -> Poll<Result<T, E>>,
+) -> Poll<Result<T, Refusal>> {
+    const FAILED: Refusal = Refusal::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "the request could not be processed",
+    );
+    // The service is not called again after a panic: the response ends its future, and each request has its own clone.
+    match catch_unwind(AssertUnwindSafe(poll)) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(Ok(value))) => Poll::Ready(Ok(value)),
+        Ok(Poll::Ready(Err(error))) => {
+            let error: BoxError = error.into();
+            tracing::error!(target: "proxy_runtime::server", %error, "the service failed");
+            Poll::Ready(Err(FAILED))
+        }
+        Err(_) => {
+            if let Some(exchange) = exchange {
+                WorkerMetrics::add(&exchange.connection.metrics().panics);
+            }
+            tracing::error!(target: "proxy_runtime::server", "the service panicked");
+            Poll::Ready(Err(FAILED))
+        }
+    }
+}
+
+/// The service's response, with what the connection adds to it.
+fn pass_on<B: Body<Data = Bytes>>(
+    mut response: Response<B>,
+    asked: Asked,
+    mut exchange: Exchange,
+) -> Response<ResponseBody<B>> {
+    if let Some(status) = body_refusal(exchange.meter.as_ref(), response.status()) {
+        return refuse(
+            Refusal::new(status, "the request's body was refused"),
+            exchange,
+        );
+    }
+    if let Some(draft) = &mut exchange.draft {
+        draft.responded(&response);
+    }
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        exchange.hand_to_tunnel();
+    } else {
+        announce_close(response.headers_mut(), &exchange.connection);
+    }
+    let status = response.status();
+    let length = content_length(response.headers(), response.body());
+    let expected = Expected {
+        is_bodiless: asked.is_head
+            || status.is_informational()
+            || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED),
+        length,
+        is_exempt: is_grpc(response.headers()),
+        ends_with_connection: asked.version == Version::HTTP_10 && length.is_none(),
+    };
+    response.map(|body| ResponseBody::service(body, exchange, expected))
+}
+
+/// The status instead of the service's, if the service failed because the request's body was refused: it cannot know
+/// why its reading ended.
+fn body_refusal(meter: Option<&Arc<BodyMeter>>, status: StatusCode) -> Option<StatusCode> {
+    let refusal = meter?.refusal()?;
+    (status == StatusCode::BAD_REQUEST || status.is_server_error()).then_some(refusal)
+}
+
+/// A response of our own: a fixed text, and the end of the connection on HTTP/1, since whoever sent such a request
+/// may mean something else by what follows it.
+fn refuse<B: Body<Data = Bytes>>(
+    refusal: Refusal,
+    mut exchange: Exchange,
+) -> Response<ResponseBody<B>> {
+    if refusal.status != StatusCode::INTERNAL_SERVER_ERROR {
+        WorkerMetrics::add(&exchange.connection.metrics().refused);
+    }
+    tracing::debug!(
+        target: "proxy_runtime::server",
+        status = refusal.status.as_u16(),
+        reason = refusal.reason,
+        "request refused"
+    );
+    let mut response = Response::new(());
+    *response.status_mut() = refusal.status;
+    let headers = response.headers_mut();
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
+    if refusal.status == StatusCode::METHOD_NOT_ALLOWED {
+        headers.insert(ALLOW, HeaderValue::from_static(edge::ALLOWED_METHODS));
+    }
+    if exchange.connection.is_http1() {
+        exchange.connection.retire();
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    if let Some(draft) = &mut exchange.draft {
+        draft.refused(refusal.status, refusal.reason);
+    }
+    let text = Bytes::from_static(refusal.reason.as_bytes());
+    response.map(|()| ResponseBody::text(text, exchange))
+}
+
+/// RFC 9112 section 9.6: says that no further request will be read, so that the client does not send one.
+fn announce_close(headers: &mut HeaderMap, connection: &ConnectionState) {
+    let is_closing = connection.is_retiring() || connection.worker.mode() != Mode::Serving;
+    if is_closing && connection.is_http1() {
+        connection.retire();
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+}
+
+fn content_length(headers: &HeaderMap, body: &impl Body) -> Option<u64> {
+    body.size_hint().exact().or_else(|| {
+        let length = headers.get(CONTENT_LENGTH)?;
+        length.to_str().ok()?.parse().ok()
+    })
+}
+
+/// gRPC streams may be silent for as long as they like.
+fn is_grpc(headers: &HeaderMap) -> bool {
+    headers
+        .get(CONTENT_TYPE)
+        .is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
+}

@@ -1,0 +1,240 @@
+use hyper::client::conn::http2::{SendRequest, handshake};
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use super::*;
+
+/// Runs the client's tasks.
+#[derive(Clone)]
+struct LocalExecutor;
+
+impl<F: Future + 'static> hyper::rt::Executor<F> for LocalExecutor {
+    fn execute(&self, future: F) {
+        tokio::task::spawn_local(future);
+    }
+}
+
+/// An HTTP/2 client over a connection to `bench`, and the task that ends with the connection.
+async fn open(bench: &Bench, handler: Handler) -> (SendRequest<Empty<Bytes>>, JoinHandle<()>) {
+    let (client, _) = bench.connect(handler);
+    let io = TokioIo::new(client.stream);
+    let (sender, connection) = handshake(LocalExecutor, io).await.unwrap();
+    let ended = tokio::task::spawn_local(async {
+        connection.await.unwrap();
+    });
+    (sender, ended)
+}
+
+fn get(path: &str) -> Request<Empty<Bytes>> {
+    Request::get(format!("http://t.example{path}"))
+        .body(Empty::new())
+        .unwrap()
+}
+
+async fn body(response: Response<hyper::body::Incoming>) -> String {
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    String::from_utf8(body.to_vec()).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn prior_knowledge_is_recognized() {
+    local(async {
+        let bench = Bench::new(Limits::default());
+        let (mut sender, _ended) = open(&bench, Handler::path()).await;
+        let response = sender.send_request(get("/a/../b")).await.unwrap();
+        assert_eq!(response.version(), http::Version::HTTP_2);
+        assert_eq!(body(response).await, "/b");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_preface_and_then_nothing_is_closed_after_the_header_timeout() {
+    local(async {
+        let bench = Bench::new(Limits::default());
+        for preface in ["PRI * HTTP/2.0\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
+            let begin = Instant::now();
+            let (mut client, task) = bench.connect(Handler::path());
+            client.send(preface).await;
+            task.await.unwrap();
+            assert!(begin.elapsed() >= secs(10), "{:?}", begin.elapsed());
+            assert!(begin.elapsed() <= secs(14), "{:?}", begin.elapsed());
+        }
+        assert_eq!(bench.metrics.counts().header_timeouts, 2);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_connection_gets_goaway() {
+    local(async {
+        let bench = Bench::new(Limits::default());
+        let (mut sender, ended) = open(&bench, Handler::path()).await;
+        body(sender.send_request(get("/1")).await.unwrap()).await;
+        let begin = Instant::now();
+        // Without an error: GOAWAY came first.
+        ended.await.unwrap();
+        assert_elapsed(begin, secs(75));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn draining_finishes_the_streams_that_are_open() {
+    local(async {
+        let bench = Bench::new(Limits::default());
+        let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let handler = Handler::new({
+            let (begun, go_on) = (begun.clone(), go_on.clone());
+            move |_| {
+                let (begun, go_on) = (begun.clone(), go_on.clone());
+                async move {
+                    begun.notify_one();
+                    go_on.notified().await;
+                    text("done")
+                }
+            }
+        });
+        let (mut sender, ended) = open(&bench, handler).await;
+        let response = tokio::task::spawn_local(sender.send_request(get("/")));
+        begun.notified().await;
+        bench.worker.drain();
+        sleep(secs(20)).await;
+        assert!(sender.send_request(get("/")).await.is_err(), "GOAWAY came");
+        go_on.notify_one();
+        let response = response.await.unwrap().unwrap();
+        assert!(!response.headers().contains_key("connection"));
+        assert_eq!(body(response).await, "done");
+        ended.await.unwrap();
+        bench.worker.empty().await;
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_gets_goaway_after_its_last_request() {
+    local(async {
+        let limits = Limits::default().with_requests_per_connection(3);
+        let bench = Bench::new(limits);
+        let (mut sender, ended) = open(&bench, Handler::path()).await;
+        for path in ["/1", "/2", "/3"] {
+            let response = sender.send_request(get(path)).await.unwrap();
+            assert_eq!(body(response).await, path);
+        }
+        let begin = Instant::now();
+        ended.await.unwrap();
+        assert_elapsed(begin, Duration::ZERO);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_many_fields_are_431() {
+    local(async {
+        let bench = Bench::new(Limits::default());
+        let (mut sender, _ended) = open(&bench, Handler::path()).await;
+        let mut crumbs = get("/");
+        for _ in 0..101 {
+            crumbs
+                .headers_mut()
+                .append("cookie", "a=b".parse().unwrap());
+        }
+        assert_eq!(sender.send_request(crumbs).await.unwrap().status(), 431);
+        let mut large = get("/");
+        let value = "x".repeat(33_000).parse().unwrap();
+        large.headers_mut().insert("x-large", value);
+        assert_eq!(sender.send_request(large).await.unwrap().status(), 431);
+        let response = sender.send_request(get("/still")).await.unwrap();
+        assert_eq!(body(response).await, "/still");
+    })
+    .await;
+}
+
+/// Case 251: the window of a stream is closed, and stays so.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_opens_no_window_is_cut() {
+    local(async {
+        let bench = Bench::new(Limits::default());
+        let handler = Handler::new(|_| async { text(&"x".repeat(1_000_000)) });
+        let (client, task) = bench.connect(handler);
+        let mut builder = hyper::client::conn::http2::Builder::new(LocalExecutor);
+        builder.initial_stream_window_size(0);
+        let (mut sender, connection) = builder
+            .handshake::<_, Empty<Bytes>>(TokioIo::new(client.stream))
+            .await
+            .unwrap();
+        tokio::task::spawn_local(connection);
+        let begin = Instant::now();
+        let response = sender.send_request(get("/")).await.unwrap();
+        task.await.unwrap();
+        assert!(begin.elapsed() >= secs(30), "{:?}", begin.elapsed());
+        assert!(begin.elapsed() <= secs(40), "{:?}", begin.elapsed());
+        assert!(response.into_body().collect().await.is_err());
+        let counts = bench.metrics.counts();
+        assert_eq!((counts.slow_clients, counts.active_requests), (1, 0));
+    })
+    .await;
+}
+
+/// RFC 8441: a tunnel is no idle connection, however silent it is, and lasts until the end of a drain.
+#[tokio::test(start_paused = true)]
+async fn a_tunnel_keeps_its_connection() {
+    local(async {
+        let handler = Handler::new(|mut request| async move {
+            assert_eq!(request.method(), http::Method::CONNECT);
+            let upgrade = hyper::upgrade::on(&mut request);
+            tokio::task::spawn_local(async move {
+                let mut tunnel = TokioIo::new(upgrade.await.unwrap());
+                let mut bytes = [0; 5];
+                while tunnel.read_exact(&mut bytes).await.is_ok() {
+                    tunnel.write_all(&bytes).await.unwrap();
+                }
+            });
+            status(200)
+        });
+        let bench = Bench::new(Limits::default());
+        let (mut sender, ended) = open(&bench, handler).await;
+        // The server's settings have come.
+        sleep(secs(1)).await;
+        let mut connect = Request::connect("http://t.example/ws")
+            .body(Empty::new())
+            .unwrap();
+        let websocket = hyper::ext::Protocol::from_static("websocket");
+        connect.extensions_mut().insert(websocket);
+        let response = sender.send_request(connect).await.unwrap();
+        assert_eq!(response.status(), 200);
+        let mut tunnel = TokioIo::new(hyper::upgrade::on(response).await.unwrap());
+        let mut bytes = [0; 5];
+        for _ in 0..3 {
+            sleep(secs(600)).await;
+            tunnel.write_all(b"hello").await.unwrap();
+            tunnel.read_exact(&mut bytes).await.unwrap();
+            bench.worker.drain();
+        }
+        assert!(!ended.is_finished());
+        drop(tunnel);
+        ended.await.unwrap();
+        bench.worker.empty().await;
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn connect_without_a_protocol_is_refused() {
+    local(async {
+        let bench = Bench::new(Limits::default());
+        let (mut sender, _ended) = open(&bench, Handler::path()).await;
+        let connect = Request::connect("t.example:443")
+            .body(Empty::new())
+            .unwrap();
+        let response = sender.send_request(connect).await.unwrap();
+        assert_eq!(response.status(), 405);
+        assert!(
+            response.headers()["allow"]
+                .to_str()
+                .unwrap()
+                .contains("GET")
+        );
+    })
+    .await;
+}

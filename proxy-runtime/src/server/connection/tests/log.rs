@@ -1,0 +1,203 @@
+use std::sync::Mutex;
+
+use futures_util::stream;
+use http::Version;
+use http_body::Frame;
+use http_body_util::StreamBody;
+
+use super::*;
+use crate::server::access_log::AccessRecord;
+
+/// Keeps what it is given.
+#[derive(Debug, Default)]
+struct Log(Mutex<Vec<Line>>);
+
+#[derive(Clone, Debug, PartialEq)]
+struct Line {
+    method: String,
+    host: String,
+    target: String,
+    version: Version,
+    status: Option<u16>,
+    bytes: (u64, u64),
+    duration: Duration,
+    outcome: Outcome,
+    refusal: Option<&'static str>,
+    user_agent: Option<String>,
+}
+
+impl AccessLogSink for Log {
+    fn log(&self, record: &AccessRecord<'_>) {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        self.0.lock().unwrap().push(Line {
+            method: record.method.to_owned(),
+            host: text(record.host),
+            target: format!("{}?{}", record.path, record.query.unwrap_or("-")),
+            version: record.version,
+            status: record.status.map(|status| status.as_u16()),
+            bytes: (record.bytes_received, record.bytes_sent),
+            duration: record.duration,
+            outcome: record.outcome,
+            refusal: record.refusal,
+            user_agent: record.user_agent.map(text),
+        });
+    }
+}
+
+impl Log {
+    fn only(&self) -> Line {
+        let lines = self.0.lock().unwrap();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        lines[0].clone()
+    }
+}
+
+fn bench() -> (Bench, Arc<Log>) {
+    let log = Arc::new(Log::default());
+    let sink: Arc<dyn AccessLogSink> = log.clone();
+    (Bench::with_log(Limits::default(), Some(sink)), log)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_is_logged_as_it_was_sent() {
+    local(async {
+        let (bench, log) = bench();
+        let handler = Handler::new(|request| async {
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            tokio::time::sleep(secs(3)).await;
+            text(&"x".repeat(body.len() * 2))
+        });
+        let mut client = bench.client(handler);
+        client
+            .send(
+                "POST /a/../b?c=d HTTP/1.1\r\nhost: t.example:80\r\nuser-agent: me\r\n\
+                 content-length: 5\r\n\r\nhello",
+            )
+            .await;
+        client.read_response().await;
+        let line = log.only();
+        assert_eq!(
+            line,
+            Line {
+                method: "POST".into(),
+                host: "t.example:80".into(),
+                target: "/a/../b?c=d".into(),
+                version: Version::HTTP_11,
+                status: Some(200),
+                bytes: (5, 10),
+                duration: line.duration,
+                outcome: Outcome::Complete,
+                refusal: None,
+                user_agent: Some("me".into()),
+            }
+        );
+        assert!(line.duration >= secs(3) && line.duration < secs(4));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_request_is_complete_without_a_body() {
+    local(async {
+        let (bench, log) = bench();
+        let mut client = bench.client(Handler::path());
+        client
+            .send("HEAD /a HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\r\n")
+            .await;
+        let response = client.read_to_end().await;
+        assert!(response.contains("content-length: 2\r\n"), "{response}");
+        let line = log.only();
+        assert_eq!((line.bytes, line.outcome), ((0, 0), Outcome::Complete));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_logged_with_its_reason() {
+    local(async {
+        let (bench, log) = bench();
+        let mut client = bench.client(Handler::path());
+        client.send("TRACE / HTTP/1.1\r\nhost: t\r\n\r\n").await;
+        client.read_response().await;
+        let line = log.only();
+        assert_eq!(line.status, Some(405));
+        assert_eq!(line.refusal, Some("the method is not allowed"));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_leaves_is_logged_as_aborted() {
+    local(async {
+        let (bench, log) = bench();
+        let handler = Handler::new(|_| std::future::pending());
+        let (mut client, task) = bench.connect(handler);
+        client.send("GET / HTTP/1.1\r\nhost: t\r\n\r\n").await;
+        tokio::task::yield_now().await;
+        drop(client);
+        task.await.unwrap();
+        let line = log.only();
+        assert_eq!((line.status, line.outcome), (None, Outcome::Aborted));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_breaks_off_is_logged_as_failed() {
+    local(async {
+        let (bench, log) = bench();
+        let handler = Handler::new(|_| async {
+            let frames: [Result<_, BoxError>; 2] = [
+                Ok(Frame::data(Bytes::from_static(b"part"))),
+                Err("the rest is lost".into()),
+            ];
+            Response::new(StreamBody::new(stream::iter(frames)).boxed_unsync())
+        });
+        let mut client = bench.client(handler);
+        client.send("GET / HTTP/1.1\r\nhost: t\r\n\r\n").await;
+        let response = client.read_to_end().await;
+        assert!(!response.ends_with("0\r\n\r\n"), "{response}");
+        let line = log.only();
+        assert_eq!((line.bytes.1, line.outcome), (4, Outcome::Failed));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tunnel_is_logged_at_its_end_with_what_passed() {
+    local(async {
+        let (bench, log) = bench();
+        let handler = Handler::new(|mut request| async move {
+            let upgrade = hyper::upgrade::on(&mut request);
+            tokio::task::spawn_local(async move {
+                let mut tunnel = TokioIo::new(upgrade.await.unwrap());
+                let mut bytes = [0; 5];
+                tunnel.read_exact(&mut bytes).await.unwrap();
+                tunnel.write_all(&bytes[..3]).await.unwrap();
+                tunnel.shutdown().await.unwrap();
+            });
+            let mut response = status(101);
+            let headers = response.headers_mut();
+            headers.insert("connection", "upgrade".parse().unwrap());
+            headers.insert("upgrade", "foo".parse().unwrap());
+            response
+        });
+        let mut client = bench.client(handler);
+        client
+            .send("GET /ws HTTP/1.1\r\nhost: t\r\nconnection: upgrade\r\nupgrade: foo\r\n\r\n")
+            .await;
+        let response = client.read_response().await;
+        assert!(response.starts_with("HTTP/1.1 101 "), "{response}");
+        assert!(log.0.lock().unwrap().is_empty(), "the tunnel lasts");
+        assert_eq!(bench.metrics.counts().active_connections, 1);
+        client.send("hello").await;
+        assert_eq!(client.read_to_end().await, "hel");
+        bench.worker.empty().await;
+        let line = log.only();
+        assert_eq!(line.status, Some(101));
+        assert_eq!(line.outcome, Outcome::Complete);
+        assert_eq!(line.bytes.0, 5);
+        assert!(line.bytes.1 >= 3, "{line:?}");
+    })
+    .await;
+}

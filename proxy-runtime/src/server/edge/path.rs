@@ -1,0 +1,195 @@
+//! One reading of a path, so that what was routed is what the destination sees.
+
+/// What [`normalize`] found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Path {
+    /// The path may stay as it is.
+    AsSent,
+    /// The path without its dot segments.
+    Without(String),
+    /// The path has no single reading.
+    Refused(&'static str),
+}
+
+/// Removes the segments `.` and `..`, also where a dot is written `%2e` (RFC 3986 sections 5.2.4 and 6.2.2.3), and
+/// refuses what programs read in different ways: a segment such as `..;x`, `%00`, and a `%` that is followed by no code.
+///
+/// All other bytes stay as sent, `%2F` and doubled slashes too: nothing is ever decoded twice, because nothing is
+/// decoded here.
+pub(crate) fn normalize(path: &str) -> Path {
+    match inspect(path.as_bytes()) {
+        Ok(false) => Path::AsSent,
+        Ok(true) => Path::Without(remove_dot_segments(path)),
+        Err(reason) => Path::Refused(reason),
+    }
+}
+
+/// Whether there are dot segments. One pass, without allocating.
+fn inspect(path: &[u8]) -> Result<bool, &'static str> {
+    if !path.contains(&b'%') && !path.windows(2).any(|pair| pair == b"/.") {
+        return Ok(false);
+    }
+    check_percent_encoding(path)?;
+    let mut has_dots = false;
+    for segment in path.split(|&byte| byte == b'/') {
+        match dots(segment) {
+            Dots::None => {}
+            Dots::One | Dots::Two => has_dots = true,
+            Dots::WithParameter => return Err("a dot segment of the path has a parameter"),
+        }
+    }
+    Ok(has_dots)
+}
+
+fn check_percent_encoding(path: &[u8]) -> Result<(), &'static str> {
+    let mut rest = path;
+    while let Some(at) = rest.iter().position(|&byte| byte == b'%') {
+        match &rest[at + 1..] {
+            [b'0', b'0', ..] => return Err("the path has an encoded NUL"),
+            [high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                rest = &rest[at + 3..];
+            }
+            _ => return Err("the path has a % without two hexadecimal digits"),
+        }
+    }
+    Ok(())
+}
+
+enum Dots {
+    None,
+    One,
+    Two,
+    WithParameter,
+}
+
+fn dots(segment: &[u8]) -> Dots {
+    let mut rest = segment;
+    let mut count = 0;
+    loop {
+        rest = match rest {
+            [b'.', rest @ ..] | [b'%', b'2', b'e' | b'E', rest @ ..] => rest,
+            _ => break,
+        };
+        count += 1;
+    }
+    match (count, rest.first()) {
+        (1, None) => Dots::One,
+        (2, None) => Dots::Two,
+        (1 | 2, Some(b';')) => Dots::WithParameter,
+        (1 | 2, Some(b'%')) if matches!(rest, [_, b'3', b'b' | b'B', ..]) => Dots::WithParameter,
+        _ => Dots::None,
+    }
+}
+
+/// RFC 3986 section 5.2.4: `..` above the root stays at the root.
+fn remove_dot_segments(path: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut ends_in_dots = false;
+    for segment in path.split('/').skip(1) {
+        ends_in_dots = true;
+        match dots(segment.as_bytes()) {
+            Dots::One => {}
+            Dots::Two => {
+                kept.pop();
+            }
+            Dots::None | Dots::WithParameter => {
+                kept.push(segment);
+                ends_in_dots = false;
+            }
+        }
+    }
+    let mut normal = String::with_capacity(path.len());
+    for segment in kept {
+        normal.push('/');
+        normal.push_str(segment);
+    }
+    // What a dot segment ends is a directory.
+    if ends_in_dots || normal.is_empty() {
+        normal.push('/');
+    }
+    normal
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn without(path: &str) -> Path {
+        Path::Without(path.to_owned())
+    }
+
+    #[test]
+    fn ordinary_paths_stay_as_sent() {
+        for path in [
+            "/",
+            "/a/b",
+            "/a/b/",
+            "//a",
+            "/a//b",
+            "/.well-known/x",
+            "/a/.../b",
+            "/a/..b",
+            "/a/b..",
+            "/.hidden",
+            "/a%2fb",
+            "/a%5c..%5cb",
+            "/%252e%252e/b",
+            "/a%0d%0aX:y",
+            "/%E4%BD%A0",
+            "*",
+        ] {
+            assert_eq!(normalize(path), Path::AsSent, "{path}");
+        }
+    }
+
+    #[test]
+    fn dot_segments_are_removed() {
+        for (path, normal) in [
+            ("/pub/../adm", "/adm"),
+            ("/pub/%2e%2e/adm", "/adm"),
+            ("/pub/%2E./adm", "/adm"),
+            ("/pub/.%2e/adm", "/adm"),
+            ("/a/./b", "/a/b"),
+            ("/a/b/..", "/a/"),
+            ("/a/b/.", "/a/b/"),
+            ("/..", "/"),
+            ("/../../a", "/a"),
+            ("/a/../../b", "/b"),
+            ("/a//../b", "/a/b"),
+            ("/./", "/"),
+            ("/%2e%2e%2f/../x", "/x"),
+        ] {
+            assert_eq!(normalize(path), without(normal), "{path}");
+        }
+    }
+
+    #[test]
+    fn paths_with_several_readings_are_refused() {
+        for path in [
+            "/pub/..;/adm",
+            "/pub/..;a=b/adm",
+            "/pub/%2e%2e;/adm",
+            "/pub/.;/adm",
+            "/pub/..%3b/adm",
+            "/a%00",
+            "/a%zz",
+            "/a%",
+            "/a%2",
+            "/a%2g",
+        ] {
+            assert!(matches!(normalize(path), Path::Refused(_)), "{path}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_normal_path_is_rooted_and_stays_so(path in "/([a./;]|%2e|%2f){0,12}") {
+            if let Path::Without(normal) = normalize(&path) {
+                prop_assert!(normal.starts_with('/'), "{normal}");
+                prop_assert_eq!(normalize(&normal), Path::AsSent);
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+use http::Request;
+
+use super::*;
+
+fn request(method: &str, target: &str, version: Version, headers: &[(&str, &str)]) -> Parts {
+    let mut request = Request::builder()
+        .method(method)
+        .uri(target)
+        .version(version);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(()).unwrap().into_parts().0
+}
+
+fn get(target: &str, headers: &[(&str, &str)]) -> Parts {
+    request("GET", target, Version::HTTP_11, headers)
+}
+
+fn get_2(target: &str, headers: &[(&str, &str)]) -> Parts {
+    request("GET", target, Version::HTTP_2, headers)
+}
+
+fn status(mut request: Parts) -> u16 {
+    match admit(&mut request, &Limits::default()) {
+        Ok(()) => 200,
+        Err(refusal) => refusal.status.as_u16(),
+    }
+}
+
+/// The rows of RFC 9112 section 3.2 that an engine leaves to its user.
+#[test]
+fn the_host_of_http_1_is_one_valid_host() {
+    type Case = (&'static str, &'static [(&'static str, &'static str)], u16);
+    let cases: &[Case] = &[
+        ("host-ok", &[("host", "t.example")], 200),
+        ("host-none", &[("x", "y")], 400),
+        (
+            "host-dup",
+            &[("host", "t.example"), ("host", "t.example")],
+            400,
+        ),
+        (
+            "host-dup-diff",
+            &[("host", "t.example"), ("host", "evil.example")],
+            400,
+        ),
+        ("host-empty", &[("host", "")], 400),
+        ("host-userinfo", &[("host", "u:p@t.example")], 400),
+        ("host-space", &[("host", "t.ex ample")], 400),
+        ("host-path", &[("host", "t.example/x")], 400),
+        ("host-port-text", &[("host", "t.example:abc")], 400),
+        ("host-v6-open", &[("host", "[::1")], 400),
+        ("host-list", &[("host", "t.example, evil.example")], 400),
+    ];
+    for (id, headers, expected) in cases {
+        assert_eq!(status(get("/a", headers)), *expected, "{id}");
+    }
+    assert_eq!(status(request("GET", "/a", Version::HTTP_10, &[])), 200);
+}
+
+#[test]
+fn the_authority_of_an_absolute_target_wins_over_host() {
+    let mut parts = get("http://other.example:81/a?b", &[("host", "t.example")]);
+    admit(&mut parts, &Limits::default()).unwrap();
+    assert_eq!(parts.uri, "/a?b");
+    assert_eq!(parts.headers[HOST], "other.example:81");
+}
+
+#[test]
+fn targets_in_other_forms_are_refused() {
+    let host = &[("host", "t.example")];
+    for (id, method, target, expected) in [
+        ("u-authority", "GET", "t.example:80", 400),
+        ("star-get", "GET", "*", 400),
+        ("opt-star", "OPTIONS", "*", 200),
+        ("abs-userinfo", "GET", "http://u@t.example/", 400),
+        ("abs-scheme", "GET", "ftp://t.example/", 400),
+        ("connect", "CONNECT", "t.example:443", 405),
+        ("trace", "TRACE", "/a", 405),
+        ("m-lower", "get", "/a", 200),
+        ("path-dot-param", "GET", "/pub/..;/adm", 400),
+        ("path-pct-nul", "GET", "/a%00", 400),
+        ("path-pct-bad", "GET", "/a%zz", 400),
+    ] {
+        let parts = request(method, target, Version::HTTP_11, host);
+        assert_eq!(status(parts), expected, "{id}");
+    }
+}
+
+#[test]
+fn dot_segments_go_and_the_query_stays() {
+    let mut parts = get("/pub/%2e%2e/adm?x=/../y", &[("host", "t.example")]);
+    admit(&mut parts, &Limits::default()).unwrap();
+    assert_eq!(parts.uri, "/adm?x=/../y");
+
+    let mut parts = get_2("https://t.example/pub/../adm", &[]);
+    admit(&mut parts, &Limits::default()).unwrap();
+    assert_eq!(parts.uri, "https://t.example/adm");
+}
+
+#[test]
+fn framing_is_plain_chunked_or_none() {
+    let with = |values: &[&str]| {
+        let mut headers = vec![("host", "t.example")];
+        headers.extend(values.iter().map(|value| ("transfer-encoding", *value)));
+        status(get("/a", &headers))
+    };
+    assert_eq!(with(&[]), 200);
+    assert_eq!(with(&["chunked"]), 200);
+    assert_eq!(with(&["Chunked"]), 200);
+    assert_eq!(with(&["chunked", "chunked"]), 400, "te-dup");
+    assert_eq!(with(&["chunked, chunked"]), 400, "te-twice-list");
+    assert_eq!(with(&["chunked,"]), 400, "te-comma-end");
+    assert_eq!(with(&["gzip, chunked"]), 501, "te-gzip-chunked");
+}
+
+#[test]
+fn a_websocket_cannot_begin_with_a_body() {
+    let base = [
+        ("host", "t.example"),
+        ("connection", "Upgrade"),
+        ("upgrade", "websocket"),
+    ];
+    let with = |more: (&'static str, &'static str)| {
+        let mut headers = base.to_vec();
+        headers.push(more);
+        status(get("/a", &headers))
+    };
+    assert_eq!(status(get("/a", &base)), 200);
+    assert_eq!(with(("content-length", "0")), 200);
+    assert_eq!(with(("content-length", "5")), 400, "up-body");
+    assert_eq!(with(("transfer-encoding", "chunked")), 400);
+    let h2c = [
+        ("host", "t.example"),
+        ("connection", "Upgrade, HTTP2-Settings"),
+        ("upgrade", "h2c"),
+        ("content-length", "5"),
+    ];
+    assert_eq!(status(get("/a", &h2c)), 200, "offers of h2c are ignored");
+}
+
+#[test]
+fn expectations_other_than_100_continue_fail() {
+    let with = |value| status(get("/a", &[("host", "t.example"), ("expect", value)]));
+    assert_eq!(with("100-Continue"), 200);
+    assert_eq!(with("foo"), 417, "ex-unknown");
+    assert_eq!(with("y 100-continue"), 417, "ex-obf");
+}
+
+#[test]
+fn the_authority_of_http_2_agrees_with_host() {
+    for (id, target, headers, expected) in [
+        (
+            "269-same",
+            "http://t.example/a",
+            &[("host", "T.example")][..],
+            200,
+        ),
+        (
+            "269",
+            "http://t.example/a",
+            &[("host", "evil.example")],
+            400,
+        ),
+        ("270-userinfo", "http://u@t.example/a", &[], 400),
+        ("270-comma", "http://t.example,x/a", &[], 400),
+        ("host-only", "/a", &[("host", "t.example")], 200),
+        ("host-only-bad", "/a", &[("host", "t.example/x")], 400),
+        ("neither", "/a", &[], 400),
+        ("host-dup", "/a", &[("host", "a"), ("host", "a")], 400),
+    ] {
+        assert_eq!(status(get_2(target, headers)), expected, "{id}");
+    }
+}
+
+#[test]
+fn sizes_are_limited() {
+    let host = ("host", "t.example");
+    let at_limit = format!("/{}", "a".repeat(8 * 1024 - 4));
+    assert_eq!(status(get(&at_limit, &[host])), 200);
+    assert_eq!(status(get(&format!("{at_limit}a"), &[host])), 414);
+
+    let mut headers = vec![host];
+    headers.resize(100, ("cookie", "a=b"));
+    assert_eq!(status(get("/a", &headers)), 200);
+    headers.push(("cookie", "a=b"));
+    assert_eq!(status(get("/a", &headers)), 431);
+
+    let method = "M".repeat(65);
+    let parts = request(&method, "/a", Version::HTTP_11, &[host]);
+    assert_eq!(status(parts), 501, "m-long");
+}
+
+#[test]
+fn names_that_imitate_ours_are_refused() {
+    let with = |name| status(get("/a", &[("host", "t.example"), (name, "x")]));
+    assert_eq!(with("x_forwarded_for"), 400, "xff-under");
+    assert_eq!(with("x-forwarded_for"), 400);
+    assert_eq!(with("transfer_encoding"), 400, "te-under");
+    assert_eq!(
+        with("x_api_key"),
+        200,
+        "other names with underscores are the user's"
+    );
+    assert_eq!(with("x-forwarded-for"), 200);
+}

@@ -1,0 +1,309 @@
+//! What the server allows a client, before anything is routed.
+
+use std::time::Duration;
+
+/// What the server allows a client.
+///
+/// The defaults are meant for the open internet: each bounds the memory, the time or the work that a client can cost
+/// before it has proved anything. Raise them for what you trust.
+///
+/// | limit | default | what happens beyond it |
+/// |---|---|---|
+/// | [`header_bytes`](Self::header_bytes) | 32 KiB | 431 and close; on HTTP/2 431 on the stream |
+/// | [`header_fields`](Self::header_fields) | 100 | the same |
+/// | [`request_line`](Self::request_line) | 8 KiB | 414 and close |
+/// | [`header_timeout`](Self::header_timeout) | 10 s | 408 and close; silently when not a byte of a request came |
+/// | [`keep_alive`](Self::keep_alive) | 75 s | close; on HTTP/2 GOAWAY |
+/// | [`requests_per_connection`](Self::requests_per_connection) | 10 000 | the last response says `Connection: close`; on HTTP/2 GOAWAY |
+/// | [`connection_age`](Self::connection_age) | 1 h ± 10 % | the same |
+/// | [`body_bytes`](Self::body_bytes) | unlimited | 413 and close |
+/// | [`data_rate`](Self::data_rate) | 240 B/s over 30 s | an upload: 408; a download: the connection is reset |
+/// | [`connections`](Self::connections) | 40 % of the open files, at most 50 000 | idle ones are closed, new ones wait in the backlog |
+/// | [`tls_handshake_timeout`](Self::tls_handshake_timeout) | 10 s | close |
+/// | [`http2`](Self::http2) | see [`Http2Limits`] | |
+///
+/// There is no limit on the length of a response: bodies stream, and at most [`buffer_bytes`](Self::buffer_bytes) of
+/// one are held per direction.
+///
+/// A duration of [`Duration::MAX`] switches a timeout off.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Bytes of a request's head, or of its trailers, all lines together. 32 KiB.
+    ///
+    /// On HTTP/2 it is the size as RFC 9113 section 6.5.2 counts it: names, values and 32 bytes a field.
+    pub header_bytes: usize,
+    /// Header fields of a request. 100. On HTTP/2 each crumb of a `cookie` counts, since each costs memory.
+    pub header_fields: usize,
+    /// Bytes of method and target together. 8 KiB; RFC 9112 section 3 asks for 8000 at least.
+    ///
+    /// A target that does not even fit into [`header_bytes`](Self::header_bytes) is answered with 431.
+    pub request_line: usize,
+    /// Time from a request's first byte to the end of its head. 10 s in total: further bytes do not extend it.
+    ///
+    /// A connection on which nothing ever arrives is closed after the same time.
+    pub header_timeout: Duration,
+    /// How long a connection may be idle between two requests. 75 s.
+    pub keep_alive: Duration,
+    /// How long an idle connection is still read from once it is to be closed for a reason of ours: drain, age, or too
+    /// many connections. 500 ms.
+    ///
+    /// A request that is on its way when the server decides to close would be lost with the connection. In this time
+    /// it is still answered, with `Connection: close`. HTTP/2 does not need it, GOAWAY says which requests count.
+    pub closing_grace: Duration,
+    /// Requests on one connection. 10 000: what a connection accumulates is given back, and clients get to balance anew.
+    pub requests_per_connection: u64,
+    /// Age of a connection, spread by ± 10 % so that connections opened together do not close together. 1 h.
+    pub connection_age: Duration,
+    /// Connections at a time, all listeners and workers together.
+    ///
+    /// `None` takes 80 % of half the process' limit of open files, since each connection may need a second one to a
+    /// destination, and at most 50 000; where the limit cannot be read it is 10 000.
+    pub connections: Option<usize>,
+    /// Bytes of a request's body. Unlimited: bodies are streamed, not held, and destinations have limits of their own.
+    pub body_bytes: Option<u64>,
+    /// How slow a client may be, where the proxy waits for it. `None` allows any pace.
+    ///
+    /// gRPC (`Content-Type: application/grpc…`) and upgraded connections are exempt: their silence is not a sign of
+    /// anything.
+    pub data_rate: Option<DataRate>,
+    /// Bytes that are buffered per connection and direction on HTTP/1.1, and per stream towards the client on HTTP/2.
+    /// 64 KiB. Never below [`header_bytes`](Self::header_bytes) nor 8 KiB.
+    pub buffer_bytes: usize,
+    /// Time from the connection to the end of the TLS handshake. 10 s.
+    pub tls_handshake_timeout: Duration,
+    /// What is particular to HTTP/2.
+    pub http2: Http2Limits,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            header_bytes: 32 * 1024,
+            header_fields: 100,
+            request_line: 8 * 1024,
+            header_timeout: Duration::from_secs(10),
+            keep_alive: Duration::from_secs(75),
+            closing_grace: Duration::from_millis(500),
+            requests_per_connection: 10_000,
+            connection_age: Duration::from_secs(3600),
+            connections: None,
+            body_bytes: None,
+            data_rate: Some(DataRate::default()),
+            buffer_bytes: 64 * 1024,
+            tls_handshake_timeout: Duration::from_secs(10),
+            http2: Http2Limits::default(),
+        }
+    }
+}
+
+impl Limits {
+    /// Sets [`header_bytes`](Self::header_bytes).
+    #[must_use]
+    pub fn with_header_bytes(mut self, bytes: usize) -> Self {
+        self.header_bytes = bytes;
+        self
+    }
+
+    /// Sets [`header_fields`](Self::header_fields).
+    #[must_use]
+    pub fn with_header_fields(mut self, fields: usize) -> Self {
+        self.header_fields = fields;
+        self
+    }
+
+    /// Sets [`request_line`](Self::request_line).
+    #[must_use]
+    pub fn with_request_line(mut self, bytes: usize) -> Self {
+        self.request_line = bytes;
+        self
+    }
+
+    /// Sets [`header_timeout`](Self::header_timeout).
+    #[must_use]
+    pub fn with_header_timeout(mut self, timeout: Duration) -> Self {
+        self.header_timeout = timeout;
+        self
+    }
+
+    /// Sets [`keep_alive`](Self::keep_alive).
+    #[must_use]
+    pub fn with_keep_alive(mut self, timeout: Duration) -> Self {
+        self.keep_alive = timeout;
+        self
+    }
+
+    /// Sets [`closing_grace`](Self::closing_grace).
+    #[must_use]
+    pub fn with_closing_grace(mut self, grace: Duration) -> Self {
+        self.closing_grace = grace;
+        self
+    }
+
+    /// Sets [`requests_per_connection`](Self::requests_per_connection).
+    #[must_use]
+    pub fn with_requests_per_connection(mut self, requests: u64) -> Self {
+        self.requests_per_connection = requests;
+        self
+    }
+
+    /// Sets [`connection_age`](Self::connection_age).
+    #[must_use]
+    pub fn with_connection_age(mut self, age: Duration) -> Self {
+        self.connection_age = age;
+        self
+    }
+
+    /// Sets [`connections`](Self::connections).
+    #[must_use]
+    pub fn with_connections(mut self, connections: usize) -> Self {
+        self.connections = Some(connections);
+        self
+    }
+
+    /// Sets [`body_bytes`](Self::body_bytes).
+    #[must_use]
+    pub fn with_body_bytes(mut self, bytes: impl Into<Option<u64>>) -> Self {
+        self.body_bytes = bytes.into();
+        self
+    }
+
+    /// Sets [`data_rate`](Self::data_rate).
+    #[must_use]
+    pub fn with_data_rate(mut self, rate: impl Into<Option<DataRate>>) -> Self {
+        self.data_rate = rate.into();
+        self
+    }
+
+    /// Sets [`buffer_bytes`](Self::buffer_bytes).
+    #[must_use]
+    pub fn with_buffer_bytes(mut self, bytes: usize) -> Self {
+        self.buffer_bytes = bytes;
+        self
+    }
+
+    /// Sets [`tls_handshake_timeout`](Self::tls_handshake_timeout).
+    #[must_use]
+    pub fn with_tls_handshake_timeout(mut self, timeout: Duration) -> Self {
+        self.tls_handshake_timeout = timeout;
+        self
+    }
+
+    /// Sets [`http2`](Self::http2).
+    #[must_use]
+    pub fn with_http2(mut self, http2: Http2Limits) -> Self {
+        self.http2 = http2;
+        self
+    }
+
+    /// What the engine may hold per connection and direction; it must take a whole head.
+    pub(crate) fn effective_buffer(&self) -> usize {
+        self.buffer_bytes.max(self.header_bytes).max(8 * 1024)
+    }
+}
+
+/// The pace that is asked of a client while the proxy waits for it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct DataRate {
+    /// Bytes a second, on average over [`window`](Self::window). 240.
+    pub bytes_per_second: u32,
+    /// How long the client is given to show its pace. 30 s.
+    ///
+    /// Only time in which the proxy waits for the client counts, never time in which it waits for a destination.
+    pub window: Duration,
+}
+
+impl Default for DataRate {
+    fn default() -> Self {
+        Self {
+            bytes_per_second: 240,
+            window: Duration::from_secs(30),
+        }
+    }
+}
+
+impl DataRate {
+    /// A pace of `bytes_per_second`, on average over `window`.
+    pub fn new(bytes_per_second: u32, window: Duration) -> Self {
+        Self {
+            bytes_per_second,
+            window,
+        }
+    }
+
+    /// The bytes that `elapsed` must have brought.
+    pub(crate) fn least(&self, elapsed: Duration) -> u64 {
+        (f64::from(self.bytes_per_second) * elapsed.as_secs_f64()) as u64
+    }
+}
+
+/// What is particular to HTTP/2.
+///
+/// Beyond these, the engine itself ends a connection that floods it with CONTINUATION or with empty DATA frames
+/// (RUSTSEC-2024-0332, RUSTSEC-2026-0258).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Http2Limits {
+    /// Streams that are open at a time. 100.
+    pub concurrent_streams: u32,
+    /// Bytes that a client may send on a stream before the destination takes them. 256 KiB.
+    pub stream_window: u32,
+    /// The same over all streams of a connection. 1 MiB.
+    pub connection_window: u32,
+    /// Streams that a client may reset before they were looked at. 20, then GOAWAY `ENHANCE_YOUR_CALM`: the answer to
+    /// rapid reset (CVE-2023-44487).
+    pub pending_resets: usize,
+    /// Streams that the server may have had to reset because of a client's errors. 100, then GOAWAY: the answer to
+    /// resets that a client provokes (CVE-2025-8671).
+    pub error_resets: usize,
+}
+
+impl Default for Http2Limits {
+    fn default() -> Self {
+        Self {
+            concurrent_streams: 100,
+            stream_window: 256 * 1024,
+            connection_window: 1024 * 1024,
+            pending_resets: 20,
+            error_resets: 100,
+        }
+    }
+}
+
+impl Http2Limits {
+    /// Sets [`concurrent_streams`](Self::concurrent_streams).
+    #[must_use]
+    pub fn with_concurrent_streams(mut self, streams: u32) -> Self {
+        self.concurrent_streams = streams;
+        self
+    }
+
+    /// Sets [`stream_window`](Self::stream_window).
+    #[must_use]
+    pub fn with_stream_window(mut self, bytes: u32) -> Self {
+        self.stream_window = bytes;
+        self
+    }
+
+    /// Sets [`connection_window`](Self::connection_window).
+    #[must_use]
+    pub fn with_connection_window(mut self, bytes: u32) -> Self {
+        self.connection_window = bytes;
+        self
+    }
+
+    /// Sets [`pending_resets`](Self::pending_resets).
+    #[must_use]
+    pub fn with_pending_resets(mut self, resets: usize) -> Self {
+        self.pending_resets = resets;
+        self
+    }
+
+    /// Sets [`error_resets`](Self::error_resets).
+    #[must_use]
+    pub fn with_error_resets(mut self, resets: usize) -> Self {
+        self.error_resets = resets;
+        self
+    }
+}

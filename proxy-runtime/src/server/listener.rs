@@ -1,0 +1,297 @@
+//! Sockets that listen: one per worker and address, so that the kernel spreads the connections.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket as RawSocket, TcpKeepalive, Type};
+
+#[cfg(feature = "tls")]
+use super::tls::TlsServerConfig;
+use super::worker::Socket;
+
+/// An address to listen on, and what is spoken there.
+#[derive(Clone, Debug)]
+pub struct Listener {
+    address: SocketAddr,
+    #[cfg(feature = "tls")]
+    tls: Option<TlsServerConfig>,
+}
+
+impl Listener {
+    /// Cleartext: HTTP/1.1, and HTTP/2 with prior knowledge.
+    ///
+    /// Port 0 takes a free one, see [`Server::local_addrs`](super::Server::local_addrs). The unspecified IPv6 address
+    /// `[::]` takes IPv4 too, unless the server also listens on the same port of `0.0.0.0`.
+    pub fn http(address: SocketAddr) -> Self {
+        Self {
+            address,
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
+    }
+
+    /// TLS: HTTP/2 or HTTP/1.1 as the client and ALPN have it.
+    #[cfg(feature = "tls")]
+    pub fn https(address: SocketAddr, tls: TlsServerConfig) -> Self {
+        Self {
+            address,
+            tls: Some(tls),
+        }
+    }
+
+    /// The address, as given.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// One of its sockets.
+    pub(crate) fn socket(&self, listener: TcpListener) -> Socket {
+        Socket {
+            listener,
+            #[cfg(feature = "tls")]
+            tls: self.tls.clone(),
+        }
+    }
+}
+
+/// An address that cannot be listened on.
+///
+/// The text says what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// Nothing to listen on was given.
+    #[error("there is no address to listen on")]
+    NoAddress,
+    /// The port is taken.
+    #[error(
+        "cannot listen on {address}: another program listens there; choose another port or stop that program"
+    )]
+    InUse {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The process may not take the port.
+    #[error(
+        "cannot listen on {address}: permission denied; choose a port from 1024 on, or give the program the right to \
+         take a lower one (on Linux CAP_NET_BIND_SERVICE)"
+    )]
+    PermissionDenied {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The machine does not have the address.
+    #[error(
+        "cannot listen on {address}: this machine does not have that address; choose one of its own, or 0.0.0.0 or \
+         [::] for all of them"
+    )]
+    NotAvailable {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// Another error of the system.
+    #[error("cannot listen on {address}")]
+    Io {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl BindError {
+    fn new(address: SocketAddr, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::AddrInUse => Self::InUse { address },
+            io::ErrorKind::PermissionDenied => Self::PermissionDenied { address },
+            io::ErrorKind::AddrNotAvailable => Self::NotAvailable { address },
+            _ => Self::Io { address, source },
+        }
+    }
+}
+
+/// How the sockets are made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SocketOptions {
+    pub(crate) workers: usize,
+    pub(crate) backlog: u32,
+    /// Whether another program that shares its port may listen on the same one.
+    pub(crate) share_port: bool,
+}
+
+/// The sockets of one address: one per worker.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    pub(crate) address: SocketAddr,
+    pub(crate) sockets: Vec<TcpListener>,
+}
+
+/// Binds `address` for every worker; `all` are the addresses of the whole server.
+pub(crate) fn bind(
+    address: SocketAddr,
+    all: &[SocketAddr],
+    options: SocketOptions,
+) -> Result<Bound, BindError> {
+    bind_all(address, all, options).map_err(|source| BindError::new(address, source))
+}
+
+fn bind_all(address: SocketAddr, all: &[SocketAddr], options: SocketOptions) -> io::Result<Bound> {
+    let only_v6 = !is_dual_stack(address, all);
+    if SHARES_PORTS && !options.share_port && address.port() != 0 {
+        // With SO_REUSEPORT a second instance of the same user would bind without an error and take half of the
+        // connections. A socket without it sees the conflict.
+        drop(open(address, only_v6, false, options.backlog)?);
+    }
+    let first = open(address, only_v6, SHARES_PORTS, options.backlog)?;
+    let address = first.local_addr()?;
+    let mut sockets = vec![first];
+    while sockets.len() < options.workers {
+        let next = if SHARES_PORTS {
+            open(address, only_v6, true, options.backlog)?
+        } else {
+            sockets[0].try_clone()?
+        };
+        sockets.push(next);
+    }
+    Ok(Bound { address, sockets })
+}
+
+/// First probed after a minute of silence; then the system gives up after its own number of probes.
+const KEEPALIVE: TcpKeepalive = TcpKeepalive::new().with_time(Duration::from_secs(60));
+
+/// Whether each worker gets a socket of its own, between which the kernel spreads the connections. Elsewhere the option
+/// of the same name gives all of them to one socket, so that the workers share a single one.
+const SHARES_PORTS: bool = cfg!(any(target_os = "linux", target_os = "android"));
+
+fn open(
+    address: SocketAddr,
+    only_v6: bool,
+    reuse_port: bool,
+    backlog: u32,
+) -> io::Result<TcpListener> {
+    let socket = RawSocket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    if address.is_ipv6() {
+        socket.set_only_v6(only_v6)?;
+    }
+    // Elsewhere the option means that the address may be stolen.
+    #[cfg(unix)]
+    socket.set_reuse_address(true)?;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    socket.set_reuse_port(reuse_port)?;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let _ = reuse_port;
+    // Connections inherit it: a client that vanished without a word is noticed also while nothing is sent to it.
+    socket.set_tcp_keepalive(&KEEPALIVE)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+    Ok(socket.into())
+}
+
+/// `[::]` takes IPv4 as well, unless the same port of `0.0.0.0` is listened on separately.
+fn is_dual_stack(address: SocketAddr, all: &[SocketAddr]) -> bool {
+    let is_any_v4 = |other: &SocketAddr| {
+        other.ip() == IpAddr::V4(Ipv4Addr::UNSPECIFIED) && other.port() == address.port()
+    };
+    address.is_ipv6()
+        && address.ip().is_unspecified()
+        && (address.port() == 0 || !all.iter().any(is_any_v4))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(workers: usize) -> SocketOptions {
+        SocketOptions {
+            workers,
+            backlog: 16,
+            share_port: false,
+        }
+    }
+
+    fn loopback(port: u16) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+    }
+
+    #[test]
+    fn every_worker_gets_a_socket_on_the_same_free_port() {
+        let bound = bind(loopback(0), &[], options(3)).unwrap();
+        assert_ne!(bound.address.port(), 0);
+        assert_eq!(bound.sockets.len(), 3);
+        for socket in &bound.sockets {
+            assert_eq!(socket.local_addr().unwrap(), bound.address);
+        }
+    }
+
+    #[test]
+    fn a_port_of_another_program_is_reported_with_what_to_do() {
+        let other = TcpListener::bind(loopback(0)).unwrap();
+        let address = other.local_addr().unwrap();
+        let error = bind(address, &[], options(2)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "cannot listen on {address}: another program listens there; choose another port or stop that program"
+            )
+        );
+    }
+
+    #[test]
+    fn a_second_instance_does_not_share_the_port_by_accident() {
+        let first = bind(loopback(0), &[], options(2)).unwrap();
+        let error = bind(first.address, &[], options(2)).unwrap_err();
+        assert!(matches!(error, BindError::InUse { .. }), "{error:?}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_second_instance_shares_the_port_when_told_to() {
+        let first = bind(loopback(0), &[], options(1)).unwrap();
+        let sharing = SocketOptions {
+            share_port: true,
+            ..options(1)
+        };
+        let second = bind(first.address, &[], sharing).unwrap();
+        assert_eq!(second.address, first.address);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn connections_are_probed() {
+        let bound = bind(loopback(0), &[], options(1)).unwrap();
+        let _client = std::net::TcpStream::connect(bound.address).unwrap();
+        bound.sockets[0].set_nonblocking(false).unwrap();
+        let (connection, _) = bound.sockets[0].accept().unwrap();
+        let connection = socket2::SockRef::from(&connection);
+        assert!(connection.keepalive().unwrap());
+        assert_eq!(
+            connection.tcp_keepalive_time().unwrap(),
+            Duration::from_secs(60)
+        );
+    }
+
+    #[test]
+    fn an_address_of_another_machine_is_reported_with_what_to_do() {
+        // TEST-NET-1 of RFC 5737 is nobody's address.
+        let address = SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 0));
+        let error = bind(address, &[], options(1)).unwrap_err();
+        assert!(matches!(error, BindError::NotAvailable { .. }), "{error:?}");
+    }
+
+    #[test]
+    fn the_unspecified_ipv6_address_takes_ipv4_unless_that_is_listened_on() {
+        let v6: SocketAddr = "[::]:80".parse().unwrap();
+        let v4: SocketAddr = "0.0.0.0:80".parse().unwrap();
+        let other: SocketAddr = "0.0.0.0:81".parse().unwrap();
+        assert!(is_dual_stack(v6, &[v6]));
+        assert!(is_dual_stack(v6, &[v6, other]));
+        assert!(!is_dual_stack(v6, &[v6, v4]));
+        assert!(!is_dual_stack("[::1]:80".parse().unwrap(), &[]));
+    }
+}

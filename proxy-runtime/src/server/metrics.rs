@@ -1,0 +1,123 @@
+//! What the server counts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What a server has counted since it was bound. Cheap to read at any time, from any thread.
+///
+/// Each worker writes counters of its own; [`counts`](Self::counts) adds them up.
+#[derive(Debug)]
+pub struct ServerMetrics {
+    workers: Box<[Arc<WorkerMetrics>]>,
+}
+
+impl ServerMetrics {
+    pub(crate) fn new(workers: usize) -> Self {
+        Self {
+            workers: (0..workers).map(|_| Arc::default()).collect(),
+        }
+    }
+
+    pub(crate) fn worker(&self, index: usize) -> &Arc<WorkerMetrics> {
+        &self.workers[index]
+    }
+
+    /// The sums over all workers.
+    ///
+    /// The figures are read one after the other while the server goes on, so that they may disagree by what happened
+    /// in between.
+    pub fn counts(&self) -> ServerCounts {
+        let sum = |field: fn(&WorkerMetrics) -> &AtomicU64| {
+            self.workers
+                .iter()
+                .map(|worker| field(worker).load(Relaxed))
+                .fold(0, u64::wrapping_add)
+        };
+        ServerCounts {
+            accepted_connections: sum(|worker| &worker.accepted),
+            active_connections: sum(|worker| &worker.active),
+            accept_errors: sum(|worker| &worker.accept_errors),
+            connection_limit_reached: sum(|worker| &worker.limit_reached),
+            tls_handshake_failures: sum(|worker| &worker.tls_failures),
+            requests: sum(|worker| &worker.requests),
+            active_requests: sum(|worker| &worker.active_requests),
+            refused_requests: sum(|worker| &worker.refused),
+            malformed_requests: sum(|worker| &worker.malformed),
+            header_timeouts: sum(|worker| &worker.header_timeouts),
+            slow_clients: sum(|worker| &worker.slow_clients),
+            panics: sum(|worker| &worker.panics),
+        }
+    }
+
+    /// Connections that each worker holds now, in the order of the workers.
+    pub fn active_connections_by_worker(&self) -> impl Iterator<Item = u64> + '_ {
+        self.workers
+            .iter()
+            .map(|worker| worker.active.load(Relaxed))
+    }
+
+    /// Requests that each worker has begun, in the order of the workers.
+    pub fn requests_by_worker(&self) -> impl Iterator<Item = u64> + '_ {
+        self.workers
+            .iter()
+            .map(|worker| worker.requests.load(Relaxed))
+    }
+}
+
+/// The figures of [`ServerMetrics`] at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerCounts {
+    /// Connections accepted since the start.
+    pub accepted_connections: u64,
+    /// Connections that are open, upgraded ones included.
+    pub active_connections: u64,
+    /// Attempts to accept that failed, most often for want of file descriptors.
+    pub accept_errors: u64,
+    /// Times that a worker stopped accepting because it had its share of the connections.
+    pub connection_limit_reached: u64,
+    /// TLS handshakes that failed or took too long.
+    pub tls_handshake_failures: u64,
+    /// Requests begun since the start.
+    pub requests: u64,
+    /// Requests that are being answered.
+    pub active_requests: u64,
+    /// Requests that the server refused itself: see [the rules](crate::server#what-is-refused).
+    pub refused_requests: u64,
+    /// Connections ended because what came over them was not HTTP, or too large a head.
+    pub malformed_requests: u64,
+    /// Connections closed because a request's head did not arrive in time.
+    pub header_timeouts: u64,
+    /// Uploads and downloads ended because the client was too slow.
+    pub slow_clients: u64,
+    /// Requests whose service panicked; each was answered with 500.
+    pub panics: u64,
+}
+
+/// The counters of one worker: one writer, in a cache line that no other worker writes to.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct WorkerMetrics {
+    pub(crate) accepted: AtomicU64,
+    pub(crate) active: AtomicU64,
+    pub(crate) accept_errors: AtomicU64,
+    pub(crate) limit_reached: AtomicU64,
+    pub(crate) tls_failures: AtomicU64,
+    pub(crate) requests: AtomicU64,
+    pub(crate) active_requests: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    pub(crate) malformed: AtomicU64,
+    pub(crate) header_timeouts: AtomicU64,
+    pub(crate) slow_clients: AtomicU64,
+    pub(crate) panics: AtomicU64,
+}
+
+impl WorkerMetrics {
+    pub(crate) fn add(counter: &AtomicU64) {
+        counter.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn subtract(counter: &AtomicU64) {
+        counter.fetch_sub(1, Relaxed);
+    }
+}

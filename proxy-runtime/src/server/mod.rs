@@ -1,0 +1,119 @@
+//! A server with one single-threaded runtime per core.
+//!
+//! Each worker is a thread with a tokio runtime, listening sockets, connections and a service of its own; the kernel
+//! spreads the connections over the workers (`SO_REUSEPORT` on Linux; elsewhere the workers share a socket). A request
+//! never changes threads, and nothing on its way is shared between them. This is the one place of the crate that starts
+//! threads and makes runtimes: it is what it is for. It installs no signal handler and never ends the process.
+//!
+//! It hosts any tower service over [`RequestBody`]; [`Server::for_proxy`] hosts a [`Proxy`].
+//!
+//! ```
+//! use std::convert::Infallible;
+//! use std::time::Duration;
+//!
+//! use http::{Request, Response};
+//! use http_body_util::Full;
+//! use proxy_runtime::server::{Listener, RequestBody, Server};
+//! # use std::future::{Ready, ready};
+//! # use std::task::{Context, Poll};
+//! # #[derive(Clone)]
+//! # struct Hello;
+//! # impl tower_service::Service<Request<RequestBody>> for Hello {
+//! #     type Response = Response<Full<bytes::Bytes>>;
+//! #     type Error = Infallible;
+//! #     type Future = Ready<Result<Self::Response, Infallible>>;
+//! #     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+//! #         Poll::Ready(Ok(()))
+//! #     }
+//! #     fn call(&mut self, _: Request<RequestBody>) -> Self::Future {
+//! #         ready(Ok(Response::new("hello".into())))
+//! #     }
+//! # }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = Server::builder(|| Hello)
+//!     .with_listener(Listener::http("127.0.0.1:0".parse()?))
+//!     .bind()?;
+//! println!("listening on {:?}", server.local_addrs());
+//! let handle = server.start()?;
+//! // … until it is time to stop:
+//! let report = handle.shutdown(Duration::from_secs(30)).await;
+//! assert_eq!(report.cut, 0);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is refused
+//!
+//! [`Limits`] says how much a client may cost. Beyond that, requests are refused that two programs could read in two
+//! ways. The service does not see them; the response is a fixed text, and on HTTP/1 the connection is closed.
+//!
+//! | request | response |
+//! |---|---|
+//! | no `Host` on HTTP/1.1, two of them, or one that is no host: userinfo, spaces, commas, an open bracket, a port that is no number | 400 |
+//! | HTTP/2 without an authority, or with an `:authority` and a `Host` that differ | 400 |
+//! | a target that is no path (`*` is, for OPTIONS), or absolute with another scheme than http or https | 400 |
+//! | a path with `%00`, with a `%` without two digits, or with a dot segment that has a parameter (`/..;x/`) | 400 |
+//! | two `Transfer-Encoding` fields, or `chunked` twice | 400 |
+//! | another transfer coding | 501 when `chunked` comes after it, else 400 |
+//! | a WebSocket handshake with a body | 400 |
+//! | a field name that imitates one of the proxy's with underscores, such as `X_Forwarded_For` | 400 |
+//! | `CONNECT`, `TRACE` | 405 |
+//! | `Expect` with anything but `100-continue` | 417 |
+//! | a method of more than 64 letters | 501 |
+//!
+//! The engine itself answers 400 to what is no HTTP, and closes.
+//!
+//! What is not refused is brought into one form: an absolute target becomes a path, its authority becomes `Host`, and
+//! dot segments of the path are resolved.
+//!
+//! # How a connection ends
+//!
+//! Whenever the server decides to end an HTTP/1.1 connection – it drains, or the connection has had its requests or its
+//! age – it says so with the next response (`Connection: close`), and still reads from an idle one for
+//! [`Limits::closing_grace`]. HTTP/2 connections get GOAWAY. After a refusal the rest of what the client sends is read
+//! and discarded for up to two seconds, so that the response gets there.
+
+mod access_log;
+mod builder;
+mod civil;
+mod connection;
+mod edge;
+mod handle;
+mod limits;
+mod listener;
+mod metrics;
+mod open_files;
+mod shared;
+#[cfg(feature = "tls")]
+mod tls;
+mod worker;
+
+pub use self::access_log::{
+    AccessLogFormat, AccessLogSink, AccessLogWriter, AccessRecord, DEFAULT_CAPACITY, QueryLogging,
+};
+pub use self::builder::{Server, ServerBuilder};
+pub use self::connection::{Outcome, RequestBody, RequestBodyError};
+pub use self::handle::{DrainReport, ServerHandle};
+pub use self::limits::{DataRate, Http2Limits, Limits};
+pub use self::listener::{BindError, Listener};
+pub use self::metrics::{ServerCounts, ServerMetrics};
+#[cfg(feature = "tls")]
+pub use self::tls::{Certificate, CertificateStore, ClientAuth, TlsConfigError, TlsServerConfig};
+use crate::proxy::{Proxy, ProxyService};
+
+impl Server<()> {
+    /// Begins to make a server whose workers serve with what `factory` makes: it is called once on each worker's thread,
+    /// within its runtime.
+    pub fn builder<F>(factory: F) -> ServerBuilder<F> {
+        ServerBuilder::new(factory)
+    }
+
+    /// Begins to make a server for `proxy`: each worker forwards with a [`ProxyService`], and so with connections to
+    /// destinations, of its own.
+    pub fn for_proxy(proxy: &Proxy) -> ServerBuilder<impl Fn() -> ProxyService + use<>> {
+        let proxy = proxy.clone();
+        Self::builder(move || proxy.service())
+    }
+}

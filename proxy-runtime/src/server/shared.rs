@@ -1,0 +1,151 @@
+//! What the connections of one worker share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use tokio::sync::{Notify, watch};
+
+use super::access_log::AccessLogSink;
+use super::limits::Limits;
+use super::metrics::WorkerMetrics;
+
+/// What a worker is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Accept and serve.
+    Serving,
+    /// The worker has its share of connections: idle ones give way, others end after their response.
+    Full,
+    /// No new connections; those there are end after their response.
+    Draining,
+}
+
+/// What the connections of one worker share.
+#[derive(Debug)]
+pub(crate) struct WorkerShared {
+    pub(crate) limits: Limits,
+    /// The connections that this worker may have.
+    share: u64,
+    pub(crate) metrics: Arc<WorkerMetrics>,
+    pub(crate) access_log: Option<Arc<dyn AccessLogSink>>,
+    mode: watch::Sender<Mode>,
+    /// A connection ended.
+    freed: Notify,
+    /// The sockets that are left are reset, not closed.
+    cutting: AtomicBool,
+}
+
+impl WorkerShared {
+    pub(crate) fn new(
+        limits: Limits,
+        share: usize,
+        metrics: Arc<WorkerMetrics>,
+        access_log: Option<Arc<dyn AccessLogSink>>,
+    ) -> Self {
+        Self {
+            limits,
+            share: share.max(1) as u64,
+            metrics,
+            access_log,
+            mode: watch::Sender::new(Mode::Serving),
+            freed: Notify::new(),
+            cutting: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        *self.mode.borrow()
+    }
+
+    pub(crate) fn watch_mode(&self) -> watch::Receiver<Mode> {
+        self.mode.subscribe()
+    }
+
+    pub(crate) fn active(&self) -> u64 {
+        self.metrics.active.load(Relaxed)
+    }
+
+    /// Counts a connection until the returned value is dropped.
+    pub(crate) fn enter(self: &Arc<Self>) -> Occupied {
+        WorkerMetrics::add(&self.metrics.accepted);
+        let active = self.metrics.active.fetch_add(1, Relaxed) + 1;
+        if active >= self.share {
+            let became_full = self.mode.send_if_modified(|mode| {
+                let was_serving = *mode == Mode::Serving;
+                if was_serving {
+                    *mode = Mode::Full;
+                }
+                was_serving
+            });
+            if became_full {
+                WorkerMetrics::add(&self.metrics.limit_reached);
+                tracing::warn!(
+                    target: "proxy_runtime::server",
+                    connections = active,
+                    "a worker has its share of the connections; new ones wait until others end"
+                );
+            }
+        }
+        Occupied(self.clone())
+    }
+
+    /// Waits until there is room for a connection. Cancel safe.
+    pub(crate) async fn room(&self) {
+        self.until_active(|active| active < self.share).await;
+    }
+
+    /// Waits until the last connection has ended. Cancel safe.
+    pub(crate) async fn empty(&self) {
+        self.until_active(|active| active == 0).await;
+    }
+
+    async fn until_active(&self, condition: impl Fn(u64) -> bool) {
+        loop {
+            let freed = self.freed.notified();
+            tokio::pin!(freed);
+            // Registers before looking, so that nothing is missed in between.
+            freed.as_mut().enable();
+            if condition(self.active()) {
+                return;
+            }
+            freed.await;
+        }
+    }
+
+    pub(crate) fn drain(&self) {
+        self.mode.send_replace(Mode::Draining);
+    }
+
+    pub(crate) fn cut(&self) {
+        self.cutting.store(true, Relaxed);
+    }
+
+    pub(crate) fn is_cutting(&self) -> bool {
+        self.cutting.load(Relaxed)
+    }
+
+    fn leave(&self) {
+        let active = self.metrics.active.fetch_sub(1, Relaxed) - 1;
+        // An eighth below the limit, so that the worker does not change its mind with every connection.
+        if active <= self.share - (self.share / 8).max(1) {
+            self.mode.send_if_modified(|mode| {
+                let was_full = *mode == Mode::Full;
+                if was_full {
+                    *mode = Mode::Serving;
+                }
+                was_full
+            });
+        }
+        self.freed.notify_waiters();
+    }
+}
+
+/// A connection that counts.
+#[derive(Debug)]
+pub(crate) struct Occupied(Arc<WorkerShared>);
+
+impl Drop for Occupied {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}

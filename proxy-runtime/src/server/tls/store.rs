@@ -1,0 +1,145 @@
+//! Which certificate a client is shown.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use arc_swap::ArcSwap;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+use super::certificate::Certificate;
+use super::error::TlsConfigError;
+
+/// The certificates of a server, which may be replaced while it runs. Cheap to clone; clones are the same store.
+///
+/// A client is shown the certificate for the name that it asks for (SNI): the one for exactly this name, else the one
+/// with a wildcard for it, where `*` stands for one label, else the first of all, as is a client that asks for none.
+/// Where two certificates are for the same name, the first counts.
+#[derive(Clone)]
+pub struct CertificateStore {
+    table: Arc<ArcSwap<Table>>,
+}
+
+impl CertificateStore {
+    /// A store of these certificates.
+    ///
+    /// One that has expired is used all the same, with a warning: a program that does not start is worse for its users
+    /// than one whose clients complain.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or one that nobody would be shown.
+    pub fn new(
+        certificates: impl IntoIterator<Item = Certificate>,
+    ) -> Result<Self, TlsConfigError> {
+        let certificates: Vec<_> = certificates.into_iter().collect();
+        let now = SystemTime::now();
+        for certificate in &certificates {
+            if certificate.is_expired(now) {
+                tracing::warn!(
+                    target: "proxy_runtime::server",
+                    certificate = certificate.origin(),
+                    names = ?certificate.names(),
+                    "the certificate has expired; clients will refuse it"
+                );
+            }
+        }
+        Ok(Self {
+            table: Arc::new(ArcSwap::from_pointee(Table::new(certificates)?)),
+        })
+    }
+
+    /// Replaces all certificates at once. Handshakes that have begun go on with what they began with; the next one is
+    /// shown the new certificates. Connections are not touched.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or one that nobody would be shown, or one that has expired. The store keeps what it has then.
+    pub fn replace(
+        &self,
+        certificates: impl IntoIterator<Item = Certificate>,
+    ) -> Result<(), TlsConfigError> {
+        let certificates: Vec<_> = certificates.into_iter().collect();
+        let now = SystemTime::now();
+        if let Some(expired) = certificates
+            .iter()
+            .find(|certificate| certificate.is_expired(now))
+        {
+            return Err(TlsConfigError::Expired {
+                origin: expired.origin().to_owned(),
+                names: expired.names().join(", "),
+            });
+        }
+        self.table.store(Arc::new(Table::new(certificates)?));
+        Ok(())
+    }
+
+    /// The certificates, in order.
+    pub fn certificates(&self) -> Vec<Certificate> {
+        self.table.load().certificates.clone()
+    }
+}
+
+impl fmt::Debug for CertificateStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(&self.table.load().certificates)
+            .finish()
+    }
+}
+
+impl ResolvesServerCert for CertificateStore {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.table.load().find(hello.server_name()))
+    }
+}
+
+/// An unchanging set of certificates. Not empty.
+struct Table {
+    certificates: Vec<Certificate>,
+    exact: HashMap<String, usize>,
+    /// By what follows `*.`.
+    wildcards: HashMap<String, usize>,
+}
+
+impl Table {
+    fn new(certificates: Vec<Certificate>) -> Result<Self, TlsConfigError> {
+        if certificates.is_empty() {
+            return Err(TlsConfigError::Empty);
+        }
+        let mut exact = HashMap::new();
+        let mut wildcards = HashMap::new();
+        for (index, certificate) in certificates.iter().enumerate() {
+            if certificate.names().is_empty() && index > 0 {
+                return Err(TlsConfigError::NoNames {
+                    origin: certificate.origin().to_owned(),
+                });
+            }
+            for name in certificate.names() {
+                let (names, name) = match name.strip_prefix("*.") {
+                    Some(parent) => (&mut wildcards, parent),
+                    None => (&mut exact, name.as_str()),
+                };
+                names.entry(name.to_owned()).or_insert(index);
+            }
+        }
+        Ok(Self {
+            certificates,
+            exact,
+            wildcards,
+        })
+    }
+
+    /// `name` is in lower case: rustls sees to that.
+    fn find(&self, name: Option<&str>) -> Arc<CertifiedKey> {
+        let index = name.and_then(|name| {
+            let name = name.strip_suffix('.').unwrap_or(name);
+            let by_wildcard = || self.wildcards.get(name.split_once('.')?.1);
+            self.exact.get(name).or_else(by_wildcard)
+        });
+        let certificate = &self.certificates[index.copied().unwrap_or(0)];
+        certificate.certified_key().clone()
+    }
+}

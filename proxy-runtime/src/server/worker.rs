@@ -1,0 +1,276 @@
+//! One worker: a thread with a runtime, sockets, connections and a service of its own.
+
+use std::error::Error as StdError;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{LocalOptions, LocalRuntime};
+use tokio::sync::watch;
+use tokio::time::{sleep, sleep_until};
+use tower_service::Service;
+
+use super::connection::{RequestBody, serve_cleartext};
+use super::metrics::WorkerMetrics;
+use super::shared::{Occupied, WorkerShared};
+#[cfg(feature = "tls")]
+use super::tls::TlsServerConfig;
+use crate::connection::ConnectionInfo;
+
+type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// After an error that concerns all connections, such as being out of file descriptors: long enough to be no load,
+/// short enough to be no outage.
+const ACCEPT_RETRY: Duration = Duration::from_millis(50);
+
+/// What the workers are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    Serve,
+    /// Take no new connections, and end when the last one has ended, or at this moment of the machine's clock: each
+    /// runtime may have one of its own.
+    Drain(Instant),
+}
+
+impl Command {
+    fn is_to_stop(&self) -> bool {
+        *self != Self::Serve
+    }
+}
+
+/// How a worker ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WorkerReport {
+    pub(crate) drained: u64,
+    pub(crate) cut: u64,
+}
+
+/// A socket, and what is spoken there.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    pub(crate) listener: std::net::TcpListener,
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<TlsServerConfig>,
+}
+
+/// The runtime of a worker.
+///
+/// # Errors
+///
+/// The system does not have the resources.
+pub(crate) fn runtime() -> io::Result<LocalRuntime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build_local(LocalOptions::default())
+}
+
+/// Serves until told to stop, or until whoever could tell is gone. What is left of the connections then ends with the
+/// runtime.
+pub(crate) async fn run<S, B>(
+    sockets: Vec<Socket>,
+    service: S,
+    shared: Arc<WorkerShared>,
+    mut commands: watch::Receiver<Command>,
+) -> WorkerReport
+where
+    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: 'static,
+    B: Body<Data = Bytes> + 'static,
+    B::Error: Into<BoxError>,
+{
+    let service = Rc::new(service);
+    let mut acceptors = Vec::new();
+    for socket in sockets {
+        let acceptor = Acceptor::new(&socket, service.clone(), shared.clone());
+        let run = |listener| acceptor.run(listener, commands.clone());
+        match TcpListener::from_std(socket.listener) {
+            Ok(listener) => acceptors.push(tokio::task::spawn_local(run(listener))),
+            Err(error) => tracing::error!(
+                target: "proxy_runtime::server",
+                %error,
+                "a worker cannot listen"
+            ),
+        }
+    }
+    let told = commands.wait_for(Command::is_to_stop).await;
+    let is_told = told.is_ok();
+    drop(told);
+    for acceptor in acceptors {
+        // A panic there is on record, and must not keep the others from draining.
+        let _ = acceptor.await;
+    }
+    // Only now, so that clients who are told to connect anew do not come back here.
+    shared.drain();
+    let before = shared.active();
+    if is_told {
+        until_empty(&shared, &mut commands).await;
+    }
+    shared.cut();
+    let cut = shared.active();
+    WorkerReport {
+        drained: before.saturating_sub(cut),
+        cut,
+    }
+}
+
+/// Waits until the last connection has ended, the time is up, or whoever set the time is gone.
+async fn until_empty(shared: &WorkerShared, commands: &mut watch::Receiver<Command>) {
+    loop {
+        let deadline = match *commands.borrow_and_update() {
+            Command::Drain(deadline) => deadline,
+            Command::Serve => return,
+        };
+        tokio::select! {
+            biased;
+            () = shared.empty() => return,
+            changed = commands.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+            }
+            () = sleep_until(deadline.into()) => return,
+        }
+    }
+}
+
+/// Accepts connections on one socket.
+struct Acceptor<S> {
+    #[cfg(feature = "tls")]
+    tls: Option<TlsServerConfig>,
+    service: Rc<S>,
+    shared: Arc<WorkerShared>,
+    /// The last attempt to accept failed.
+    starved: bool,
+}
+
+impl<S, B> Acceptor<S>
+where
+    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: 'static,
+    B: Body<Data = Bytes> + 'static,
+    B::Error: Into<BoxError>,
+{
+    #[cfg_attr(
+        not(feature = "tls"),
+        expect(unused_variables, reason = "it has no more to say then")
+    )]
+    fn new(socket: &Socket, service: Rc<S>, shared: Arc<WorkerShared>) -> Self {
+        Self {
+            #[cfg(feature = "tls")]
+            tls: socket.tls.clone(),
+            service,
+            shared,
+            starved: false,
+        }
+    }
+
+    /// Accepts until the worker is to stop. At the limit it leaves new connections in the kernel's backlog.
+    async fn run(mut self, listener: TcpListener, mut commands: watch::Receiver<Command>) {
+        let shared = self.shared.clone();
+        let mut stop = std::pin::pin!(commands.wait_for(Command::is_to_stop));
+        loop {
+            let accepted = async {
+                shared.room().await;
+                listener.accept().await
+            };
+            let result = tokio::select! {
+                biased;
+                _ = &mut stop => break,
+                result = accepted => result,
+            };
+            match result {
+                Ok((stream, remote)) => {
+                    self.accepted_again();
+                    self.serve(stream, remote);
+                }
+                Err(error) => self.failed(&error).await,
+            }
+        }
+        self.take_the_rest(listener);
+    }
+
+    fn serve(&self, stream: TcpStream, remote: SocketAddr) {
+        let occupied = self.shared.enter();
+        // It only fails for a connection that is gone already.
+        let _ = stream.set_nodelay(true);
+        let mut info = ConnectionInfo::new(canonical(remote));
+        if let Ok(local) = stream.local_addr() {
+            info = info.with_local(canonical(local));
+        }
+        self.spawn(stream, info, occupied);
+    }
+
+    fn spawn(&self, stream: TcpStream, info: ConnectionInfo, occupied: Occupied) {
+        let service = S::clone(&self.service);
+        let shared = self.shared.clone();
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &self.tls {
+            let tls = tls.clone();
+            tokio::task::spawn_local(super::connection::serve_tls(
+                stream, tls, info, service, occupied, shared,
+            ));
+            return;
+        }
+        tokio::task::spawn_local(serve_cleartext(stream, info, service, occupied, shared));
+    }
+
+    fn accepted_again(&mut self) {
+        if std::mem::take(&mut self.starved) {
+            tracing::info!(target: "proxy_runtime::server", "connections are accepted again");
+        }
+    }
+
+    async fn failed(&mut self, error: &io::Error) {
+        // These concern the one connection that was to be accepted; accept(2) reports them late.
+        if matches!(
+            error.kind(),
+            io::ErrorKind::ConnectionAborted
+                | io::ErrorKind::ConnectionReset
+                | io::ErrorKind::ConnectionRefused
+                | io::ErrorKind::Interrupted
+        ) {
+            return;
+        }
+        WorkerMetrics::add(&self.shared.metrics.accept_errors);
+        if !std::mem::replace(&mut self.starved, true) {
+            tracing::warn!(
+                target: "proxy_runtime::server",
+                %error,
+                "connections cannot be accepted; trying again until they can"
+            );
+        }
+        sleep(ACCEPT_RETRY).await;
+    }
+
+    /// Serves the connections that the kernel has set up already, then closes the socket: they would be reset with it.
+    fn take_the_rest(&self, listener: TcpListener) {
+        let Ok(listener) = listener.into_std() else {
+            return;
+        };
+        let rest = std::iter::from_fn(|| listener.accept().ok());
+        for (stream, remote) in rest.take(REST) {
+            let stream = stream
+                .set_nonblocking(true)
+                .and_then(|()| TcpStream::from_std(stream));
+            if let Ok(stream) = stream {
+                self.serve(stream, remote);
+            }
+        }
+    }
+}
+
+/// More than a backlog can hold.
+const REST: usize = 65_536;
+
+/// IPv4 clients of an IPv6 socket appear as what they are.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}

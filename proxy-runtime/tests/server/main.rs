@@ -1,0 +1,12 @@
+//! The server over real sockets.
+
+#![cfg(feature = "server")]
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod drain;
+mod limits;
+mod listen;
+mod malformed;
+mod support;
+#[cfg(feature = "tls")]
+mod tls;
