@@ -93,3 +93,8 @@ pub async fn wait_unless_once() -> Result<(), Failure> {
     }
     Ok(())
 }
+
+/// The README's code, as a doctest.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;
