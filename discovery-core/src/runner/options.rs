@@ -23,7 +23,7 @@ pub struct RunnerOptions {
     pub debounce: Duration,
     /// A triggered round waits no longer than this, however many triggers come. 1 s.
     pub debounce_max: Duration,
-    /// The least time between the starts of two rounds. 250 ms.
+    /// The least time between the starts of two rounds. 250 ms; at least 10 ms.
     pub min_gap: Duration,
     /// The longest wait after the first error; it doubles with each further one. 500 ms. The actual wait is random,
     /// between half of this and the doubled time.
@@ -82,7 +82,7 @@ pub struct ConfirmRemoval {
     pub share: f64,
     /// How long they must be missing. 10 s.
     pub settle: Duration,
-    /// How often the source is asked meanwhile. 1 s.
+    /// How often the source is asked meanwhile. 1 s; at least 10 ms.
     pub recheck: Duration,
 }
 
@@ -119,11 +119,14 @@ impl ConfirmRemoval {
     }
 }
 
+/// Under this an interval would be a busy loop.
+pub(super) const SHORTEST: Duration = Duration::from_millis(10);
+
 /// Longer than this nobody waits, and sums of times cannot overflow.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl RunnerOptions {
-    /// The same with every time short enough to be counted with.
+    /// The same with times that can be counted with.
     pub(super) fn bounded(mut self) -> Self {
         for time in [
             &mut self.interval,
@@ -138,6 +141,10 @@ impl RunnerOptions {
             &mut self.retry_after_max,
         ] {
             *time = (*time).min(LONGEST);
+        }
+        self.min_gap = self.min_gap.max(SHORTEST);
+        if let Some(rule) = &mut self.confirm_removal {
+            rule.recheck = rule.recheck.max(SHORTEST);
         }
         self
     }

@@ -4,11 +4,8 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use super::options::RunnerOptions;
+use super::options::{RunnerOptions, SHORTEST};
 use crate::error::{DiscoverError, DiscoverErrorKind};
-
-/// Under this an interval would be a busy loop.
-const SHORTEST: Duration = Duration::from_millis(10);
 
 /// Decides waits. Holds the only randomness of a runner.
 #[derive(Debug)]

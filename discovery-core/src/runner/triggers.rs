@@ -97,7 +97,8 @@ impl Triggers {
                     let now = Instant::now();
                     start = at(now);
                     // A source that says "changed" without end must not keep a core busy.
-                    sleep_until((now + pause.debounce / 8).min(start)).await;
+                    let deaf = (pause.debounce / 8).max(Duration::from_millis(1));
+                    sleep_until((now + deaf).min(start)).await;
                 }
             }
         }

@@ -1,5 +1,10 @@
 //! Several providers as one configuration.
 
+use proptest::prelude::*;
+use proxy_model::Revision;
+
+use super::combine::{LeftOut, Part, combine};
+use super::prepare::Prepared;
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -179,4 +184,49 @@ async fn what_is_bad_takes_nobody_s_place() {
     assert_eq!(serving(&state), ["a=http://2"]);
     assert_eq!(state.problems.len(), 1);
     assert_eq!(state.problems[0].provider.as_deref(), Some("one"));
+}
+
+proptest! {
+    /// Every id is there once, as the first provider has it; whatever is left out is told with its provider.
+    #[test]
+    fn the_first_provider_has_every_id(
+        providers in prop::collection::vec(prop::collection::vec("[a-cA-C]", 0..4), 0..5),
+    ) {
+        let configs: Vec<ProxyConfig> = providers
+            .iter()
+            .enumerate()
+            .map(|(position, ids)| {
+                let address = format!("http://{position}");
+                let clusters: Vec<_> = ids.iter().map(|id| (&**id, &*address)).collect();
+                let routes: Vec<_> = ids.iter().map(|id| (&**id, "x")).collect();
+                simple(&routes, &clusters)
+            })
+            .collect();
+        let parts: Vec<Part> = configs
+            .iter()
+            .enumerate()
+            .map(|(position, config)| Part {
+                provider: format!("p{position}").into(),
+                prepared: Some(Arc::new(Prepared {
+                    revision: Revision::of(config),
+                    config: Arc::new(config.clone()),
+                    problems: proxy_model::Problems::new(),
+                    refused: false,
+                })),
+            })
+            .collect();
+        let combined = combine(&parts, &LeftOut::default());
+        let total: usize = configs.iter().map(|c| c.clusters.len() + c.routes.len()).sum();
+        let taken = combined.config.clusters.len() + combined.config.routes.len();
+        prop_assert_eq!(taken + combined.clashes.len(), total);
+        for (id, cluster) in &combined.config.clusters {
+            let first = configs.iter().position(|c| c.clusters.contains_key(id)).unwrap();
+            prop_assert_eq!(&cluster.destinations[0].address, &format!("http://{first}"));
+            prop_assert_eq!(combined.cluster_owners[id], first);
+        }
+        for id in combined.config.routes.keys() {
+            let first = configs.iter().position(|c| c.routes.contains_key(id)).unwrap();
+            prop_assert_eq!(combined.route_owners[id], first);
+        }
+    }
 }

@@ -191,6 +191,19 @@ async fn everything_that_is_wrong_is_told_at_once() {
     }
 }
 
+#[test]
+fn other_sections_are_there_for_others() {
+    let fixture = Fixture::new(r#"{ "Admin": { "Port": 1, "Host": "a" } }"#);
+    let above = fixture.beside("above.json");
+    fs::write(&above, r#"{ "admin": { "port": 2 } }"#).unwrap();
+    let document = read_document(&[fixture.path.clone(), above]).unwrap();
+    let admin = document.get("Admin").unwrap();
+    let number = |key| format!("{:?}", admin.get(key).unwrap());
+    assert_eq!(number("Port"), "Number(Number(2))");
+    assert!(admin.get("Host").is_some());
+    assert!(matches!(read_document(&[]), Err(FileError::NoFile)));
+}
+
 #[tokio::test]
 async fn a_section_may_be_missing_if_that_is_said() {
     let fixture = Fixture::new("{}");

@@ -183,6 +183,21 @@ async fn a_source_that_always_says_changed_is_asked_in_moderation() {
     assert!((55..=62).contains(&source.calls()), "{}", source.calls());
 }
 
+#[tokio::test(start_paused = true)]
+async fn no_options_make_a_busy_loop() {
+    let source = ScriptedDiscoverer::new("script");
+    let options = options()
+        .with_min_gap(Duration::ZERO)
+        .with_debounce(Duration::ZERO)
+        .with_debounce_max(Duration::MAX)
+        .with_interval(Duration::MAX);
+    let _provider = Runner::new(Restless(source.clone()))
+        .options(options)
+        .start();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!((90..=101).contains(&source.calls()), "{}", source.calls());
+}
+
 /// A source whose triggers panic.
 struct Fragile(ScriptedDiscoverer);
 
