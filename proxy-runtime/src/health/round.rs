@@ -132,32 +132,35 @@ fn conclude(prober: &Prober, target: &Target, findings: &[Finding<'_>]) {
     let mut changes = Vec::new();
     for finding in findings {
         let text: Arc<str> = describe(&finding.result).into();
-        let change = finding.state.health().update(|record| {
+        let state = finding.state.health();
+        let record = state.update(|record| {
             count(record, &finding.result, Arc::clone(&text));
-            let before = record.health;
-            let health = policy.judge(&Probed {
-                cluster: target.cluster(),
-                check,
-                destination: finding.destination,
-                result: finding.result.as_ref().copied(),
-                elapsed: finding.elapsed,
-                health: before,
-                failures: record.failures,
-                successes: record.successes,
-            });
-            if health == before {
-                return None;
-            }
+            record.clone()
+        });
+        // The program's code runs without a lock: it may look at the proxy's state.
+        let health = policy.judge(&Probed {
+            cluster: target.cluster(),
+            check,
+            destination: finding.destination,
+            result: finding.result.as_ref().copied(),
+            elapsed: finding.elapsed,
+            health: record.health,
+            failures: record.failures,
+            successes: record.successes,
+        });
+        if health == record.health {
+            continue;
+        }
+        let reason: Arc<str> = match record.failures {
+            0 | 1 => text,
+            failures => format!("{failures} probes in a row failed, the last: {text}").into(),
+        };
+        state.update(|record| {
             record.health = health;
             record.since = Some(Moment::now());
-            let reason: Arc<str> = match record.failures {
-                0 | 1 => text,
-                failures => format!("{failures} probes in a row failed, the last: {text}").into(),
-            };
             record.reason = Some(Arc::clone(&reason));
-            Some((before, health, reason))
         });
-        changes.extend(change.map(|change| (finding.destination, change)));
+        changes.push((finding.destination, (record.health, health, reason)));
     }
     if changes.is_empty() {
         return;
