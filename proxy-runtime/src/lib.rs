@@ -5,13 +5,16 @@ pub mod admin;
 pub mod balance;
 mod connection;
 pub mod explain;
+#[cfg(test)]
+mod fixtures;
 pub mod forward;
 pub mod health;
 pub mod observe;
 mod proxy;
 #[cfg(feature = "server")]
 pub mod server;
-pub mod state;
+mod state;
+pub mod status;
 mod support;
 mod transform;
 pub mod upstream;
@@ -23,3 +26,6 @@ pub use self::connection::ConnectionInfo;
 pub use self::forward::{ForwardError, ForwardErrorKind, ProxyBody, Side};
 pub use self::proxy::{Driver, Proxy, ProxyBuilder, ProxyService};
 pub use self::support::unsupported;
+
+/// An error of whatever kind.
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
