@@ -196,7 +196,7 @@ fn other_sections_are_there_for_others() {
     let fixture = Fixture::new(r#"{ "Admin": { "Port": 1, "Host": "a" } }"#);
     let above = fixture.beside("above.json");
     fs::write(&above, r#"{ "admin": { "port": 2 } }"#).unwrap();
-    let document = read_document(&[fixture.path.clone(), above]).unwrap();
+    let document = read_document(&[fixture.path, above]).unwrap();
     let admin = document.get("Admin").unwrap();
     let number = |key| format!("{:?}", admin.get(key).unwrap());
     assert_eq!(number("Port"), "Number(Number(2))");
