@@ -99,7 +99,7 @@ impl<P: ConfigProvider + ?Sized> ConfigProvider for Arc<P> {
 
 /// What happens when a part of a provider's configuration is bad.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "snake_case")]
 pub enum Strictness {
     /// The bad routes and clusters are left out, and the others serve: for input from many owners.
     #[default]

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// What became of the services of one round.
 #[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub struct RoundReport {
     /// Counts the rounds of the runner, from 1.
@@ -25,7 +25,7 @@ pub struct RoundReport {
 
 /// What became of one service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub struct ServiceReport {
     /// The service.
@@ -39,8 +39,8 @@ pub struct ServiceReport {
 /// What became of one service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(
-    rename_all = "camelCase",
-    rename_all_fields = "camelCase",
+    rename_all = "snake_case",
+    rename_all_fields = "snake_case",
     tag = "kind"
 )]
 #[non_exhaustive]

@@ -11,7 +11,7 @@ use crate::moment::Moment;
 
 /// How a provider is doing, for people and for metrics.
 #[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub struct ProviderStatus {
     /// What it is doing, in one word.
@@ -29,7 +29,7 @@ pub struct ProviderStatus {
     /// How often the configuration changed.
     pub changes: u64,
     /// When the source is asked next; `None` while it is being asked, and for providers that do not ask.
-    #[serde(serialize_with = "due_in_seconds", rename = "nextRoundIn")]
+    #[serde(serialize_with = "due_in_seconds", rename = "next_round_in")]
     pub next_round: Option<Instant>,
     /// Services that do not serve as the source describes them.
     pub quarantined: Vec<QuarantinedService>,
@@ -102,7 +102,7 @@ impl SourceState {
 
 /// One failure of a source.
 #[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub struct Failure {
     /// When.
@@ -126,7 +126,7 @@ impl Failure {
 
 /// A service that does not serve as its source describes it.
 #[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub struct QuarantinedService {
     /// The service.
@@ -141,7 +141,7 @@ pub struct QuarantinedService {
 
 /// How keeping the last good configuration on disk is doing.
 #[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub struct PersistenceStatus {
     /// When it was last written.

@@ -4,9 +4,12 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use proxy_model::config::Metadata;
-use proxy_model::{Problem, TimeSpan, pointer_to};
+use proxy_model::{ParseTimeSpanError, Problem, TimeSpan, pointer_to};
 
 use super::tree::{LabelTree, Leaf, Node};
+
+/// Code of problems with a label's value.
+const INVALID: &str = "invalid_label";
 
 /// A place in a [`LabelTree`]. It exists even where there are no labels; then everything read from it is unset.
 ///
@@ -128,7 +131,10 @@ impl<'t> LabelNode<'t> {
         match value.trim().parse() {
             Ok(span) => Some(span),
             Err(error) => {
-                self.invalid(leaf, &format!("not a length of time: {error}"));
+                let error: ParseTimeSpanError = error;
+                let problem = Problem::error(pointer_to("", leaf.key), INVALID, error.to_string());
+                self.tree
+                    .report(problem.with_suggestion(error.suggestion()));
                 None
             }
         }
@@ -201,7 +207,7 @@ impl<'t> LabelNode<'t> {
         let value: String = leaf.value.chars().take(64).collect();
         self.tree.report(Problem::error(
             pointer_to("", leaf.key),
-            "invalid_label",
+            INVALID,
             format!("`{value}` is {reason}"),
         ));
     }

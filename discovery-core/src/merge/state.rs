@@ -83,7 +83,7 @@ impl std::fmt::Display for SourcedProblem {
 
 /// How one of the merged providers is doing.
 #[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub struct ProviderReport {
     /// Its name.

@@ -39,7 +39,7 @@ struct Written<'a> {
 }
 
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "snake_case")]
 struct WrittenService<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,7 +55,7 @@ struct Read {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "snake_case")]
 struct ReadService {
     name: String,
     group: Option<String>,

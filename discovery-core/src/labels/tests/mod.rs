@@ -185,7 +185,7 @@ fn values_that_cannot_be_understood_are_named() {
     }
     let (config, problems) = served(&[("proxy.cluster.healthCheck.active.interval", "30")]);
     assert!(
-        problems[0].contains("`30` is not a length of time"),
+        problems[0].contains("for seconds write `30s` or `00:00:30`"),
         "{problems:?}"
     );
     let active = config.clusters[0]
