@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tracing::debug;
 
-use super::error::ForwardErrorKind;
+use super::error::{ForwardError, ForwardErrorKind};
 use super::exchange::{Exchange, Stage};
 use super::response::TrailerRules;
 use super::timeout::IdleTimer;
@@ -54,7 +54,7 @@ impl Download {
     }
 
     /// Looks whether the body fails at once, while the client can still be told so. It does not wait for anything.
-    pub(crate) async fn begin(&mut self) -> Result<(), ForwardErrorKind> {
+    pub(crate) async fn begin(&mut self) -> Result<(), ForwardError> {
         if self.ends_here() {
             self.finish();
             return Ok(());
@@ -65,8 +65,16 @@ impl Download {
                 Poll::Pending => None,
             })
         });
-        self.first = first.await.transpose()?;
-        Ok(())
+        match first.await.transpose() {
+            Ok(first) => {
+                self.first = first;
+                Ok(())
+            }
+            Err(kind) => {
+                let upload = self.exchange.upload.failure();
+                Err(upload.unwrap_or_else(|| ForwardError::new(kind, StatusCode::BAD_GATEWAY)))
+            }
+        }
     }
 
     /// Whether nothing is left, which is known without asking.
@@ -155,7 +163,8 @@ impl Download {
         // A destination that did not ask for the body may still wait for it: only closing the connection tells it that
         // none will come.
         if self.exchange.upload.stage() != Stage::Continue {
-            lease.finish();
+            let exchange = &self.exchange;
+            lease.finish(|| expired(Arc::clone(exchange)));
         }
     }
 
@@ -174,4 +183,10 @@ impl Download {
         );
         kind
     }
+}
+
+/// Ends when nothing has happened on an exchange for too long.
+async fn expired(exchange: Arc<Exchange>) {
+    let mut idle = IdleTimer::default();
+    poll_fn(|cx| idle.poll_expired(cx, &exchange.activity)).await;
 }

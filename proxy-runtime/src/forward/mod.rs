@@ -9,10 +9,12 @@
 //!
 //! # What is tried twice
 //!
-//! A request is sent again only if it is known that no byte of it has been sent: a pooled connection turned out to be
-//! closed. It then goes to the same destination over a new connection, once. If no connection can be opened at all, it
-//! goes to another destination of the cluster, once, unless so much time has passed that the client waits no longer.
-//! Nothing is sent twice, whatever the method.
+//! A request is sent again only if it is known that no destination has it: a pooled connection turned out to be closed
+//! before a byte was sent, or the destination said in HTTP/2 that it has not looked at the request (RFC 9113 section 8.7)
+//! and the request has no body. It then goes to the same destination over a new connection, once. If no connection can be
+//! opened at all, it goes to another destination of the cluster, once, unless it took
+//! [`connect_timeout`](crate::upstream::UpstreamOptions::connect_timeout) to find out. Nothing is served twice, whatever
+//! the method.
 //!
 //! # Errors
 //!
@@ -26,6 +28,9 @@
 //! fields. Interim responses (1xx) are not passed on, but for `100 Continue`, which is asked for and waited for: the
 //! client's body is not read before the destination wants it. In HTTP/1.1, trailers are sent if the head announces them in
 //! `Trailer`.
+//!
+//! The activity timeout of a cluster counts as long as the proxy waits for the destination or for the client's upload. A
+//! client that does not take its response is the server's to notice: a body that nobody polls cannot look at a clock.
 
 mod account;
 mod body;

@@ -120,10 +120,7 @@ impl Routed<'_> {
             exchange, lease, ..
         } = answered;
         let mut download = Download::new(incoming, exchange, lease, promised, trailers);
-        download
-            .begin()
-            .await
-            .map_err(|kind| ForwardError::new(kind, StatusCode::BAD_GATEWAY))?;
+        download.begin().await?;
         answer::pass_on(&mut head, self.route().transforms());
         Ok(Outcome::Response(head, Box::new(download)))
     }

@@ -230,6 +230,13 @@ fn target(
     values: &RouteValues,
     address: &DestinationAddress,
 ) -> Result<(Method, PathAndQuery), ForwardError> {
+    // Only OPTIONS may ask for no resource in particular (RFC 9112 section 3.2.4).
+    if head.path() == "*" && *head.method_value() != Method::OPTIONS {
+        return Err(ForwardError::new(
+            ForwardErrorKind::RequestCreation,
+            StatusCode::BAD_REQUEST,
+        ));
+    }
     if transforms.target().is_empty() && address.path() == "/" {
         let same = head.uri().path_and_query().cloned();
         let path_and_query = same.unwrap_or_else(|| PathAndQuery::from_static("/"));

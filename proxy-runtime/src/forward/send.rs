@@ -91,11 +91,11 @@ impl Sending<'_> {
         ));
         let is_http2 = lease.is_http2();
         let continuation = self.continuation(is_http2);
+        let head = self.handshake.ask(head);
+        // A request without a body can be made again if the destination says that it has not looked at it.
+        let spare = (is_http2 && self.framing == Framing::Empty).then(|| head.clone());
         let body = self.body(body, &exchange, continuation.as_ref());
-        let mut request = self
-            .handshake
-            .ask(head)
-            .into_request(body, self.framing, is_http2)?;
+        let mut request = head.into_request(body, self.framing, is_http2)?;
         if let Some(continuation) = &continuation {
             let continuation = Arc::clone(continuation);
             hyper::ext::on_informational(&mut request, move |interim| {
@@ -104,12 +104,12 @@ impl Sending<'_> {
         }
         let response = match wait(&mut lease, request, &exchange, deadline).await {
             Ok(response) => response,
-            Err(Failure::Final(error)) => return Err(error),
-            Err(Failure::Unsent(request, _)) => {
-                lease = self.reconnect(&destination, protocols, is_http2).await?;
-                wait(&mut lease, *request, &exchange, deadline)
+            Err(failure) => {
+                let request = failure.again(spare)?;
+                lease = within(deadline, self.reconnect(&destination, protocols, is_http2)).await?;
+                wait(&mut lease, request, &exchange, deadline)
                     .await
-                    .map_err(Failure::into_error)?
+                    .map_err(|failure| failure.error)?
             }
         };
         if let Some(continuation) = continuation {
@@ -270,18 +270,57 @@ impl Sending<'_> {
 }
 
 /// Why there is no response.
-enum Failure {
-    Final(ForwardError),
-    /// No byte was sent.
-    Unsent(Box<Request<RequestBody>>, ForwardError),
+struct Failure {
+    error: ForwardError,
+    /// The request, if no byte of it was sent.
+    unsent: Option<Box<Request<RequestBody>>>,
+    /// Whether the destination says that it has not looked at the request.
+    unprocessed: bool,
 }
 
 impl Failure {
-    fn into_error(self) -> ForwardError {
-        match self {
-            Self::Final(error) | Self::Unsent(_, error) => error,
+    /// The request to send again, if it is known that no destination has it.
+    fn again(self, spare: Option<OutgoingHead>) -> Result<Request<RequestBody>, ForwardError> {
+        match (self.unsent, spare) {
+            (Some(unsent), _) => Ok(*unsent),
+            (None, Some(head)) if self.unprocessed => {
+                head.into_request(RequestBody::empty(), Framing::Empty, true)
+            }
+            _ => Err(self.error),
         }
     }
+}
+
+impl From<ForwardError> for Failure {
+    fn from(error: ForwardError) -> Self {
+        Self {
+            error,
+            unsent: None,
+            unprocessed: false,
+        }
+    }
+}
+
+/// Whether the destination says that it has not looked at the request, so that it can be sent again (RFC 9113 section
+/// 8.7): the stream was refused, or it came after the last one that the connection still serves.
+#[cfg(feature = "http2")]
+fn is_unprocessed(error: &hyper::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<h2::Error>() {
+            let reason = error.reason();
+            return error.is_remote()
+                && (error.is_reset() && reason == Some(h2::Reason::REFUSED_STREAM)
+                    || error.is_go_away() && reason == Some(h2::Reason::NO_ERROR));
+        }
+        cause = error.source();
+    }
+    false
+}
+
+#[cfg(not(feature = "http2"))]
+fn is_unprocessed(_: &hyper::Error) -> bool {
+    false
 }
 
 /// Sends a request and waits for the head of its response, for no longer than the exchange may be idle, nor beyond
@@ -302,17 +341,18 @@ async fn wait(
             }
         }
     });
-    match sent.await.map_err(Failure::Final)? {
+    match sent.await? {
         Ok(response) => {
             exchange.activity.touch();
             Ok(response)
         }
         Err(mut failed) => {
-            let request = failed.take_message();
-            let error = broken(failed.into_error(), exchange);
-            Err(match request {
-                Some(request) => Failure::Unsent(Box::new(request), error),
-                None => Failure::Final(error),
+            let unsent = failed.take_message().map(Box::new);
+            let error = failed.into_error();
+            Err(Failure {
+                unprocessed: is_unprocessed(&error),
+                error: broken(error, exchange),
+                unsent,
             })
         }
     }

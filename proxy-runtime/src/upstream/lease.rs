@@ -146,9 +146,12 @@ impl Lease {
 
     /// Gives the connection back for further requests. The response must have been read to its end.
     ///
-    /// The request may still be sending. The connection is used again when that has ended too, for which a task waits;
-    /// the request's activity timeout bounds it.
-    pub(crate) fn finish(mut self) {
+    /// The request may still be sending. The connection is used again when that has ended too, for which a task waits; if
+    /// `give_up` ends before, the connection is closed.
+    pub(crate) fn finish<F>(mut self, give_up: impl FnOnce() -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         let taken = match &mut self.held {
             Held::Http1(connection) => connection.take(),
             #[cfg(feature = "http2")]
@@ -165,10 +168,14 @@ impl Lease {
             && let Ok(runtime) = Handle::try_current()
         {
             let pool = Weak::clone(&self.pool);
+            let give_up = give_up();
             runtime.spawn(async move {
-                if connection.send.ready().await.is_ok()
-                    && let Some(pool) = pool.upgrade()
-                {
+                let is_free = tokio::select! {
+                    biased;
+                    ready = connection.send.ready() => ready.is_ok(),
+                    () = give_up => false,
+                };
+                if is_free && let Some(pool) = pool.upgrade() {
                     pool.put(connection);
                 }
             });

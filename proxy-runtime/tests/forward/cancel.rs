@@ -123,6 +123,44 @@ async fn an_upload_that_breaks_off_is_400_and_is_never_taken_for_whole() {
     front.connections(0, 0).await;
 }
 
+/// L08: what the client sends breaks off before there is a response.
+#[tokio::test]
+async fn l08_a_body_that_fails_is_400() {
+    let echo = Origin::builder().protocols(Protocols::Http1).start_echo();
+    let echo2 = Origin::builder().protocols(Protocols::Http2).start_echo();
+    for config in [config(&[&echo.url()]), config_with(&[&echo2.url()], &h2c())] {
+        let front = Front::start(&config);
+        let upload = body::failing("half", "the disk is gone");
+        let request = Request::post("http://h/").body(upload).unwrap();
+        let response = front.proxy.service().call(request).await.unwrap();
+        assert_eq!(response.status(), 400);
+        drop(response);
+        front.settled().await;
+        assert_eq!(front.errors("RequestBodyClient"), 1);
+    }
+}
+
+/// The answer is whole, and the destination neither reads the rest of the upload nor closes.
+#[tokio::test]
+async fn an_upload_that_nobody_reads_any_more_ends() {
+    let origin = RawOrigin::script(|mut connection| async move {
+        connection.read_request().await?;
+        let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+        connection.write_all(answer).await?;
+        connection.hold().await
+    });
+    let settings = serde_json::json!({ "HttpRequest": { "ActivityTimeout": "00:00:00.300" } });
+    let front = Front::start(&config_with(&[&origin.url()], &settings));
+    let upload = body::endless(vec![b'x'; 64 * 1024]);
+    let request = Request::post("http://h/").body(upload).unwrap();
+    let mut service = front.proxy.service();
+    let response = service.call(request).await.unwrap();
+    let content = response.into_body().collect().await.unwrap().to_bytes();
+    assert_eq!(content, "ok");
+    front.settled().await;
+    front.connections(0, 0).await;
+}
+
 /// F36: the request is dropped after each number of polls, until one is not dropped any more. Nothing is left behind.
 #[tokio::test]
 async fn f36_dropped_at_any_poll_nothing_leaks() {

@@ -144,6 +144,13 @@ async fn a_removed_destination_finishes_its_requests() {
     gate.add_permits(1);
     assert_eq!(request.await.unwrap(), "done");
     origin.traffic().wait_for_open(0).await;
+    // What it did is not counted for the one that took its place.
+    front.settled().await;
+    let now = front.destination(0);
+    assert_eq!(
+        (now.requests, now.responses.success, now.connects),
+        (0, 0, 0)
+    );
 }
 
 #[tokio::test]

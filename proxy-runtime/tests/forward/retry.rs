@@ -46,6 +46,36 @@ async fn a_request_that_was_sent_is_not_sent_again() {
     }
 }
 
+/// A destination that refuses a stream has not looked at its request (RFC 9113 section 8.7). Without a body it is sent again,
+/// once; a body is gone.
+#[tokio::test]
+async fn a_refused_stream_is_tried_again_once() {
+    for (origin, tries) in [
+        (
+            faults::h2::resets_streams(h2::Reason::REFUSED_STREAM.into()),
+            2,
+        ),
+        (faults::h2::goes_away(), 2),
+        (
+            faults::h2::resets_streams(h2::Reason::INTERNAL_ERROR.into()),
+            1,
+        ),
+        (faults::h2::resets_streams(h2::Reason::CANCEL.into()), 1),
+    ] {
+        let front = Front::start(&config_with(&[&origin.url()], &h2c()));
+        let mut client = front.http1().await;
+        assert_eq!(client.get("/").await.unwrap().status, 502);
+        assert_eq!(origin.traffic().requests(), tries);
+        let request = client
+            .request("POST", "/")
+            .body(body::full("content"))
+            .unwrap();
+        assert_eq!(client.send(request).await.unwrap().status, 502);
+        assert_eq!(origin.traffic().requests(), tries + 1);
+        front.settled().await;
+    }
+}
+
 /// A body is sent once, from its start to its end, whatever happens to connections.
 #[tokio::test]
 async fn a_retried_upload_is_whole() {

@@ -5,7 +5,7 @@ use proxy_runtime::Proxy;
 use proxy_runtime::upstream::{TlsClient, UpstreamOptions};
 use serde_json::{Value, json};
 use testkit::certs::{self, Alpn, CertificateAuthority};
-use testkit::client::{Connection, Protocol};
+use testkit::client::{Connection, Message, Protocol, websocket};
 use testkit::origin::{Echo, Origin, Protocols};
 
 use crate::front::{Front, config_with};
@@ -195,4 +195,36 @@ async fn http2_in_the_clear_needs_an_origin_that_speaks_it() {
     );
     assert_eq!(echo(&front).await.unwrap_err(), 502);
     front.settled().await;
+}
+
+/// A WebSocket needs HTTP/1.1. The only connection that there may be speaks HTTP/2, and is given up for it when it is idle.
+#[tokio::test]
+async fn an_idle_http2_connection_makes_room_for_an_upgrade() {
+    let ca = CertificateAuthority::new("test");
+    let identity = ca.issue(&["localhost"]);
+    let origin = Origin::builder()
+        .tls(identity.server_config(Alpn::Both))
+        .start_upgrade_echo();
+    let settings = json!({ "HttpClient": { "MaxConnectionsPerServer": 1 } });
+    let front = start(&by_name(&origin), &settings, trusting(&ca));
+    for _ in 0..2 {
+        // Answered without an upgrade, over HTTP/2.
+        assert_eq!(echo(&front).await.unwrap_err(), 426);
+        front.connections(0, 1).await;
+        let address = front.server.addr();
+        let mut socket = websocket(address, "/").await.unwrap();
+        socket.send(Message::text("hello")).await.unwrap();
+        assert_eq!(
+            socket.receive().await.unwrap(),
+            Some(Message::text("hello"))
+        );
+        // The other way round: the tunnel has the only connection, until it ends.
+        let mut client = front.http1().await;
+        let waiting = tokio::spawn(async move { client.get("/").await.unwrap().status });
+        tokio::task::yield_now().await;
+        socket.close().await.unwrap();
+        assert_eq!(waiting.await.unwrap(), 426);
+        front.settled().await;
+        assert!(front.destination(0).connections <= 1);
+    }
 }

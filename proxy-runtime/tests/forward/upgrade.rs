@@ -96,6 +96,29 @@ async fn m09_m11_only_the_upgrade_is_passed_on() {
     assert!(asked.contains("sec-websocket-version: 13\r\n"), "{asked}");
 }
 
+/// Frames, close codes, and what is no frame at all: bytes are bytes.
+#[tokio::test]
+async fn bytes_pass_as_they_are() {
+    let close = b"\x88\x86\x00\x00\x00\x00\x0f\xa1gone\x00\xff\r\n\r\nGET / HTTP/1.1";
+    let origin = RawOrigin::script(|mut connection| async move {
+        connection.read_request().await?;
+        let answer =
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+        connection.write_all(answer).await?;
+        let bytes = connection.read_exact(32).await?;
+        connection.write_all(bytes).await
+    });
+    assert_eq!(close.len(), 32);
+    let front = Front::to(origin.url());
+    let mut client = RawClient::connect(front.server.addr()).await.unwrap();
+    client.write_all(ASK).await.unwrap();
+    assert_eq!(client.read_response_head().await.unwrap().status, 101);
+    client.write_all(close).await.unwrap();
+    assert_eq!(client.read_exact(32).await.unwrap(), close);
+    drop(client);
+    front.settled().await;
+}
+
 /// Either side may say that it is done and still listen.
 #[tokio::test]
 async fn a_tunnel_can_be_half_closed() {
