@@ -59,6 +59,7 @@ fn snapshot(n: u64, origins: &[Origin]) -> Arc<Snapshot> {
 /// GETs, and now and then a POST whose body is longer than a buffer.
 fn load(load: Load) -> Load {
     load.connections(3)
+        .max_duration(Duration::from_secs(600))
         .request(|connection, n| {
             let path = format!("/load/{n}");
             let request = if n % 20 == 0 {

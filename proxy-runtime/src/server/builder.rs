@@ -24,6 +24,7 @@ use super::metrics::ServerMetrics;
 use super::open_files;
 use super::shared::WorkerShared;
 use super::worker::{self, Command, Socket};
+use crate::observe::targets;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
@@ -211,6 +212,13 @@ impl<F> Server<F> {
                 told.clone(),
             )?);
         }
+        tracing::info!(
+            target: targets::SERVER,
+            addresses = ?self.addresses,
+            workers = workers.len(),
+            connections,
+            "serving"
+        );
         Ok(ServerHandle::new(
             self.addresses,
             self.metrics,

@@ -10,6 +10,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::metrics::ServerMetrics;
 use super::worker::{Command, WorkerReport};
+use crate::observe::targets;
 
 /// A server at work.
 ///
@@ -79,6 +80,8 @@ impl ServerHandle {
             .checked_add(deadline)
             .unwrap_or_else(|| now + Duration::from_secs(365 * 86_400));
         self.commands.send_replace(Command::Drain(deadline));
+        let connections = self.metrics.counts().active_connections;
+        tracing::info!(target: targets::SERVER, connections, "draining");
         let mut sum = DrainReport::default();
         for worker in &mut self.workers {
             // A worker that panicked has no report; its connections ended with its runtime.
@@ -87,6 +90,7 @@ impl ServerHandle {
             sum.cut += report.cut;
         }
         self.join_threads();
+        tracing::info!(target: targets::SERVER, drained = sum.drained, cut = sum.cut, "stopped");
         sum
     }
 
@@ -100,7 +104,7 @@ impl ServerHandle {
     fn join_threads(&mut self) {
         for worker in self.workers.drain(..) {
             if worker.thread.join().is_err() {
-                tracing::error!(target: "proxy_runtime::server", "a worker panicked");
+                tracing::error!(target: targets::SERVER, "a worker panicked");
             }
         }
     }

@@ -57,6 +57,10 @@ pub struct Limits {
     pub connection_age: Duration,
     /// Connections at a time, all listeners and workers together.
     ///
+    /// A worker has an equal share. At its share it stops accepting, so that new connections wait in the kernel's backlog;
+    /// connections without a request are closed, and others end with their next response, until an eighth of the share
+    /// is free.
+    ///
     /// `None` takes 80 % of half the process' limit of open files, since each connection may need a second one to a
     /// destination, and at most 50 000; where the limit cannot be read it is 10 000.
     pub connections: Option<usize>,

@@ -1,13 +1,16 @@
 //! What the connections of one worker share.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 use super::access_log::AccessLogSink;
 use super::limits::Limits;
 use super::metrics::WorkerMetrics;
+use crate::observe::targets;
 
 /// What a worker is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +36,8 @@ pub(crate) struct WorkerShared {
     freed: Notify,
     /// The sockets that are left are reset, not closed.
     cutting: AtomicBool,
+    /// When the log was last told that the worker is full.
+    told: Mutex<Option<Instant>>,
 }
 
 impl WorkerShared {
@@ -50,6 +55,7 @@ impl WorkerShared {
             mode: watch::Sender::new(Mode::Serving),
             freed: Notify::new(),
             cutting: AtomicBool::new(false),
+            told: Mutex::new(None),
         }
     }
 
@@ -79,14 +85,24 @@ impl WorkerShared {
             });
             if became_full {
                 WorkerMetrics::add(&self.metrics.limit_reached);
-                tracing::warn!(
-                    target: "proxy_runtime::server",
-                    connections = active,
-                    "a worker has its share of the connections; new ones wait until others end"
-                );
+                self.tell_full(active);
             }
         }
         Occupied(self.clone())
+    }
+
+    /// Now and then only: clients decide how often it happens.
+    fn tell_full(&self, connections: u64) {
+        const PAUSE: Duration = Duration::from_secs(60);
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_none_or(|told| told.elapsed() >= PAUSE) {
+            *told = Some(Instant::now());
+            tracing::warn!(
+                target: targets::SERVER,
+                connections,
+                "a worker has its share of the connections; new ones wait until others end"
+            );
+        }
     }
 
     /// Waits until there is room for a connection. Cancel safe.

@@ -22,6 +22,7 @@ use super::shared::{Occupied, WorkerShared};
 #[cfg(feature = "tls")]
 use super::tls::TlsServerConfig;
 use crate::connection::ConnectionInfo;
+use crate::observe::targets;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
@@ -93,7 +94,7 @@ where
         match TcpListener::from_std(socket.listener) {
             Ok(listener) => acceptors.push(tokio::task::spawn_local(run(listener))),
             Err(error) => tracing::error!(
-                target: "proxy_runtime::server",
+                target: targets::SERVER,
                 %error,
                 "a worker cannot listen"
             ),
@@ -224,7 +225,7 @@ where
 
     fn accepted_again(&mut self) {
         if std::mem::take(&mut self.starved) {
-            tracing::info!(target: "proxy_runtime::server", "connections are accepted again");
+            tracing::info!(target: targets::SERVER, "connections are accepted again");
         }
     }
 
@@ -242,7 +243,7 @@ where
         WorkerMetrics::add(&self.shared.metrics.accept_errors);
         if !std::mem::replace(&mut self.starved, true) {
             tracing::warn!(
-                target: "proxy_runtime::server",
+                target: targets::SERVER,
                 %error,
                 "connections cannot be accepted; trying again until they can"
             );

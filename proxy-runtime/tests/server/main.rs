@@ -7,6 +7,7 @@ mod drain;
 mod limits;
 mod listen;
 mod malformed;
+mod proxy;
 mod support;
 #[cfg(feature = "tls")]
 mod tls;

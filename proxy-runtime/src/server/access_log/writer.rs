@@ -9,6 +9,7 @@ use std::thread;
 use super::AccessLogSink;
 use super::format::{AccessLogFormat, QueryLogging, write_line};
 use super::record::AccessRecord;
+use crate::observe::targets;
 
 /// Lines that may wait to be written. 8192: about 2 MiB, and a second of the load that a busy core produces.
 pub const DEFAULT_CAPACITY: usize = 8192;
@@ -132,11 +133,11 @@ impl<W: Write> Writing<W> {
     fn note(&mut self, result: &io::Result<()>) {
         match result {
             Err(error) if !self.failed => {
-                tracing::warn!(target: "proxy_runtime::server", %error, "the access log cannot be written");
+                tracing::warn!(target: targets::ACCESS, %error, "the access log cannot be written");
                 self.failed = true;
             }
             Ok(()) if self.failed => {
-                tracing::info!(target: "proxy_runtime::server", "the access log can be written again");
+                tracing::info!(target: targets::ACCESS, "the access log can be written again");
                 self.failed = false;
             }
             _ => {}
@@ -147,7 +148,7 @@ impl<W: Write> Writing<W> {
         let dropped = self.dropped.load(Relaxed);
         if dropped > self.reported {
             tracing::warn!(
-                target: "proxy_runtime::server",
+                target: targets::ACCESS,
                 lines = dropped - self.reported,
                 "lines of the access log were dropped: they came faster than they could be written"
             );

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::state::{ConnectionState, Ending};
+use crate::observe::targets;
 use crate::server::limits::{DataRate, Limits};
 use crate::server::metrics::WorkerMetrics;
 use crate::server::shared::{Mode, WorkerShared};
@@ -87,7 +88,7 @@ fn log_end(state: &ConnectionState, result: hyper::Result<()>) {
         WorkerMetrics::add(&state.metrics().malformed);
     }
     tracing::debug!(
-        target: "proxy_runtime::server",
+        target: targets::SERVER,
         %error,
         remote = ?state.info.remote,
         "connection ended with an error"

@@ -38,6 +38,8 @@ use super::shared::{Occupied, WorkerShared};
 #[cfg(feature = "tls")]
 use super::tls::TlsServerConfig;
 use crate::connection::ConnectionInfo;
+#[cfg(feature = "tls")]
+use crate::observe::targets;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
@@ -78,7 +80,7 @@ pub(crate) async fn serve_tls<S, B>(
     };
     WorkerMetrics::add(&worker.metrics.tls_failures);
     tracing::debug!(
-        target: "proxy_runtime::server",
+        target: targets::TLS,
         %error,
         remote = ?info.remote,
         "TLS handshake failed"

@@ -19,6 +19,7 @@ use super::exchange::Exchange;
 use super::request_body::{BodyMeter, RequestBody};
 use super::response_body::{Expected, ResponseBody};
 use super::state::ConnectionState;
+use crate::observe::targets;
 use crate::server::access_log::Draft;
 use crate::server::edge::{self, Refusal};
 use crate::server::metrics::WorkerMetrics;
@@ -184,14 +185,14 @@ fn unwinding<T, E: Into<BoxError>>(
         Ok(Poll::Ready(Ok(value))) => Poll::Ready(Ok(value)),
         Ok(Poll::Ready(Err(error))) => {
             let error: BoxError = error.into();
-            tracing::error!(target: "proxy_runtime::server", %error, "the service failed");
+            tracing::error!(target: targets::SERVER, %error, "the service failed");
             Poll::Ready(Err(FAILED))
         }
         Err(_) => {
             if let Some(exchange) = exchange {
                 WorkerMetrics::add(&exchange.connection.metrics().panics);
             }
-            tracing::error!(target: "proxy_runtime::server", "the service panicked");
+            tracing::error!(target: targets::SERVER, "the service panicked");
             Poll::Ready(Err(FAILED))
         }
     }
@@ -203,14 +204,14 @@ fn pass_on<B: Body<Data = Bytes>>(
     asked: Asked,
     mut exchange: Exchange,
 ) -> Response<ResponseBody<B>> {
+    if let Some(draft) = &mut exchange.draft {
+        draft.responded(&response);
+    }
     if let Some(status) = body_refusal(exchange.meter.as_ref(), response.status()) {
         return refuse(
             Refusal::new(status, "the request's body was refused"),
             exchange,
         );
-    }
-    if let Some(draft) = &mut exchange.draft {
-        draft.responded(&response);
     }
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         exchange.hand_to_tunnel();
@@ -247,7 +248,7 @@ fn refuse<B: Body<Data = Bytes>>(
         WorkerMetrics::add(&exchange.connection.metrics().refused);
     }
     tracing::debug!(
-        target: "proxy_runtime::server",
+        target: targets::SERVER,
         status = refusal.status.as_u16(),
         reason = refusal.reason,
         "request refused"

@@ -11,6 +11,7 @@ use rustls::sign::CertifiedKey;
 
 use super::certificate::Certificate;
 use super::error::TlsConfigError;
+use crate::observe::targets;
 
 /// The certificates of a server, which may be replaced while it runs. Cheap to clone; clones are the same store.
 ///
@@ -39,7 +40,7 @@ impl CertificateStore {
         for certificate in &certificates {
             if certificate.is_expired(now) {
                 tracing::warn!(
-                    target: "proxy_runtime::server",
+                    target: targets::TLS,
                     certificate = certificate.origin(),
                     names = ?certificate.names(),
                     "the certificate has expired; clients will refuse it"
