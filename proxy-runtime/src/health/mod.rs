@@ -26,6 +26,7 @@
 
 mod active;
 mod consecutive_failures;
+mod contain;
 mod policy;
 mod probe;
 mod round;

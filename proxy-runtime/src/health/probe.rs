@@ -34,6 +34,9 @@ pub enum ProbeError {
     /// The destination could not be reached, or did not speak HTTP.
     #[error("no answer")]
     NoAnswer(#[source] Box<dyn StdError + Send + Sync>),
+    /// The program's own probe panicked.
+    #[error("the probe panicked: {0}")]
+    Panicked(String),
 }
 
 impl ProbeError {

@@ -11,6 +11,7 @@ use proxy_model::compiled::{ActiveCheck, Cluster, ClusterIndex, Destination};
 use tokio::time::{Instant, timeout};
 
 use super::active::Prober;
+use super::contain::{Panicked, contained, contained_call};
 use super::{Health, HealthRecord, ProbeError, Probed};
 use crate::observe::targets;
 use crate::proxy::Shared;
@@ -111,8 +112,9 @@ async fn probe_one<'a>(
     let limit = target.check().timeout();
     let begun = Instant::now();
     let probe = prober.probe.probe(target.cluster(), destination);
-    let result = match timeout(limit, probe).await {
-        Ok(result) => result,
+    let result = match timeout(limit, contained(probe)).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(Panicked(message))) => Err(ProbeError::Panicked(message)),
         Err(_) => Err(ProbeError::TimedOut(limit)),
     };
     Finding {
@@ -137,8 +139,7 @@ fn conclude(prober: &Prober, target: &Target, findings: &[Finding<'_>]) {
             count(record, &finding.result, Arc::clone(&text));
             record.clone()
         });
-        // The program's code runs without a lock: it may look at the proxy's state.
-        let health = policy.judge(&Probed {
+        let probed = Probed {
             cluster: target.cluster(),
             check,
             destination: finding.destination,
@@ -147,7 +148,21 @@ fn conclude(prober: &Prober, target: &Target, findings: &[Finding<'_>]) {
             health: record.health,
             failures: record.failures,
             successes: record.successes,
-        });
+        };
+        // The program's code runs without a lock: it may look at the proxy's state.
+        let health = match contained_call(|| policy.judge(&probed)) {
+            Ok(health) => health,
+            Err(Panicked(message)) => {
+                tracing::error!(
+                    target: targets::HEALTH,
+                    policy = check.policy(),
+                    destination = %finding.destination.id(),
+                    message,
+                    "the health policy panicked; the destination's health stays as it was"
+                );
+                continue;
+            }
+        };
         if health == record.health {
             continue;
         }

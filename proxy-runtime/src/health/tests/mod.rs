@@ -298,6 +298,46 @@ async fn a_policy_of_the_program_judges() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_probe_that_panics_has_failed_and_the_others_go_on() {
+    let script = Script::new();
+    script.answer("d", Answer::Panics);
+    let proxy = start(&script, &checked(TEN, &["d", "e"]));
+    sleep(Duration::from_secs(1)).await;
+    a_round().await;
+    assert_eq!(health(&proxy, "d"), Health::Unhealthy);
+    assert_eq!(health(&proxy, "e"), Health::Healthy);
+    let reason = status(&proxy, "d").reason.unwrap();
+    assert!(reason.contains("the script says so"), "{reason}");
+    script.answer("d", Answer::Status(200));
+    a_round().await;
+    assert_eq!(health(&proxy, "d"), Health::Healthy);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_panics_changes_nothing_and_the_driver_goes_on() {
+    /// Cannot stand failures.
+    struct Fragile;
+    impl ActiveHealthPolicy for Fragile {
+        fn judge(&self, probed: &Probed<'_>) -> Health {
+            assert!(probed.result.is_ok(), "a probe failed");
+            Health::Healthy
+        }
+    }
+    let script = Script::new();
+    let builder = Proxy::builder().health_policy("Fragile", Arc::new(Fragile));
+    let json = checked(&format!(r#"{TEN},"Policy":"Fragile""#), &["d"]);
+    let (compiled, _) = Snapshot::compile(config(&json), &builder.compile_options()).unwrap();
+    let proxy = start_with(builder, &script, Arc::new(compiled));
+    sleep(Duration::from_secs(1)).await;
+    script.answer("d", Answer::Refused);
+    let asked = script.count("d");
+    a_round().await;
+    a_round().await;
+    assert_eq!(script.count("d"), asked + 2, "the driver goes on");
+    assert_eq!(health(&proxy, "d"), Health::Healthy);
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_its_driver_the_proxy_goes_on_with_what_it_knew() {
     let script = Script::new();
     script.answer("d", Answer::Status(500));

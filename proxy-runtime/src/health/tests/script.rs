@@ -21,6 +21,7 @@ pub(super) enum Answer {
     Status(u16),
     Refused,
     Never,
+    Panics,
     After(Duration),
 }
 
@@ -76,6 +77,7 @@ impl Probe for Script {
             Answer::Status(status) => Ok(StatusCode::from_u16(status).unwrap()),
             Answer::Refused => Err(ProbeError::NoAnswer("connection refused".into())),
             Answer::Never => std::future::pending().await,
+            Answer::Panics => panic!("the script says so"),
             Answer::After(delay) => {
                 sleep(delay).await;
                 Ok(StatusCode::OK)

@@ -1,0 +1,36 @@
+//! Panics of the program's own probes and policies become values: they end one probe, not the driver.
+
+use std::any::Any;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+
+/// What a panic said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Panicked(pub(super) String);
+
+/// Runs a future to its end, or to its panic. What it leaves half-done is dropped with it.
+pub(super) async fn contained<F: Future>(future: F) -> Result<F::Output, Panicked> {
+    let mut future = pin!(future);
+    poll_fn(
+        |context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+            Ok(poll) => poll.map(Ok),
+            Err(panic) => Poll::Ready(Err(Panicked(message(&*panic)))),
+        },
+    )
+    .await
+}
+
+/// Calls a function, or contains its panic.
+pub(super) fn contained_call<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| Panicked(message(&*panic)))
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("without a message").to_owned()
+}
