@@ -12,7 +12,7 @@ use tracing::debug;
 use super::account::Account;
 use super::body::ProxyBody;
 use super::download::Download;
-use super::error::ForwardError;
+use super::error::{ForwardError, ForwardErrorKind};
 use super::handshake::Handshake;
 use super::head::HttpHead;
 use super::plan::{self, Unrouted};
@@ -90,7 +90,7 @@ impl Routed<'_> {
         account.assigned(cluster.id(), state.live());
         let wish = upgrade.as_ref().map(Upgrade::wish);
         let framing = plan::admit(&self.head, wish, route.body_limit(), body.is_end_stream())?;
-        let handshake = Handshake::new(wish, self.head.headers())?;
+        let handshake = Handshake::new(wish, self.head.headers(), cluster.upstream())?;
         let sending = Sending {
             head: self.head,
             route,
@@ -104,11 +104,17 @@ impl Routed<'_> {
         let answered = sending.run(body, account).await?;
         let status = answered.response.status();
         account.answered(status, answered.picked_at, answered.lease.peer());
-        if status == StatusCode::SWITCHING_PROTOCOLS {
-            self.switched(answered, upgrade, &handshake)
-        } else {
-            self.answered(answered).await
+        if handshake.is_agreed(status) {
+            return self.switched(answered, upgrade, &handshake);
         }
+        if status == StatusCode::SWITCHING_PROTOCOLS {
+            // Nobody asked for it, so nobody knows what follows.
+            return Err(ForwardError::new(
+                ForwardErrorKind::Request,
+                StatusCode::BAD_GATEWAY,
+            ));
+        }
+        self.answered(answered).await
     }
 
     /// The destination has answered with a response, of which the start of the body may have come as well.

@@ -26,6 +26,9 @@ pub(crate) struct OutgoingHead {
     headers: HeaderMap,
     /// The protocol to switch to.
     upgrade: Option<HeaderValue>,
+    /// Whether the switch is to be asked for with CONNECT (RFC 8441).
+    #[cfg(feature = "http2")]
+    is_connect: bool,
     is_http10: bool,
 }
 
@@ -78,6 +81,8 @@ impl OutgoingHead {
             authority,
             headers,
             upgrade: None,
+            #[cfg(feature = "http2")]
+            is_connect: false,
             is_http10: false,
         })
     }
@@ -86,6 +91,14 @@ impl OutgoingHead {
     #[must_use]
     pub(crate) fn with_upgrade(mut self, protocol: HeaderValue) -> Self {
         self.upgrade = Some(protocol);
+        self
+    }
+
+    /// Asks for a WebSocket, which is done with CONNECT in HTTP/2.
+    #[cfg(feature = "http2")]
+    #[must_use]
+    pub(crate) fn with_connect(mut self) -> Self {
+        self.is_connect = true;
         self
     }
 
@@ -138,6 +151,12 @@ impl OutgoingHead {
         if http2 {
             *request.uri_mut() = self.absolute_uri()?;
             *request.version_mut() = Version::HTTP_2;
+            #[cfg(feature = "http2")]
+            if self.is_connect {
+                self.method = Method::CONNECT;
+                let websocket = hyper::ext::Protocol::from_static("websocket");
+                request.extensions_mut().insert(websocket);
+            }
         } else {
             self.headers.insert(HOST, self.authority);
             if let Some(protocol) = self.upgrade {

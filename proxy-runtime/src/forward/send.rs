@@ -171,10 +171,9 @@ impl Sending<'_> {
     fn prepare(&self, picked: &Picked) -> Result<(OutgoingHead, Protocols), ForwardError> {
         let destination = self.destination(picked);
         let upstream = self.cluster.upstream();
-        let protocols = if self.handshake.is_wanted() {
-            protocol::for_upgrade(upstream)
-        } else {
-            protocol::for_request(destination.address().scheme(), upstream)
+        let protocols = match self.handshake.protocols() {
+            Some(protocols) => Ok(protocols),
+            None => protocol::for_request(destination.address().scheme(), upstream),
         };
         let protocols = protocols.map_err(|reason| {
             ForwardError::new(ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY)
@@ -215,7 +214,11 @@ impl Sending<'_> {
             protocols,
             fresh,
         };
-        self.pool.acquire(wanted).await.map_err(no_connection)
+        let lease = self.pool.acquire(wanted).await.map_err(no_connection)?;
+        if self.handshake.protocols().is_some() {
+            lease.prepare_connect().await.map_err(no_connection)?;
+        }
+        Ok(lease)
     }
 
     fn pick(&self) -> Option<Picked> {

@@ -5,10 +5,11 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::header::{CONNECTION, HeaderValue, UPGRADE};
 use http::request::Parts;
-use http::{HeaderMap, Method, Version};
+use http::{Method, Version};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
@@ -64,6 +65,15 @@ impl Upgrade {
 }
 
 impl Wish {
+    /// Whether it is a WebSocket.
+    pub(crate) fn is_websocket(&self) -> bool {
+        match self {
+            Self::Upgrade(protocol) => protocol.as_bytes().eq_ignore_ascii_case(b"websocket"),
+            #[cfg(feature = "http2")]
+            Self::Connect => true,
+        }
+    }
+
     fn of(parts: &Parts) -> Option<Self> {
         #[cfg(feature = "http2")]
         if is_websocket_connect(parts) {
@@ -95,17 +105,11 @@ pub(crate) fn is_websocket_connect(parts: &Parts) -> bool {
             .is_some_and(|protocol| protocol.as_str() == "websocket")
 }
 
-/// Says in a response of HTTP/1.1 that the protocol is switched.
-pub(crate) fn announce(headers: &mut HeaderMap, protocol: HeaderValue) {
-    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-    headers.insert(UPGRADE, protocol);
-}
-
 /// Two sides that have agreed to become a tunnel.
 pub(crate) struct Agreed {
     pub(crate) client: OnUpgrade,
     pub(crate) destination: OnUpgrade,
-    /// The destination's connection, until it is handed over.
+    /// The destination's connection, of which the tunnel may be but one stream.
     pub(crate) lease: Lease,
     pub(crate) exchange: Arc<Exchange>,
 }
@@ -127,7 +131,6 @@ impl Agreed {
             let destination = destination
                 .await
                 .map_err(|_| ForwardErrorKind::UpgradeResponseDestination)?;
-            drop(lease);
             let client = client
                 .await
                 .map_err(|_| ForwardErrorKind::UpgradeRequestClient)?;
@@ -148,6 +151,7 @@ impl Agreed {
                 "the tunnel broke",
             );
         }
+        drop(lease);
         account.end(ended.err());
     }
 }
@@ -173,10 +177,20 @@ async fn carry(
         read: ForwardErrorKind::UpgradeResponseDestination,
         write: ForwardErrorKind::UpgradeResponseClient,
     };
-    tokio::try_join!(
-        up.carry(client_reader, destination_writer),
-        down.carry(destination_reader, client_writer),
-    )?;
+    let is_destination_done = AtomicBool::new(false);
+    let up = async {
+        match up.carry(client_reader, destination_writer).await {
+            // It has all that there was for it, and how it leaves is its own affair.
+            Err(_) if is_destination_done.load(Ordering::Relaxed) => Ok(()),
+            carried => carried,
+        }
+    };
+    let down = async {
+        down.carry(destination_reader, client_writer).await?;
+        is_destination_done.store(true, Ordering::Relaxed);
+        Ok(())
+    };
+    tokio::try_join!(up, down)?;
     Ok(())
 }
 

@@ -1,7 +1,7 @@
-//! The handshake of WebSocket (RFC 6455 section 4), between a client of HTTP/2 and a destination of HTTP/1.1.
+//! The handshake of WebSocket (RFC 6455 section 4), where one side speaks HTTP/1.1 and the other HTTP/2.
 //!
-//! HTTP/2 asks for a WebSocket without the key and its proof (RFC 8441 section 5), so the proxy makes the one and checks
-//! the other.
+//! HTTP/2 asks for a WebSocket without the key and its proof (RFC 8441 section 5), so the proxy makes what is missing and
+//! checks what it has made.
 
 use http::header::{HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY};
 use http::{HeaderMap, StatusCode};
@@ -19,31 +19,43 @@ const KEY_LENGTH: usize = 24;
 #[derive(Clone, Debug)]
 pub(crate) struct Challenge {
     pub(crate) key: HeaderValue,
-    proof: HeaderValue,
+    pub(crate) proof: HeaderValue,
 }
 
 impl Challenge {
-    /// The challenge for a request with these headers: the client's own key, if it sent one.
+    /// The challenge in a request with these headers.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or it is not a key: 400.
+    pub(crate) fn given(headers: &HeaderMap) -> Result<Self, ForwardError> {
+        match headers.get(SEC_WEBSOCKET_KEY) {
+            Some(key) if key.len() == KEY_LENGTH => Ok(Self::with_key(key.clone())),
+            _ => Err(ForwardError::new(
+                ForwardErrorKind::RequestCreation,
+                StatusCode::BAD_REQUEST,
+            )),
+        }
+    }
+
+    /// The challenge in a request with these headers, or a new one if it has none.
     ///
     /// # Errors
     ///
     /// The client sent something that is not a key: 400.
-    pub(crate) fn new(headers: &HeaderMap) -> Result<Self, ForwardError> {
-        let key = match headers.get(SEC_WEBSOCKET_KEY) {
-            Some(key) if key.len() == KEY_LENGTH => key.clone(),
-            Some(_) => {
-                return Err(ForwardError::new(
-                    ForwardErrorKind::RequestCreation,
-                    StatusCode::BAD_REQUEST,
-                ));
-            }
-            None => to_value(&fastrand::u128(..).to_ne_bytes()),
-        };
+    pub(crate) fn given_or_new(headers: &HeaderMap) -> Result<Self, ForwardError> {
+        if headers.contains_key(SEC_WEBSOCKET_KEY) {
+            return Self::given(headers);
+        }
+        Ok(Self::with_key(to_value(&fastrand::u128(..).to_ne_bytes())))
+    }
+
+    fn with_key(key: HeaderValue) -> Self {
         let mut hash = Sha1::new();
         hash.update(key.as_bytes());
         hash.update(PROOF);
         let proof = to_value(&hash.finalize());
-        Ok(Self { key, proof })
+        Self { key, proof }
     }
 
     /// Checks the proof in a response's headers, and takes it out: the client did not ask for it.
@@ -106,23 +118,27 @@ mod tests {
     #[test]
     fn n13_a_key_is_made_or_kept_or_refused() {
         let mut headers = HeaderMap::new();
-        assert_eq!(Challenge::new(&headers).unwrap().key.len(), KEY_LENGTH);
+        assert_eq!(
+            Challenge::given_or_new(&headers).unwrap().key.len(),
+            KEY_LENGTH
+        );
+        assert!(Challenge::given(&headers).is_err(), "N14");
 
         // The example of RFC 6455 section 1.3.
         let key = HeaderValue::from_static("dGhlIHNhbXBsZSBub25jZQ==");
         headers.insert(SEC_WEBSOCKET_KEY, key.clone());
-        let challenge = Challenge::new(&headers).unwrap();
+        let challenge = Challenge::given_or_new(&headers).unwrap();
         assert_eq!(challenge.key, key);
         assert_eq!(challenge.proof, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
 
         headers.insert(SEC_WEBSOCKET_KEY, HeaderValue::from_static("Foo"));
-        let error = Challenge::new(&headers).unwrap_err();
+        let error = Challenge::given_or_new(&headers).unwrap_err();
         assert_eq!(error.status(), StatusCode::BAD_REQUEST);
     }
 
     #[test]
     fn only_the_right_proof_will_do() {
-        let challenge = Challenge::new(&HeaderMap::new()).unwrap();
+        let challenge = Challenge::given_or_new(&HeaderMap::new()).unwrap();
         let mut headers = HeaderMap::new();
         assert!(challenge.check(&mut headers).is_err());
         headers.insert(SEC_WEBSOCKET_ACCEPT, HeaderValue::from_static("other"));

@@ -21,6 +21,9 @@ pub(crate) enum ConnectError {
     #[cfg(feature = "tls")]
     #[error("the destination does not speak HTTP/2, which the cluster requires")]
     NoHttp2,
+    #[cfg(feature = "http2")]
+    #[error("the destination has no WebSockets over HTTP/2, which the cluster requires")]
+    NoConnect,
     #[error("there was no connection in time")]
     TimedOut,
     #[error("too many requests wait for a connection")]

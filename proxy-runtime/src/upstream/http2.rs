@@ -11,7 +11,8 @@ use futures_util::task::AtomicWaker;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper::rt::Executor;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::time::Instant;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
 use tracing::debug;
 
 use super::error::ConnectError;
@@ -36,8 +37,29 @@ const PING_TIMEOUT: Duration = Duration::from_secs(20);
 const STREAMS_AT_FIRST: usize = 1;
 /// Streams that a destination most likely allows, for as long as it has not said so.
 const STREAMS_ASSUMED: usize = 100;
+/// How long a destination may take to send its settings, which have to be its first bytes (RFC 9113 section 3.4).
+const SETTINGS_PATIENCE: Duration = Duration::from_secs(5);
 /// The destination's settings are in the first bytes that it sends.
 const POLLS_UNTIL_SETTINGS: usize = 8;
+
+/// What a destination says of the connection, as far as it matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Settings {
+    /// Streams that it allows.
+    max_streams: usize,
+    /// Whether it allows extended CONNECT.
+    connect: bool,
+}
+
+impl Default for Settings {
+    /// What is assumed until it is known.
+    fn default() -> Self {
+        Self {
+            max_streams: STREAMS_AT_FIRST,
+            connect: false,
+        }
+    }
+}
 
 /// An HTTP/2 connection, shared by requests. It closes when the pool and all requests have let go of it.
 #[derive(Debug)]
@@ -46,8 +68,7 @@ pub(super) struct Http2Connection {
     pub(super) peer: SocketAddr,
     /// Requests that are on it.
     streams: AtomicUsize,
-    /// Streams that the destination allows.
-    max_streams: Arc<AtomicUsize>,
+    settings: watch::Receiver<Settings>,
     idle_since: Mutex<Instant>,
 }
 
@@ -69,14 +90,21 @@ impl Http2Connection {
             .handshake(TokioIo::new(io))
             .await
             .map_err(|error| ConnectError::Handshake(Arc::new(error)))?;
-        let max_streams = Arc::new(AtomicUsize::new(STREAMS_AT_FIRST));
-        let seen = Arc::clone(&max_streams);
+        let (seen, settings) = watch::channel(Settings::default());
         tokio::spawn(async move {
             let mut connection = pin!(connection);
             let ended = poll_fn(|cx| {
                 progress.register(cx.waker());
                 let polled = connection.as_mut().poll(cx);
-                seen.store(connection.current_max_send_streams(), Ordering::Relaxed);
+                let now = Settings {
+                    max_streams: connection.current_max_send_streams(),
+                    connect: connection.is_extended_connect_protocol_enabled(),
+                };
+                seen.send_if_modified(|settings| {
+                    let has_changed = *settings != now;
+                    *settings = now;
+                    has_changed
+                });
                 polled
             })
             .await;
@@ -88,7 +116,7 @@ impl Http2Connection {
             send,
             peer,
             streams: AtomicUsize::new(0),
-            max_streams,
+            settings,
             idle_since: Mutex::new(Instant::now()),
         })
     }
@@ -106,12 +134,21 @@ impl Http2Connection {
 
     /// Whether a further request would have to wait for another one to end.
     pub(super) fn is_full(&self) -> bool {
-        let max = match self.max_streams.load(Ordering::Relaxed) {
+        let max = match self.settings.borrow().max_streams {
             // A destination that really allows so few has all requests wait on one connection.
             ..=STREAMS_AT_FIRST => STREAMS_ASSUMED,
             max => max,
         };
         self.streams() >= max
+    }
+
+    /// Whether WebSockets can be asked for (RFC 8441). Waits for the destination's settings, though not for long.
+    pub(super) async fn allows_connect(&self) -> bool {
+        let mut settings = self.settings.clone();
+        let known = settings.wait_for(|settings| *settings != Settings::default());
+        // A destination that allows but one stream and no CONNECT says what is assumed without its word.
+        let _ = timeout(SETTINGS_PATIENCE, known).await;
+        self.settings.borrow().connect
     }
 
     /// Since when there is no request on it.

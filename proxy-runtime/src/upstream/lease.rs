@@ -119,6 +119,22 @@ impl Lease {
         }
     }
 
+    /// Sees to it that a WebSocket can be asked for, if that is done with CONNECT over this connection.
+    ///
+    /// # Errors
+    ///
+    /// The destination has no extended CONNECT.
+    pub(crate) async fn prepare_connect(&self) -> Result<(), ConnectError> {
+        match &self.held {
+            Held::Http1(_) => Ok(()),
+            #[cfg(feature = "http2")]
+            Held::Http2(connection) => match connection.allows_connect().await {
+                true => Ok(()),
+                false => Err(ConnectError::NoConnect),
+            },
+        }
+    }
+
     /// Sends a request and waits for the head of its response. It has no timeout of its own.
     ///
     /// Dropping the future and the lease cancels the request: the HTTP/1.1 connection closes, the HTTP/2 stream is

@@ -29,6 +29,7 @@ const NO_HTTP3: &str = "the cluster requires HTTP/3, which is not spoken";
 #[cfg(not(feature = "http2"))]
 const NO_HTTP2: &str = "the cluster requires HTTP/2, which this build does not speak";
 const NO_UPGRADE: &str = "the cluster forbids HTTP/1.1, which the upgrade needs";
+const NO_HTTP3_UPGRADE: &str = "the cluster requires HTTP/3, over which there are no upgrades";
 
 /// Which versions a request may use, as .NET decides it.
 ///
@@ -54,16 +55,22 @@ pub(crate) fn for_request(scheme: Scheme, upstream: &Upstream) -> Result<Protoco
     limit_to_build(protocols)
 }
 
-/// Which versions an upgrade may use: always HTTP/1.1, if the cluster allows it.
+/// Which version an upgrade uses: HTTP/1.1, if the cluster allows it. A WebSocket can also be had over HTTP/2 (RFC 8441),
+/// for clusters that allow nothing else; it has no connection of its own there, but not all servers know about it.
 ///
 /// # Errors
 ///
-/// The cluster demands a higher version.
-pub(crate) fn for_upgrade(upstream: &Upstream) -> Result<Protocols, &'static str> {
+/// The cluster demands a version in which there is no such upgrade.
+pub(crate) fn for_upgrade(
+    upstream: &Upstream,
+    is_websocket: bool,
+) -> Result<Protocols, &'static str> {
     match (upstream.version(), upstream.version_policy()) {
         (HttpVersion::Http10 | HttpVersion::Http11, _)
         | (_, VersionPolicy::RequestVersionOrLower) => Ok(Protocols::Http1),
-        (HttpVersion::Http2 | HttpVersion::Http3, _) => Err(NO_UPGRADE),
+        (HttpVersion::Http2, _) if is_websocket => limit_to_build(Protocols::Http2),
+        (HttpVersion::Http2, _) => Err(NO_UPGRADE),
+        (HttpVersion::Http3, _) => Err(NO_HTTP3_UPGRADE),
     }
 }
 

@@ -7,11 +7,11 @@ use serde_json::json;
 use testkit::body;
 use testkit::client::{ClientError, Message, WebSocket, websocket};
 use testkit::faults;
-use testkit::origin::Origin;
+use testkit::origin::{Origin, Protocols};
 use testkit::raw::{RawClient, RawOrigin};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::front::{Front, config, config_with};
+use crate::front::{Front, config, config_with, h2c};
 
 const ASK: &str = "GET /chat HTTP/1.1\r\nHost: h\r\nConnection: keep-alive, Upgrade\r\n\
                    Upgrade: WebSocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
@@ -285,18 +285,79 @@ async fn n13_a_wrong_key_over_http2_is_400_and_a_wrong_proof_502() {
     assert_eq!(front.errors("ResponseHeaders"), 1);
 }
 
-/// L19, N10: a cluster that allows no HTTP/1.1 has no upgrades.
+/// A cluster that speaks nothing but HTTP/2 has WebSockets all the same, if its destinations know of RFC 8441.
 #[tokio::test]
-async fn l19_a_cluster_without_http1_has_no_upgrades() {
+async fn n08_a_websocket_reaches_an_origin_of_http2() {
+    let origin = Origin::builder()
+        .protocols(Protocols::Http2)
+        .extended_connect(true)
+        .start_upgrade_echo();
+    let front = Front::start(&config_with(&[&origin.url()], &h2c()));
+    for client in [front.http1().await, front.http2().await] {
+        chat(WebSocket::over(client, "/chat").await.unwrap()).await;
+        front.settled().await;
+    }
+    assert_eq!(
+        origin.traffic().counts().accepted,
+        1,
+        "streams of one connection"
+    );
+    assert_eq!(front.destination(0).connections, 1);
+    let errors = front.destination(0).errors;
+    assert!(errors.is_empty(), "{errors:?}");
+}
+
+/// N07, N08: 502, and nothing hangs.
+#[tokio::test]
+async fn n07_an_origin_without_websockets_over_http2_is_502() {
+    let http1 = Origin::builder()
+        .protocols(Protocols::Http1)
+        .start_upgrade_echo();
+    let plain = Origin::builder().protocols(Protocols::Http2).start_echo();
+    for origin in [http1, plain] {
+        let front = Front::start(&config_with(&[&origin.url()], &h2c()));
+        for client in [front.http1().await, front.http2().await] {
+            match WebSocket::over(client, "/chat").await.unwrap_err() {
+                ClientError::NotUpgraded(answer) => assert_eq!(answer.status, 502),
+                other => panic!("{}", other.chain()),
+            }
+        }
+        front.settled().await;
+        assert_eq!(front.errors("Request"), 2);
+    }
+}
+
+#[tokio::test]
+async fn n14_a_wrong_key_is_not_sent_to_an_origin_of_http2() {
     let origin = Origin::upgrade_echo();
-    let settings =
-        json!({ "HttpRequest": { "Version": "2", "VersionPolicy": "RequestVersionExact" } });
-    let front = Front::start(&config_with(&[&origin.url()], &settings));
+    let front = Front::start(&config_with(&[&origin.url()], &h2c()));
     let mut client = RawClient::connect(front.server.addr()).await.unwrap();
-    client.write_all(ASK).await.unwrap();
-    assert_eq!(client.read_response().await.unwrap().status(), 502);
-    front.settled().await;
-    assert_eq!(front.errors("RequestCreation"), 1);
+    client
+        .write_all(ASK.replace("dGhlIHNhbXBsZSBub25jZQ==", "Foo"))
+        .await
+        .unwrap();
+    assert_eq!(client.read_response().await.unwrap().status(), 400);
+    assert_eq!(origin.traffic().requests(), 0);
+}
+
+/// L19, N10: an upgrade that the cluster's version has no way for.
+#[tokio::test]
+async fn l19_an_upgrade_that_needs_http1_where_that_is_forbidden_is_502() {
+    let origin = Origin::upgrade_echo();
+    let version3 =
+        json!({ "HttpRequest": { "Version": "3", "VersionPolicy": "RequestVersionExact" } });
+    for (settings, protocol) in [(h2c(), "SPDY/3.1"), (version3, "websocket")] {
+        let front = Front::start(&config_with(&[&origin.url()], &settings));
+        let mut client = RawClient::connect(front.server.addr()).await.unwrap();
+        client
+            .write_all(ASK.replace("WebSocket\r", &format!("{protocol}\r")))
+            .await
+            .unwrap();
+        assert_eq!(client.read_response().await.unwrap().status(), 502);
+        front.settled().await;
+        assert_eq!(front.errors("RequestCreation"), 1);
+    }
+    assert_eq!(origin.traffic().requests(), 0);
 }
 
 #[tokio::test]

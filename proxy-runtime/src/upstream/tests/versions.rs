@@ -48,23 +48,30 @@ fn versions_are_chosen_as_dotnet_chooses_them() {
     }
 }
 
-/// N03 to N10: a WebSocket is always an upgrade of HTTP/1.1 here, so a cluster that forbids HTTP/1.1 has none.
+/// N03 to N10: an upgrade of HTTP/1.1 wherever that is allowed, and CONNECT of HTTP/2 where nothing else is.
 #[test]
-fn n03_to_n10_upgrades_need_http1() {
-    for (version, policy, allowed) in [
-        ("1.1", "OrHigher", true),
-        ("1.1", "Exact", true),
-        ("2", "OrLower", true),
-        ("2", "Exact", false),
-        ("2", "OrHigher", false),
-        ("3", "OrLower", true),
-        ("3", "Exact", false),
-        ("3", "OrHigher", false),
+fn n03_to_n10_upgrades() {
+    use Protocols::{Http1, Http2};
+    for (version, policy, websocket, other) in [
+        ("1.1", "OrHigher", Some(Http1), Some(Http1)),
+        ("1.1", "Exact", Some(Http1), Some(Http1)),
+        ("2", "OrLower", Some(Http1), Some(Http1)),
+        ("2", "Exact", Some(Http2), None),
+        ("2", "OrHigher", Some(Http2), None),
+        ("3", "OrLower", Some(Http1), Some(Http1)),
+        ("3", "Exact", None, None),
+        ("3", "OrHigher", None, None),
     ] {
-        let chosen = for_upgrade(&upstream(version, policy)).ok();
+        let websocket = websocket.filter(|p| cfg!(feature = "http2") || *p == Http1);
+        let upstream = upstream(version, policy);
         assert_eq!(
-            chosen,
-            allowed.then_some(Protocols::Http1),
+            for_upgrade(&upstream, true).ok(),
+            websocket,
+            "{version} {policy}"
+        );
+        assert_eq!(
+            for_upgrade(&upstream, false).ok(),
+            other,
             "{version} {policy}"
         );
     }
