@@ -98,3 +98,13 @@ pub async fn wait_unless_once() -> Result<(), Failure> {
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 pub struct Readme;
+
+/// The code of the page about embedding, as a doctest.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/embed.md")]
+pub struct Embed;
+
+/// The code of the page about discovery, as a doctest.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/discovery.md")]
+pub struct Discovery;

@@ -1,6 +1,8 @@
-//! What holds for every file of the project: short sources, and no text that is true on one machine only.
+//! What holds for every file of the project: short sources, links that lead somewhere, and no text that is true on one
+//! machine only.
 
 mod lengths;
+mod links;
 mod texts;
 mod tree;
 
@@ -38,5 +40,18 @@ fn no_text_names_a_registry_host_or_a_place_on_somebodys_machine() {
     tree::each_text(&root(), &mut |path, text| {
         complaints.extend(texts::complaints(path, text, &places));
     });
+    assert_none(&complaints);
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let root = root();
+    let mut complaints = Vec::new();
+    let mut seen = 0;
+    tree::each_text(&root, &mut |path, text| {
+        seen += usize::from(path.ends_with(".md"));
+        complaints.extend(links::complaints(&root, path, text));
+    });
+    assert!(seen > 10, "only {seen} pages found: the walk is broken");
     assert_none(&complaints);
 }

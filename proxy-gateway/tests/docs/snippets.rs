@@ -1,0 +1,63 @@
+//! The configurations of the pages.
+
+use crate::common::{ConfigFile, output};
+use crate::pages;
+
+#[tokio::test]
+async fn every_configuration_is_valid_and_without_a_warning() {
+    let mut seen = 0;
+    for page in pages() {
+        for block in &page.blocks {
+            if block.info != "json config" {
+                continue;
+            }
+            seen += 1;
+            let file = ConfigFile::new(&block.text);
+            let arguments = ["check", "--config", &file.argument(), "--format", "json"];
+            let verdict = output(&arguments).await.stdout;
+            let verdict: serde_json::Value = serde_json::from_str(&verdict).unwrap();
+            assert_eq!(
+                verdict,
+                serde_json::json!({ "valid": true, "problems": [] }),
+                "{}:{}",
+                page.path,
+                block.line
+            );
+        }
+    }
+    assert!(seen > 5, "only {seen} configurations found");
+}
+
+#[test]
+fn blocks_are_of_the_kinds_that_something_looks_at() {
+    const KINDS: [&str; 6] = [
+        "json config",
+        "mermaid",
+        "rust",
+        "rust,no_run",
+        "sh",
+        "text",
+    ];
+    for page in pages() {
+        for block in &page.blocks {
+            assert!(
+                KINDS.contains(&block.info.as_str()),
+                "{}:{}: `{}`",
+                page.path,
+                block.line,
+                block.info
+            );
+        }
+    }
+}
+
+/// Every page of a task begins with a command: after the title comes a block for a shell.
+#[test]
+fn every_page_begins_with_a_command() {
+    for page in pages() {
+        if page.path.starts_with("docs/") {
+            let second = page.text.lines().nth(2);
+            assert_eq!(second, Some("```sh"), "{}", page.path);
+        }
+    }
+}
