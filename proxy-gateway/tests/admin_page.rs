@@ -10,7 +10,7 @@ use common::{address_after, command};
 use testkit::peers;
 
 /// A browser takes its time, and the story of the demo is waited for.
-const LIMIT: Duration = Duration::from_secs(180);
+const LIMIT: Duration = Duration::from_secs(400);
 
 #[tokio::test]
 async fn the_page_shows_what_happens_by_day_by_night_and_on_a_phone() {
