@@ -10,10 +10,6 @@ use futures_util::task::AtomicWaker;
 use http::StatusCode;
 use tokio::time::{Sleep, sleep};
 
-/// How long a destination may take to say that it wants the body, until it is sent without being asked for: not all of
-/// them know about this. The same as in .NET.
-const PATIENCE: Duration = Duration::from_secs(1);
-
 const WAITING: u8 = 0;
 const WANTED: u8 = 1;
 const UNWANTED: u8 = 2;
@@ -50,10 +46,11 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    pub(crate) fn new(continuation: &Arc<Continuation>) -> Self {
+    /// Opens after `patience` without having been asked.
+    pub(crate) fn new(continuation: &Arc<Continuation>, patience: Duration) -> Self {
         Self {
             continuation: Arc::clone(continuation),
-            patience: Box::pin(sleep(PATIENCE)),
+            patience: Box::pin(sleep(patience)),
         }
     }
 
@@ -76,8 +73,10 @@ mod tests {
 
     use super::*;
 
+    const PATIENCE: Duration = Duration::from_secs(1);
+
     async fn opens(continuation: &Arc<Continuation>) -> bool {
-        let mut gate = Gate::new(continuation);
+        let mut gate = Gate::new(continuation, PATIENCE);
         timeout(Duration::from_secs(10), poll_fn(|cx| gate.poll_open(cx)))
             .await
             .is_ok()
@@ -108,7 +107,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_answer_wakes_who_waits() {
         let continuation = Arc::<Continuation>::default();
-        let mut gate = Gate::new(&continuation);
+        let mut gate = Gate::new(&continuation, PATIENCE);
         let opened = tokio::spawn(async move {
             poll_fn(|cx| gate.poll_open(cx)).await;
             Instant::now()

@@ -266,7 +266,7 @@ impl Sending<'_> {
         let limits = UploadLimits {
             promised,
             allowed,
-            gate: continuation.map(Gate::new),
+            gate: continuation.map(|asked| Gate::new(asked, self.pool.options().continue_timeout)),
         };
         RequestBody::new(body, exchange, limits)
     }

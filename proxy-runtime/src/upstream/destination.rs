@@ -1,5 +1,6 @@
 //! The connections to one destination.
 
+#[cfg(feature = "http2")]
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -18,6 +19,7 @@ use super::http2::Http2Connection;
 use super::io::UpstreamIo;
 use super::lease::Lease;
 use super::protocol::Protocols;
+use super::queue::{Attempt, Grant, Next, State, Waiting};
 use super::slot::Slot;
 use crate::observe::targets;
 use crate::state::{ClientKey, DestinationState};
@@ -34,62 +36,6 @@ pub(super) struct DestinationPool {
     max_waiting: usize,
     state: Mutex<State>,
     this: Weak<Self>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    /// No connection is kept any more.
-    closed: bool,
-    /// The one that was used last is at the end, and is used first: the others can grow old and close.
-    idle: Vec<Http1Connection>,
-    #[cfg(feature = "http2")]
-    http2: Vec<Arc<Http2Connection>>,
-    /// Slots that are taken.
-    open: u32,
-    /// Requests that wait for a slot or a connection, the first to come at the front.
-    waiting: VecDeque<Waiting>,
-    /// An attempt to connect whose connection several requests can share.
-    attempt: Option<watch::Receiver<Option<ConnectError>>>,
-    /// ALPN agreed on HTTP/1.1 the last time. Then requests cannot share a connection.
-    agreed_on_http1: bool,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    protocols: Protocols,
-    granted: oneshot::Sender<Grant>,
-}
-
-/// What a waiting request gets.
-#[derive(Debug)]
-enum Grant {
-    Connection(Http1Connection),
-    Slot(Slot),
-    /// There is an HTTP/2 connection now: look again.
-    #[cfg(feature = "http2")]
-    LookAgain,
-}
-
-/// What a request has to do to get a connection.
-enum Next {
-    Use(Lease),
-    Open(Slot, Option<Attempt>),
-    AwaitGrant(oneshot::Receiver<Grant>),
-    AwaitAttempt(watch::Receiver<Option<ConnectError>>),
-}
-
-/// The attempt that others wait for. Dropped without a result, it lets one of them try.
-struct Attempt {
-    pool: Weak<DestinationPool>,
-    result: watch::Sender<Option<ConnectError>>,
-}
-
-impl Drop for Attempt {
-    fn drop(&mut self) {
-        if let Some(pool) = self.pool.upgrade() {
-            pool.lock().attempt = None;
-        }
-    }
 }
 
 impl DestinationPool {
@@ -425,6 +371,11 @@ impl DestinationPool {
         for waiting in able {
             let _ = waiting.granted.send(Grant::LookAgain);
         }
+    }
+
+    /// Nobody can wait for the attempt any more.
+    pub(super) fn attempt_ended(&self) {
+        self.lock().attempt = None;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -26,6 +26,7 @@ mod once;
 mod options;
 mod pool;
 pub(crate) mod protocol;
+mod queue;
 mod resolve;
 mod slot;
 mod tcp;
@@ -97,6 +98,11 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl UpstreamPool {
+    /// How connections are made and kept.
+    pub(crate) fn options(&self) -> &UpstreamOptions {
+        &self.shared.options
+    }
+
     /// Gets hold of a connection within [`UpstreamOptions::connect_timeout`].
     ///
     /// Cancel-safe.

@@ -12,6 +12,9 @@ pub struct UpstreamOptions {
     /// How long a request may take to get hold of a connection: waiting for a free one, resolving the name, connecting
     /// and the handshakes of TLS and HTTP/2 together. 15 s by default, as in YARP.
     pub connect_timeout: Duration,
+    /// How long a destination may take to say that it wants the body of a request with `Expect: 100-continue`; then the
+    /// body is sent without being asked for, since not all destinations know about this. 1 s by default, as in .NET.
+    pub continue_timeout: Duration,
     /// How long a connection is kept without a request. 60 s by default; keep it below the destinations' own limit, so
     /// that it is the proxy that closes idle connections.
     pub idle_timeout: Duration,
@@ -29,6 +32,7 @@ impl Default for UpstreamOptions {
     fn default() -> Self {
         Self {
             connect_timeout: Duration::from_secs(15),
+            continue_timeout: Duration::from_secs(1),
             idle_timeout: Duration::from_secs(60),
             max_idle_per_destination: 512,
             max_waiting_per_destination: 1024,
@@ -51,6 +55,13 @@ impl UpstreamOptions {
     #[must_use]
     pub fn with_connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
+        self
+    }
+
+    /// Sets how long a destination may take to say that it wants a body.
+    #[must_use]
+    pub fn with_continue_timeout(mut self, timeout: Duration) -> Self {
+        self.continue_timeout = timeout;
         self
     }
 

@@ -2,21 +2,36 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use http_body::Frame;
+use proxy_runtime::Proxy;
+use proxy_runtime::upstream::UpstreamOptions;
 use testkit::client::Connection;
 use testkit::faults;
+use testkit::origin::Origin;
 use testkit::raw::{RawClient, RawOrigin};
 
-use crate::front::{Front, config_with, h2c};
+use crate::front::{Front, config, config_with, h2c};
 
 const REQUEST: &str =
     "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
 
+/// A proxy that waits for so long to be asked for the body: for ever, where the origin is to be faster, and not at all, where
+/// it never asks.
+fn patient(url: &str, patience: Duration) -> Front {
+    let options = UpstreamOptions::default().with_continue_timeout(patience);
+    let proxy = Proxy::builder().upstream(options);
+    Front::build(&config(&[url]), Origin::builder(), proxy)
+}
+
+const FOR_EVER: Duration = Duration::from_secs(1000);
+const NOT_AT_ALL: Duration = Duration::ZERO;
+
 #[tokio::test]
 async fn the_body_is_asked_for_when_the_origin_asks() {
     let origin = faults::continues();
-    let front = Front::to(origin.url());
+    let front = patient(&origin.url(), FOR_EVER);
     let mut client = RawClient::connect(front.server.addr()).await.unwrap();
     client.write_all(REQUEST).await.unwrap();
     assert_eq!(client.read_response_head().await.unwrap().status, 100);
@@ -37,7 +52,7 @@ async fn the_body_is_asked_for_when_the_origin_asks() {
 async fn l31_a_refusal_comes_before_the_body_is_read() {
     for status in [409, 417, 302] {
         let origin = faults::refuses_expectation(status);
-        let front = Front::to(origin.url());
+        let front = patient(&origin.url(), FOR_EVER);
         let mut client = RawClient::connect(front.server.addr()).await.unwrap();
         client.write_all(REQUEST).await.unwrap();
         let response = client.read_response().await.unwrap();
@@ -56,7 +71,7 @@ async fn l31_a_refusal_comes_before_the_body_is_read() {
 #[tokio::test]
 async fn an_origin_that_never_asks_gets_the_body_after_a_while() {
     let origin = faults::never_continues();
-    let front = Front::to(origin.url());
+    let front = patient(&origin.url(), NOT_AT_ALL);
     let mut client = RawClient::connect(front.server.addr()).await.unwrap();
     client.write_all(REQUEST).await.unwrap();
     assert_eq!(client.read_response_head().await.unwrap().status, 100);
@@ -68,8 +83,7 @@ async fn an_origin_that_never_asks_gets_the_body_after_a_while() {
     front.settled().await;
 }
 
-/// The origin holds its refusal back for longer than the proxy waits for a `100 Continue` of an origin that says nothing at
-/// all, and then answers: the body was sent meanwhile, and nothing hangs.
+/// The origin refuses only after the proxy has waited long enough: the body was sent meanwhile, and nothing hangs.
 #[tokio::test]
 async fn a_late_refusal_is_an_answer_like_any_other() {
     let origin = RawOrigin::script(|mut connection| async move {
@@ -80,7 +94,7 @@ async fn a_late_refusal_is_an_answer_like_any_other() {
             .await?;
         connection.hold().await
     });
-    let front = Front::to(origin.url());
+    let front = patient(&origin.url(), NOT_AT_ALL);
     let mut client = RawClient::connect(front.server.addr()).await.unwrap();
     client.write_all(REQUEST).await.unwrap();
     assert_eq!(client.read_response_head().await.unwrap().status, 100);
@@ -92,7 +106,7 @@ async fn a_late_refusal_is_an_answer_like_any_other() {
 /// HTTP/2 to the origin: the body is not held back, as a stream can be reset at any time.
 #[tokio::test]
 async fn over_http2_the_body_is_sent_at_once() {
-    let origin = testkit::origin::Origin::echo();
+    let origin = Origin::echo();
     let front = Front::start(&config_with(&[&origin.url()], &h2c()));
     let mut client: Connection = front.http1().await;
     let asked = Arc::new(AtomicBool::new(false));

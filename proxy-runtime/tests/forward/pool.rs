@@ -208,12 +208,10 @@ async fn max_connections_holds_across_services() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn who_waits_too_long_for_a_connection_gets_504_and_one_too_many_503() {
     let (origin, gate) = gated(Protocols::Http1);
-    let options = UpstreamOptions::default()
-        .with_connect_timeout(Duration::from_millis(300))
-        .with_max_waiting_per_destination(1);
+    let options = UpstreamOptions::default().with_max_waiting_per_destination(1);
     let front = Front::build(
         &limited(&origin.url(), 1),
         Origin::builder(),

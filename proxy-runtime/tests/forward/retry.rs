@@ -19,7 +19,7 @@ async fn f18_a_connection_that_closes_when_idle_fails_no_request() {
     let origin = faults::closes_after_answer();
     let front = Front::to(origin.url());
     let mut client = front.http1().await;
-    for i in 0..300 {
+    for i in 0..1000 {
         let request = client
             .request("POST", "/")
             .body(body::full("content"))

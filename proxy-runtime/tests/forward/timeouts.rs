@@ -1,4 +1,7 @@
 //! What happens when nothing happens.
+//!
+//! Time is virtual here. It goes on when nobody has anything to do, in steps of a second at most, since the proxy's driver
+//! wakes up every second.
 
 use std::time::Duration;
 
@@ -11,15 +14,14 @@ use testkit::raw::RawClient;
 
 use crate::front::{Front, config, config_with, config_with_route};
 
-/// Short, so that tests need not wait; nothing here depends on it being exact.
-fn short() -> serde_json::Value {
-    json!({ "HttpRequest": { "ActivityTimeout": "00:00:00.200" } })
+fn ten_seconds() -> serde_json::Value {
+    json!({ "HttpRequest": { "ActivityTimeout": "00:00:10" } })
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_origin_that_says_nothing_is_504() {
     for origin in [faults::never_answers(), faults::stops_mid_head()] {
-        let front = Front::start(&config_with(&[&origin.url()], &short()));
+        let front = Front::start(&config_with(&[&origin.url()], &ten_seconds()));
         for mut client in [front.http1().await, front.http2().await] {
             assert_eq!(client.get("/").await.unwrap().status, 504);
         }
@@ -30,21 +32,23 @@ async fn an_origin_that_says_nothing_is_504() {
     }
 }
 
-/// Interim responses are no sign of progress: they can go on for ever.
+/// Interim responses are no sign of progress: they can go on for ever. In real time, since virtual time stands still as long
+/// as they do.
 #[tokio::test]
 async fn interim_responses_without_end_are_504() {
     let origin = faults::endless_interim();
-    let front = Front::start(&config_with(&[&origin.url()], &short()));
+    let short = json!({ "HttpRequest": { "ActivityTimeout": "00:00:00.200" } });
+    let front = Front::start(&config_with(&[&origin.url()], &short));
     assert_eq!(front.http1().await.get("/").await.unwrap().status, 504);
     front.settled().await;
     front.connections(0, 0).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_response_that_stops_is_cut_off() {
     for chunked in [false, true] {
         let origin = faults::stops_mid_body(chunked);
-        let front = Front::start(&config_with(&[&origin.url()], &short()));
+        let front = Front::start(&config_with(&[&origin.url()], &ten_seconds()));
         for mut client in [front.http1().await, front.http2().await] {
             let error = client.get("/").await.unwrap_err();
             let received = error.truncated().expect("the head and a part had come");
@@ -57,34 +61,34 @@ async fn a_response_that_stops_is_cut_off() {
 }
 
 /// L07: the timeout is for silence, not for the whole.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn l07_slow_but_steady_is_fine() {
-    let origin = faults::slow_body(8, Duration::from_millis(60));
-    let front = Front::start(&config_with(&[&origin.url()], &short()));
+    let origin = faults::slow_body(30, Duration::from_secs(1));
+    let front = Front::start(&config_with(&[&origin.url()], &ten_seconds()));
     let answer = front.http1().await.get("/").await.unwrap();
-    assert_eq!(answer.text(), faults::PARTIAL.repeat(8));
+    assert_eq!(answer.text(), faults::PARTIAL.repeat(30));
 
     let origin = Origin::echo();
-    let front = Front::start(&config_with(&[&origin.url()], &short()));
+    let front = Front::start(&config_with(&[&origin.url()], &ten_seconds()));
     let mut client = front.http1().await;
     let (mut send, upload) = body::channel(1);
     let feed = tokio::spawn(async move {
-        for _ in 0..8 {
-            tokio::time::sleep(Duration::from_millis(60)).await;
+        for _ in 0..30 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
             send.send_data("part ".into()).await.unwrap();
         }
     });
     let request = client.request("POST", "/").body(upload).unwrap();
     let echo: testkit::origin::Echo = client.send(request).await.unwrap().json();
-    assert_eq!(echo.body_length, 40);
+    assert_eq!(echo.body_length, 150);
     feed.await.unwrap();
 }
 
 /// The client promised a body and does not send it.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_upload_that_stops_is_408() {
     let origin = Origin::echo();
-    let front = Front::start(&config_with(&[&origin.url()], &short()));
+    let front = Front::start(&config_with(&[&origin.url()], &ten_seconds()));
     let mut client = RawClient::connect(front.server.addr()).await.unwrap();
     let request = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nhalf";
     client.write_all(request).await.unwrap();
@@ -95,10 +99,10 @@ async fn an_upload_that_stops_is_408() {
 }
 
 /// The origin does not read the body.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_upload_that_is_not_read_is_504() {
     let origin = faults::never_reads();
-    let front = Front::start(&config_with(&[&origin.url()], &short()));
+    let front = Front::start(&config_with(&[&origin.url()], &ten_seconds()));
     let mut client = front.http1().await;
     let request = client
         .request("POST", "/")
@@ -119,16 +123,16 @@ async fn an_upload_that_is_not_read_is_504() {
 }
 
 /// A route's timeout counts from the request to the head of its response, whatever moves meanwhile.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_route_has_a_timeout_of_its_own() {
     let origin = faults::never_answers();
-    let timeout = json!({ "Timeout": "00:00:00.150" });
+    let timeout = json!({ "Timeout": "00:00:10" });
     let front = Front::start(&config_with_route(&[&origin.url()], &timeout));
     let mut client = front.http1().await;
     let (mut send, upload) = body::channel(1);
     let feed = tokio::spawn(async move {
         while send.send_data("more ".into()).await.is_ok() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
         }
     });
     let request = client.request("POST", "/").body(upload).unwrap();
@@ -138,29 +142,25 @@ async fn a_route_has_a_timeout_of_its_own() {
     front.settled().await;
 
     // The body may take longer than that.
-    let origin = faults::slow_body(5, Duration::from_millis(60));
+    let origin = faults::slow_body(20, Duration::from_secs(1));
     let front = Front::start(&config_with_route(&[&origin.url()], &timeout));
     let answer = front.http1().await.get("/").await.unwrap();
-    assert_eq!(answer.text(), faults::PARTIAL.repeat(5));
+    assert_eq!(answer.text(), faults::PARTIAL.repeat(20));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_destination_that_does_not_accept_is_504() {
     let port = faults::UnansweredPort::new();
-    let options = proxy_runtime::upstream::UpstreamOptions::default()
-        .with_connect_timeout(Duration::from_millis(200));
-    let front = Front::build(
-        &config(&[&port.url()]),
-        Origin::builder(),
-        proxy_runtime::Proxy::builder().upstream(options),
-    );
+    let front = Front::start(&config(&[&port.url()]));
+    let started = tokio::time::Instant::now();
     assert_eq!(front.http1().await.get("/").await.unwrap().status, 504);
+    assert!(started.elapsed() >= Duration::from_secs(15));
     front.settled().await;
     assert_eq!(front.errors("RequestTimedOut"), 1);
 }
 
 /// Transforms for failures are made when the proxy answers itself (G23).
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn g23_the_proxys_own_errors_carry_the_routes_headers() {
     let port = faults::RefusingPort::new();
     let transforms = json!({ "Transforms": [

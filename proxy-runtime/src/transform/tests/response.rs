@@ -1,0 +1,112 @@
+//! Headers and trailers of responses.
+
+use http::{HeaderMap, HeaderValue, StatusCode};
+
+use super::{config, values};
+use crate::transform::{apply_to_own_response, apply_to_response, apply_to_trailers};
+
+#[test]
+fn g21_to_g27_response_headers() {
+    let set = |when: &str| format!(r#"{{ "ResponseHeader": "x-a", "Set": "new"{when} }}"#);
+    let append = |when: &str| format!(r#"{{ "ResponseHeader": "x-a", "Append": "new"{when} }}"#);
+    let remove = |when: &str| format!(r#"{{ "ResponseHeaderRemove": "x-a"{when} }}"#);
+    let success = r#", "When": "Success""#;
+    let failure = r#", "When": "failure""#;
+    let always = r#", "When": "Always""#;
+    for (case, transforms, given, status, expected) in [
+        (
+            "G21",
+            set(success),
+            &[] as &[&str],
+            200,
+            &["new"] as &[&str],
+        ),
+        ("G21", set(success), &[], 399, &["new"]),
+        ("G21", set(success), &[], 400, &[]),
+        ("G23", set(always), &[], 400, &["new"]),
+        ("G23", set(always), &["start"], 200, &["new"]),
+        ("G24", set(failure), &[], 502, &["new"]),
+        ("G24", set(failure), &[], 200, &[]),
+        ("G25", append(success), &["start"], 200, &["start", "new"]),
+        ("G25", append(success), &["start"], 400, &["start"]),
+        ("G26", remove(success), &["start"], 200, &[]),
+        ("G26", remove(success), &["start"], 404, &["start"]),
+        ("G27", remove(failure), &["start"], 200, &["start"]),
+        ("G27", remove(failure), &["start"], 404, &[]),
+        ("G30", set(""), &[], 200, &["new"]),
+        ("G30", set(""), &[], 404, &[]),
+    ] {
+        let config = config("/{**all}", &transforms, "");
+        let transforms = config.routes()[0].transforms();
+        let mut headers: HeaderMap = HeaderMap::new();
+        for value in given {
+            headers.append("x-a", HeaderValue::from_str(value).unwrap());
+        }
+        apply_to_response(
+            transforms,
+            StatusCode::from_u16(status).unwrap(),
+            &mut headers,
+        );
+        assert_eq!(values(&headers, "x-a"), expected, "{case} {status}");
+    }
+}
+
+#[test]
+fn g23_g24_changes_are_made_when_no_destination_answered() {
+    let config = config(
+        "/{**all}",
+        r#"{ "ResponseHeader": "x-always", "Set": "new", "When": "Always" },
+           { "ResponseHeader": "x-failure", "Set": "new", "When": "Failure" },
+           { "ResponseHeader": "x-success", "Set": "new" },
+           { "ResponseHeadersCopy": "false" }"#,
+        "",
+    );
+    let mut headers = HeaderMap::new();
+    headers.insert("content-type", HeaderValue::from_static("text/plain"));
+    let transforms = config.routes()[0].transforms();
+    apply_to_own_response(transforms, StatusCode::BAD_GATEWAY, &mut headers);
+    let mut names: Vec<_> = headers.keys().map(http::HeaderName::as_str).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["content-type", "x-always", "x-failure"]);
+}
+
+#[test]
+fn g29_response_trailers() {
+    let set =
+        |when: &str| format!(r#"{{ "ResponseTrailer": "x-a", "Set": "new", "When": "{when}" }}"#);
+    for (when, status, expected) in [
+        ("Success", 200, true),
+        ("Success", 400, false),
+        ("Failure", 200, false),
+        ("Failure", 400, true),
+    ] {
+        let config = config("/{**all}", &set(when), "");
+        let mut trailers = HeaderMap::new();
+        apply_to_trailers(
+            config.routes()[0].transforms(),
+            StatusCode::from_u16(status).unwrap(),
+            &mut trailers,
+        );
+        assert_eq!(trailers.contains_key("x-a"), expected, "{when} {status}");
+    }
+}
+
+#[test]
+fn responses_and_trailers_can_be_filtered() {
+    let config = config(
+        "/{**all}",
+        r#"{ "ResponseHeadersAllowed": "a;connection" }, { "ResponseTrailersCopy": "false" }"#,
+        "",
+    );
+    let transforms = config.routes()[0].transforms();
+    let given: HeaderMap = [("a", "1"), ("b", "2"), ("connection", "close")]
+        .into_iter()
+        .map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value)))
+        .collect();
+    let mut headers = given.clone();
+    apply_to_response(transforms, StatusCode::OK, &mut headers);
+    assert_eq!(headers.keys().collect::<Vec<_>>(), ["a"]);
+    let mut trailers = given;
+    apply_to_trailers(transforms, StatusCode::OK, &mut trailers);
+    assert!(trailers.is_empty());
+}

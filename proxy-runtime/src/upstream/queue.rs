@@ -1,0 +1,74 @@
+//! What a pool keeps of one destination, and who waits for it.
+
+use std::collections::VecDeque;
+#[cfg(feature = "http2")]
+use std::sync::Arc;
+use std::sync::Weak;
+
+use tokio::sync::{oneshot, watch};
+
+use super::destination::DestinationPool;
+use super::error::ConnectError;
+use super::http1::Http1Connection;
+#[cfg(feature = "http2")]
+use super::http2::Http2Connection;
+use super::lease::Lease;
+use super::protocol::Protocols;
+use super::slot::Slot;
+
+/// The connections to one destination that are open, and the requests that wait for one.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// No connection is kept any more.
+    pub(super) closed: bool,
+    /// The one that was used last is at the end, and is used first: the others can grow old and close.
+    pub(super) idle: Vec<Http1Connection>,
+    #[cfg(feature = "http2")]
+    pub(super) http2: Vec<Arc<Http2Connection>>,
+    /// Slots that are taken.
+    pub(super) open: u32,
+    /// Requests that wait for a slot or a connection, the first to come at the front.
+    pub(super) waiting: VecDeque<Waiting>,
+    /// An attempt to connect whose connection several requests can share.
+    pub(super) attempt: Option<watch::Receiver<Option<ConnectError>>>,
+    /// ALPN agreed on HTTP/1.1 the last time. Then requests cannot share a connection.
+    pub(super) agreed_on_http1: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) protocols: Protocols,
+    pub(super) granted: oneshot::Sender<Grant>,
+}
+
+/// What a waiting request gets.
+#[derive(Debug)]
+pub(super) enum Grant {
+    Connection(Http1Connection),
+    Slot(Slot),
+    /// There is an HTTP/2 connection now: look again.
+    #[cfg(feature = "http2")]
+    LookAgain,
+}
+
+/// What a request has to do to get a connection.
+pub(super) enum Next {
+    Use(Lease),
+    Open(Slot, Option<Attempt>),
+    AwaitGrant(oneshot::Receiver<Grant>),
+    AwaitAttempt(watch::Receiver<Option<ConnectError>>),
+}
+
+/// The attempt that others wait for. Dropped without a result, it lets one of them try.
+pub(super) struct Attempt {
+    pub(super) pool: Weak<DestinationPool>,
+    pub(super) result: watch::Sender<Option<ConnectError>>,
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool.upgrade() {
+            pool.attempt_ended();
+        }
+    }
+}
