@@ -1,7 +1,7 @@
 //! The configurations of the pages.
 
 use crate::common::{ConfigFile, output};
-use crate::pages;
+use crate::{pages, root};
 
 #[tokio::test]
 async fn every_configuration_is_valid_and_without_a_warning() {
@@ -49,6 +49,25 @@ fn blocks_are_of_the_kinds_that_something_looks_at() {
             );
         }
     }
+}
+
+/// Pages with Rust in them are doctests of the package `examples`.
+#[test]
+fn rust_is_compiled() {
+    let doctests = std::fs::read_to_string(root().join("examples/src/lib.rs")).unwrap();
+    let mut seen = 0;
+    for page in pages() {
+        if page
+            .blocks
+            .iter()
+            .any(|block| block.info.starts_with("rust"))
+        {
+            seen += 1;
+            let included = format!("include_str!(\"../../{}\")", page.path);
+            assert!(doctests.contains(&included), "{}", page.path);
+        }
+    }
+    assert!(seen > 0, "no Rust found");
 }
 
 /// Every page of a task begins with a command: after the title comes a block for a shell.
