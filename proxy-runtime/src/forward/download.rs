@@ -3,12 +3,18 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
+#[cfg(feature = "http2")]
+use std::sync::Weak;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+#[cfg(feature = "http2")]
+use tokio::runtime::Handle;
+#[cfg(feature = "http2")]
+use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 
 use super::error::{ForwardError, ForwardErrorKind};
@@ -160,6 +166,7 @@ impl Download {
         let Some(lease) = self.lease.take() else {
             return;
         };
+        self.watch_upload(&lease);
         // A destination that did not ask for the body may still wait for it: only closing the connection tells it that
         // none will come.
         if self.exchange.upload.stage() != Stage::Continue {
@@ -168,8 +175,31 @@ impl Download {
         }
     }
 
+    /// The response is given up.
+    fn cancel(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            self.watch_upload(&lease);
+        }
+    }
+
+    /// An upload that goes on after its response ends in HTTP/1.1 with the connection. In HTTP/2 it is for the destination to
+    /// end it; one that takes no more of it and does not say so either would hold it for ever.
+    #[cfg(feature = "http2")]
+    fn watch_upload(&self, lease: &Lease) {
+        if self.exchange.upload.stage() != Stage::Done
+            && let Some(closing) = lease.closing()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(close_if_stuck(Arc::downgrade(&self.exchange), closing));
+        }
+    }
+
+    #[cfg(not(feature = "http2"))]
+    #[expect(clippy::unused_self, reason = "as with HTTP/2")]
+    fn watch_upload(&self, _: &Lease) {}
+
     fn broken(&mut self, reason: &dyn std::fmt::Display) -> ForwardErrorKind {
-        self.lease = None;
+        self.cancel();
         let upload = self.exchange.upload.failure();
         let kind = upload.map_or(ForwardErrorKind::ResponseBodyDestination, |error| {
             error.kind()
@@ -182,6 +212,29 @@ impl Download {
             "the response broke off",
         );
         kind
+    }
+}
+
+impl Drop for Download {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}
+
+/// Closes the connection of an exchange if nothing happens on it for too long while it is still uploading.
+#[cfg(feature = "http2")]
+async fn close_if_stuck(exchange: Weak<Exchange>, closing: impl Future<Output = ()>) {
+    loop {
+        let deadline = match exchange.upgrade() {
+            Some(exchange) if exchange.upload.stage() != Stage::Done => {
+                exchange.activity.deadline()
+            }
+            _ => return,
+        };
+        if deadline <= Instant::now() {
+            return closing.await;
+        }
+        sleep_until(deadline).await;
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, response};
 use http_body::Body;
-use proxy_model::compiled::{Route, RouteIndex};
+use proxy_model::compiled::{BodyLimit, Route, RouteIndex};
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -89,7 +89,8 @@ impl Routed<'_> {
         let state = self.generation.cluster(index);
         account.assigned(cluster.id(), state.live());
         let wish = upgrade.as_ref().map(Upgrade::wish);
-        let framing = plan::admit(&self.head, wish, route.body_limit(), body.is_end_stream())?;
+        let body_limit = self.body_limit();
+        let framing = plan::admit(&self.head, wish, body_limit, body.is_end_stream())?;
         let handshake = Handshake::new(wish, self.head.headers(), cluster.upstream())?;
         let sending = Sending {
             head: self.head,
@@ -99,6 +100,7 @@ impl Routed<'_> {
             pool: self.service.pool(),
             handshake: &handshake,
             framing,
+            body_limit,
             started,
         };
         let answered = sending.run(body, account).await?;
@@ -169,6 +171,15 @@ impl Routed<'_> {
         let reason = error as &dyn std::error::Error;
         // Clients decide how many requests fail; what makes them fail is told where it changes.
         debug!(target: targets::REQUEST, %route, error = kind, reason, "the request failed");
+    }
+
+    /// The largest body that the request may have: the route says, else the proxy.
+    fn body_limit(&self) -> Option<u64> {
+        match self.route().body_limit() {
+            BodyLimit::Server => self.service.shared().max_request_body(),
+            BodyLimit::Unlimited => None,
+            BodyLimit::Bytes(limit) => Some(limit),
+        }
     }
 
     fn route(&self) -> &Route {

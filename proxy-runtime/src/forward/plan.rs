@@ -1,7 +1,7 @@
 //! Where a request goes, and whether it may.
 
 use http::{Method, StatusCode};
-use proxy_model::compiled::{BodyLimit, ClusterIndex, Route, RouteIndex};
+use proxy_model::compiled::{ClusterIndex, Route, RouteIndex};
 use proxy_model::matching::{Lookup, MethodSet};
 use tracing::debug;
 
@@ -71,7 +71,7 @@ pub(super) fn find_cluster(
 pub(super) fn admit(
     head: &HttpHead<'_>,
     wish: Option<&Wish>,
-    limit: BodyLimit,
+    limit: Option<u64>,
     is_empty: bool,
 ) -> Result<Framing, ForwardError> {
     if *head.method_value() == Method::CONNECT && wish.is_none() {
@@ -92,7 +92,7 @@ pub(super) fn admit(
         return Err(client_error(StatusCode::BAD_REQUEST));
     }
     match (limit, framing) {
-        (BodyLimit::Bytes(limit), Framing::Length(length)) if length > limit => {
+        (Some(limit), Framing::Length(length)) if length > limit => {
             Err(client_error(StatusCode::PAYLOAD_TOO_LARGE))
         }
         _ => Ok(framing),

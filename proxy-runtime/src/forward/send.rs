@@ -10,7 +10,7 @@ use http::header::EXPECT;
 use http::{Request, Response, StatusCode};
 use http_body::Body;
 use hyper::body::Incoming;
-use proxy_model::compiled::{BodyLimit, Cluster, Destination, Route};
+use proxy_model::compiled::{Cluster, Destination, Route};
 use tokio::time::{Instant, sleep_until};
 
 use super::account::Account;
@@ -259,10 +259,7 @@ impl Sending<'_> {
             Framing::Length(length) => Some(length),
             Framing::Stream => None,
         };
-        let allowed = match self.route.body_limit() {
-            BodyLimit::Bytes(limit) => Some(limit),
-            BodyLimit::Server | BodyLimit::Unlimited => None,
-        };
+        let allowed = self.body_limit;
         let limits = UploadLimits {
             promised,
             allowed,

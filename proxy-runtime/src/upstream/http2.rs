@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
@@ -12,7 +12,8 @@ use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper::rt::Executor;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep, timeout};
 use tracing::debug;
 
 use super::error::ConnectError;
@@ -39,6 +40,10 @@ const STREAMS_AT_FIRST: usize = 1;
 const STREAMS_ASSUMED: usize = 100;
 /// How long a destination may take to send its settings, which have to be its first bytes (RFC 9113 section 3.4).
 const SETTINGS_PATIENCE: Duration = Duration::from_secs(5);
+/// How often a connection that is to close looks whether it can.
+const CLOSING_CHECK: Duration = Duration::from_secs(1);
+/// How long it waits at most.
+const CLOSING_PATIENCE: Duration = Duration::from_secs(60);
 /// The destination's settings are in the first bytes that it sends.
 const POLLS_UNTIL_SETTINGS: usize = 8;
 
@@ -69,6 +74,10 @@ pub(super) struct Http2Connection {
     /// Requests that are on it.
     streams: AtomicUsize,
     settings: watch::Receiver<Settings>,
+    /// No further request may go over it.
+    is_closing: AtomicBool,
+    /// The task that reads and writes.
+    carrier: Arc<OnceLock<AbortHandle>>,
     idle_since: Mutex<Instant>,
 }
 
@@ -78,6 +87,7 @@ impl Http2Connection {
     pub(super) async fn handshake(io: UpstreamIo, peer: SocketAddr) -> Result<Self, ConnectError> {
         let executor = Tasks::default();
         let progress = Arc::clone(&executor.progress);
+        let carrier = Arc::clone(&executor.carrier);
         let (send, connection) = Builder::new(executor)
             .timer(TokioTimer::new())
             .initial_max_send_streams(STREAMS_AT_FIRST)
@@ -117,6 +127,8 @@ impl Http2Connection {
             peer,
             streams: AtomicUsize::new(0),
             settings,
+            is_closing: AtomicBool::new(false),
+            carrier,
             idle_since: Mutex::new(Instant::now()),
         })
     }
@@ -124,7 +136,22 @@ impl Http2Connection {
     /// Whether requests can be sent over it. The destination may have said goodbye and it is not known yet; a request
     /// that comes too late is given back unsent.
     pub(super) fn is_open(&self) -> bool {
-        !self.send.is_closed()
+        !self.send.is_closed() && !self.is_closing.load(Ordering::Relaxed)
+    }
+
+    /// Closes it when the responses that are still coming over it have ended, or after a while. Uploads that go on without
+    /// a response are cut off.
+    pub(super) async fn close(&self) {
+        self.is_closing.store(true, Ordering::Relaxed);
+        let ended = async {
+            while self.streams() > 0 {
+                sleep(CLOSING_CHECK).await;
+            }
+        };
+        let _ = timeout(CLOSING_PATIENCE, ended).await;
+        if let Some(carrier) = self.carrier.get() {
+            carrier.abort();
+        }
     }
 
     /// Requests that are on it.
@@ -186,7 +213,8 @@ struct Tasks {
     /// Wakes the task that hands requests to the connection, which does not see by itself that the destination's settings
     /// have come.
     progress: Arc<AtomicWaker>,
-    /// The first task is the one that reads and writes.
+    /// The first task, which is the one that reads and writes.
+    carrier: Arc<OnceLock<AbortHandle>>,
     is_first: Arc<AtomicBool>,
 }
 
@@ -194,6 +222,7 @@ impl Default for Tasks {
     fn default() -> Self {
         Self {
             progress: Arc::default(),
+            carrier: Arc::default(),
             is_first: Arc::new(AtomicBool::new(true)),
         }
     }
@@ -209,7 +238,7 @@ where
             return;
         }
         let progress = Arc::clone(&self.progress);
-        tokio::spawn(async move {
+        let spawned = tokio::spawn(async move {
             let mut task = pin!(task);
             let mut left = POLLS_UNTIL_SETTINGS;
             poll_fn(|cx| {
@@ -222,5 +251,6 @@ where
             })
             .await;
         });
+        let _ = self.carrier.set(spawned.abort_handle());
     }
 }

@@ -119,6 +119,14 @@ impl Lease {
         }
     }
 
+    /// Closes the connection if it carries other requests as well; those may end first. The connection of one request alone
+    /// needs nobody to close it: it goes with the lease.
+    #[cfg(feature = "http2")]
+    pub(crate) fn closing(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let connection = Arc::clone(self.shared()?);
+        Some(async move { connection.close().await })
+    }
+
     /// Sees to it that a WebSocket can be asked for, if that is done with CONNECT over this connection.
     ///
     /// # Errors

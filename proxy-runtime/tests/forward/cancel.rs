@@ -11,6 +11,7 @@ use http_body_util::BodyExt;
 use testkit::body;
 use testkit::faults;
 use testkit::origin::{Origin, Protocols};
+use testkit::raw::frame::Frame;
 use testkit::raw::{RawClient, RawOrigin};
 use tower_service::Service;
 
@@ -159,6 +160,41 @@ async fn an_upload_that_nobody_reads_any_more_ends() {
     assert_eq!(content, "ok");
     front.settled().await;
     front.connections(0, 0).await;
+}
+
+/// The same over HTTP/2, where the destination stops to grant window; with the whole answer, and with a client that goes away
+/// in the middle of one. No connection is kept on which streams lie about.
+#[tokio::test(start_paused = true)]
+async fn an_upload_that_an_http2_origin_takes_no_more_of_ends() {
+    for is_whole in [true, false] {
+        let origin = faults::h2::answers(move |stream| {
+            vec![
+                Frame::headers(stream, &[(":status", "200")], false),
+                Frame::data(stream, "ok", is_whole),
+            ]
+        });
+        let mut config = config_with(&[&origin.url()], &h2c());
+        config["Clusters"]["c"]["HttpRequest"]["ActivityTimeout"] = "00:00:10".into();
+        let front = Front::start(&config);
+        let upload = body::endless(vec![b'x'; 64 * 1024]);
+        let request = Request::post("http://h/").body(upload).unwrap();
+        let mut service = front.proxy.service();
+        let response = service.call(request).await.unwrap();
+        let mut content = response.into_body();
+        let first = content.frame().await.unwrap().unwrap();
+        assert_eq!(first.into_data().unwrap(), "ok");
+        if is_whole {
+            assert!(content.frame().await.is_none());
+        }
+        // A request beside it is left in peace as long as it takes.
+        let beside = Request::get("http://h/").body(body::empty()).unwrap();
+        let beside = service.call(beside).await.unwrap();
+        drop(content);
+        tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+        drop(beside);
+        front.settled().await;
+        front.connections(0, 0).await;
+    }
 }
 
 /// F36: the request is dropped after each number of polls, until one is not dropped any more. Nothing is left behind.
