@@ -49,6 +49,9 @@ impl Gateway {
         if let Some(zone) = &settings.server.zone {
             builder = builder.zone(zone.as_str());
         }
+        if let Some(bytes) = settings.server.limits.body_bytes {
+            builder = builder.max_request_body(bytes);
+        }
         let options = builder.compile_options();
         let merge = Merge::new().compile_options(options.clone());
         let merged = Arc::new(sources(merge, &options).await?.start());
@@ -232,9 +235,6 @@ fn limits(chosen: &settings::Limits) -> Limits {
     }
     if let Some(connections) = chosen.connections {
         limits = limits.with_connections(connections);
-    }
-    if let Some(bytes) = chosen.body_bytes {
-        limits = limits.with_body_bytes(Some(bytes));
     }
     limits
 }

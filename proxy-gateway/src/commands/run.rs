@@ -1,14 +1,12 @@
 //! `run`: the proxy, from configuration files.
 
-use discovery_core::providers::file::FileOptions;
-use proxy_model::Severity;
-
 use super::Failure;
 use crate::check::examine;
 use crate::cli::Files;
 use crate::gateway::{Gateway, with_causes};
 use crate::settings::Settings;
 use crate::{document, logging, signals};
+use discovery_core::providers::file::FileOptions;
 
 pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
     let examined = examine(&document::load(&files.config)?);
@@ -16,11 +14,6 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
         return Err(examined.problems.into());
     }
     logging::start(&examined.settings.telemetry)?;
-    for problem in &examined.problems {
-        if problem.severity == Severity::Warning {
-            tracing::warn!(target: "proxy::config", "{problem}");
-        }
-    }
     let gateway = Gateway::start(&examined.settings, async |merge, options| {
         let provider = FileOptions::default()
             .with_compile_options(options.clone())

@@ -174,8 +174,8 @@ fn judge(
     if counts.sources_failing > 0 {
         trouble.push(some(
             counts.sources_failing,
-            "source does not answer, its last good configuration serves",
-            "sources do not answer, their last good configuration serves",
+            "source fails, its last good configuration serves",
+            "sources fail, their last good configuration serves",
         ));
     }
     if counts.errors > 0 {

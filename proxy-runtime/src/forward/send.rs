@@ -41,6 +41,8 @@ pub(super) struct Sending<'a> {
     pub(super) pool: &'a UpstreamPool,
     pub(super) handshake: &'a Handshake,
     pub(super) framing: Framing,
+    /// The largest body, in bytes.
+    pub(super) body_limit: Option<u64>,
     /// When the request began.
     pub(super) started: Instant,
 }

@@ -8,7 +8,7 @@
 //! | `proxy::health` | one event per change of a destination's health: `warn` when it falls ill, `info` when it recovers |
 //! | `proxy::server` | listeners, connections, drain |
 //! | `proxy::tls` | certificates and handshakes |
-//! | `proxy::access` | the access log, if it goes to `tracing` |
+//! | `proxy::access` | trouble with writing the access log |
 
 /// Requests.
 pub const REQUEST: &str = "proxy::request";
@@ -22,5 +22,5 @@ pub const HEALTH: &str = "proxy::health";
 pub const SERVER: &str = "proxy::server";
 /// Certificates and handshakes.
 pub const TLS: &str = "proxy::tls";
-/// The access log.
+/// Trouble with writing the access log.
 pub const ACCESS: &str = "proxy::access";

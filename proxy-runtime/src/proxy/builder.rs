@@ -62,6 +62,13 @@ impl ProxyBuilder {
         self
     }
 
+    /// The largest request body, in bytes, of routes that do not say (`MaxRequestBodySize`). Unset is unlimited: bodies
+    /// are streamed, not held.
+    pub fn max_request_body(mut self, bytes: u64) -> Self {
+        self.settings.max_request_body = Some(bytes);
+        self
+    }
+
     /// Limits of the connections to destinations.
     pub fn upstream(mut self, options: UpstreamOptions) -> Self {
         self.settings.upstream = options;

@@ -28,6 +28,7 @@ pub(crate) struct Shared {
     balancers: Balancers,
     health_policies: HealthPolicies,
     context: Arc<PickContext>,
+    max_request_body: Option<u64>,
     metrics: ProxyMetrics,
     upstreams: Arc<Upstreams>,
     speaks_tls: bool,
@@ -40,6 +41,7 @@ pub(super) struct Settings {
     pub(super) health_policies: HealthPolicies,
     pub(super) context: PickContext,
     pub(super) upstream: UpstreamOptions,
+    pub(super) max_request_body: Option<u64>,
 }
 
 impl Shared {
@@ -63,6 +65,7 @@ impl Shared {
             context,
             metrics: ProxyMetrics::default(),
             upstreams: Upstreams::new(settings.upstream),
+            max_request_body: settings.max_request_body,
             speaks_tls,
         })
     }
@@ -143,6 +146,11 @@ impl Shared {
     /// Where chance comes from.
     pub(crate) fn random(&self) -> &Random {
         &self.context.random
+    }
+
+    /// The largest request body, in bytes, where the route does not say.
+    pub(crate) fn max_request_body(&self) -> Option<u64> {
+        self.max_request_body
     }
 
     /// What is counted of the whole proxy.

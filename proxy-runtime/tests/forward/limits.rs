@@ -1,5 +1,6 @@
 //! The largest body of a route.
 
+use proxy_runtime::Proxy;
 use serde_json::json;
 use testkit::body;
 use testkit::origin::{Echo, Origin};
@@ -57,6 +58,33 @@ async fn unlimited_is_unlimited() {
         .unwrap();
     let echo: Echo = client.send(request).await.unwrap().json();
     assert_eq!(echo.body_length, 1 << 20);
+}
+
+/// E19 to E21: what the route says counts; else what the proxy says, in place of the server of YARP.
+#[tokio::test]
+async fn e19_to_e21_the_route_says_else_the_proxy() {
+    let origin = Origin::echo();
+    for (of_proxy, of_route, length, status) in [
+        (Some(10), json!({ "MaxRequestBodySize": 11 }), 11, 200),
+        (Some(10), json!({ "MaxRequestBodySize": 11 }), 12, 413),
+        (Some(10), json!({}), 10, 200),
+        (Some(10), json!({}), 11, 413),
+        (Some(10), json!({ "MaxRequestBodySize": -1 }), 1000, 200),
+        (None, json!({ "MaxRequestBodySize": 10 }), 11, 413),
+        (None, json!({}), 1000, 200),
+    ] {
+        let mut builder = Proxy::builder();
+        if let Some(bytes) = of_proxy {
+            builder = builder.max_request_body(bytes);
+        }
+        let config = config_with_route(&[&origin.url()], &of_route);
+        let front = Front::build(&config, Origin::builder(), builder);
+        let mut client = front.http1().await;
+        let body = body::full(vec![b'x'; length]);
+        let request = client.request("POST", "/").body(body).unwrap();
+        let answer = client.send(request).await.unwrap();
+        assert_eq!(answer.status, status, "{of_proxy:?} {of_route} {length}");
+    }
 }
 
 /// L17: a body that is shorter or longer than it was said to be is the client's fault. Servers see to that for clients on the
