@@ -91,9 +91,8 @@ impl Pattern {
             Kind::Ascii => value
                 .get(..self.text.len())
                 .is_some_and(|start| start.eq_ignore_ascii_case(self.text.as_bytes())),
-            Kind::Unicode => {
-                str::from_utf8(value).is_ok_and(|value| folded_prefix(value, &self.text).is_some())
-            }
+            Kind::Unicode => (value.utf8_chunks().next())
+                .is_some_and(|chunk| folded_prefix(chunk.valid(), &self.text).is_some()),
         }
     }
 
@@ -105,8 +104,9 @@ impl Pattern {
             Kind::Ascii => value
                 .windows(text.len())
                 .any(|window| window.eq_ignore_ascii_case(text)),
+            // The rest of the value need not be text.
             Kind::Unicode => {
-                str::from_utf8(value).is_ok_and(|value| rfind_folded(value, &self.text).is_some())
+                (value.utf8_chunks()).any(|chunk| rfind_folded(chunk.valid(), &self.text).is_some())
             }
         }
     }
@@ -166,6 +166,8 @@ mod tests {
         let umlaut = Pattern::new("Ä", false);
         assert!(umlaut.equals("ä".as_bytes()) && umlaut.is_in("xäx".as_bytes()));
         assert!(!umlaut.equals(b"\xff") && !umlaut.is_in(b"\xc3"));
+        assert!(umlaut.begins(b"\xc3\xa4\xff") && umlaut.is_in(b"\xff\xc3\xa4\xff"));
+        assert!(!umlaut.begins(b"\xff\xc3\xa4") && !umlaut.equals(b"\xc3\xa4\xff"));
         assert!(!Pattern::new("abc", true).equals(b"aBC"));
     }
 }
