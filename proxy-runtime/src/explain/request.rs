@@ -13,7 +13,7 @@ use crate::connection::ConnectionInfo;
 ///
 /// # Errors
 ///
-/// Which part cannot be understood, in one sentence for the person who wrote it.
+/// Which part cannot be understood, in one sentence for the person who wrote it, without control characters.
 pub fn request_from_text<'a>(
     method: &str,
     url: &str,
@@ -21,7 +21,7 @@ pub fn request_from_text<'a>(
 ) -> Result<(Parts, ConnectionInfo), String> {
     let method: Method = method
         .parse()
-        .map_err(|_| format!("`{method}` is not a method"))?;
+        .map_err(|_| format!("`{}` is not a method", method.escape_debug()))?;
     let uri = parse_url(url)?;
     let tls = uri.scheme_str() == Some("https");
     let authority = uri.authority().map(ToString::to_string).unwrap_or_default();
@@ -49,13 +49,14 @@ pub fn request_from_text<'a>(
 }
 
 fn parse_url(url: &str) -> Result<Uri, String> {
+    let shown = url.escape_debug();
     let uri: Uri = url.parse().map_err(|error| {
-        format!("`{url}` is not a URL such as `http://example.com/path?query`: {error}")
+        format!("`{shown}` is not a URL such as `http://example.com/path?query`: {error}")
     })?;
     match uri.scheme_str() {
         Some("http" | "https") if uri.authority().is_some() => Ok(uri),
         Some("http" | "https") | None => Err(format!(
-            "`{url}` has no scheme and host; write `http://example.com/path?query`"
+            "`{shown}` has no scheme and host; write `http://example.com/path?query`"
         )),
         Some(other) => Err(format!(
             "`{other}` is not proxied; write `http://` or `https://`"
@@ -64,11 +65,18 @@ fn parse_url(url: &str) -> Result<Uri, String> {
 }
 
 fn parse_header(header: &str) -> Result<(HeaderName, HeaderValue), String> {
-    let (name, value) = header
-        .split_once(':')
-        .ok_or_else(|| format!("`{header}` is not a header; write `Name: value`"))?;
-    let name = HeaderName::try_from(name.trim())
-        .map_err(|_| format!("`{}` is not the name of a header", name.trim()))?;
+    let (name, value) = header.split_once(':').ok_or_else(|| {
+        format!(
+            "`{}` is not a header; write `Name: value`",
+            header.escape_debug()
+        )
+    })?;
+    let name = HeaderName::try_from(name.trim()).map_err(|_| {
+        format!(
+            "`{}` is not the name of a header",
+            name.trim().escape_debug()
+        )
+    })?;
     let value = HeaderValue::try_from(value.trim())
         .map_err(|_| format!("the value of `{name}` has characters that a header cannot have"))?;
     Ok((name, value))
@@ -108,5 +116,13 @@ mod tests {
         assert!(error("GET", "ftp://a/", "A: b").contains("ftp"));
         assert!(error("GET", "http://a/", "nonsense").contains("Name: value"));
         assert!(error("GET", "http://a/", "A: b\u{7f}\n").contains('a'));
+        let forged = "x\r\n\u{1b}[2J";
+        for error in [
+            error(forged, "", ""),
+            error("GET", forged, ""),
+            error("GET", "http://a/", forged),
+        ] {
+            assert!(!error.contains(char::is_control), "{error:?}");
+        }
     }
 }
