@@ -38,6 +38,7 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
         steps.run("peers", || peers::step(&workspace, options.require_peers));
     }
     steps.run("test", || test(&workspace, options.require_peers));
+    steps.run("fuzz", || show(&fuzz(&workspace)));
     if !options.quick {
         steps.run("doc", || show(&[documentation()]));
         steps.run("lean features", || show(&lean(&workspace)));
@@ -68,6 +69,26 @@ fn lean(workspace: &Workspace) -> Vec<Invocation> {
         libraries.iter().map(lint_one).collect::<Vec<_>>()
     };
     [with("--no-default-features"), with("")].concat()
+}
+
+/// The fuzz targets with their seeds and with mutations of those, which needs no fuzzer. They are no member of the
+/// workspace, so nothing else builds them.
+fn fuzz(workspace: &Workspace) -> Vec<Invocation> {
+    const MANIFEST: [&str; 2] = ["--manifest-path", "fuzz/Cargo.toml"];
+    let target = workspace.target_directory();
+    // A line that is printed for repetition is better short.
+    let target = target.strip_prefix(workspace.root()).unwrap_or(target);
+    let build = |command: &str| {
+        Invocation::cargo(command)
+            .args(MANIFEST)
+            .arg("--target-dir")
+            .arg(target)
+    };
+    vec![
+        Invocation::cargo("fmt --check").args(MANIFEST),
+        build("clippy --all-targets").args(["--", "-D", "warnings"]),
+        build("test"),
+    ]
 }
 
 /// Unit, integration, documentation and peer tests, in one call of cargo.

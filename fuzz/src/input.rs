@@ -1,0 +1,78 @@
+//! What the targets share: inputs cut into lines, and requests made of them.
+
+use std::borrow::Cow;
+
+use proxy_model::{Problem, Problems, RequestHead};
+
+/// The longest input that is looked at, so that a run is bounded whatever the fuzzer comes up with.
+pub(crate) const MAX_BYTES: usize = 64 * 1024;
+
+/// The input as text.
+pub(crate) fn text(data: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(&data[..data.len().min(MAX_BYTES)])
+}
+
+/// A request's head, as a raw HTTP/1.1 head would be seen.
+#[derive(Debug, Default)]
+pub(crate) struct Head<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) authority: &'a str,
+    pub(crate) path: &'a str,
+    pub(crate) query: Option<&'a str>,
+    pub(crate) is_https: bool,
+    /// Names in lower case, and values.
+    pub(crate) headers: Vec<(&'a str, &'a [u8])>,
+}
+
+impl RequestHead for Head<'_> {
+    fn method(&self) -> &str {
+        self.method
+    }
+
+    fn path(&self) -> &str {
+        self.path
+    }
+
+    fn query(&self) -> Option<&str> {
+        self.query
+    }
+
+    fn authority(&self) -> &str {
+        self.authority
+    }
+
+    fn is_https(&self) -> bool {
+        self.is_https
+    }
+
+    fn for_each_header(&self, name: &str, each: &mut dyn FnMut(&[u8]) -> bool) {
+        for (other, value) in &self.headers {
+            if *other == name && !each(value) {
+                return;
+            }
+        }
+    }
+}
+
+/// Asserts of every problem that it says what is wrong, on one line, at a place inside of `section`.
+pub(crate) fn check_problems(problems: &Problems, section: &str) {
+    for problem in problems {
+        let inside = problem.pointer.strip_prefix(section);
+        assert!(
+            inside.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),
+            "{problem:?} is not in {section}"
+        );
+        check_wording(problem);
+    }
+}
+
+/// Asserts that a problem says something, and that what somebody else wrote can neither forge lines of a log nor command a
+/// terminal.
+pub(crate) fn check_wording(problem: &Problem) {
+    assert!(
+        !problem.code.is_empty() && !problem.message.is_empty(),
+        "{problem:?}"
+    );
+    let line = problem.to_string();
+    assert!(!line.contains(char::is_control), "{line:?}");
+}
