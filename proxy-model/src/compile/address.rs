@@ -89,6 +89,7 @@ fn address(text: &str) -> Result<DestinationAddress, Fault> {
         .map_err(|_| Fault::new("the URL's host cannot be sent in a header"))?;
     Ok(DestinationAddress {
         scheme,
+        server_name: host.as_str().into(),
         host: host.into(),
         port,
         authority,

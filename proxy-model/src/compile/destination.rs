@@ -1,7 +1,11 @@
 //! Destinations.
 
+use std::net::IpAddr;
+
+use http::HeaderValue;
+
 use super::{Scope, address, filled};
-use crate::compiled::{Destination, DestinationSource};
+use crate::compiled::{Destination, DestinationAddress, DestinationSource};
 use crate::problem::Problem;
 
 /// The largest `Weight` of a destination or of a route's cluster, so that sums and products of weights stay small.
@@ -46,14 +50,33 @@ pub(super) fn compile(source: DestinationSource, scope: &mut Scope<'_>) -> Optio
         "Priority",
         scope,
     );
+    let host = host?;
+    let name = host.as_ref().and_then(name_in);
     Some(Destination {
-        address: address?,
-        health: health?,
-        host: host?,
+        address: named(address?, name),
+        health: health?.map(|health| named(health, name)),
+        host,
         weight: weight?,
         priority: priority?,
         source,
     })
+}
+
+/// The name in a `Host` header, without its port, unless it is an IP address.
+fn name_in(host: &HeaderValue) -> Option<&str> {
+    let host = host.to_str().ok()?;
+    let name = host.split_once(':').map_or(host, |(name, _)| name);
+    (!host.starts_with('[') && name.parse::<IpAddr>().is_err()).then_some(name)
+}
+
+/// `address`, called `name` in TLS if it has no name itself.
+fn named(mut address: DestinationAddress, name: Option<&str>) -> DestinationAddress {
+    if let Some(name) = name
+        && address.host.parse::<IpAddr>().is_ok()
+    {
+        address.server_name = name.into();
+    }
+    address
 }
 
 /// Warns of a cluster in which no destination may ever be picked.

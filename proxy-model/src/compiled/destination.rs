@@ -98,6 +98,7 @@ impl Scheme {
 pub struct DestinationAddress {
     pub(crate) scheme: Scheme,
     pub(crate) host: Arc<str>,
+    pub(crate) server_name: Arc<str>,
     pub(crate) port: u16,
     pub(crate) authority: HeaderValue,
     pub(crate) path: Arc<str>,
@@ -112,6 +113,12 @@ impl DestinationAddress {
     /// Name or IP address, without the brackets of IPv6: what is resolved, connected to and named in SNI.
     pub fn host(&self) -> &str {
         &self.host
+    }
+
+    /// What TLS calls the server (SNI), and what its certificate must be for: the host, or, where that is an IP address
+    /// and the destination's `Host` is a name, that name. Resolved destinations keep their name so.
+    pub fn server_name(&self) -> &str {
+        &self.server_name
     }
 
     /// The port, the scheme's default if none was written.

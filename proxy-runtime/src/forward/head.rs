@@ -115,6 +115,14 @@ impl RequestHead for HttpHead<'_> {
         let Ok(name) = HeaderName::from_bytes(name.as_bytes()) else {
             return;
         };
+        // HTTP/2 has it as `:authority`; to whoever asks for headers it is `Host` all the same.
+        if name == HOST && !self.parts.headers.contains_key(HOST) {
+            let authority = self.authority_str();
+            if !authority.is_empty() {
+                each(authority.as_bytes());
+            }
+            return;
+        }
         for value in self.parts.headers.get_all(name) {
             if !each(value.as_bytes()) {
                 return;
@@ -181,5 +189,19 @@ mod tests {
             seen.len() < 2
         });
         assert_eq!(seen, [b"1", b"2"]);
+    }
+
+    #[test]
+    fn host_is_a_header_in_http_2_as_well() {
+        let (parts, ()) = Request::get("https://a.example:8443/x")
+            .body(())
+            .unwrap()
+            .into_parts();
+        let mut seen = Vec::new();
+        HttpHead::new(&parts).for_each_header("host", &mut |value| {
+            seen.push(value.to_vec());
+            true
+        });
+        assert_eq!(seen, [b"a.example:8443"]);
     }
 }

@@ -123,7 +123,7 @@ impl TlsClient {
             return Ok(opened);
         };
         let failed = |error| ConnectError::Tls(Arc::new(error));
-        let name = ServerName::try_from(address.host().to_owned())
+        let name = ServerName::try_from(address.server_name().to_owned())
             .map_err(|error| failed(std::io::Error::other(error)))?;
         let stream = TlsConnector::from(config)
             .connect(name, stream)

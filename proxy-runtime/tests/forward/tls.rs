@@ -228,3 +228,31 @@ async fn an_idle_http2_connection_makes_room_for_an_upgrade() {
         assert!(front.destination(0).connections <= 1);
     }
 }
+
+/// E15 to E17 over TLS: a destination that was resolved has an IP address and keeps its name as `Host`.
+#[tokio::test]
+async fn a_resolved_destination_is_asked_by_its_name() {
+    let ca = CertificateAuthority::new("test");
+    let identity = ca.issue(&["orders.example"]);
+    let origin = Origin::builder()
+        .tls(identity.server_config(Alpn::Http1))
+        .start_echo();
+    let url = format!("https://{}", origin.addr());
+    for (host, expected) in [("orders.example:8443", Some("orders.example")), ("", None)] {
+        let mut config = config_with(&[&url], &json!({}));
+        if !host.is_empty() {
+            config["Clusters"]["c"]["Destinations"]["d0"]["Host"] = json!(host);
+        }
+        let builder = Proxy::builder().upstream(trusting(&ca));
+        let front = Front::build(&config, Origin::builder(), builder);
+        let answer = echo(&front).await;
+        match expected {
+            Some(name) => assert_eq!(answer.unwrap().server_name.as_deref(), Some(name)),
+            None => assert_eq!(
+                answer.unwrap_err(),
+                502,
+                "the certificate is not for the address"
+            ),
+        }
+    }
+}
