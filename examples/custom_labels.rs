@@ -104,7 +104,10 @@ async fn main() -> Result<(), Failure> {
         1,
         "one bad service does not harm the others"
     );
-    let catalog = report.services.iter().find(|service| &*service.name == "catalog");
+    let catalog = report
+        .services
+        .iter()
+        .find(|service| &*service.name == "catalog");
     assert_eq!(catalog.map(|service| service.problems.len()), Some(1));
     Ok(())
 }
