@@ -9,6 +9,7 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 mod triggers;
+mod validation;
 mod worker;
 
 use std::fmt;
@@ -29,6 +30,7 @@ use self::registry::Registry;
 pub(crate) use self::registry::{Good, KeptService};
 use self::schedule::Schedule;
 use self::triggers::{Pause, Triggers};
+use self::validation::Validation;
 use self::worker::{RoundEnd, Worker};
 use crate::discoverer::Discoverer;
 use crate::filter::ConfigFilter;
@@ -183,7 +185,11 @@ impl Runner {
                 filters: self.filters,
                 compile: self.compile,
             }),
-            validators: self.validators,
+            validation: Validation::new(
+                Arc::clone(&source),
+                self.validators,
+                options.validate_timeout,
+            ),
             registry: Some(Registry::new(options.keep_order, options.confirm_removal)),
             publisher: Publisher::new(source),
             store: options.persist.clone().map(Store::new),

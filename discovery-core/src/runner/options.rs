@@ -14,8 +14,9 @@ pub struct RunnerOptions {
     pub jitter: f64,
     /// How long one call of [`discover`](crate::Discoverer::discover) may take before it is dropped. 60 s.
     pub discover_timeout: Duration,
-    /// How long the validators of one round may take together. 10 s. A service that was not validated by then is
-    /// quarantined.
+    /// How long the validators of one service may take together. 10 s. A service that was not validated by then is
+    /// quarantined. Several services are validated at the same time; all of a round take no longer than four times
+    /// this, and those whose turn did not come are the first in the next round.
     pub validate_timeout: Duration,
     /// How long one call of [`published`](crate::Discoverer::published) may take before it is dropped. 10 s.
     pub report_timeout: Duration,

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use proxy_model::Revision;
+use proxy_model::{Problems, Revision};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -69,6 +69,7 @@ impl Publisher {
             provider = &*self.source,
             clusters = settled.config.clusters.len(),
             routes = settled.config.routes.len(),
+            problems = %settled.problems,
             "serving what was kept on disk until the source answers",
         );
         self.update(|state| {
@@ -80,6 +81,18 @@ impl Publisher {
             state.status.quarantined = settled.quarantined;
             state.status.changes += 1;
         });
+    }
+
+    /// What was kept on disk cannot serve, so there is still nothing.
+    pub(super) fn restored_nothing(&self, services: usize, problems: Problems) {
+        tracing::warn!(
+            target: "discovery::runner",
+            provider = &*self.source,
+            services,
+            %problems,
+            "nothing of what was kept on disk can be used any more",
+        );
+        self.update(|state| state.problems = problems);
     }
 
     /// A round had an answer. Returns whether it changed the configuration.

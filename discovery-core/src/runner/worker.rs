@@ -2,27 +2,27 @@
 
 use std::sync::Arc;
 
-use proxy_model::{Problem, Problems, Revision};
+use proxy_model::{Problem, Problems, Revision, pointer_to};
 use tokio::time::Instant;
 
 use super::evaluate::{Evaluation, Evaluator};
 use super::options::RunnerOptions;
 use super::publish::Publisher;
 use super::registry::{Evaluated, KeptService, Registry};
-use crate::contain::{Broken, contained, contained_call, contained_for, off_the_runtime};
+use super::validation::{Question, Validation};
+use crate::contain::{Broken, contained_call, contained_for, off_the_runtime};
 use crate::discoverer::Discoverer;
 use crate::discovery::Discovery;
 use crate::error::DiscoverError;
 use crate::persist::Store;
 use crate::report::RoundReport;
 use crate::summary::Summary;
-use crate::validator::{Candidate, ConfigValidator};
 
 /// Does the rounds of one runner.
 pub(super) struct Worker {
     pub(super) discoverer: Arc<dyn Discoverer>,
     pub(super) evaluator: Arc<Evaluator>,
-    pub(super) validators: Vec<Arc<dyn ConfigValidator>>,
+    pub(super) validation: Validation,
     pub(super) options: RunnerOptions,
     /// `None` while a thread elsewhere works on it.
     pub(super) registry: Option<Registry>,
@@ -136,35 +136,26 @@ impl Worker {
     }
 
     /// Asks the validators about the services that are new or changed.
-    async fn validate(&self, answer: &mut [Evaluated], fresh: &[usize]) {
-        let deadline = Instant::now() + self.options.validate_timeout;
+    async fn validate(&mut self, answer: &mut [Evaluated], fresh: &[usize]) {
+        let mut asked = Vec::new();
+        let mut questions = Vec::new();
         for &index in fresh {
-            let (service, evaluation) = &mut answer[index];
-            let Some(fragment) = evaluation.fragment.clone() else {
-                continue;
-            };
-            for validator in &self.validators {
-                if !evaluation.is_good() {
-                    break;
-                }
-                let candidate =
-                    Candidate::service(&self.evaluator.source, &service.name, &fragment);
-                let verdict = validator.validate(&candidate);
-                let verdict = tokio::time::timeout_at(deadline, contained(verdict)).await;
-                match verdict {
-                    Ok(Ok(problems)) => evaluation.problems.append(problems),
-                    Ok(Err(broken)) => {
-                        let message = format!("a validator {broken}");
-                        let problem = Problem::error("", "validator_failed", message);
-                        evaluation.problems.push(problem);
-                    }
-                    Err(_) => {
-                        let message = "the service could not be validated in time";
-                        let problem = Problem::error("", "validator_timed_out", message);
-                        evaluation.problems.push(problem);
-                    }
-                }
+            let (service, evaluation) = &answer[index];
+            if let Some(fragment) = evaluation
+                .fragment
+                .as_ref()
+                .filter(|_| evaluation.is_good())
+            {
+                asked.push(index);
+                questions.push(Question {
+                    service: Arc::clone(&service.name),
+                    fragment: Arc::clone(fragment),
+                });
             }
+        }
+        let verdicts = self.validation.round(questions).await;
+        for (index, verdict) in asked.into_iter().zip(verdicts) {
+            answer[index].1.problems.append(verdict.problems);
         }
     }
 
@@ -200,27 +191,68 @@ impl Worker {
                 return Some(());
             }
         };
-        let registry = self.registry.take()?;
-        let evaluator = Arc::clone(&self.evaluator);
+        let listed = kept.len();
+        let (kept, mut dropped) = self.still_good(kept).await?;
         let confirmed = kept.iter().map(|service| service.good.at);
         let oldest = confirmed.max_by_key(crate::moment::Moment::age);
-        let (registry, settled, revision) = off_the_runtime(move || {
-            let mut registry = registry;
-            let still_good = |service: &KeptService| {
-                let mut problems = Problems::new();
-                evaluator.check_compiles(&service.good.fragment, &mut problems);
-                !problems.has_errors()
-            };
-            // The rules may have become stricter since the file was written.
-            registry.restore(kept.into_iter().filter(still_good).collect());
+        if kept.is_empty() && listed > 0 {
+            let message = "nothing of what was kept on disk can be used any more";
+            dropped.push(Problem::error("", "restored_nothing", message));
+            self.publisher.restored_nothing(listed, dropped);
+            return Some(());
+        }
+        let mut registry = self.registry.take()?;
+        let (registry, mut settled, revision) = off_the_runtime(move || {
+            registry.restore(kept);
             let settled = registry.without_answer();
             let revision = Revision::of(&settled.config);
             (registry, settled, revision)
         })
         .await?;
         self.registry = Some(registry);
+        settled.problems.append(dropped);
         self.publisher.restored(settled, revision, oldest);
         Some(())
+    }
+
+    /// Those of the kept services that the rules still allow, which may have become stricter since the file was
+    /// written; and what is wrong with the others.
+    async fn still_good(&mut self, kept: Vec<KeptService>) -> Option<(Vec<KeptService>, Problems)> {
+        let evaluator = Arc::clone(&self.evaluator);
+        let (kept, mut dropped) = off_the_runtime(move || {
+            let mut dropped = Problems::new();
+            let mut kept = kept;
+            kept.retain(|service| {
+                let mut problems = Problems::new();
+                evaluator.check_compiles(&service.good.fragment, &mut problems);
+                let good = !problems.has_errors();
+                if !good {
+                    dropped.append(problems.under(&pointer_to("/Services", &service.name)));
+                }
+                good
+            });
+            (kept, dropped)
+        })
+        .await?;
+        let question = |service: &KeptService| Question {
+            service: Arc::clone(&service.name),
+            fragment: Arc::clone(&service.good.fragment),
+        };
+        let verdicts = self
+            .validation
+            .kept(kept.iter().map(question).collect())
+            .await;
+        let mut still = Vec::with_capacity(kept.len());
+        for (service, verdict) in kept.into_iter().zip(verdicts) {
+            // A validator that cannot answer has accepted the service before.
+            if verdict.answered && verdict.problems.has_errors() {
+                let pointer = pointer_to("/Services", &service.name);
+                dropped.append(verdict.problems.under(&pointer));
+            } else {
+                still.push(service);
+            }
+        }
+        Some((still, dropped))
     }
 
     /// Keeps the last good configuration on disk, if it changed or could not be kept before.

@@ -3,6 +3,7 @@ mod quiet;
 mod rounds;
 mod services;
 mod timing;
+mod validating;
 
 use std::sync::Arc;
 use std::time::Duration;

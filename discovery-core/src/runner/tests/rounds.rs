@@ -207,7 +207,6 @@ async fn validators_judge_each_service_once_per_change() {
     let state = after_rounds(&source, &provider, 1).await;
     assert_eq!(serving(&state), ["a=http://owned"]);
     let codes: Vec<_> = state.problems.iter().map(|p| &*p.code).collect();
-    // The one that hung has used up the time of those after it.
     assert_eq!(
         codes,
         ["unowned", "validator_timed_out", "validator_failed"]

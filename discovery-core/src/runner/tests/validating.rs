@@ -1,0 +1,125 @@
+//! Validators: each service is judged on its own.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use proxy_model::{Problem, Problems};
+
+use super::*;
+use crate::error::DiscoverError;
+use crate::validator::{Candidate, Scope};
+
+fn service_of<'a>(candidate: &Candidate<'a>) -> &'a str {
+    match candidate.scope {
+        Scope::Service { service, .. } => service,
+        Scope::Merged => "",
+    }
+}
+
+/// Never answers about services whose name begins with `hung`.
+struct HungAbout;
+
+#[async_trait]
+impl ConfigValidator for HungAbout {
+    async fn validate(&self, candidate: &Candidate<'_>) -> Problems {
+        if service_of(candidate).starts_with("hung") {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        Problems::new()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_whose_validator_hangs_harms_no_other() {
+    let source = ScriptedDiscoverer::new("script");
+    source.answer([
+        service("hung", "http://h"),
+        service("later", "http://l"),
+        service("zoo", "http://z"),
+    ]);
+    let provider = Runner::new(source.clone())
+        .options(options())
+        .validator(HungAbout)
+        .start();
+    let state = after_rounds(&source, &provider, 1).await;
+    assert_eq!(serving(&state), ["later=http://l", "zoo=http://z"]);
+    assert_eq!(quarantined(&state), ["hung"]);
+}
+
+/// So many hang that a round cannot try all of them: those that it did not come to are tried before them.
+#[tokio::test(start_paused = true)]
+async fn services_that_were_not_reached_come_first_in_the_next_round() {
+    let source = ScriptedDiscoverer::new("script");
+    let hung = (0..200).map(|n| service(&format!("hung{n}"), "http://h"));
+    source.answer(hung.chain([service("zoo", "http://z")]));
+    let provider = Runner::new(source.clone())
+        .options(options())
+        .validator(HungAbout)
+        .start();
+    let begun = Instant::now();
+    let state = after_rounds(&source, &provider, 1).await;
+    assert!(begun.elapsed() <= Duration::from_secs(41));
+    assert!(serving(&state).is_empty());
+    let state = after_rounds(&source, &provider, 4).await;
+    assert_eq!(serving(&state), ["zoo=http://z"]);
+    assert_eq!(quarantined(&state).len(), 200);
+}
+
+/// Refuses everything when told to.
+#[derive(Clone, Default)]
+struct Strict(Arc<AtomicBool>);
+
+#[async_trait]
+impl ConfigValidator for Strict {
+    async fn validate(&self, candidate: &Candidate<'_>) -> Problems {
+        let refused = self.0.load(Ordering::Relaxed) && service_of(candidate) != "allowed";
+        let problem = || Problem::error("", "refused", "not any more");
+        refused.then(problem).into_iter().collect()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_kept_is_validated_before_it_serves() {
+    for (names, expected) in [
+        (&["a", "allowed"][..], Some(&["allowed=http://x"][..])),
+        (&["a", "b"][..], None),
+        (&[][..], Some(&[][..])),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let options = options().with_persist(directory.path().join("kept"));
+        let source = ScriptedDiscoverer::new("script");
+        source.answer(names.iter().map(|name| service(name, "http://x")));
+        let provider = Runner::new(source.clone()).options(options.clone()).start();
+        source.wait_for_reports(1).await;
+        drop(provider);
+
+        let source = ScriptedDiscoverer::new("script");
+        source.fail(DiscoverError::transient("down"));
+        let validator = Strict::default();
+        validator.0.store(true, Ordering::Relaxed);
+        let provider = Runner::new(source.clone())
+            .options(options)
+            .validator(validator)
+            .start();
+        let state = after_rounds(&source, &provider, 1).await;
+        let dropped = state
+            .problems
+            .iter()
+            .filter(|p| p.code == "refused")
+            .count();
+        match expected {
+            Some(expected) => {
+                assert!(state.config.is_some(), "{names:?}");
+                assert_eq!(serving(&state), expected);
+                assert_eq!(dropped, names.len() - expected.len());
+            }
+            None => {
+                // Nothing serves, which is not the same as an empty configuration: the proxy is not ready.
+                assert!(state.config.is_none());
+                assert_eq!(dropped, names.len());
+                assert!(state.problems.iter().any(|p| p.code == "restored_nothing"));
+            }
+        }
+    }
+}
