@@ -17,6 +17,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use proxy_model::CompileOptions;
 use tokio::sync::watch;
@@ -298,6 +299,8 @@ async fn drive(mut worker: Worker, mut triggers: Triggers) {
     }
     let options = worker.options.clone();
     let mut schedule = Schedule::new(&options);
+    // Whether a trigger has made a round begin early since the source last answered.
+    let mut hurried = false;
     loop {
         let started = Instant::now();
         let work = async {
@@ -308,27 +311,40 @@ async fn drive(mut worker: Worker, mut triggers: Triggers) {
             }
             end
         };
-        let (wait, early) = match triggers.beside(work).await {
+        let (wait, early, patience) = match triggers.beside(work).await {
             RoundEnd::Answered {
                 removal_pending, ..
             } => {
+                hurried = false;
                 let wait = schedule.after_success();
                 let recheck = options.confirm_removal.filter(|_| removal_pending);
-                (recheck.map_or(wait, |rule| wait.min(rule.recheck)), true)
+                let wait = recheck.map_or(wait, |rule| wait.min(rule.recheck));
+                (wait, true, Duration::ZERO)
             }
-            // A source that fails and says "changed" all the time must not defeat the back-off.
-            RoundEnd::Failed(error, failures) => (schedule.after_error(failures, &error), false),
+            // Who is back says so. But a source that fails and says "changed" all the time must not defeat the
+            // back-off, so it is heard once, not before the first step, and not if it asked for patience itself.
+            RoundEnd::Failed(error, failures) => {
+                let early = !hurried && error.retry_after().is_none();
+                (
+                    schedule.after_error(failures, &error),
+                    early,
+                    schedule.first_step(),
+                )
+            }
             RoundEnd::ShuttingDown => return,
         };
-        let due = Instant::now() + wait;
+        let now = Instant::now();
+        let earliest = started + options.min_gap;
+        let due = (now + wait).max(earliest);
         worker.publisher.next_round(due);
         let pause = Pause {
             due,
-            earliest: started + options.min_gap,
+            earliest: earliest.max(now + patience),
             early,
             debounce: options.debounce,
             debounce_max: options.debounce_max,
         };
         triggers.pause(pause).await;
+        hurried |= Instant::now() < due;
     }
 }

@@ -24,18 +24,19 @@ pub struct RunnerOptions {
     pub debounce: Duration,
     /// A triggered round waits no longer than this, however many triggers come. 1 s.
     pub debounce_max: Duration,
-    /// The least time between the starts of two rounds. 250 ms; at least 10 ms.
+    /// The least time between the starts of two rounds, whatever else is set. 250 ms; at least 10 ms.
     pub min_gap: Duration,
     /// The longest wait after the first error; it doubles with each further one. 500 ms. The actual wait is random,
     /// between half of this and the doubled time.
     pub backoff: Duration,
-    /// The longest wait after any error, unless the source asked for more. 30 s.
+    /// The longest wait after any error, unless the source asked for more. 30 s. The first trigger after an error shortens
+    /// it to the first step of the back-off.
     pub backoff_max: Duration,
     /// The longest wait that a source may ask for with [`retry_after`](crate::DiscoverError::with_retry_after). 1 h.
     pub retry_after_max: Duration,
     /// Whether services are considered in the order of the answer. `false`: by name, so that the configuration does not
     /// depend on the order in which a registry happens to list. When two services claim the same cluster or route the
-    /// first one gets it.
+    /// one that has it keeps it, and the first one gets it if nobody has.
     pub keep_order: bool,
     /// An answer with more services counts as an error. 100,000.
     pub max_services: usize,
@@ -79,9 +80,10 @@ impl Default for RunnerOptions {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ConfirmRemoval {
-    /// What share of the services must be missing at once, above 0 and up to 1. 1: all of them.
+    /// What share of the services must be missing at once, above 0 and up to 1. 1: all of them. Services that are missing
+    /// already and wait to be confirmed count.
     pub share: f64,
-    /// How long they must be missing. 10 s.
+    /// How long each of them must be missing. 10 s.
     pub settle: Duration,
     /// How often the source is asked meanwhile. 1 s; at least 10 ms.
     pub recheck: Duration,

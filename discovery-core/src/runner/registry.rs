@@ -21,8 +21,17 @@ pub(super) struct Registry {
     services: IndexMap<Arc<str>, Known>,
     keep_order: bool,
     confirm_removal: Option<ConfirmRemoval>,
-    /// Services whose disappearance is not believed yet, and since when they are missing.
-    doubted: Option<(Instant, HashSet<Arc<str>>)>,
+    /// Services whose disappearance is not believed yet, and since when each is missing.
+    doubted: HashMap<Arc<str>, Instant>,
+    /// Who has which id, since the last answer.
+    owners: Owners,
+}
+
+/// Who has which id.
+#[derive(Debug, Default)]
+struct Owners {
+    clusters: HashMap<ClusterId, Arc<str>>,
+    routes: HashMap<RouteId, Arc<str>>,
 }
 
 /// What is remembered of a service between rounds.
@@ -74,7 +83,8 @@ impl Registry {
             services: IndexMap::new(),
             keep_order,
             confirm_removal,
-            doubted: None,
+            doubted: HashMap::new(),
+            owners: Owners::default(),
         }
     }
 
@@ -105,7 +115,8 @@ impl Registry {
     pub(super) fn remembered(&self, service: &DiscoveredService) -> Option<Evaluation> {
         let (content, problems, evaluation) =
             self.services.get(&service.name)?.accepted.as_ref()?;
-        (*content == service.content && *problems == service.problems).then(|| evaluation.clone())
+        let same = is_same(content, &service.content) && *problems == service.problems;
+        same.then(|| evaluation.clone())
     }
 
     /// Takes in what was kept on disk.
@@ -159,7 +170,10 @@ impl Registry {
             services.sort_unstable_keys();
         }
 
-        let mut settling = Settling::default();
+        let mut settling = Settling {
+            reserved: self.reserved(&services),
+            ..Settling::default()
+        };
         for (name, (mut known, evaluated)) in services {
             match evaluated {
                 Some((service, evaluation)) => {
@@ -169,6 +183,7 @@ impl Registry {
             }
             self.services.insert(name, known);
         }
+        self.owners = std::mem::take(&mut settling.taken);
         settling.finish(removal_pending)
     }
 
@@ -178,6 +193,7 @@ impl Registry {
         for (name, known) in &mut self.services {
             settling.unlisted(name, known);
         }
+        self.owners = std::mem::take(&mut settling.taken);
         settling.finish(false)
     }
 
@@ -213,34 +229,73 @@ impl Registry {
     }
 
     /// Those of the services that are gone whose removal must still be confirmed. `total` services served before.
+    ///
+    /// A service that is doubted stays so for its own time, whatever becomes of others meanwhile: a registry that
+    /// recovers lists its services a few at a time. Whether too many are gone is asked anew each time, for those that
+    /// are gone since.
     fn doubt(&mut self, gone: Vec<Arc<str>>, total: usize, now: Instant) -> Vec<Arc<str>> {
         let Some(rule) = self.confirm_removal else {
             return Vec::new();
         };
-        let (since, doubted) = match self.doubted.take() {
-            Some(doubted) => doubted,
-            None if !gone.is_empty() && gone.len() as f64 >= rule.share * total as f64 => {
-                (now, gone.iter().cloned().collect())
+        let sudden = !gone.is_empty() && gone.len() as f64 >= rule.share * total as f64;
+        let before = std::mem::take(&mut self.doubted);
+        let mut still = Vec::new();
+        for name in gone {
+            let since = match before.get(&name) {
+                Some(&since) => since,
+                None if sudden => now,
+                None => continue,
+            };
+            if now.duration_since(since) < rule.settle {
+                self.doubted.insert(Arc::clone(&name), since);
+                still.push(name);
             }
-            None => return Vec::new(),
-        };
-        // What others do meanwhile makes no difference: new services may have come, which are not doubted.
-        let mut still = gone;
-        still.retain(|name| doubted.contains(name));
-        if still.is_empty() || now.duration_since(since) >= rule.settle {
-            return Vec::new();
         }
-        self.doubted = Some((since, doubted));
         still
     }
+
+    /// The ids that services had before and claim again. Nobody else gets them, wherever in the order it is: a new
+    /// service cannot take the place of one that serves.
+    fn reserved(&self, services: &IndexMap<Arc<str>, (Known, Option<Evaluated>)>) -> Owners {
+        let mut reserved = Owners::default();
+        for (name, (known, evaluated)) in services {
+            let fragment = match evaluated {
+                Some((_, evaluation)) if evaluation.is_good() => evaluation.fragment.as_ref(),
+                _ => known.good.as_ref().map(|good| &good.fragment),
+            };
+            let Some(fragment) = fragment else { continue };
+            let clusters = fragment.clusters.keys();
+            for id in clusters.filter(|id| self.owners.clusters.get(*id) == Some(name)) {
+                reserved.clusters.insert(id.clone(), Arc::clone(name));
+            }
+            let routes = fragment.routes.keys();
+            for id in routes.filter(|id| self.owners.routes.get(*id) == Some(name)) {
+                reserved.routes.insert(id.clone(), Arc::clone(name));
+            }
+        }
+        reserved
+    }
+}
+
+/// Whether the source says the same thing. Of routes that match the same requests the first takes them all, so their
+/// order is part of what it says, and no part of a map's equality.
+fn is_same(before: &ServiceContent, now: &ServiceContent) -> bool {
+    let same_order = match (before, now) {
+        (ServiceContent::Config(before), ServiceContent::Config(now)) => {
+            before.routes.keys().eq(now.routes.keys())
+        }
+        _ => true,
+    };
+    same_order && before == now
 }
 
 /// The configuration of a round in the making.
 #[derive(Default)]
 struct Settling {
     config: ProxyConfig,
-    clusters: HashMap<ClusterId, Arc<str>>,
-    routes: HashMap<RouteId, Arc<str>>,
+    taken: Owners,
+    /// Ids that only their owner can take.
+    reserved: Owners,
     services: Vec<ServiceReport>,
     problems: Problems,
     quarantined: Vec<QuarantinedService>,
@@ -346,14 +401,24 @@ impl Settling {
     fn claim(&mut self, name: &Arc<str>, fragment: &Arc<ProxyConfig>) -> Result<(), Problems> {
         let mut clashes = Problems::new();
         for id in fragment.clusters.keys() {
-            if let Some(owner) = self.clusters.get(id) {
+            let owner = self
+                .taken
+                .clusters
+                .get(id)
+                .or_else(|| self.reserved.clusters.get(id));
+            if let Some(owner) = owner.filter(|owner| *owner != name) {
                 let pointer = pointer_to("/Clusters", id.as_str());
                 let message = format!("the service `{owner}` already has a cluster `{id}`");
                 clashes.push(Problem::error(pointer, "duplicate_cluster", message));
             }
         }
         for id in fragment.routes.keys() {
-            if let Some(owner) = self.routes.get(id) {
+            let owner = self
+                .taken
+                .routes
+                .get(id)
+                .or_else(|| self.reserved.routes.get(id));
+            if let Some(owner) = owner.filter(|owner| *owner != name) {
                 let pointer = pointer_to("/Routes", id.as_str());
                 let message = format!("the service `{owner}` already has a route `{id}`");
                 clashes.push(Problem::error(pointer, "duplicate_route", message));
@@ -363,11 +428,11 @@ impl Settling {
             return Err(clashes);
         }
         for (id, cluster) in &fragment.clusters {
-            self.clusters.insert(id.clone(), Arc::clone(name));
+            self.taken.clusters.insert(id.clone(), Arc::clone(name));
             self.config.clusters.insert(id.clone(), cluster.clone());
         }
         for (id, route) in &fragment.routes {
-            self.routes.insert(id.clone(), Arc::clone(name));
+            self.taken.routes.insert(id.clone(), Arc::clone(name));
             self.config.routes.insert(id.clone(), route.clone());
         }
         Ok(())

@@ -42,6 +42,11 @@ impl Schedule {
         self.interval.mul_f64(factor)
     }
 
+    /// The longest wait after a first error.
+    pub(super) fn first_step(&self) -> Duration {
+        self.backoff
+    }
+
     /// The wait after the `failures`th error in a row: random below a limit that doubles each time, and at least what
     /// the source asked for.
     ///

@@ -295,3 +295,93 @@ proptest! {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn each_service_is_missing_for_as_long_as_it_is_missing() {
+    let rule = ConfirmRemoval::default().with_share(0.5);
+    let options = options()
+        .with_interval(Duration::from_secs(1))
+        .with_jitter(0.0)
+        .with_confirm_removal(rule);
+    let all = || ["a", "b", "c", "d"].map(|name| service(name, "http://x"));
+    let source = ScriptedDiscoverer::new("script");
+    source.answer(all());
+    // Half of them are gone, and five seconds later the others are too.
+    for _ in 0..5 {
+        source.answer(all().into_iter().skip(2));
+    }
+    source.answer([]);
+    let provider = Runner::new(source.clone()).options(options.clone()).start();
+    let names = |state: &ProviderState| -> String {
+        let clusters = state.config.as_ref().unwrap().clusters.keys();
+        clusters.map(|id| id.as_str()).collect()
+    };
+    for (round, expected) in [(7, "abcd"), (11, "abcd"), (12, "cd"), (16, "cd"), (17, "")] {
+        let state = after_rounds(&source, &provider, round).await;
+        assert_eq!(names(&state), expected, "{round}");
+    }
+
+    // One that comes back begins anew when it is missing again.
+    let source = ScriptedDiscoverer::new("script");
+    let both = || [service("a", "http://a"), service("b", "http://b")];
+    source.answer(both());
+    source.answer([]);
+    for _ in 0..8 {
+        source.answer(both().into_iter().take(1));
+    }
+    source.answer([]);
+    let provider = Runner::new(source.clone()).options(options).start();
+    for (round, expected) in [(10, "ab"), (11, "ab"), (12, "a"), (20, "a"), (21, "")] {
+        let state = after_rounds(&source, &provider, round).await;
+        assert_eq!(names(&state), expected, "{round}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_newcomer_does_not_get_what_an_established_service_has() {
+    let claims = |name: &str, cluster: &str| {
+        DiscoveredService::configured(name, fragment(cluster, &format!("http://{name}")))
+    };
+    for keep_order in [false, true] {
+        let source = ScriptedDiscoverer::new("script");
+        source.answer([claims("shop", "shop")]);
+        source.answer([claims("aaa", "Shop"), claims("shop", "shop")]);
+        // It is broken, and its last good form has the id still.
+        source.answer([claims("aaa", "Shop"), broken("shop")]);
+        source.answer([claims("aaa", "Shop")]);
+        // Two exchange their ids: neither is in the other's way.
+        source.answer([claims("aaa", "x"), claims("bbb", "y")]);
+        source.answer([claims("aaa", "y"), claims("bbb", "x")]);
+        let options = options().with_keep_order(keep_order);
+        let provider = Runner::new(source.clone()).options(options).start();
+        for (round, expected, bad) in [
+            (2, &["shop=http://shop"][..], &["aaa"][..]),
+            (3, &["shop=http://shop"], &["aaa", "shop"]),
+            (4, &["Shop=http://aaa"], &[]),
+            (5, &["x=http://aaa", "y=http://bbb"], &[]),
+            (6, &["y=http://aaa", "x=http://bbb"], &[]),
+        ] {
+            let state = after_rounds(&source, &provider, round).await;
+            assert_eq!(serving(&state), expected, "{round}");
+            assert_eq!(quarantined(&state), bad, "{round}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_order_of_the_same_routes_is_another_configuration() {
+    let mut first = fragment("a", "http://a");
+    // Both match the same requests, so the first takes them all.
+    first.routes.extend(fragment("b", "http://b").routes);
+    first.routes[1].r#match = first.routes[0].r#match.clone();
+    let mut second = first.clone();
+    second.routes.reverse();
+    let source = ScriptedDiscoverer::new("script");
+    source.answer([DiscoveredService::configured("s", first)]);
+    source.answer([DiscoveredService::configured("s", second.clone())]);
+    let provider = Runner::new(source.clone()).options(options()).start();
+    after_rounds(&source, &provider, 1).await;
+    let state = after_rounds(&source, &provider, 2).await;
+    let config = state.config.as_ref().unwrap();
+    assert!(config.routes.keys().eq(second.routes.keys()));
+}

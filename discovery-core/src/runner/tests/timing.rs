@@ -114,7 +114,7 @@ async fn a_trigger_before_a_round_is_answered_by_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_back_off_and_triggers_do_not_hurry_them() {
+async fn errors_back_off_and_triggers_do_not_defeat_that() {
     let source = ScriptedDiscoverer::new("script");
     for _ in 0..12 {
         source.fail(DiscoverError::transient("down"));
@@ -227,4 +227,74 @@ async fn the_interval_survives_triggers_that_panic() {
     source.trigger();
     let wait = seconds_until_call(&source, 2).await;
     assert!((26.9..33.1).contains(&wait), "{wait}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_wait_is_shorter_than_the_distance_between_rounds() {
+    let gap = Duration::from_secs(3);
+    // The interval, the back-off, and looking again at what is missing.
+    for fails in [0, 20] {
+        let source = ScriptedDiscoverer::new("script");
+        for _ in 0..fails {
+            source.fail(DiscoverError::transient("down"));
+        }
+        let options = options()
+            .with_min_gap(gap)
+            .with_interval(Duration::from_millis(10))
+            .with_backoff(Duration::from_millis(10))
+            .with_backoff_max(Duration::from_millis(10));
+        let _provider = Runner::new(source.clone()).options(options).start();
+        source.wait_for_calls(1).await;
+        for call in 2..10 {
+            let wait = seconds_until_call(&source, call).await;
+            assert!((2.99..3.01).contains(&wait), "{wait}");
+        }
+    }
+    let source = ScriptedDiscoverer::new("script");
+    source.answer([service("a", "http://a")]);
+    source.answer([]);
+    let rule = ConfirmRemoval::default().with_recheck(Duration::from_millis(10));
+    let options = options().with_min_gap(gap).with_confirm_removal(rule);
+    let _provider = Runner::new(source.clone()).options(options).start();
+    source.wait_for_calls(2).await;
+    let wait = seconds_until_call(&source, 3).await;
+    assert!((2.99..3.01).contains(&wait), "{wait}");
+}
+
+/// The agent was away for long, so the wait is long, and now it says that it is back.
+#[tokio::test(start_paused = true)]
+async fn a_trigger_is_heard_once_during_a_back_off() {
+    for seed in 0..20 {
+        let source = ScriptedDiscoverer::new("script");
+        for _ in 0..20 {
+            source.fail(DiscoverError::transient("down"));
+        }
+        let options = options()
+            .with_seed(seed)
+            .with_backoff_max(Duration::from_secs(3600));
+        let _provider = Runner::new(source.clone()).options(options).start();
+        source.wait_for_calls(14).await;
+        source.trigger();
+        let wait = seconds_until_call(&source, 15).await;
+        assert!(wait < 0.61, "{wait}");
+        // Once: it fails again, so the next word of it is not believed.
+        source.trigger();
+        let mut waits = 0.0;
+        for call in 16..=20 {
+            waits += seconds_until_call(&source, call).await;
+            source.trigger();
+        }
+        assert!(waits > 60.0, "{waits}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_asked_for_patience_is_not_hurried_by_its_triggers() {
+    let source = ScriptedDiscoverer::new("script");
+    source.fail(DiscoverError::transient("busy").with_retry_after(Duration::from_secs(120)));
+    let _provider = Runner::new(source.clone()).options(options()).start();
+    source.wait_for_calls(1).await;
+    source.trigger();
+    let wait = seconds_until_call(&source, 2).await;
+    assert!((119.9..120.1).contains(&wait), "{wait}");
 }
