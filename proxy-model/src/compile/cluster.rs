@@ -1,7 +1,7 @@
 //! Clusters.
 
 use super::policy::{self, Kind};
-use super::{Scope, affinity, destination, health, upstream};
+use super::{Scope, affinity, destination, health, metadata, upstream};
 use crate::compiled::{BalancingPolicy, Cluster, ClusterSource, DestinationSource};
 use crate::config::ClusterConfig;
 use crate::problem::pointer_to;
@@ -17,6 +17,7 @@ pub(super) fn compile(source: ClusterSource, scope: &mut Scope<'_>) -> Option<Cl
     }
     let balancing = balancing(config, scope);
     affinity::check(config, scope);
+    metadata::check(config.metadata.as_ref(), scope);
     let availability = health::availability(config, scope);
     let active = health::active(config, scope);
     let passive = health::passive(config, scope);

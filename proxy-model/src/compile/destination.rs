@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use http::HeaderValue;
 
-use super::{Scope, address, filled};
+use super::{Scope, address, filled, metadata};
 use crate::compiled::{Destination, DestinationAddress, DestinationSource};
 use crate::problem::Problem;
 
@@ -43,6 +43,7 @@ pub(super) fn compile(source: DestinationSource, scope: &mut Scope<'_>) -> Optio
         Some(text) => address::host_header(text, "Host", scope).map(Some),
         None => Some(None),
     };
+    metadata::check(config.metadata.as_ref(), scope);
     let weight = within(config.weight.unwrap_or(1), MAX_WEIGHT, "Weight", scope);
     let priority = within(
         config.priority.unwrap_or(0),

@@ -6,6 +6,7 @@ mod cluster;
 mod criteria;
 mod destination;
 mod health;
+mod metadata;
 mod options;
 mod policy;
 mod route;

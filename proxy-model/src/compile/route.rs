@@ -12,7 +12,7 @@ use super::criteria;
 use super::destination::{MAX_WEIGHT, within};
 use super::health::positive;
 use super::policy::{self, Kind};
-use super::{Scope, filled};
+use super::{Scope, filled, metadata};
 
 pub(super) fn compile(
     source: RouteSource,
@@ -37,6 +37,7 @@ pub(super) fn compile(
     );
     let body_limit = body_limit(config, scope);
     check_policies(config, scope);
+    metadata::check(config.metadata.as_ref(), scope);
     let timeout = match config.timeout {
         None => Some(None),
         Some(_) => positive(config.timeout, Default::default(), "Timeout", scope).map(Some),

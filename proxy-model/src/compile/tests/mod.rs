@@ -92,4 +92,5 @@ fn warned(value: Value, code: &str, pointer: &str) -> Snapshot {
 
 mod clusters;
 mod destinations;
+mod metadata;
 mod routes;
