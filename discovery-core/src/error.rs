@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::contain::chain_of;
+
 /// Why a source did not answer.
 ///
 /// The message says what was asked and what went wrong, in one line and without the cause; the cause is kept as
@@ -95,16 +97,7 @@ impl DiscoverError {
 
     /// The message with all its causes, separated by `: `.
     pub fn chain(&self) -> String {
-        let mut text = self.message.clone();
-        let mut cause = self.source();
-        // A cause that names itself as its own cause would go on for ever.
-        for _ in 0..16 {
-            let Some(error) = cause else { break };
-            text.push_str(": ");
-            text.push_str(&error.to_string());
-            cause = error.source();
-        }
-        text
+        chain_of(self)
     }
 }
 

@@ -13,7 +13,9 @@ use crate::contain::{Broken, contained_call};
 /// of the configuration. They are synchronous on purpose, so that the same input always gives the same configuration:
 /// what has to be fetched from somewhere belongs into a [`Discoverer`](crate::Discoverer).
 ///
-/// A filter that returns an error, or panics, refuses the item it was given. A filter cannot change an item's id.
+/// A filter that returns an error, or panics, refuses the item it was given, which keeps its last good form. In a
+/// [`Merge`](crate::Merge) it is asked again after a while, in case it failed by accident. A filter cannot change an
+/// item's id.
 ///
 /// # Example
 ///

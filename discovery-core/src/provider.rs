@@ -101,7 +101,8 @@ impl<P: ConfigProvider + ?Sized> ConfigProvider for Arc<P> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strictness {
-    /// The bad routes and clusters are left out, and the others serve: for input from many owners.
+    /// The bad routes and clusters serve in the form that was last accepted, or not at all if there is none, and the
+    /// others as they are: for input from many owners.
     #[default]
     Isolated,
     /// Nothing of it is used, and the last configuration without an error serves: for a file that a person wrote, who

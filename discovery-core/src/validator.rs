@@ -42,7 +42,8 @@ pub trait ConfigValidator: Send + Sync {
     /// An error refuses what its pointer names. For a [service](Scope::Service) that is always the whole service. In
     /// the [merged](Scope::Merged) configuration it is the route or the cluster named, if it came from a source whose
     /// parts are judged one by one, and everything that the source changed otherwise; an error that names neither is
-    /// held against the whole change.
+    /// held against the whole change. What is refused serves on in the form that was accepted before. An error about
+    /// just that form takes the route or cluster out.
     ///
     /// An answer is remembered while the candidate does not change.
     ///

@@ -7,6 +7,7 @@ use indexmap::IndexMap;
 use proxy_model::config::ProxyConfig;
 use proxy_model::{ClusterId, Problem, RouteId, pointer_to};
 
+use super::accepted::{Accepted, Item};
 use super::prepare::Prepared;
 
 /// One provider's part.
@@ -15,13 +16,28 @@ pub(super) struct Part {
     pub(super) provider: Arc<str>,
     /// `None`: the provider has nothing that could be used.
     pub(super) prepared: Option<Arc<Prepared>>,
+    /// What was last accepted of it, if its items are judged one by one.
+    pub(super) accepted: Option<Arc<Accepted>>,
 }
 
-/// Routes and clusters that somebody found wrong, and that are left out.
+impl Part {
+    /// Whether there is an accepted form of an item that differs from the one that was prepared.
+    pub(super) fn has_older(&self, named: &Named) -> bool {
+        match (&self.accepted, &self.prepared) {
+            (Some(accepted), Some(prepared)) => accepted.has_another(named, &prepared.config),
+            _ => false,
+        }
+    }
+}
+
+/// Routes and clusters that somebody found wrong.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LeftOut {
+    /// Left out.
     pub(super) routes: HashSet<RouteId>,
     pub(super) clusters: HashSet<ClusterId>,
+    /// Used in the form that was accepted before.
+    pub(super) held: HashSet<Named>,
 }
 
 impl LeftOut {
@@ -33,7 +49,7 @@ impl LeftOut {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.routes.len() + self.clusters.len()
+        self.routes.len() + self.clusters.len() + self.held.len()
     }
 }
 
@@ -67,7 +83,14 @@ pub(super) fn combine(parts: &[Part], left_out: &LeftOut) -> Combined {
                 continue;
             }
             combined.cluster_owners.insert(id.clone(), position);
-            combined.config.clusters.insert(id.clone(), cluster.clone());
+            let named = Named::Cluster(id.clone(), position);
+            let old = part
+                .accepted
+                .as_ref()
+                .filter(|_| left_out.held.contains(&named));
+            let old = old.and_then(|accepted| accepted.config.clusters.get(id));
+            let cluster = old.unwrap_or(cluster).clone();
+            combined.config.clusters.insert(id.clone(), cluster);
         }
         for (id, route) in &prepared.config.routes {
             if left_out.routes.contains(id) {
@@ -80,7 +103,14 @@ pub(super) fn combine(parts: &[Part], left_out: &LeftOut) -> Combined {
                 continue;
             }
             combined.route_owners.insert(id.clone(), position);
-            combined.config.routes.insert(id.clone(), route.clone());
+            let named = Named::Route(id.clone(), position);
+            let old = part
+                .accepted
+                .as_ref()
+                .filter(|_| left_out.held.contains(&named));
+            let old = old.and_then(|accepted| accepted.config.routes.get(id));
+            let route = old.unwrap_or(route).clone();
+            combined.config.routes.insert(id.clone(), route);
         }
     }
     combined
@@ -99,7 +129,7 @@ fn clash(pointer: String, kind: &str, id: &str, winner: &str, loser: &str) -> Pr
 }
 
 /// What the pointer of a problem names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Named {
     Route(RouteId, usize),
     Cluster(ClusterId, usize),
@@ -109,6 +139,13 @@ impl Named {
     pub(super) fn owner(&self) -> usize {
         match self {
             Self::Route(_, owner) | Self::Cluster(_, owner) => *owner,
+        }
+    }
+
+    pub(super) fn item(&self) -> Item {
+        match self {
+            Self::Route(id, _) => Item::Route(id.clone()),
+            Self::Cluster(id, _) => Item::Cluster(id.clone()),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A configuration that is about to be published: combined, resolved, and accepted by the validators.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use proxy_model::{Problem, Problems, Revision};
@@ -19,6 +20,8 @@ pub(super) struct Draft {
     pub(super) problems: Vec<(Option<usize>, Problem)>,
     /// Providers whose newest configuration a validator refused.
     pub(super) reverted: Vec<usize>,
+    /// What validators objected to otherwise.
+    pub(super) left_out: LeftOut,
     /// Whether nothing of it may be used.
     pub(super) refused: bool,
     /// Whether it was not the configuration's fault, so that it is worth trying again.
@@ -49,6 +52,7 @@ impl Worker {
             let verdict = self.validate(&combined).await;
             let turn = (left_out.len(), reverted.len());
             let mut refused = false;
+            let mut objected = HashSet::new();
             for problem in &verdict.problems {
                 let named = combined.named(&problem.pointer);
                 let owner = named.as_ref().map(Named::owner);
@@ -61,17 +65,29 @@ impl Worker {
                     Some(named) if self.stands_as_a_whole(named.owner(), &reverted) => {
                         reverted.push(named.owner());
                     }
-                    Some(named) => left_out.insert(named),
+                    Some(named) => {
+                        objected.insert(named);
+                    }
+                }
+            }
+            let parts = self.parts(&reverted);
+            for named in objected {
+                // What serves goes on serving, unless the objection is to just that.
+                let older = parts[named.owner()].has_older(&named);
+                if !older || !left_out.held.insert(named.clone()) {
+                    left_out.insert(named);
                 }
             }
             if refused || turn == (left_out.len(), reverted.len()) {
                 let owner = |problem: &Problem| combined.named(&problem.pointer).map(|n| n.owner());
                 problems.extend(unresolved.into_iter().map(|p| (owner(&p), p)));
+                problems.extend(self.held(&left_out));
                 return Some(Draft {
-                    parts: self.parts(&reverted),
+                    parts,
                     combined,
                     problems,
                     reverted,
+                    left_out,
                     refused,
                     retry: !verdict.complete,
                 });
@@ -85,9 +101,25 @@ impl Worker {
             combined: Combined::default(),
             problems,
             reverted,
+            left_out,
             refused: true,
             retry: false,
         })
+    }
+
+    /// What is told of items that serve in an older form.
+    fn held(&self, left_out: &LeftOut) -> Vec<(Option<usize>, Problem)> {
+        let held = left_out.held.iter().filter(|held| match held {
+            Named::Route(id, _) => !left_out.routes.contains(id),
+            Named::Cluster(id, _) => !left_out.clusters.contains(id),
+        });
+        let told = |named: &Named| -> Option<(Option<usize>, Problem)> {
+            let accepted = self.sources[named.owner()].accepted.as_ref()?;
+            Some((Some(named.owner()), accepted.kept(&named.item())))
+        };
+        let mut told: Vec<_> = held.filter_map(told).collect();
+        told.sort_by(|(_, a), (_, b)| a.pointer.cmp(&b.pointer));
+        told
     }
 
     async fn combine(&self, reverted: &[usize], left_out: &LeftOut) -> Option<Combined> {
@@ -110,6 +142,7 @@ impl Worker {
             Part {
                 provider: Arc::clone(&source.preparation.provider),
                 prepared: usable.or(source.serving.as_ref()).cloned(),
+                accepted: source.accepted.clone(),
             }
         };
         self.sources.iter().enumerate().map(part).collect()

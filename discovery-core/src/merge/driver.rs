@@ -6,22 +6,27 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use proxy_model::config::ProxyConfig;
 use proxy_model::{CompileOptions, Problems, Revision, Snapshot};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
+use super::accepted::Accepted;
+use super::combine::LeftOut;
 use super::options::MergeOptions;
 use super::prepare::{Preparation, Prepared};
 use super::resolutions::Resolutions;
 use super::state::MergedState;
 use crate::contain::{contained_call, off_the_runtime};
 use crate::moment::Moment;
-use crate::provider::ProviderState;
+use crate::provider::{ProviderState, Strictness};
 use crate::summary::Summary;
 use crate::validator::ConfigValidator;
 
 /// How long to wait after validators gave no answer, if nothing changes meanwhile.
 const RETRY: Duration = Duration::from_secs(10);
+/// How often the wait is doubled before a configuration is prepared again that filters refused a part of.
+const MOST_DOUBLED: u32 = 5;
 
 /// One provider in the merge.
 pub(super) struct Source {
@@ -36,6 +41,42 @@ pub(super) struct Source {
     pub(super) serving: Option<Arc<Prepared>>,
     /// Since when the newest configuration is not the one that serves.
     pub(super) refused_since: Option<Moment>,
+    /// What was last accepted, if items are judged one by one.
+    pub(super) accepted: Option<Arc<Accepted>>,
+    /// The newest configuration that came without a revision, and its revision.
+    pub(super) unnamed: Option<(Arc<ProxyConfig>, Revision)>,
+    /// When to prepare the newest configuration again, and how often that was done.
+    pub(super) retry: Option<(Instant, u32)>,
+}
+
+impl Source {
+    /// The newest configuration of the provider, and its revision: computed if the provider did not say it.
+    fn input(&mut self, state: &ProviderState) -> Option<(Arc<ProxyConfig>, Revision)> {
+        let config = state.config.as_ref()?;
+        if let Some(revision) = state.revision {
+            return Some((Arc::clone(config), revision));
+        }
+        if let Some((known, revision)) = &self.unnamed
+            && Arc::ptr_eq(known, config)
+        {
+            return Some((Arc::clone(config), *revision));
+        }
+        let input = (Arc::clone(config), Revision::of(config));
+        self.unnamed = Some(input.clone());
+        Some(input)
+    }
+
+    /// Notes what serves from now on as accepted.
+    pub(super) fn accept(&mut self, position: usize, left_out: &LeftOut) {
+        if self.preparation.strictness == Strictness::AllOrNothing {
+            return;
+        }
+        if let Some(prepared) = &self.serving {
+            let before = self.accepted.as_deref();
+            let accepted = Accepted::now(prepared, before, position, left_out);
+            self.accepted = Some(Arc::new(accepted));
+        }
+    }
 }
 
 /// Does the work of a merge.
@@ -67,7 +108,7 @@ impl Worker {
                 return;
             };
             let ended = Instant::now();
-            self.changed(retry.then(|| ended + RETRY)).await;
+            self.changed(retry).await;
             // Whatever changes until then is part of the same publication.
             sleep_until(ended + self.options.min_gap).await;
         }
@@ -94,8 +135,8 @@ impl Worker {
         }
     }
 
-    /// Returns whether to try again soon.
-    async fn merge(&mut self) -> Option<bool> {
+    /// Returns when to try again, if something did not work that may work then. `None`: the runtime is shutting down.
+    async fn merge(&mut self) -> Option<Option<Instant>> {
         let states: Vec<Arc<ProviderState>> = self
             .sources
             .iter_mut()
@@ -116,26 +157,37 @@ impl Worker {
         });
         let compiled = compiled.await?;
         self.publish(&states, &draft, compiled);
-        Some(draft.retry)
+        let again = draft.retry.then(|| Instant::now() + RETRY);
+        let retries = self.sources.iter().filter_map(|source| source.retry);
+        Some(retries.map(|(at, _)| at).chain(again).min())
     }
 
     /// Prepares the configurations that are new.
     async fn prepare(&mut self, states: &[Arc<ProviderState>]) -> Option<()> {
         for (source, state) in self.sources.iter_mut().zip(states) {
-            let (Some(config), Some(revision)) = (&state.config, state.revision) else {
+            let Some((config, revision)) = source.input(state) else {
+                source.retry = None;
                 continue;
             };
-            let newest = source.newest.as_ref();
-            if newest.is_some_and(|newest| newest.revision == revision) {
-                continue;
-            }
-            let config = Arc::clone(config);
+            let known = source.newest.as_ref().map(|newest| newest.revision);
+            let now = Instant::now();
+            let attempts = match source.retry {
+                Some((at, attempts)) if known == Some(revision) && at <= now => attempts,
+                _ if known == Some(revision) => continue,
+                _ => 0,
+            };
             let preparation = source.preparation.clone();
+            let accepted = source.accepted.clone();
             let prepare = move || {
-                contained_call(|| preparation.prepare(&config, revision))
+                contained_call(|| preparation.prepare(&config, revision, accepted.as_deref()))
                     .unwrap_or_else(|broken| Prepared::failed(revision, &broken))
             };
-            source.newest = Some(Arc::new(off_the_runtime(prepare).await?));
+            let prepared = off_the_runtime(prepare).await?;
+            source.retry = prepared.retry.then(|| {
+                let wait = RETRY * 2_u32.pow(attempts.min(MOST_DOUBLED));
+                (now + wait, attempts + 1)
+            });
+            source.newest = Some(Arc::new(prepared));
         }
         Some(())
     }

@@ -1,5 +1,6 @@
 //! Several providers as one configuration.
 
+mod accepted;
 mod combine;
 mod draft;
 mod driver;
@@ -17,7 +18,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use proxy_model::{CompileOptions, Snapshot};
+use proxy_model::{CompileOptions, Revision, Snapshot};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
@@ -166,6 +167,9 @@ impl Merge {
             newest: None,
             serving: None,
             refused_since: None,
+            accepted: None,
+            unnamed: None,
+            retry: None,
         });
         let sources = sources.collect();
         let merged = Merged {
@@ -283,7 +287,9 @@ impl Merged {
                 required: source.is_required(),
                 strictness: source.strictness(),
                 prefix: source.prefix.clone(),
-                revision: state.revision,
+                revision: state
+                    .revision
+                    .or_else(|| state.config.as_deref().map(Revision::of)),
                 serving_revision: contribution.revision,
                 refused_since: contribution.refused_since,
                 routes: contribution.routes,

@@ -1,10 +1,12 @@
 //! One provider's configuration on its own: prefixed, filtered, checked.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use proxy_model::config::ProxyConfig;
 use proxy_model::{ClusterId, CompileOptions, Problem, Problems, Revision, RouteId, Snapshot};
 
+use super::accepted::{Accepted, Item, Listed};
 use crate::contain::Broken;
 use crate::filter::{ConfigFilter, FilterContext, filter_config};
 use crate::provider::Strictness;
@@ -30,6 +32,10 @@ pub(super) struct Prepared {
     pub(super) problems: Problems,
     /// Whether nothing of it may be used.
     pub(super) refused: bool,
+    /// What serves in an older form, since the newest is bad, each with the problem that says so.
+    pub(super) kept: HashMap<Item, Problem>,
+    /// Whether it may come out differently when it is tried again.
+    pub(super) retry: bool,
 }
 
 impl Prepared {
@@ -41,13 +47,21 @@ impl Prepared {
             config: Arc::default(),
             problems: Problem::error("", "check_failed", message).into(),
             refused: true,
+            kept: HashMap::new(),
+            retry: true,
         }
     }
 }
 
 impl Preparation {
-    /// Prepares one configuration. Takes its time.
-    pub(super) fn prepare(&self, config: &ProxyConfig, revision: Revision) -> Prepared {
+    /// Prepares one configuration. Where items are judged one by one, a bad one keeps the form that was accepted before.
+    /// Takes its time.
+    pub(super) fn prepare(
+        &self,
+        config: &ProxyConfig,
+        revision: Revision,
+        accepted: Option<&Accepted>,
+    ) -> Prepared {
         let mut config = match &self.prefix {
             Some(prefix) => prefixed(config, prefix),
             None => config.clone(),
@@ -55,7 +69,11 @@ impl Preparation {
         let context = FilterContext {
             provider: &self.provider,
         };
+        let listed = Listed::of(&config);
         let mut problems = filter_config(&self.filters, &context, &mut config);
+        // Filters are code, which may have failed by accident.
+        let retry = !problems.is_empty();
+        let mut kept = HashMap::new();
         let mut config = Arc::new(config);
         match self.strictness {
             Strictness::AllOrNothing => {
@@ -67,6 +85,9 @@ impl Preparation {
                 let (snapshot, found) = Snapshot::compile_isolated(config, &self.compile);
                 problems.extend(found.errors().cloned());
                 config = Arc::clone(snapshot.shared_config());
+                if let Some(accepted) = accepted {
+                    (config, kept) = accepted.complete(&listed, config, &self.compile);
+                }
             }
         }
         let refused = self.strictness == Strictness::AllOrNothing && problems.has_errors();
@@ -75,6 +96,8 @@ impl Preparation {
             config,
             problems,
             refused,
+            kept,
+            retry,
         }
     }
 }

@@ -79,6 +79,7 @@ impl Worker {
             }
             if !draft.refused {
                 source.serving.clone_from(&part.prepared);
+                source.accept(position, &draft.left_out);
             }
         }
     }
@@ -133,6 +134,10 @@ impl Worker {
         for ((source, state), own) in self.sources.iter().zip(states).zip(&mut own) {
             own.extend(state.problems.iter().cloned());
             add_new(own, source.newest.iter().flat_map(|p| &p.problems));
+            let kept = source.newest.iter().flat_map(|p| p.kept.values());
+            let mut kept: Vec<&Problem> = kept.collect();
+            kept.sort_by(|a, b| a.pointer.cmp(&b.pointer));
+            add_new(own, kept);
         }
         for (position, problem) in &draft.combined.clashes {
             own[*position].push(problem.clone());

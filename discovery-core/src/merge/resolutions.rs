@@ -4,12 +4,12 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use proxy_model::config::ProxyConfig;
-use proxy_model::{ClusterId, Problem, Problems, pointer_to};
+use proxy_model::config::{ClusterConfig, ProxyConfig};
+use proxy_model::{ClusterId, CompileOptions, Problem, Problems, Snapshot, pointer_to};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use crate::contain::contained_for;
+use crate::contain::{chain_of, contained_for};
 use crate::discovery::Destinations;
 use crate::resolver::{DestinationResolver, Resolved};
 
@@ -151,8 +151,8 @@ impl Resolutions {
             let (question, limit) = (resolution.question, self.timeout);
             self.running.spawn(async move {
                 let result = match contained_for(limit, resolver.resolve(&cluster, &input)).await {
-                    Ok(Ok(resolved)) => Ok(resolved),
-                    Ok(Err(error)) => Err(with_causes(&error)),
+                    Ok(Ok(resolved)) => usable(&cluster, resolved),
+                    Ok(Err(error)) => Err(chain_of(&error)),
                     Err(broken) => Err(format!("the resolver {broken}")),
                 };
                 Answer {
@@ -248,14 +248,20 @@ impl Resolution {
     }
 }
 
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    for _ in 0..16 {
-        let Some(error) = cause else { break };
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
+/// The answer, unless it has a destination that could not serve: that would cost the cluster all of them.
+fn usable(cluster: &ClusterId, resolved: Resolved) -> Result<Resolved, String> {
+    let form = ClusterConfig {
+        destinations: resolved.destinations.clone(),
+        ..ClusterConfig::default()
+    };
+    let mut config = ProxyConfig::default();
+    config.clusters.insert(cluster.clone(), form);
+    match Snapshot::compile(config, &CompileOptions::default()) {
+        Ok(_) => Ok(resolved),
+        Err(problems) => {
+            let first = problems.errors().next();
+            let reason = first.map(ToString::to_string).unwrap_or_default();
+            Err(format!("the resolver's answer cannot be used: {reason}"))
+        }
     }
-    text
 }

@@ -55,7 +55,7 @@ pub trait DestinationResolver: Send + Sync {
     /// # Errors
     ///
     /// The cluster keeps what it was last resolved to, or has no destination if it never was. The resolver is asked
-    /// again soon. When only some of the destinations cannot be resolved, answer with the others and say so in
+    /// again soon. An answer with a destination that cannot be used is an error too. When only some of the destinations cannot be resolved, answer with the others and say so in
     /// [`Resolved::problems`].
     ///
     /// # Cancel safety

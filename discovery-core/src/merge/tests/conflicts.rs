@@ -212,7 +212,10 @@ proptest! {
                     config: Arc::new(config.clone()),
                     problems: proxy_model::Problems::new(),
                     refused: false,
+                    kept: Default::default(),
+                    retry: false,
                 })),
+                accepted: None,
             })
             .collect();
         let combined = combine(&parts, &LeftOut::default());

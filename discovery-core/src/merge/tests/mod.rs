@@ -1,4 +1,5 @@
 mod conflicts;
+mod last_good;
 mod publishing;
 mod refusals;
 #[cfg(feature = "dns")]

@@ -164,3 +164,38 @@ async fn a_resolver_that_fails_or_panics_keeps_the_cluster_as_it_was() {
     assert_eq!(serving(&state), ["a=http://2"]);
     assert!(state.problems.is_empty());
 }
+
+/// Makes a destination bad that is called so.
+struct Careless;
+
+#[async_trait]
+impl DestinationResolver for Careless {
+    async fn resolve(
+        &self,
+        _: &ClusterId,
+        destinations: &Destinations,
+    ) -> Result<Resolved, ResolveError> {
+        let mut destinations = destinations.clone();
+        for destination in destinations.values_mut() {
+            if destination.address.contains("bad") {
+                destination.address = "::not an address::".to_owned();
+            }
+        }
+        Ok(Resolved::new(destinations))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resolver_s_bad_answer_leaves_the_last_good_destinations() {
+    let one = provider("one", simple(&[], &[("a", "http://1"), ("b", "http://1")]));
+    let merged = Merge::new()
+        .provider(one.clone())
+        .resolver(Careless)
+        .start();
+    ready(&merged).await;
+    one.update(simple(&[], &[("a", "http://bad"), ("b", "http://2")]));
+    let state = settled(&merged).await;
+    assert_eq!(serving(&state), ["a=http://1", "b=http://2"]);
+    assert_eq!(state.problems.len(), 1, "{:?}", state.problems);
+    assert!(problems(&state)[0].contains("the resolver's answer cannot be used"));
+}
