@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proxy_model::{Problem, Problems, pointer_to};
 use proxy_runtime::server::{Certificate, CertificateStore, TlsServerConfig};
 use rustls::crypto::CryptoProvider;
 
 use crate::commands::Failure;
 use crate::gateway::with_causes;
-use crate::settings::Tls;
+use crate::settings::{Listener, Tls};
 
 /// How often certificate files are looked at. Renewed certificates come weeks before the old ones end, so there is no
 /// hurry.
@@ -48,6 +49,37 @@ pub(crate) fn load(
         seen,
     };
     Ok((config, followed))
+}
+
+/// Certificates that could not be used if the program ran here and now. They are warnings, since a configuration is often
+/// checked elsewhere than where it runs.
+pub(crate) fn unusable(listeners: &[Listener]) -> Problems {
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    let with_tls = listeners
+        .iter()
+        .filter_map(|listener| Some((listener, listener.tls.as_ref()?)));
+    let problems = with_tls.flat_map(|(listener, tls)| {
+        let pointer = pointer_to("/Listeners", &listener.name) + "/Tls/Certificates";
+        let provider = &provider;
+        tls.certificates
+            .iter()
+            .enumerate()
+            .filter_map(move |(i, pair)| {
+                let read =
+                    Certificate::from_pem_files(&pair.certificate_file, &pair.key_file, provider);
+                let error = read.err()?;
+                let message = format!(
+                    "the certificate cannot be used on this machine: {}",
+                    with_causes(&error)
+                );
+                Some(Problem::warning(
+                    format!("{pointer}/{i}"),
+                    "unusable_certificate",
+                    message,
+                ))
+            })
+    });
+    problems.collect()
 }
 
 /// Looks at the files every few seconds and puts new certificates in place. Pairs that do not fit change nothing.

@@ -61,6 +61,9 @@ fn routes_and_clusters(
         }
         Err(found) => {
             problems.extend(found);
+            // What is right is looked at all the same, so that nothing new shows when the errors are mended.
+            let (rest, _) = Snapshot::read_isolated(section, &pointer, options);
+            problems.extend(proxy_runtime::unsupported(&rest).under(&pointer));
             None
         }
     }

@@ -27,16 +27,27 @@ use crate::settings::{self, LogFormat, Settings};
 pub(crate) struct Gateway {
     proxy: Proxy,
     merged: Arc<Merged>,
-    server: ServerHandle,
+    server: Serving,
     admin: Option<(SocketAddr, Admin)>,
+    readiness_delay: Duration,
     drain_timeout: Duration,
     access_log: Option<Arc<AccessLogWriter>>,
     /// The driver of the proxy, the admin page, and what follows certificates; ended when this is dropped.
     tasks: JoinSet<()>,
 }
 
+/// The server, bound and waiting for the first configuration, or at work.
+enum Serving {
+    Bound(
+        Box<dyn FnOnce() -> io::Result<ServerHandle> + Send>,
+        Vec<SocketAddr>,
+    ),
+    Running(ServerHandle),
+    Failed,
+}
+
 impl Gateway {
-    /// Starts everything. `sources` adds the providers to the merge; what it is given has to be told to them if they
+    /// Binds everything and starts everything but the server, which waits for [`serve`](Self::serve). `sources` adds the providers to the merge; what it is given has to be told to them if they
     /// compile configuration themselves.
     ///
     /// Addresses are bound first, so that nothing has been started when one of them is taken.
@@ -79,9 +90,8 @@ impl Gateway {
         };
 
         let metrics = Arc::clone(server.metrics());
-        let server = server
-            .start()
-            .map_err(|error| Failure::new(format!("the server cannot start: {error}")))?;
+        let addresses = server.local_addrs().to_vec();
+        let server = Serving::Bound(Box::new(move || server.start()), addresses);
         tasks.spawn(driver);
         if !followed.is_empty() {
             tasks.spawn(certificates::follow(followed));
@@ -108,6 +118,7 @@ impl Gateway {
             merged,
             server,
             admin,
+            readiness_delay: settings.server.readiness_delay,
             drain_timeout: settings.server.drain_timeout,
             access_log,
             tasks,
@@ -116,7 +127,11 @@ impl Gateway {
 
     /// Where the proxy listens, in the order of the settings.
     pub(crate) fn addresses(&self) -> &[SocketAddr] {
-        self.server.local_addrs()
+        match &self.server {
+            Serving::Bound(_, addresses) => addresses,
+            Serving::Running(server) => server.local_addrs(),
+            Serving::Failed => &[],
+        }
     }
 
     /// Where the admin page is.
@@ -128,8 +143,23 @@ impl Gateway {
         &self.proxy
     }
 
-    /// Waits until every source has given a configuration that serves.
-    pub(crate) async fn ready(&self) -> Arc<MergedState> {
+    /// Waits until every source has given a configuration, and serves it from then on. Clients that come earlier wait in
+    /// the queue of the kernel rather than being told that there is nothing.
+    ///
+    /// Cancel-safe: dropped, nothing serves.
+    pub(crate) async fn serve(&mut self) -> Result<Arc<MergedState>, Failure> {
+        let state = self.ready().await;
+        self.server = match std::mem::replace(&mut self.server, Serving::Failed) {
+            Serving::Bound(start, _) => Serving::Running(
+                start()
+                    .map_err(|error| Failure::new(format!("the server cannot start: {error}")))?,
+            ),
+            other => other,
+        };
+        Ok(state)
+    }
+
+    async fn ready(&self) -> Arc<MergedState> {
         let state = self.merged.ready().await;
         // The proxy sees the snapshot a moment after the merge has it.
         let mut generations = self.proxy.generations();
@@ -141,12 +171,19 @@ impl Gateway {
         state
     }
 
-    /// Stops taking connections, lets requests in flight end until the deadline, and stops everything else.
+    /// Says that it is not ready any more, and goes on for a moment so that load balancers can notice; then stops taking
+    /// connections, lets requests in flight end until the deadline, and stops everything else.
     pub(crate) async fn drain(mut self) -> DrainReport {
         if let Some((_, admin)) = &self.admin {
             admin.set_draining();
         }
-        let report = self.server.shutdown(self.drain_timeout).await;
+        let report = match self.server {
+            Serving::Running(server) => {
+                tokio::time::sleep(self.readiness_delay).await;
+                server.shutdown(self.drain_timeout).await
+            }
+            Serving::Bound(..) | Serving::Failed => DrainReport::default(),
+        };
         self.tasks.shutdown().await;
         if let Some(log) = self.access_log.and_then(Arc::into_inner) {
             log.finish();

@@ -9,11 +9,15 @@ pub(crate) async fn stop() -> std::io::Result<()> {
         use tokio::signal::unix::{SignalKind, signal};
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+        let mut hang_up = signal(SignalKind::hangup())?;
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => return Ok(()),
+                _ = interrupt.recv() => return Ok(()),
+                // Elsewhere it means "read the configuration again", which happens here by itself.
+                _ = hang_up.recv() => tracing::info!("SIGHUP: nothing to do, files are followed while they change"),
+            }
         }
-        Ok(())
     }
     #[cfg(not(unix))]
     tokio::signal::ctrl_c().await

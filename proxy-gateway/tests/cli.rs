@@ -92,6 +92,44 @@ async fn check_names_every_problem_at_once_and_ends_with_1() {
 }
 
 #[tokio::test]
+async fn check_warns_of_certificates_that_cannot_be_used_here() {
+    let tls = r#""Listeners": { "web": { "Address": "127.0.0.1:0", "Tls": { "Certificates": [
+        { "CertificateFile": "/no/such.pem", "KeyFile": "/no/such.key" } ] } } },"#;
+    let file = ConfigFile::new(&GOOD.replacen('{', &format!("{{ {tls}"), 1));
+    let checked = output(&["check", "--config", &file.argument(), "--format", "json"]).await;
+    let verdict = parse(&checked.expect_success().stdout);
+    let problems = verdict["problems"].as_array().unwrap();
+    let found = problems
+        .iter()
+        .find(|p| p["code"] == "unusable_certificate")
+        .unwrap();
+    assert_eq!(found["pointer"], "/Listeners/web/Tls/Certificates/0");
+    assert!(found["message"].as_str().unwrap().contains("/no/such.pem"));
+}
+
+#[tokio::test]
+async fn what_is_not_honoured_is_named_beside_errors() {
+    let text = BAD.replacen(
+        r#""c1": {"#,
+        r#""c2": { "SessionAffinity": { "Enabled": true, "AffinityKeyName": "k" } }, "c1": {"#,
+        1,
+    );
+    let file = ConfigFile::new(&text);
+    let checked = output(&["check", "--config", &file.argument(), "--format", "json"]).await;
+    assert_eq!(checked.status.code(), Some(1));
+    let verdict = parse(&checked.stdout);
+    let problems = verdict["problems"].as_array().unwrap();
+    let pointer = "/ReverseProxy/Clusters/c2/SessionAffinity";
+    assert!(
+        problems
+            .iter()
+            .any(|p| p["code"] == "unsupported"
+                && p["pointer"].as_str().unwrap().starts_with(pointer)),
+        "{problems:#?}"
+    );
+}
+
+#[tokio::test]
 async fn a_file_that_cannot_be_read_is_a_problem_like_others() {
     let checked = output(&[
         "check",

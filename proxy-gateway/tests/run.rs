@@ -178,6 +178,51 @@ async fn sigterm_lets_requests_in_flight_end() {
 }
 
 #[tokio::test]
+async fn load_balancers_are_told_before_the_port_closes() {
+    let blue = Origin::named("blue");
+    let file = ConfigFile::new(&config(
+        blue.addr(),
+        r#", "Server": { "ReadinessDelay": "1h" }"#,
+    ));
+    let (mut process, address) = run(&file).await;
+    let admin = address_after(&process.output(), "admin page on http://");
+    process.terminate();
+    eventually("it is not ready", async || {
+        get(admin, "/readyz").await.contains("stopping")
+    })
+    .await;
+    assert_eq!(
+        get(address, "/").await,
+        "blue",
+        "new connections are still taken"
+    );
+    process.terminate();
+    process.wait().await;
+}
+
+#[tokio::test]
+async fn a_hang_up_ends_nothing() {
+    let blue = Origin::named("blue");
+    let file = ConfigFile::new(&config(blue.addr(), ""));
+    let (mut process, address) = run(&file).await;
+    process.hang_up();
+    process.wait_for_output("SIGHUP").await;
+    assert_eq!(get(address, "/").await, "blue");
+}
+
+#[tokio::test]
+async fn a_change_that_needs_a_restart_is_said() {
+    let blue = Origin::named("blue");
+    let file = ConfigFile::new(&config(blue.addr(), ""));
+    let (mut process, address) = run(&file).await;
+    file.write(&config(blue.addr(), r#", "Server": { "Workers": 1 }"#));
+    process
+        .wait_for_output("takes effect with the next start")
+        .await;
+    assert_eq!(get(address, "/").await, "blue");
+}
+
+#[tokio::test]
 async fn the_drain_ends_at_its_deadline() {
     let silent = testkit::faults::never_answers();
     let file = ConfigFile::new(&config(

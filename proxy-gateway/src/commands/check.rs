@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::{Failure, print, print_json};
 use crate::check::examine;
 use crate::cli::{Check, Format};
-use crate::document;
+use crate::{certificates, document};
 
 #[derive(Serialize)]
 struct Verdict<'a> {
@@ -16,7 +16,12 @@ struct Verdict<'a> {
 
 pub(crate) fn check(options: &Check) -> Result<(), Failure> {
     let problems = match document::load(&options.files.config) {
-        Ok(document) => examine(&document).problems,
+        Ok(document) => {
+            let examined = examine(&document);
+            let mut problems = examined.problems;
+            problems.extend(certificates::unusable(&examined.settings.listeners));
+            problems
+        }
         Err(problems) => problems,
     };
     let valid = !problems.has_errors();

@@ -1,12 +1,21 @@
 //! `run`: the proxy, from configuration files.
 
+use std::convert::Infallible;
+use std::time::Duration;
+
+use discovery_core::MergedState;
+use discovery_core::providers::file::FileOptions;
+use proxy_model::Problems;
+
 use super::Failure;
 use crate::check::examine;
 use crate::cli::Files;
 use crate::gateway::{Gateway, with_causes};
 use crate::settings::Settings;
 use crate::{document, logging, signals};
-use discovery_core::providers::file::FileOptions;
+
+/// How often the program's own settings are compared with those of the files.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
     let examined = examine(&document::load(&files.config)?);
@@ -14,7 +23,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
         return Err(examined.problems.into());
     }
     logging::start(&examined.settings.telemetry)?;
-    let gateway = Gateway::start(&examined.settings, async |merge, options| {
+    let mut gateway = Gateway::start(&examined.settings, async |merge, options| {
         let provider = FileOptions::default()
             .with_compile_options(options.clone())
             .open(&files.config)
@@ -23,17 +32,51 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
         Ok(merge.provider(provider))
     })
     .await?;
-    announce(&gateway, &examined.settings).await;
+    let told = tokio::select! {
+        state = gateway.serve() => {
+            announce(&gateway, &examined.settings, &*state?);
+            tokio::select! {
+                told = signals::stop() => told,
+                never = follow_settings(files, &examined.settings) => match never {},
+            }
+        }
+        told = signals::stop() => told,
+    };
     // A failure to listen for signals leaves the process to its defaults, which end it at once.
-    if signals::stop().await.is_err() {
+    if told.is_err() {
         tracing::warn!("signals cannot be received; stopping");
     }
     drain(gateway).await;
     Ok(())
 }
 
-async fn announce(gateway: &Gateway, settings: &Settings) {
-    let state = gateway.ready().await;
+/// Warns when the files say something about the program itself that takes effect only with the next start.
+async fn follow_settings(files: &Files, running: &Settings) -> Infallible {
+    let mut noticed = running.clone();
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let paths = files.config.clone();
+        let read = move || {
+            document::load(&paths).map(|document| Settings::read(&document, &mut Problems::new()))
+        };
+        // What cannot be read is the file provider's to report.
+        let Ok(Ok(now)) = tokio::task::spawn_blocking(read).await else {
+            continue;
+        };
+        if now == noticed {
+            continue;
+        }
+        if now != *running {
+            tracing::warn!(
+                target: "proxy::config",
+                "Listeners, Admin, Telemetry or Server have changed; that takes effect with the next start"
+            );
+        }
+        noticed = now;
+    }
+}
+
+fn announce(gateway: &Gateway, settings: &Settings, state: &MergedState) {
     for (listener, address) in settings.listeners.iter().zip(gateway.addresses()) {
         let scheme = if listener.tls.is_some() {
             "https"

@@ -90,6 +90,7 @@ fn server() -> Value {
         "How requests are served.",
         &json!({
             "Workers": whole("Threads that serve. Unset: one per core."),
+            "ReadinessDelay": time("How long requests are still taken after `/readyz` says that the program stops, so that load balancers can notice. Unset: 0s."),
             "DrainTimeout": time("How long requests in flight may take when the program stops. Unset: 30s."),
             "Zone": { "type": "string", "description": "Where this proxy is: destinations of the same zone are preferred." },
             "Limits": object("What clients are allowed.", &json!({

@@ -29,14 +29,14 @@ pub(crate) async fn run(options: &cli::Demo) -> Result<(), Failure> {
         .await
         .map_err(|error| Failure::new(format!("the demo's services cannot start: {error}")))?;
     let source = registry.clone();
-    let gateway = Gateway::start(&settings(options), async |merge, compile| {
+    let mut gateway = Gateway::start(&settings(options), async |merge, compile| {
         let runner = Runner::new(source)
             .compile_options(compile.clone())
             .options(RunnerOptions::default().with_interval(INTERVAL));
         Ok(merge.provider(runner.start()))
     })
     .await?;
-    gateway.ready().await;
+    gateway.serve().await?;
     screen::show(&gateway, began.elapsed());
 
     tokio::select! {

@@ -39,6 +39,8 @@ pub(crate) struct Settings {
 pub(crate) struct Server {
     /// Threads that serve; `None`: one per core.
     pub(crate) workers: Option<usize>,
+    /// How long requests are still taken after `/readyz` says that it is over.
+    pub(crate) readiness_delay: Duration,
     pub(crate) drain_timeout: Duration,
     /// Where this proxy is: destinations of the same zone are preferred.
     pub(crate) zone: Option<String>,
@@ -60,6 +62,7 @@ impl Default for Server {
     fn default() -> Self {
         Self {
             workers: None,
+            readiness_delay: Duration::ZERO,
             drain_timeout: DRAIN_TIMEOUT,
             zone: None,
             limits: Limits::default(),
@@ -111,6 +114,9 @@ fn read_admin(root: &mut ObjectReader<'_, '_>) -> Option<SocketAddr> {
 fn read_server(server: &mut ObjectReader<'_, '_>) -> Server {
     Server {
         workers: whole(server, "Workers", 1..=1024),
+        readiness_delay: server
+            .time_span("ReadinessDelay")
+            .map_or(Duration::ZERO, Duration::from),
         drain_timeout: server
             .time_span("DrainTimeout")
             .map_or(DRAIN_TIMEOUT, Duration::from),

@@ -48,7 +48,7 @@ fn everything_can_be_said() {
                 "AccessLog": { "Format": "json", "File": "access.log" }
             },
             "Server": {
-                "Workers": 3, "DrainTimeout": "00:00:05", "Zone": "a",
+                "Workers": 3, "DrainTimeout": "00:00:05", "ReadinessDelay": "2s", "Zone": "a",
                 "Limits": { "HeaderBytes": 16384, "KeepAlive": "20s", "BodyBytes": 1000 }
             },
             "ReverseProxy": { "Routes": "the provider judges this" }
@@ -65,6 +65,7 @@ fn everything_can_be_said() {
     assert_eq!(access_log.format, LogFormat::Json);
     assert_eq!(settings.telemetry.log_format, LogFormat::Json);
     assert_eq!(settings.server.workers, Some(3));
+    assert_eq!(settings.server.readiness_delay, Duration::from_secs(2));
     assert_eq!(settings.server.zone.as_deref(), Some("a"));
     assert_eq!(
         settings.server.limits.keep_alive,

@@ -111,10 +111,10 @@ impl Routed<'_> {
         }
         if status == StatusCode::SWITCHING_PROTOCOLS {
             // Nobody asked for it, so nobody knows what follows.
-            return Err(ForwardError::new(
-                ForwardErrorKind::Request,
-                StatusCode::BAD_GATEWAY,
-            ));
+            return Err(bad_gateway(ForwardErrorKind::Request));
+        }
+        if !answer::is_understood(answered.response.headers()) {
+            return Err(bad_gateway(ForwardErrorKind::ResponseHeaders));
         }
         self.answered(answered).await
     }
@@ -185,6 +185,10 @@ impl Routed<'_> {
     fn route(&self) -> &Route {
         self.generation.snapshot().route_at(self.index)
     }
+}
+
+fn bad_gateway(kind: ForwardErrorKind) -> ForwardError {
+    ForwardError::new(kind, StatusCode::BAD_GATEWAY)
 }
 
 /// The response to a request that no route takes.

@@ -28,6 +28,22 @@ pub(crate) fn promised_length(method: &Method, head: &response::Parts) -> Option
     head.headers.get(CONTENT_LENGTH).and_then(parse_length)
 }
 
+/// Whether it is known where the body of a destination's response ends, and what of it is content.
+///
+/// A coding other than `chunked` would be passed on as content (RFC 9112 section 6.1 wants 501 of servers and leaves
+/// clients to give up).
+pub(crate) fn is_understood(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    match (codings.next(), codings.next()) {
+        (None, _) => true,
+        (Some(only), None) => only
+            .as_bytes()
+            .trim_ascii()
+            .eq_ignore_ascii_case(b"chunked"),
+        (Some(_), Some(_)) => false,
+    }
+}
+
 /// Makes of the head of a destination's response the one that the client gets.
 pub(crate) fn pass_on(head: &mut response::Parts, transforms: &Transforms) {
     if head.headers.contains_key(TRANSFER_ENCODING) {

@@ -20,6 +20,10 @@ use crate::observe::targets;
 /// The longest head of a response, as .NET's `MaxResponseHeadersLength` in YARP: 64 KiB.
 pub(super) const MAX_HEAD: usize = 64 * 1024;
 
+/// The most fields in the head of a response. What bounds them is [`MAX_HEAD`]; hyper's own limit of 100 is met by
+/// responses that set many cookies.
+const MAX_FIELDS: usize = 1000;
+
 /// Most bytes that are read ahead of the client, the head included.
 const MAX_BUFFER: usize = 128 * 1024;
 
@@ -45,6 +49,7 @@ impl Http1Connection {
         let (send, connection) = Builder::new()
             .max_buf_size(MAX_BUFFER)
             .max_header_size(MAX_HEAD)
+            .max_headers(MAX_FIELDS)
             .handshake(TokioIo::new(io))
             .await
             .map_err(|error| ConnectError::Handshake(Arc::new(error)))?;

@@ -216,3 +216,33 @@ async fn l12_an_upload_that_fails_after_the_answer_changes_nothing() {
     front.settled().await;
     front.connections(0, 0).await;
 }
+
+/// A transfer coding that nobody here can take off must not reach the client as content.
+#[tokio::test]
+async fn an_unknown_transfer_coding_is_502() {
+    for coding in [
+        "xchunked",
+        "gzip, chunked",
+        "chunked\r\nTransfer-Encoding: chunked",
+    ] {
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: {coding}\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+        );
+        let origin = RawOrigin::answering(answer);
+        let front = Front::to(origin.url());
+        for mut client in clients(&front).await {
+            assert_eq!(client.get("/").await.unwrap().status, 502, "{coding}");
+        }
+        front.settled().await;
+    }
+}
+
+/// Many cookies are no mistake.
+#[tokio::test]
+async fn a_head_of_hundreds_of_fields_is_passed_on() {
+    let origin = faults::head_with_fields(500);
+    let front = Front::to(origin.url());
+    let answer = front.http1().await.get("/").await.unwrap();
+    assert_eq!(answer.status, 200);
+    assert!(answer.headers.len() >= 500);
+}
