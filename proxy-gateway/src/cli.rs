@@ -85,7 +85,7 @@ pub(crate) struct Explain {
     /// Method of the request
     #[arg(long, default_value = "GET")]
     pub(crate) method: String,
-    /// URL of the request, with scheme and host: http://example.com/path?query
+    /// URL of the request, with scheme and host, as in `http://example.com/path?query`
     #[arg(long)]
     pub(crate) url: String,
     /// Header of the request; can be given several times
