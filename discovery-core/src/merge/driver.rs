@@ -108,13 +108,23 @@ impl Worker {
                 return;
             };
             let ended = Instant::now();
-            self.changed(retry).await;
+            let resolved = self.changed(retry).await;
             // Whatever changes until then is part of the same publication.
-            sleep_until(ended + self.options.min_gap).await;
+            let earliest = ended + self.options.min_gap;
+            if let Some(resolutions) = &mut self.resolutions {
+                let latest = if resolved {
+                    Instant::now() + self.options.min_gap
+                } else {
+                    earliest
+                };
+                resolutions.gather(latest.max(earliest)).await;
+            }
+            sleep_until(earliest).await;
         }
     }
 
-    async fn changed(&mut self, retry_at: Option<Instant>) {
+    /// Waits until something changes. Returns whether it was a resolution.
+    async fn changed(&mut self, retry_at: Option<Instant>) -> bool {
         let resolutions = &mut self.resolutions;
         let resolved = async {
             match resolutions {
@@ -129,9 +139,9 @@ impl Worker {
             }
         };
         tokio::select! {
-            () = any_changed(&mut self.sources) => {}
-            () = resolved => {}
-            () = retry => {}
+            () = any_changed(&mut self.sources) => false,
+            () = resolved => true,
+            () = retry => false,
         }
     }
 

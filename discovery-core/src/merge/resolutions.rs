@@ -9,7 +9,7 @@ use proxy_model::{ClusterId, CompileOptions, Problem, Problems, Snapshot, pointe
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use crate::contain::{chain_of, contained_for};
+use crate::contain::{chain_of, contained_call, contained_for};
 use crate::discovery::Destinations;
 use crate::resolver::{DestinationResolver, Resolved};
 
@@ -78,7 +78,21 @@ impl Resolutions {
                 Ok(None) | Err(_) => break,
             }
         }
+        self.take_ready();
         self.apply(config)
+    }
+
+    /// Takes in the answers that come until then, as long as any are to come, so that they are published together.
+    ///
+    /// Can be dropped at any time: answers that have come are kept.
+    pub(super) async fn gather(&mut self, until: Instant) {
+        loop {
+            self.start_due();
+            match timeout_at(until, self.next_answer()).await {
+                Ok(Some(_)) => {}
+                Ok(None) | Err(_) => return,
+            }
+        }
     }
 
     /// Waits until a resolution comes out differently than before.
@@ -104,8 +118,13 @@ impl Resolutions {
 
     /// Notes the clusters of a configuration, and queues those whose destinations are new.
     fn ask_about(&mut self, config: &ProxyConfig) {
-        self.clusters
-            .retain(|id, _| config.clusters.contains_key(id));
+        self.clusters.retain(|id, _| {
+            let there = config.clusters.contains_key(id);
+            if !there && let Err(broken) = contained_call(|| self.resolver.forget(id)) {
+                tracing::warn!(target: "discovery::merge", cluster = %id, "forgetting a cluster, the resolver {broken}");
+            }
+            there
+        });
         for (id, cluster) in &config.clusters {
             let known = self.clusters.get(id);
             if known.is_some_and(|known| *known.input == cluster.destinations) {
@@ -176,12 +195,26 @@ impl Resolutions {
             self.start_waiting();
             // A task of ours does not panic, and is aborted only with all others.
             let Ok(answer) = answer else { continue };
-            if let Some(resolution) = self.clusters.get_mut(&answer.cluster)
-                && resolution.question == answer.question
-            {
-                return Some(resolution.take_in(answer.result));
+            if let Some(changed) = self.take_in(answer) {
+                return Some(changed);
             }
         }
+    }
+
+    /// Takes in the answers that are there already.
+    fn take_ready(&mut self) {
+        while let Some(ended) = self.running.try_join_next() {
+            if let Ok(answer) = ended {
+                self.take_in(answer);
+            }
+        }
+        self.start_waiting();
+    }
+
+    /// Says whether an answer changes anything; `None`: it is to an old question.
+    fn take_in(&mut self, answer: Answer) -> Option<bool> {
+        let resolution = self.clusters.get_mut(&answer.cluster)?;
+        (resolution.question == answer.question).then(|| resolution.take_in(answer.result))
     }
 
     /// Puts what is known into a configuration.

@@ -2,24 +2,34 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use indexmap::IndexSet;
 use proxy_model::config::DestinationConfig;
 use proxy_model::{ClusterId, DestinationId, Problem, Problems, pointer_to};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
 use url::{Host, Url};
 
 use super::lookup::{Lookup, SystemLookup};
+use super::names::Names;
 use super::{DestinationResolver, ResolveError, Resolved};
+use crate::contain::{Broken, chain_of, contained_for};
 use crate::discovery::Destinations;
 
 /// Addresses of one name beyond this number are not used.
 const MAX_ADDRESSES: usize = 256;
-/// Names beyond this number are not remembered.
-const MAX_NAMES: usize = 10_000;
+/// Look-ups at the same time, of all clusters together: each may occupy a thread of the system for long.
+const LOOKUPS: usize = 16;
+/// Look-ups at the same time of names that last did not answer in time, so that these keep no others waiting.
+const SLOW_LOOKUPS: usize = 8;
 /// A name is looked up no more often than this.
 const MIN_REFRESH: Duration = Duration::from_secs(1);
+/// Longer than this nobody waits, and sums of times cannot overflow.
+const LONGEST: Duration = Duration::from_secs(3600);
 
 /// Resolves the host names of destinations.
 ///
@@ -28,16 +38,28 @@ const MIN_REFRESH: Duration = Duration::from_secs(1);
 /// and `Host` becomes what the address had named, with its port if it was written, unless the destination has a `Host`
 /// of its own. Destinations whose address is an IP address stay as they are.
 ///
-/// A name that cannot be looked up keeps the addresses that it last had. One that never could be is left out, and is a
-/// problem.
+/// A name that cannot be looked up, or not in time, keeps the addresses that it last had. One that never could be is left
+/// out, and is a problem. The names of a cluster are looked up side by side, so one that hangs costs the others nothing
+/// but the wait for its time limit.
 #[derive(Clone)]
 pub struct DnsResolver {
     lookup: Arc<dyn Lookup>,
     refresh: Duration,
     family: AddressFamily,
+    timeout: Duration,
+    lookups: Arc<Semaphore>,
+    slow_lookups: Arc<Semaphore>,
     /// What names last stood for.
-    last_good: Arc<Mutex<HashMap<String, Vec<IpAddr>>>>,
+    names: Arc<Mutex<Names>>,
 }
+
+/// Why a name has no addresses of now.
+struct Unknown {
+    reason: String,
+    slow: bool,
+}
+
+type Found = Result<Vec<IpAddr>, Unknown>;
 
 /// Which addresses of a name are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -64,7 +86,10 @@ impl DnsResolver {
             lookup: Arc::new(lookup),
             refresh: Duration::from_secs(60),
             family: AddressFamily::Any,
-            last_good: Arc::default(),
+            timeout: Duration::from_secs(2),
+            lookups: Arc::new(Semaphore::new(LOOKUPS)),
+            slow_lookups: Arc::new(Semaphore::new(SLOW_LOOKUPS)),
+            names: Arc::default(),
         }
     }
 
@@ -82,39 +107,104 @@ impl DnsResolver {
         self
     }
 
-    /// The addresses of a name, and what went wrong if they are not of now.
-    async fn addresses(&self, name: &str) -> (Vec<IpAddr>, Option<String>) {
-        let found = self.lookup.lookup(name).await;
-        let found = found.map(|mut addresses| {
-            addresses.retain(|address| match self.family {
-                AddressFamily::Any => true,
-                AddressFamily::V4 => address.is_ipv4(),
-                AddressFamily::V6 => address.is_ipv6(),
-            });
-            // Name servers rotate their answers. Order must not look like a change.
-            addresses.sort_unstable();
-            addresses.dedup();
-            addresses.truncate(MAX_ADDRESSES);
-            addresses
-        });
-        let mut last_good = self
-            .last_good
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let reason = match found {
-            Ok(addresses) if !addresses.is_empty() => {
-                if last_good.len() >= MAX_NAMES && !last_good.contains_key(name) {
-                    last_good.clear();
-                }
-                last_good.insert(name.to_owned(), addresses.clone());
-                return (addresses, None);
-            }
-            Ok(_) => "it has no address".to_owned(),
-            Err(error) => error.to_string(),
-        };
-        let old = last_good.get(name).cloned().unwrap_or_default();
-        (old, Some(reason))
+    /// Sets how long looking up one name may take, in place of 2 s. All names of a cluster take two and a quarter times
+    /// as long at most, which should be less than [`MergeOptions::resolve_timeout`](crate::merge::MergeOptions::resolve_timeout).
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
     }
+
+    /// Looks names up, every one of them once.
+    async fn look_up(&self, cluster: &ClusterId, names: &[Arc<str>]) -> HashMap<Arc<str>, Found> {
+        let slow = self.names().ask(cluster, names);
+        // Two turns, and something for what happens between them.
+        let limit = self.timeout.min(LONGEST) * 9 / 4;
+        let deadline = Instant::now() + limit;
+        // What is under way when this is dropped is dropped with it.
+        let mut running = JoinSet::new();
+        for (name, slow) in names.iter().zip(slow) {
+            let lane = if slow {
+                &self.slow_lookups
+            } else {
+                &self.lookups
+            };
+            running.spawn(self.look_up_one(Arc::clone(name), Arc::clone(lane)));
+        }
+        let mut found = HashMap::with_capacity(names.len());
+        while let Ok(Some(ended)) = timeout_at(deadline, running.join_next()).await {
+            // Panics are contained inside, and nobody aborts the tasks.
+            if let Ok((name, addresses)) = ended {
+                found.insert(name, addresses);
+            }
+        }
+        found
+    }
+
+    fn look_up_one(
+        &self,
+        name: Arc<str>,
+        lane: Arc<Semaphore>,
+    ) -> impl Future<Output = (Arc<str>, Found)> + Send + use<> {
+        let lookup = Arc::clone(&self.lookup);
+        let (family, limit) = (self.family, self.timeout.min(LONGEST));
+        async move {
+            // It is never closed.
+            let _permit = lane.acquire().await;
+            let answer = contained_for(limit, async { lookup.lookup(&name).await }).await;
+            let failed = |reason, slow| Err(Unknown { reason, slow });
+            let found = match answer {
+                Ok(Ok(addresses)) => match usable(addresses, family) {
+                    addresses if addresses.is_empty() => {
+                        failed("it has no address".to_owned(), false)
+                    }
+                    addresses => Ok(addresses),
+                },
+                Ok(Err(error)) => failed(chain_of(&error), false),
+                Err(broken) => {
+                    let slow = matches!(broken, Broken::TimedOut(_));
+                    failed(format!("the look-up {broken}"), slow)
+                }
+            };
+            (name, found)
+        }
+    }
+
+    /// The addresses of a name, and what went wrong if they are not of now.
+    fn take_in(&self, name: &str, found: Option<&Found>) -> (Vec<IpAddr>, Option<String>) {
+        match found {
+            Some(Ok(addresses)) => {
+                self.names().found(name, addresses);
+                (addresses.clone(), None)
+            }
+            Some(Err(unknown)) => {
+                let old = self.names().failed(name, Some(unknown.slow));
+                (old, Some(unknown.reason.clone()))
+            }
+            None => {
+                let old = self.names().failed(name, None);
+                let reason = "there was no time to look it up, since other names take too long";
+                (old, Some(reason.to_owned()))
+            }
+        }
+    }
+
+    pub(super) fn names(&self) -> MutexGuard<'_, Names> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn usable(mut addresses: Vec<IpAddr>, family: AddressFamily) -> Vec<IpAddr> {
+    addresses.retain(|address| match family {
+        AddressFamily::Any => true,
+        AddressFamily::V4 => address.is_ipv4(),
+        AddressFamily::V6 => address.is_ipv6(),
+    });
+    // Name servers rotate their answers. Order must not look like a change.
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses.truncate(MAX_ADDRESSES);
+    addresses
 }
 
 impl Default for DnsResolver {
@@ -136,20 +226,25 @@ impl std::fmt::Debug for DnsResolver {
 impl DestinationResolver for DnsResolver {
     async fn resolve(
         &self,
-        _: &ClusterId,
+        cluster: &ClusterId,
         destinations: &Destinations,
     ) -> Result<Resolved, ResolveError> {
+        let named: Vec<Option<(Url, Arc<str>)>> = destinations
+            .values()
+            .map(|destination| named_host(&destination.address))
+            .collect();
+        let names: IndexSet<&Arc<str>> = named.iter().flatten().map(|(_, name)| name).collect();
+        let names: Vec<Arc<str>> = names.into_iter().cloned().collect();
+        let found = self.look_up(cluster, &names).await;
         let mut resolved = Destinations::with_capacity(destinations.len());
         let mut problems = Problems::new();
-        let mut names = false;
         let mut failed = false;
-        for (id, destination) in destinations {
-            let Some((url, name)) = named_host(&destination.address) else {
+        for ((id, destination), named) in destinations.iter().zip(named) {
+            let Some((url, name)) = named else {
                 resolved.insert(id.clone(), destination.clone());
                 continue;
             };
-            names = true;
-            let (addresses, reason) = self.addresses(&name).await;
+            let (addresses, reason) = self.take_in(&name, found.get(&name));
             if let Some(reason) = reason {
                 failed = true;
                 let pointer = pointer_to("/Destinations", id.as_str());
@@ -169,7 +264,7 @@ impl DestinationResolver for DnsResolver {
             }
         }
         let mut answer = Resolved::new(resolved).with_problems(problems);
-        if names {
+        if !names.is_empty() {
             let wait = if failed {
                 MIN_REFRESH * 5
             } else {
@@ -179,15 +274,19 @@ impl DestinationResolver for DnsResolver {
         }
         Ok(answer)
     }
+
+    fn forget(&self, cluster: &ClusterId) {
+        self.names().forget(cluster);
+    }
 }
 
 /// The host that an address names, if it names one.
-fn named_host(address: &str) -> Option<(Url, String)> {
+fn named_host(address: &str) -> Option<(Url, Arc<str>)> {
     let url = Url::parse(address).ok()?;
     let Host::Domain(name) = url.host()? else {
         return None;
     };
-    let name = name.to_owned();
+    let name = name.into();
     Some((url, name))
 }
 

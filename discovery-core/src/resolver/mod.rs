@@ -4,6 +4,8 @@
 mod dns;
 #[cfg(feature = "dns")]
 mod lookup;
+#[cfg(feature = "dns")]
+mod names;
 #[cfg(all(test, feature = "dns"))]
 mod tests;
 
@@ -68,6 +70,11 @@ pub trait DestinationResolver: Send + Sync {
         cluster: &ClusterId,
         destinations: &Destinations,
     ) -> Result<Resolved, ResolveError>;
+
+    /// A cluster is gone, so what is remembered for it can be forgotten.
+    fn forget(&self, cluster: &ClusterId) {
+        let _ = cluster;
+    }
 }
 
 #[async_trait]
@@ -78,6 +85,10 @@ impl<R: DestinationResolver + ?Sized> DestinationResolver for Arc<R> {
         destinations: &Destinations,
     ) -> Result<Resolved, ResolveError> {
         (**self).resolve(cluster, destinations).await
+    }
+
+    fn forget(&self, cluster: &ClusterId) {
+        (**self).forget(cluster);
     }
 }
 

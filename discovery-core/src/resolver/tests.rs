@@ -180,3 +180,113 @@ async fn the_system_knows_this_machine() {
         assert_eq!(destination.host.as_deref(), Some("localhost:81"));
     }
 }
+
+fn named(hosts: impl IntoIterator<Item = String>) -> Destinations {
+    let destinations = hosts.into_iter().map(|host| {
+        let address = format!("http://{host}");
+        let destination = DestinationConfig {
+            address,
+            ..Default::default()
+        };
+        (proxy_model::DestinationId::new(host), destination)
+    });
+    destinations.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_hangs_costs_the_others_nothing() {
+    let lookup = ScriptedLookup::new();
+    for name in ["a", "b", "hung"] {
+        lookup.set(name, &["10.0.0.1"]);
+    }
+    let resolver = DnsResolver::with_lookup(lookup.clone());
+    let destinations = named(["hung", "10.9.9.9", "a", "b"].map(str::to_owned));
+    resolve(&resolver, &destinations).await;
+    lookup.hang("hung");
+    lookup.set("a", &["10.0.0.2"]);
+    lookup.fail("b");
+    let begun = tokio::time::Instant::now();
+    let resolved = resolve(&resolver, &destinations).await;
+    assert!(begun.elapsed() < Duration::from_millis(2100));
+    let ids: Vec<_> = resolved.destinations.keys().map(|id| id.as_str()).collect();
+    assert_eq!(
+        ids,
+        ["hung[10.0.0.1]", "10.9.9.9", "a[10.0.0.2]", "b[10.0.0.1]"]
+    );
+    let problems: Vec<_> = resolved.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(
+        problems[0].contains("the look-up did not end within 2s"),
+        "{problems:?}"
+    );
+}
+
+/// Takes a second for every name.
+struct Slow;
+
+#[async_trait]
+impl Lookup for Slow {
+    async fn lookup(&self, _: &str) -> std::io::Result<Vec<std::net::IpAddr>> {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Ok(vec!["10.0.0.1".parse().unwrap()])
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_are_looked_up_side_by_side() {
+    let resolver = DnsResolver::with_lookup(Slow);
+    let begun = tokio::time::Instant::now();
+    let names = || (0..24).map(|n| format!("name{n}"));
+    let resolved = resolve(&resolver, &named(names())).await;
+    assert_eq!(resolved.destinations.len(), 24);
+    assert!(begun.elapsed() < Duration::from_millis(2100));
+}
+
+/// So many names hang that there is no time for all, until those that hang are told from others.
+#[tokio::test(start_paused = true)]
+async fn names_that_hang_get_out_of_the_way() {
+    let lookup = ScriptedLookup::new();
+    let hung: Vec<String> = (0..100).map(|n| format!("hung{n}")).collect();
+    for name in &hung {
+        lookup.hang(name);
+    }
+    lookup.set("good", &["10.0.0.1"]);
+    let resolver = DnsResolver::with_lookup(lookup);
+    let destinations = named(hung.into_iter().chain(["good".to_owned()]));
+    for _ in 0..4 {
+        let begun = tokio::time::Instant::now();
+        resolve(&resolver, &destinations).await;
+        assert!(begun.elapsed() < Duration::from_millis(4600));
+    }
+    assert_eq!(
+        resolve(&resolver, &destinations).await.destinations.len(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn what_is_remembered_is_what_is_configured() {
+    let lookup = ScriptedLookup::new();
+    let resolver = DnsResolver::with_lookup(lookup.clone());
+    let names = |range: std::ops::Range<usize>| named(range.map(|n| format!("name{n}")));
+    for n in 0..10_500 {
+        lookup.set(&format!("name{n}"), &["10.0.0.1"]);
+    }
+    let resolved = resolve(&resolver, &names(0..10_050)).await;
+    assert_eq!(resolved.destinations.len(), 10_050);
+    for n in 0..10_500 {
+        lookup.fail(&format!("name{n}"));
+    }
+    // However many they are.
+    let resolved = resolve(&resolver, &names(0..10_050)).await;
+    assert_eq!(resolved.destinations.len(), 10_050);
+
+    let other = ClusterId::from("other");
+    resolver.resolve(&other, &names(0..10)).await.unwrap();
+    resolve(&resolver, &names(5..20)).await;
+    assert_eq!(resolver.names().len(), 20);
+    resolver.forget(&other);
+    assert_eq!(resolver.names().len(), 15);
+    resolver.forget(&ClusterId::from("c"));
+    assert_eq!(resolver.names().len(), 0);
+}

@@ -199,3 +199,50 @@ async fn a_resolver_s_bad_answer_leaves_the_last_good_destinations() {
     assert_eq!(state.problems.len(), 1, "{:?}", state.problems);
     assert!(problems(&state)[0].contains("the resolver's answer cannot be used"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn clusters_that_change_at_the_same_time_are_published_together() {
+    let lookup = ScriptedLookup::new();
+    let names: Vec<String> = (0..200).map(|n| format!("c{n}")).collect();
+    let addresses: Vec<String> = names.iter().map(|name| format!("http://{name}")).collect();
+    for name in &names {
+        lookup.set(name, &["10.0.0.1"]);
+    }
+    let clusters = names.iter().zip(&addresses).map(|(n, a)| (&**n, &**a));
+    let clusters: Vec<_> = clusters.collect();
+    let resolver = DnsResolver::with_lookup(lookup.clone()).with_refresh(Duration::from_secs(30));
+    let merged = Merge::new()
+        .provider(provider("one", simple(&[], &clusters)))
+        .resolver(resolver)
+        .start();
+    assert_eq!(ready(&merged).await.publications, 1);
+    for name in &names {
+        lookup.set(name, &["10.0.0.2"]);
+    }
+    tokio::time::sleep(Duration::from_secs(31)).await;
+    let state = merged.state();
+    assert!(
+        serving(&state)
+            .iter()
+            .all(|s| s.contains("=http://10.0.0.2/"))
+    );
+    assert_eq!(state.publications, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_resolver_forgets_clusters_that_are_gone() {
+    let lookup = ScriptedLookup::new();
+    lookup.set("a.example", &["10.0.0.1"]);
+    let config = simple(&[], &[("a", "http://a.example")]);
+    let one = provider("one", config.clone());
+    let merged = Merge::new()
+        .provider(one.clone())
+        .resolver(DnsResolver::with_lookup(lookup.clone()))
+        .start();
+    assert_eq!(serving(&*ready(&merged).await), ["a=http://10.0.0.1/"]);
+    one.update(ProxyConfig::default());
+    settled(&merged).await;
+    lookup.fail("a.example");
+    one.update(config);
+    assert_eq!(serving(&*settled(&merged).await), ["a="]);
+}

@@ -1,0 +1,75 @@
+//! What host names last stood for, for as long as a cluster has them.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use proxy_model::ClusterId;
+
+/// What host names last stood for. Holds the names of the configuration, and no others.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    names: HashMap<Arc<str>, Name>,
+    /// The names of each cluster, every one once.
+    clusters: HashMap<ClusterId, Vec<Arc<str>>>,
+}
+
+#[derive(Debug, Default)]
+struct Name {
+    /// Empty if it could never be looked up.
+    addresses: Vec<IpAddr>,
+    /// Whether the last look-up did not end in time.
+    slow: bool,
+    /// How many clusters have it.
+    clusters: usize,
+}
+
+impl Names {
+    /// Notes that these are the names of a cluster, every one once. Others that it had before are forgotten, if no other
+    /// cluster has them. Returns which of them were slow.
+    pub(super) fn ask(&mut self, cluster: &ClusterId, names: &[Arc<str>]) -> Vec<bool> {
+        for name in names {
+            self.names.entry(Arc::clone(name)).or_default().clusters += 1;
+        }
+        self.forget(cluster);
+        if !names.is_empty() {
+            self.clusters.insert(cluster.clone(), names.to_vec());
+        }
+        let slow = |name| self.names.get(name).is_some_and(|name| name.slow);
+        names.iter().map(slow).collect()
+    }
+
+    /// Forgets a cluster.
+    pub(super) fn forget(&mut self, cluster: &ClusterId) {
+        for name in self.clusters.remove(cluster).unwrap_or_default() {
+            if let Some(known) = self.names.get_mut(&name) {
+                known.clusters -= 1;
+                if known.clusters == 0 {
+                    self.names.remove(&name);
+                }
+            }
+        }
+    }
+
+    /// Notes what a name stands for.
+    pub(super) fn found(&mut self, name: &str, addresses: &[IpAddr]) {
+        if let Some(known) = self.names.get_mut(name) {
+            known.addresses = addresses.to_vec();
+            known.slow = false;
+        }
+    }
+
+    /// Notes that looking a name up failed, and whether it was too slow if it was tried. Returns what it stood for before.
+    pub(super) fn failed(&mut self, name: &str, slow: Option<bool>) -> Vec<IpAddr> {
+        let Some(known) = self.names.get_mut(name) else {
+            return Vec::new();
+        };
+        known.slow = slow.unwrap_or(known.slow);
+        known.addresses.clone()
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.names.len()
+    }
+}
