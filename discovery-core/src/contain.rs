@@ -3,9 +3,14 @@
 use std::any::Any;
 use std::error::Error;
 use std::future::{Future, poll_fn};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::pin::pin;
 use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 /// Why code of others gave no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +19,47 @@ pub(crate) enum Broken {
     Panicked(String),
     /// It did not end within this time, and was dropped.
     TimedOut(Duration),
+    /// An earlier call, which cannot be dropped, has still not ended, so this one was not made.
+    Stuck,
+}
+
+/// Work of one kind that blocks its thread and may hang: code of others, disks that are gone.
+///
+/// A call that does not end in time is left behind with its thread. There is one at most: while it has not ended no
+/// other is made.
+#[derive(Debug, Default)]
+pub(crate) struct Blocking {
+    stuck: Option<JoinHandle<()>>,
+}
+
+impl Blocking {
+    /// Runs `work` on a thread where that is allowed, for so long at most. `None`: the runtime is shutting down.
+    pub(crate) async fn run<T: Send + 'static>(
+        &mut self,
+        limit: Duration,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<Result<T, Broken>> {
+        if self
+            .stuck
+            .as_ref()
+            .is_some_and(|stuck| !stuck.is_finished())
+        {
+            return Some(Err(Broken::Stuck));
+        }
+        self.stuck = None;
+        let (sender, receiver) = oneshot::channel();
+        let task = tokio::task::spawn_blocking(move || {
+            // Nobody may be waiting any more.
+            let _ = sender.send(contained_call(work));
+        });
+        match tokio::time::timeout(limit, receiver).await {
+            Ok(result) => result.ok(),
+            Err(_) => {
+                self.stuck = Some(task);
+                Some(Err(Broken::TimedOut(limit)))
+            }
+        }
+    }
 }
 
 /// Runs a future to its end, or to its panic.
@@ -38,6 +84,19 @@ pub(crate) async fn contained_for<F: Future>(
         Ok(result) => result,
         Err(_) => Err(Broken::TimedOut(limit)),
     }
+}
+
+/// Refuses what is at `path` if it is no regular file: opening or reading a pipe or a device may never end.
+///
+/// # Errors
+///
+/// There is nothing, something else, or it cannot be told. Blocks.
+pub(crate) fn require_regular(path: &Path) -> io::Result<()> {
+    if std::fs::metadata(path)?.is_file() {
+        return Ok(());
+    }
+    let message = "it is not a regular file, but a directory, a pipe or a device";
+    Err(io::Error::new(io::ErrorKind::InvalidInput, message))
 }
 
 /// Calls a function, or contains its panic.
@@ -83,6 +142,7 @@ impl std::fmt::Display for Broken {
         match self {
             Self::Panicked(message) => write!(f, "panicked: {message}"),
             Self::TimedOut(limit) => write!(f, "did not end within {limit:?}"),
+            Self::Stuck => f.write_str("has not ended since it was done before"),
         }
     }
 }
@@ -99,6 +159,39 @@ fn message_of(panic: &(dyn Any + Send)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn one_call_that_hangs_is_left_behind() {
+        let guard = Duration::from_secs(60);
+        let mut blocking = Blocking::default();
+        assert_eq!(blocking.run(guard, || 1).await, Some(Ok(1)));
+        let panicked = blocking.run(guard, || -> u8 { panic!("no") }).await;
+        assert_eq!(panicked, Some(Err(Broken::Panicked("no".to_owned()))));
+
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let (ended, wait) = oneshot::channel();
+        let hang = move || {
+            let _ = held.recv();
+            let _ = ended.send(());
+        };
+        let limit = Duration::from_millis(1);
+        let hung = blocking.run(limit, hang).await;
+        assert_eq!(hung, Some(Err(Broken::TimedOut(limit))));
+        assert_eq!(blocking.run(guard, || 2).await, Some(Err(Broken::Stuck)));
+        drop(release);
+        wait.await.unwrap();
+        // The thread has said that it ends, and ends at any moment.
+        let after = async {
+            loop {
+                match blocking.run(guard, || 3).await {
+                    Some(Err(Broken::Stuck)) => tokio::task::yield_now().await,
+                    other => return other,
+                }
+            }
+        };
+        let after = tokio::time::timeout(guard, after).await;
+        assert_eq!(after, Ok(Some(Ok(3))));
+    }
 
     #[derive(Debug)]
     struct Evil;

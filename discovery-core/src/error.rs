@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::contain::chain_of;
+use crate::contain::{Broken, chain_of};
 
 /// Why a source did not answer.
 ///
@@ -51,6 +51,18 @@ impl DiscoverError {
         Self::new(
             DiscoverErrorKind::TimedOut,
             format!("no answer within {after:?}"),
+        )
+    }
+
+    /// Making configuration of the answer took too long.
+    pub(crate) fn unfinished(broken: &Broken) -> Self {
+        let kind = match broken {
+            Broken::Panicked(_) => DiscoverErrorKind::Panicked,
+            Broken::TimedOut(_) | Broken::Stuck => DiscoverErrorKind::TimedOut,
+        };
+        Self::new(
+            kind,
+            format!("making configuration of the services {broken}"),
         )
     }
 

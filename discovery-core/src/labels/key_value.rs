@@ -1,13 +1,13 @@
 //! The dialect for registries that have none of their own.
 
 use proxy_model::config::{DestinationConfig, ProxyConfig};
-use proxy_model::{ClusterId, RouteId, Severity};
+use proxy_model::{ClusterId, Problem, RouteId, Severity, nearest, pointer_to};
 
 use super::node::LabelNode;
 use super::route::{RouteLabels, is_route_name, read_route};
 use super::tree::{LabelRules, LabelTree};
 use super::{LabelsParser, Parsed, read_cluster};
-use crate::discovery::{Destinations, LabelledService};
+use crate::discovery::{Destinations, LabelledService, Labels};
 
 /// Labels with a prefix, whose names are those of the configuration.
 ///
@@ -15,7 +15,7 @@ use crate::discovery::{Destinations, LabelledService};
 ///
 /// | label | is |
 /// |---|---|
-/// | `proxy.enable` | whether the service is served. Unset is `false`, unless the parser says otherwise |
+/// | `proxy.enable` | whether the service is served. Unset is `false`, unless the parser says otherwise; with other labels of the prefix that is a warning |
 /// | `proxy.cluster.id` | id of the cluster; unset: the service's name |
 /// | `proxy.cluster.loadBalancingPolicy` | text |
 /// | `proxy.cluster.sessionAffinity.{enabled, policy, failurePolicy, affinityKeyName}` | boolean, texts |
@@ -91,6 +91,26 @@ impl KeyValueLabels {
     }
 }
 
+impl KeyValueLabels {
+    /// What to tell of a service that has labels of the dialect, and none that says whether it is served: probably
+    /// somebody misspelt that one, or does not know of it.
+    fn forgotten(&self, labels: &Labels) -> Option<Problem> {
+        let own = || {
+            let keys = labels.keys();
+            keys.filter_map(|key| Some((key, self.rules.strip_prefix(key)?)))
+        };
+        let misspelt = own().find(|(_, rest)| nearest(rest, ["enable"]).is_some());
+        let (key, _) = misspelt.or_else(|| own().next())?;
+        let enable = format!("{}enable", self.rules.prefix);
+        let message = format!("the service is not served, since it has no label `{enable}`");
+        let problem = Problem::warning(pointer_to("", key), "not_enabled", message);
+        Some(problem.with_suggestion(match misspelt {
+            Some(_) => format!("did you mean `{enable}`?"),
+            None => format!("`{enable}` = `true` asks for it to be served"),
+        }))
+    }
+}
+
 impl Default for KeyValueLabels {
     fn default() -> Self {
         Self::new()
@@ -110,7 +130,9 @@ impl LabelsParser for KeyValueLabels {
             None => written || self.enabled_by_default,
         };
         if !enabled {
-            return Parsed::not_enlisted();
+            let absent = root.raw("Enable").is_none();
+            let forgotten = absent.then(|| self.forgotten(&described.labels));
+            return Parsed::not_enlisted().with_problems(forgotten.flatten().into_iter().collect());
         }
         let fragment = read_service(&root, service, &described.destinations);
         Parsed::new(fragment).with_problems(tree.finish())

@@ -62,7 +62,8 @@ impl LabelRules {
         self
     }
 
-    fn strip_prefix<'a>(&self, key: &'a str) -> Option<&'a str> {
+    /// The key without the prefix, if it has it.
+    pub(super) fn strip_prefix<'a>(&self, key: &'a str) -> Option<&'a str> {
         if !self.ignore_prefix_case {
             return key.strip_prefix(&self.prefix);
         }

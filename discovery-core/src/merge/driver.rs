@@ -17,7 +17,7 @@ use super::options::MergeOptions;
 use super::prepare::{Preparation, Prepared};
 use super::resolutions::Resolutions;
 use super::state::MergedState;
-use crate::contain::{contained_call, off_the_runtime};
+use crate::contain::{Blocking, off_the_runtime};
 use crate::moment::Moment;
 use crate::provider::{ProviderState, Strictness};
 use crate::summary::Summary;
@@ -25,6 +25,8 @@ use crate::validator::ConfigValidator;
 
 /// How long to wait after validators gave no answer, if nothing changes meanwhile.
 const RETRY: Duration = Duration::from_secs(10);
+/// How long preparing the configuration of one provider may take. Then what served before serves on.
+const PREPARE_LIMIT: Duration = Duration::from_secs(60);
 /// How often the wait is doubled before a configuration is prepared again that filters refused a part of.
 const MOST_DOUBLED: u32 = 5;
 
@@ -47,6 +49,8 @@ pub(super) struct Source {
     pub(super) unnamed: Option<(Arc<ProxyConfig>, Revision)>,
     /// When to prepare the newest configuration again, and how often that was done.
     pub(super) retry: Option<(Instant, u32)>,
+    /// Preparing, which runs filters.
+    pub(super) preparing: Blocking,
 }
 
 impl Source {
@@ -188,11 +192,9 @@ impl Worker {
             };
             let preparation = source.preparation.clone();
             let accepted = source.accepted.clone();
-            let prepare = move || {
-                contained_call(|| preparation.prepare(&config, revision, accepted.as_deref()))
-                    .unwrap_or_else(|broken| Prepared::failed(revision, &broken))
-            };
-            let prepared = off_the_runtime(prepare).await?;
+            let prepare = move || preparation.prepare(&config, revision, accepted.as_deref());
+            let prepared = source.preparing.run(PREPARE_LIMIT, prepare).await?;
+            let prepared = prepared.unwrap_or_else(|broken| Prepared::failed(revision, &broken));
             source.retry = prepared.retry.then(|| {
                 let wait = RETRY * 2_u32.pow(attempts.min(MOST_DOUBLED));
                 (now + wait, attempts + 1)

@@ -27,6 +27,7 @@ pub use self::options::{MergeOptions, MergeSource};
 use self::prepare::Preparation;
 use self::resolutions::Resolutions;
 pub use self::state::{MergedState, ProviderReport, SourcedProblem};
+use crate::contain::Blocking;
 use crate::filter::ConfigFilter;
 use crate::moment::Moment;
 use crate::provider::ConfigProvider;
@@ -170,6 +171,7 @@ impl Merge {
             accepted: None,
             unnamed: None,
             retry: None,
+            preparing: Blocking::default(),
         });
         let sources = sources.collect();
         let merged = Merged {

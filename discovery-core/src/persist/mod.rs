@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
 pub(crate) use self::format::{FormatError, decode, encode};
+use crate::contain::require_regular;
 use crate::runner::KeptService;
 
 /// How long to wait after the disk refused, since a full disk stays full for a while.
@@ -142,6 +143,10 @@ fn load_file(path: &Path, source: &str) -> Result<Option<Vec<KeptService>>, Pers
 
 /// The file's content; `None`: there is no file.
 fn read_bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match require_regular(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other?,
+    }
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -159,6 +164,10 @@ fn read_bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
 }
 
 fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    match require_regular(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        other => other?,
+    }
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]

@@ -6,6 +6,7 @@ mod options;
 mod publish;
 mod registry;
 mod schedule;
+mod settling;
 #[cfg(test)]
 mod tests;
 mod triggers;
@@ -33,6 +34,7 @@ use self::schedule::Schedule;
 use self::triggers::{Pause, Triggers};
 use self::validation::Validation;
 use self::worker::{RoundEnd, Worker};
+use crate::contain::Blocking;
 use crate::discoverer::Discoverer;
 use crate::filter::ConfigFilter;
 use crate::labels::{KeyValueLabels, LabelsParser};
@@ -194,6 +196,8 @@ impl Runner {
             registry: Some(Registry::new(options.keep_order, options.confirm_removal)),
             publisher: Publisher::new(source),
             store: options.persist.clone().map(Store::new),
+            evaluation: Blocking::default(),
+            disk: Blocking::default(),
             discoverer: self.discoverer,
             options,
         }

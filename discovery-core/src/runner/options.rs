@@ -12,13 +12,15 @@ pub struct RunnerOptions {
     pub interval: Duration,
     /// By what share the interval varies in both directions, so that many proxies do not ask in step. 0.1; at most 0.9.
     pub jitter: f64,
-    /// How long one call of [`discover`](crate::Discoverer::discover) may take before it is dropped. 60 s.
+    /// How long one call of [`discover`](crate::Discoverer::discover) may take before it is dropped, and how long parser
+    /// and filters may take to make configuration of its answer. 60 s.
     pub discover_timeout: Duration,
     /// How long the validators of one service may take together. 10 s. A service that was not validated by then is
     /// quarantined. Several services are validated at the same time; all of a round take no longer than four times
     /// this, and those whose turn did not come are the first in the next round.
     pub validate_timeout: Duration,
-    /// How long one call of [`published`](crate::Discoverer::published) may take before it is dropped. 10 s.
+    /// How long what follows a round may take: one call of [`published`](crate::Discoverer::published), which is dropped
+    /// then, and keeping the configuration on disk. 10 s.
     pub report_timeout: Duration,
     /// A triggered round waits until no further trigger has come for so long. 100 ms.
     pub debounce: Duration,

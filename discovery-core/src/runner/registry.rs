@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use proxy_model::config::ProxyConfig;
-use proxy_model::{ClusterId, Problem, Problems, RouteId, pointer_to};
+use proxy_model::{Problem, Problems, pointer_to};
 use tokio::time::Instant;
 
 use super::evaluate::Evaluation;
 use super::options::ConfirmRemoval;
+use super::settling::{Owners, Settling};
 use crate::discovery::{DiscoveredService, FailedGroup, ServiceContent};
 use crate::moment::Moment;
-use crate::report::{ServiceOutcome, ServiceReport};
+use crate::report::ServiceReport;
 use crate::status::QuarantinedService;
 
 /// The services of a source. Pure bookkeeping: time is an argument, and nothing waits.
@@ -27,23 +28,16 @@ pub(super) struct Registry {
     owners: Owners,
 }
 
-/// Who has which id.
-#[derive(Debug, Default)]
-struct Owners {
-    clusters: HashMap<ClusterId, Arc<str>>,
-    routes: HashMap<RouteId, Arc<str>>,
-}
-
 /// What is remembered of a service between rounds.
 #[derive(Debug, Default)]
-struct Known {
+pub(super) struct Known {
     group: Option<Arc<str>>,
     /// What the source said when it last was right, and what came of it.
-    accepted: Option<(ServiceContent, Problems, Evaluation)>,
+    pub(super) accepted: Option<(ServiceContent, Problems, Evaluation)>,
     /// The form that serves.
-    good: Option<Good>,
+    pub(super) good: Option<Good>,
     /// Since when, and why, the service does not serve as the source says.
-    quarantine: Option<(Moment, Problems)>,
+    pub(super) quarantine: Option<(Moment, Problems)>,
 }
 
 /// The last good form of a service.
@@ -170,10 +164,7 @@ impl Registry {
             services.sort_unstable_keys();
         }
 
-        let mut settling = Settling {
-            reserved: self.reserved(&services),
-            ..Settling::default()
-        };
+        let mut settling = Settling::new(self.reserved(&services));
         for (name, (mut known, evaluated)) in services {
             match evaluated {
                 Some((service, evaluation)) => {
@@ -287,174 +278,4 @@ fn is_same(before: &ServiceContent, now: &ServiceContent) -> bool {
         _ => true,
     };
     same_order && before == now
-}
-
-/// The configuration of a round in the making.
-#[derive(Default)]
-struct Settling {
-    config: ProxyConfig,
-    taken: Owners,
-    /// Ids that only their owner can take.
-    reserved: Owners,
-    services: Vec<ServiceReport>,
-    problems: Problems,
-    quarantined: Vec<QuarantinedService>,
-}
-
-impl Settling {
-    /// A service that the answer lists.
-    fn listed(
-        &mut self,
-        name: &Arc<str>,
-        known: &mut Known,
-        service: DiscoveredService,
-        evaluation: Evaluation,
-    ) {
-        let mut problems = evaluation.problems.clone();
-        if evaluation.is_good() {
-            let claimed = match &evaluation.fragment {
-                None => Ok(None),
-                Some(fragment) => self.claim(name, fragment).map(|()| Some(fragment)),
-            };
-            match claimed {
-                Ok(fragment) => {
-                    known.good = fragment.map(|fragment| Good {
-                        fragment: Arc::clone(fragment),
-                        at: Moment::now(),
-                    });
-                    known.quarantine = None;
-                    let outcome = fragment.map_or(ServiceOutcome::NotEnlisted, |fragment| {
-                        ServiceOutcome::Accepted {
-                            clusters: fragment.clusters.keys().cloned().collect(),
-                            routes: fragment.routes.keys().cloned().collect(),
-                        }
-                    });
-                    known.accepted = Some((service.content, service.problems, evaluation));
-                    self.report(name, outcome, problems);
-                    return;
-                }
-                Err(clash) => problems.append(clash),
-            }
-        }
-        self.quarantine(name, known, problems);
-    }
-
-    /// A service that does not serve as the source says.
-    fn quarantine(&mut self, name: &Arc<str>, known: &mut Known, mut problems: Problems) {
-        let since = known
-            .quarantine
-            .as_ref()
-            .map_or_else(Moment::now, |(since, _)| *since);
-        let good = self.serve_last_good(name, known, &mut problems);
-        known.accepted = None;
-        known.quarantine = Some((since, problems.clone()));
-        self.quarantined.push(QuarantinedService {
-            service: Arc::clone(name),
-            since,
-            last_good: good,
-            problems: problems.clone(),
-        });
-        let outcome = ServiceOutcome::Quarantined {
-            last_good_age: good.map(|at| at.age()),
-        };
-        self.report(name, outcome, problems);
-    }
-
-    /// A service that is kept although the answer does not list it.
-    fn unlisted(&mut self, name: &Arc<str>, known: &mut Known) {
-        if let Some((_, problems)) = &known.quarantine {
-            let problems = problems.clone();
-            return self.quarantine(name, known, problems);
-        }
-        let mut problems = Problems::new();
-        match self.serve_last_good(name, known, &mut problems) {
-            Some(at) => {
-                let last_good_age = at.age();
-                self.report(name, ServiceOutcome::Kept { last_good_age }, problems);
-            }
-            None => self.quarantine(name, known, problems),
-        }
-    }
-
-    /// Lets the last good form serve, unless another service has taken its place by now.
-    fn serve_last_good(
-        &mut self,
-        name: &Arc<str>,
-        known: &Known,
-        problems: &mut Problems,
-    ) -> Option<Moment> {
-        let good = known.good.as_ref()?;
-        match self.claim(name, &good.fragment) {
-            Ok(()) => Some(good.at),
-            Err(clash) => {
-                for problem in clash {
-                    if !problems.iter().any(|known| *known == problem) {
-                        problems.push(problem);
-                    }
-                }
-                None
-            }
-        }
-    }
-
-    /// Adds a service's fragment, if none of its ids is taken.
-    fn claim(&mut self, name: &Arc<str>, fragment: &Arc<ProxyConfig>) -> Result<(), Problems> {
-        let mut clashes = Problems::new();
-        for id in fragment.clusters.keys() {
-            let owner = self
-                .taken
-                .clusters
-                .get(id)
-                .or_else(|| self.reserved.clusters.get(id));
-            if let Some(owner) = owner.filter(|owner| *owner != name) {
-                let pointer = pointer_to("/Clusters", id.as_str());
-                let message = format!("the service `{owner}` already has a cluster `{id}`");
-                clashes.push(Problem::error(pointer, "duplicate_cluster", message));
-            }
-        }
-        for id in fragment.routes.keys() {
-            let owner = self
-                .taken
-                .routes
-                .get(id)
-                .or_else(|| self.reserved.routes.get(id));
-            if let Some(owner) = owner.filter(|owner| *owner != name) {
-                let pointer = pointer_to("/Routes", id.as_str());
-                let message = format!("the service `{owner}` already has a route `{id}`");
-                clashes.push(Problem::error(pointer, "duplicate_route", message));
-            }
-        }
-        if !clashes.is_empty() {
-            return Err(clashes);
-        }
-        for (id, cluster) in &fragment.clusters {
-            self.taken.clusters.insert(id.clone(), Arc::clone(name));
-            self.config.clusters.insert(id.clone(), cluster.clone());
-        }
-        for (id, route) in &fragment.routes {
-            self.taken.routes.insert(id.clone(), Arc::clone(name));
-            self.config.routes.insert(id.clone(), route.clone());
-        }
-        Ok(())
-    }
-
-    fn report(&mut self, name: &Arc<str>, outcome: ServiceOutcome, problems: Problems) {
-        let pointer = pointer_to("/Services", name);
-        self.problems.append(problems.clone().under(&pointer));
-        self.services.push(ServiceReport {
-            name: Arc::clone(name),
-            outcome,
-            problems,
-        });
-    }
-
-    fn finish(self, removal_pending: bool) -> Settled {
-        Settled {
-            config: self.config,
-            services: self.services,
-            problems: self.problems,
-            quarantined: self.quarantined,
-            removal_pending,
-        }
-    }
 }

@@ -10,9 +10,9 @@ use super::options::RunnerOptions;
 use super::publish::Publisher;
 use super::registry::{Evaluated, KeptService, Registry};
 use super::validation::{Question, Validation};
-use crate::contain::{Broken, contained_call, contained_for, off_the_runtime};
+use crate::contain::{Blocking, Broken, contained_call, contained_for, off_the_runtime};
 use crate::discoverer::Discoverer;
-use crate::discovery::Discovery;
+use crate::discovery::{DiscoveredService, Discovery};
 use crate::error::DiscoverError;
 use crate::persist::Store;
 use crate::report::RoundReport;
@@ -28,6 +28,10 @@ pub(super) struct Worker {
     pub(super) registry: Option<Registry>,
     pub(super) publisher: Publisher,
     pub(super) store: Option<Store>,
+    /// Making configuration of services.
+    pub(super) evaluation: Blocking,
+    /// Reading and writing what is kept on disk.
+    pub(super) disk: Blocking,
 }
 
 /// How a round ended.
@@ -56,10 +60,15 @@ impl Worker {
             }
         };
         match self.take_in(round, discovery).await {
-            Some((report, removal_pending)) => RoundEnd::Answered {
+            Some(Ok((report, removal_pending))) => RoundEnd::Answered {
                 report,
                 removal_pending,
             },
+            Some(Err(broken)) => {
+                let error = DiscoverError::unfinished(&broken);
+                let failures = self.publisher.failed(&error);
+                RoundEnd::Failed(error, failures)
+            }
             None => RoundEnd::ShuttingDown,
         }
     }
@@ -70,6 +79,7 @@ impl Worker {
             Ok(answer) => answer?,
             Err(Broken::TimedOut(limit)) => return Err(DiscoverError::timed_out(limit)),
             Err(Broken::Panicked(message)) => return Err(DiscoverError::panicked(&message)),
+            Err(broken @ Broken::Stuck) => return Err(DiscoverError::unfinished(&broken)),
         };
         let services = discovery.services.len();
         let most = self.options.max_services;
@@ -84,7 +94,7 @@ impl Worker {
         &mut self,
         round: u64,
         discovery: Discovery,
-    ) -> Option<(Arc<RoundReport>, bool)> {
+    ) -> Option<Result<(Arc<RoundReport>, bool), Broken>> {
         let Discovery {
             services,
             mut problems,
@@ -93,25 +103,41 @@ impl Worker {
         problems.extend(failed_groups.iter().map(|failed| failed.problem.clone()));
 
         let registry = self.registry.take()?;
-        let evaluator = Arc::clone(&self.evaluator);
-        let (registry, mut answer, fresh, mut problems) = off_the_runtime(move || {
+        let (registry, listed, mut problems) = off_the_runtime(move || {
             let services = registry.arrange(services, &mut problems);
+            let with_memory = |service: DiscoveredService| {
+                let remembered = registry.remembered(&service);
+                (service, remembered)
+            };
+            let listed: Vec<_> = services.into_iter().map(with_memory).collect();
+            (registry, listed, problems)
+        })
+        .await?;
+        self.registry = Some(registry);
+
+        // This runs parsers and filters of others, which nobody can stop.
+        let evaluator = Arc::clone(&self.evaluator);
+        let limit = self.options.discover_timeout;
+        let evaluated = self.evaluation.run(limit, move || {
             let mut fresh = Vec::new();
-            let mut answer: Vec<Evaluated> = Vec::with_capacity(services.len());
-            for service in services {
-                let evaluation = registry.remembered(&service).unwrap_or_else(|| {
+            let mut answer: Vec<Evaluated> = Vec::with_capacity(listed.len());
+            for (service, remembered) in listed {
+                let evaluation = remembered.unwrap_or_else(|| {
                     fresh.push(answer.len());
                     evaluate(&evaluator, &service)
                 });
                 answer.push((service, evaluation));
             }
-            (registry, answer, fresh, problems)
-        })
-        .await?;
+            (answer, fresh)
+        });
+        let (mut answer, fresh) = match evaluated.await? {
+            Ok(evaluated) => evaluated,
+            Err(broken) => return Some(Err(broken)),
+        };
 
         self.validate(&mut answer, &fresh).await;
 
-        let mut registry = registry;
+        let mut registry = self.registry.take()?;
         let now = Instant::now();
         let before = Arc::clone(&self.publisher.state.borrow());
         let (registry, mut settled, revision, changes) = off_the_runtime(move || {
@@ -128,11 +154,9 @@ impl Worker {
         problems.append(settled.problems);
         settled.problems = problems;
         let removal_pending = settled.removal_pending;
-        Some((
-            self.publisher
-                .answered(round, settled, revision, changes.as_ref()),
-            removal_pending,
-        ))
+        let publisher = &self.publisher;
+        let report = publisher.answered(round, settled, revision, changes.as_ref());
+        Some(Ok((report, removal_pending)))
     }
 
     /// Asks the validators about the services that are new or changed.
@@ -177,7 +201,11 @@ impl Worker {
             return Some(());
         };
         let source = Arc::clone(&self.publisher.source);
-        let loaded = off_the_runtime(move || store.load(&source)).await?;
+        let limit = self.options.report_timeout;
+        let loaded = self.disk.run(limit, move || store.load(&source)).await?;
+        let loaded = loaded
+            .map_err(|broken| format!("reading it {broken}"))
+            .and_then(|loaded| loaded.map_err(|error| error.to_string()));
         let kept = match loaded {
             Ok(Some(kept)) => kept,
             Ok(None) => return Some(()),
@@ -266,15 +294,19 @@ impl Worker {
         let kept = registry.kept();
         let source = Arc::clone(&self.publisher.source);
         let writer = store.clone();
-        let result = off_the_runtime(move || writer.save(&source, &kept)).await?;
-        store.saved(result.is_ok(), Instant::now());
-        self.publisher
-            .persisted(result.err().map(|error| error.to_string()));
+        let limit = self.options.report_timeout;
+        let written = self.disk.run(limit, move || writer.save(&source, &kept));
+        let failure = match written.await? {
+            Ok(result) => result.err().map(|error| error.to_string()),
+            Err(broken) => Some(format!("writing the file {broken}")),
+        };
+        store.saved(failure.is_none(), Instant::now());
+        self.publisher.persisted(failure);
         Some(())
     }
 }
 
-fn evaluate(evaluator: &Evaluator, service: &crate::discovery::DiscoveredService) -> Evaluation {
+fn evaluate(evaluator: &Evaluator, service: &DiscoveredService) -> Evaluation {
     contained_call(|| evaluator.evaluate(service)).unwrap_or_else(|broken| {
         let message = format!("making configuration of the service {broken}");
         Evaluation::refused(Problem::error("", "evaluation_failed", message))

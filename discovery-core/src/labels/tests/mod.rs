@@ -73,7 +73,7 @@ fn only_services_that_ask_for_it_are_served() {
     ] {
         let parsed = parse(pairs);
         assert_eq!(parsed.fragment.is_some(), expected, "{pairs:?}");
-        assert!(parsed.problems.is_empty(), "{pairs:?}");
+        assert!(!parsed.problems.has_errors(), "{pairs:?}");
     }
     let service = LabelledService::new(Labels::new(), destinations());
     let parser = KeyValueLabels::new().with_enabled_by_default(true);
@@ -289,4 +289,43 @@ fn prefix_and_case_are_the_dialect_s_choice() {
         parsed.fragment.unwrap().clusters.keys().next(),
         Some(&"s".into())
     );
+}
+
+#[test]
+fn labels_without_the_one_that_enables_are_told() {
+    let parser = KeyValueLabels::new();
+    for (labels, pointer, suggestion) in [
+        (
+            &[("proxy.routes.r.path", "/"), ("Proxy.enabled", "true")][..],
+            "/Proxy.enabled",
+            "did you mean `proxy.enable`?",
+        ),
+        (
+            &[("proxy.routes.r.path", "/")],
+            "/proxy.routes.r.path",
+            "`proxy.enable` = `true` asks for it to be served",
+        ),
+    ] {
+        let labels = labels.iter().map(|&(k, v)| (k.to_owned(), v.to_owned()));
+        let described = LabelledService::new(labels.collect(), Default::default());
+        let parsed = parser.parse("web", &described);
+        assert!(parsed.fragment.is_none());
+        let problems: Vec<_> = parsed.problems.iter().collect();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert_eq!(problems[0].code, "not_enabled");
+        assert_eq!(problems[0].pointer, pointer);
+        assert_eq!(problems[0].suggestion.as_deref(), Some(suggestion));
+        assert!(!parsed.problems.has_errors());
+    }
+    for labels in [
+        &[][..],
+        &[("other.enabled", "true")],
+        &[("proxy.enable", "false"), ("proxy.routes.r.path", "/")],
+    ] {
+        let labels = labels
+            .iter()
+            .map(|&(k, v): &(&str, &str)| (k.to_owned(), v.to_owned()));
+        let described = LabelledService::new(labels.collect(), Default::default());
+        assert_eq!(parser.parse("web", &described), Parsed::not_enlisted());
+    }
 }

@@ -1,6 +1,7 @@
 //! Following the files.
 
 use std::error::Error;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +11,10 @@ use proxy_model::{Problem, Problems};
 use tokio::sync::watch as channel;
 use tokio::time::{Instant, sleep_until};
 
-use super::load::{Contents, read};
+use super::load::read;
 use super::watch::DirectoryWatch;
-use super::{FileError, FileOptions, off_the_runtime};
+use super::{FileError, FileOptions};
+use crate::contain::Blocking;
 use crate::error::DiscoverError;
 use crate::moment::Moment;
 use crate::provider::ProviderState;
@@ -20,6 +22,8 @@ use crate::status::{Failure, SourceState};
 
 /// Under this, reading the files regularly would be a busy loop.
 const SHORTEST_POLL: Duration = Duration::from_millis(10);
+/// Reading takes no longer than this. What hangs, as network drives do, is left behind.
+const READ_LIMIT: Duration = Duration::from_secs(10);
 /// Longer than this nobody waits, and sums of times cannot overflow.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
@@ -31,9 +35,10 @@ pub(super) struct Follower {
     state: channel::Sender<Arc<ProviderState>>,
     /// What the files held last, whether or not it could be used.
     seen: Seen,
+    reading: Blocking,
 }
 
-#[derive(PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 enum Seen {
     Contents([u8; 32]),
     /// They could not be read, for this reason.
@@ -55,7 +60,8 @@ impl Follower {
         watch: DirectoryWatch,
     ) -> Result<(Self, channel::Receiver<Arc<ProviderState>>), FileError> {
         let options = Arc::new(options);
-        let look = look(&paths, &options, None)
+        let mut reading = Blocking::default();
+        let look = look(&paths, &options, None, &mut reading)
             .await
             .ok_or(FileError::ShuttingDown)?;
         let (config, problems) = look.outcome.ok_or(FileError::ShuttingDown)??;
@@ -68,6 +74,7 @@ impl Follower {
             watch,
             state,
             seen: look.seen,
+            reading,
         };
         Ok((follower, receiver))
     }
@@ -76,7 +83,9 @@ impl Follower {
     pub(super) async fn run(mut self) {
         loop {
             self.pause().await;
-            let Some(look) = look(&self.paths, &self.options, Some(&self.seen)).await else {
+            let seen = Some(self.seen.clone());
+            let look = look(&self.paths, &self.options, seen, &mut self.reading);
+            let Some(look) = look.await else {
                 return;
             };
             self.seen = look.seen;
@@ -173,32 +182,39 @@ impl Drop for Follower {
 async fn look(
     paths: &Arc<[PathBuf]>,
     options: &Arc<FileOptions>,
-    before: Option<&Seen>,
+    before: Option<Seen>,
+    reading: &mut Blocking,
 ) -> Option<Look> {
-    let (files, settings) = (Arc::clone(paths), Arc::clone(options));
-    let result = off_the_runtime(move || read(&files)).await?;
-    let contents = match result {
-        Ok(contents) => contents,
-        Err(error) => {
-            let seen = Seen::Nothing(with_cause(&error));
-            let outcome = (before != Some(&seen)).then_some(Err(error));
-            return Some(Look { seen, outcome });
+    let (files, settings, known) = (Arc::clone(paths), Arc::clone(options), before.clone());
+    let work = move || look_now(&files, &settings, known.as_ref());
+    Some(match reading.run(READ_LIMIT, work).await? {
+        Ok(look) => look,
+        Err(broken) => {
+            let error = FileError::Unreadable {
+                path: paths.first().cloned().unwrap_or_default(),
+                source: io::Error::new(io::ErrorKind::TimedOut, format!("reading {broken}")),
+            };
+            failed(error, before.as_ref())
         }
+    })
+}
+
+/// Reads the files. Blocks.
+fn look_now(paths: &[PathBuf], options: &FileOptions, before: Option<&Seen>) -> Look {
+    let contents = match read(paths) {
+        Ok(contents) => contents,
+        Err(error) => return failed(error, before),
     };
     let seen = Seen::Contents(contents.fingerprint);
-    if before == Some(&seen) {
-        return Some(Look {
-            seen,
-            outcome: None,
-        });
-    }
-    let files = Arc::clone(paths);
-    let understand = move || {
-        let contents: Contents = contents;
-        contents.config(&files, settings.section_required, &settings.compile)
-    };
-    let outcome = Some(off_the_runtime(understand).await?);
-    Some(Look { seen, outcome })
+    let outcome = (before != Some(&seen))
+        .then(|| contents.config(paths, options.section_required, &options.compile));
+    Look { seen, outcome }
+}
+
+fn failed(error: FileError, before: Option<&Seen>) -> Look {
+    let seen = Seen::Nothing(with_cause(&error));
+    let outcome = (before != Some(&seen)).then_some(Err(error));
+    Look { seen, outcome }
 }
 
 fn with_cause(error: &FileError) -> String {

@@ -10,6 +10,7 @@ use proxy_model::{CompileOptions, Problem, Problems, Snapshot};
 use sha2::{Digest, Sha256};
 
 use super::FileError;
+use crate::contain::require_regular;
 
 /// The section with routes and clusters.
 const SECTION: &str = "ReverseProxy";
@@ -52,6 +53,7 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Contents, FileError> {
 }
 
 fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+    require_regular(path)?;
     let mut bytes = Vec::new();
     let limit = MAX_DOCUMENT_BYTES as u64;
     File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;

@@ -18,7 +18,6 @@ use tokio::task::AbortHandle;
 use self::driver::Follower;
 pub use self::load::read_document;
 use self::watch::DirectoryWatch;
-use crate::contain::off_the_runtime;
 use crate::provider::{ConfigProvider, ProviderState, Strictness};
 
 /// Provides the section `ReverseProxy` of JSON files, and follows their changes.
@@ -29,7 +28,8 @@ use crate::provider::{ConfigProvider, ProviderState, Strictness};
 /// A change is noticed by watching the files' directories, so atomic renames and the links of Kubernetes' ConfigMaps
 /// work, and by reading the files every few seconds where watching fails. It is taken in when nothing has changed for a
 /// moment. Files that cannot be read or understood change nothing: the configuration before serves on, and the state
-/// says why. So does a file that is deleted.
+/// says why. So does a file that is deleted, or replaced by something that is no regular file: a pipe, a device, a
+/// directory. Reading that does not end within 10 s is given up, and tried again when it has ended after all.
 ///
 /// ```no_run
 /// use discovery_core::{FileProvider, Merge};

@@ -414,3 +414,44 @@ async fn a_bad_value_refuses_the_file_and_not_what_serves() {
             .starts_with("/Clusters/c/LoadBalancingPolicy")
     );
 }
+
+/// Opening a pipe waits for somebody who writes into it, and never ends if nobody does.
+#[cfg(unix)]
+#[tokio::test]
+async fn what_is_no_regular_file_is_refused_and_recovered_from() {
+    let pipe = |path: &Path| {
+        let made = std::process::Command::new("mkfifo").arg(path).status();
+        assert!(made.unwrap().success());
+    };
+    let fixture = Fixture::new(&text("http://1"));
+    for (name, make) in [
+        ("pipe", &pipe as &dyn Fn(&Path)),
+        ("directory", &|path| fs::create_dir(path).unwrap()),
+        ("device", &|path| {
+            std::os::unix::fs::symlink("/dev/zero", path).unwrap()
+        }),
+    ] {
+        let path = fixture.beside(name);
+        make(&path);
+        let opened = tokio::time::timeout(LONG, FileProvider::open([path])).await;
+        let error = opened.expect("in time").unwrap_err();
+        let cause = std::error::Error::source(&error).unwrap().to_string();
+        assert!(cause.contains("not a regular file"), "{name}: {cause}");
+    }
+
+    let provider = polling().open([fixture.path.clone()]).await.unwrap();
+    let mut states = provider.subscribe();
+    fs::remove_file(&fixture.path).unwrap();
+    pipe(&fixture.path);
+    let failing = states.wait_for(|state| {
+        let told = |p: &proxy_model::Problem| p.message.contains("not a regular file");
+        state.status.state == SourceState::Failing && state.problems.iter().any(told)
+    });
+    let state = tokio::time::timeout(LONG, failing).await.expect("in time");
+    assert_eq!(address(&state.unwrap()), "http://1");
+    fs::remove_file(&fixture.path).unwrap();
+    fs::write(&fixture.path, text("http://2")).unwrap();
+    let live = states.wait_for(|state| state.status.state == SourceState::Live);
+    let state = tokio::time::timeout(LONG, live).await.expect("in time");
+    assert_eq!(address(&state.unwrap()), "http://2");
+}

@@ -208,3 +208,83 @@ async fn a_disk_that_refuses_changes_nothing_but_the_status() {
     assert!(missing.join("last-good").exists());
     assert_eq!(state.status.changes, 1);
 }
+
+/// A pipe in place of a file would never be opened.
+#[cfg(unix)]
+#[tokio::test(start_paused = true)]
+async fn pipes_in_place_of_the_kept_file_are_refused() {
+    for name in ["last-good", "last-good.new"] {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join(name);
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        let source = ScriptedDiscoverer::new("script");
+        source.answer([service("a", "http://a")]);
+        let persist = directory.path().join("last-good");
+        let provider = Runner::new(source.clone())
+            .options(options().with_persist(persist))
+            .start();
+        source.wait_for_reports(1).await;
+        let state = after_rounds(&source, &provider, 1).await;
+        assert_eq!(serving(&state), ["a=http://a"]);
+        let error = state.status.persistence.as_ref().unwrap().error.clone();
+        if name == "last-good.new" {
+            assert!(error.unwrap().contains("not a regular file"));
+        }
+    }
+}
+
+/// Hangs for as long as somebody holds the other end.
+struct HungParser(std::sync::Mutex<Option<std::sync::mpsc::Receiver<()>>>);
+
+impl LabelsParser for HungParser {
+    fn parse(&self, _: &str, _: &crate::LabelledService) -> crate::Parsed {
+        if let Some(held) = self.0.lock().unwrap().take() {
+            let _ = held.recv();
+        }
+        crate::Parsed::not_enlisted()
+    }
+}
+
+/// In real time: paused time stands still while a thread is at work.
+#[tokio::test]
+async fn a_parser_that_hangs_is_told_and_recovered_from() {
+    let (hold, held) = std::sync::mpsc::channel();
+    let parser = HungParser(std::sync::Mutex::new(Some(held)));
+    let source = ScriptedDiscoverer::new("script");
+    source.answer([DiscoveredService::labelled(
+        "a",
+        [("proxy.enable", "true")],
+        [("d", DestinationConfig::default())],
+    )]);
+    let options = options()
+        .with_discover_timeout(Duration::from_millis(20))
+        .with_interval(Duration::from_millis(20))
+        .with_backoff(Duration::from_millis(20))
+        .with_backoff_max(Duration::from_millis(20))
+        .with_min_gap(Duration::from_millis(10));
+    let provider = Runner::new(source.clone())
+        .labels(parser)
+        .options(options)
+        .start();
+    let guard = Duration::from_secs(60);
+    let mut states = provider.subscribe();
+    let failing = states.wait_for(|state| state.status.state == SourceState::Failing);
+    let state = tokio::time::timeout(guard, failing).await.expect("in time");
+    let message = state.unwrap().status.last_error.clone().unwrap().message;
+    assert_eq!(
+        message,
+        "making configuration of the services did not end within 20ms"
+    );
+    // The source is asked on, and no second thread is given to the parser.
+    tokio::time::timeout(guard, source.wait_for_calls(3))
+        .await
+        .expect("it is asked on");
+    let state = provider.state();
+    assert!(state.status.consecutive_failures >= 2);
+    let message = &state.status.last_error.as_ref().unwrap().message;
+    assert!(message.contains("has not ended since"), "{message}");
+    drop(hold);
+    let live = states.wait_for(|state| state.status.state == SourceState::Live);
+    assert!(tokio::time::timeout(guard, live).await.is_ok());
+}

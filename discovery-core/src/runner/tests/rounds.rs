@@ -70,11 +70,7 @@ async fn the_source_learns_what_became_of_its_services() {
     source.answer([
         broken("b"),
         service("a", "http://a"),
-        DiscoveredService::labelled(
-            "c",
-            [("proxy.x", "1")],
-            [("d", DestinationConfig::default())],
-        ),
+        DiscoveredService::labelled("c", [("other", "1")], [("d", DestinationConfig::default())]),
     ]);
     let provider = Runner::new(source.clone()).options(options()).start();
     let reports = source.wait_for_reports(2).await;

@@ -1,0 +1,199 @@
+//! The configuration of a round in the making: service by service, each with what it may have.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use proxy_model::config::ProxyConfig;
+use proxy_model::{ClusterId, Problem, Problems, RouteId, pointer_to};
+
+use super::evaluate::Evaluation;
+use super::registry::{Good, Known, Settled};
+use crate::discovery::DiscoveredService;
+use crate::moment::Moment;
+use crate::report::{ServiceOutcome, ServiceReport};
+use crate::status::QuarantinedService;
+
+/// Who has which id.
+#[derive(Debug, Default)]
+pub(super) struct Owners {
+    pub(super) clusters: HashMap<ClusterId, Arc<str>>,
+    pub(super) routes: HashMap<RouteId, Arc<str>>,
+}
+
+/// The configuration of a round in the making.
+#[derive(Default)]
+pub(super) struct Settling {
+    config: ProxyConfig,
+    pub(super) taken: Owners,
+    /// Ids that only their owner can take.
+    reserved: Owners,
+    services: Vec<ServiceReport>,
+    problems: Problems,
+    quarantined: Vec<QuarantinedService>,
+}
+
+impl Settling {
+    /// Nothing yet. What is `reserved` nobody but its owner gets.
+    pub(super) fn new(reserved: Owners) -> Self {
+        Self {
+            reserved,
+            ..Self::default()
+        }
+    }
+
+    /// A service that the answer lists.
+    pub(super) fn listed(
+        &mut self,
+        name: &Arc<str>,
+        known: &mut Known,
+        service: DiscoveredService,
+        evaluation: Evaluation,
+    ) {
+        let mut problems = evaluation.problems.clone();
+        if evaluation.is_good() {
+            let claimed = match &evaluation.fragment {
+                None => Ok(None),
+                Some(fragment) => self.claim(name, fragment).map(|()| Some(fragment)),
+            };
+            match claimed {
+                Ok(fragment) => {
+                    known.good = fragment.map(|fragment| Good {
+                        fragment: Arc::clone(fragment),
+                        at: Moment::now(),
+                    });
+                    known.quarantine = None;
+                    let outcome = fragment.map_or(ServiceOutcome::NotEnlisted, |fragment| {
+                        ServiceOutcome::Accepted {
+                            clusters: fragment.clusters.keys().cloned().collect(),
+                            routes: fragment.routes.keys().cloned().collect(),
+                        }
+                    });
+                    known.accepted = Some((service.content, service.problems, evaluation));
+                    self.report(name, outcome, problems);
+                    return;
+                }
+                Err(clash) => problems.append(clash),
+            }
+        }
+        self.quarantine(name, known, problems);
+    }
+
+    /// A service that does not serve as the source says.
+    fn quarantine(&mut self, name: &Arc<str>, known: &mut Known, mut problems: Problems) {
+        let since = known
+            .quarantine
+            .as_ref()
+            .map_or_else(Moment::now, |(since, _)| *since);
+        let good = self.serve_last_good(name, known, &mut problems);
+        known.accepted = None;
+        known.quarantine = Some((since, problems.clone()));
+        self.quarantined.push(QuarantinedService {
+            service: Arc::clone(name),
+            since,
+            last_good: good,
+            problems: problems.clone(),
+        });
+        let outcome = ServiceOutcome::Quarantined {
+            last_good_age: good.map(|at| at.age()),
+        };
+        self.report(name, outcome, problems);
+    }
+
+    /// A service that is kept although the answer does not list it.
+    pub(super) fn unlisted(&mut self, name: &Arc<str>, known: &mut Known) {
+        if let Some((_, problems)) = &known.quarantine {
+            let problems = problems.clone();
+            return self.quarantine(name, known, problems);
+        }
+        let mut problems = Problems::new();
+        match self.serve_last_good(name, known, &mut problems) {
+            Some(at) => {
+                let last_good_age = at.age();
+                self.report(name, ServiceOutcome::Kept { last_good_age }, problems);
+            }
+            None => self.quarantine(name, known, problems),
+        }
+    }
+
+    /// Lets the last good form serve, unless another service has taken its place by now.
+    fn serve_last_good(
+        &mut self,
+        name: &Arc<str>,
+        known: &Known,
+        problems: &mut Problems,
+    ) -> Option<Moment> {
+        let good = known.good.as_ref()?;
+        match self.claim(name, &good.fragment) {
+            Ok(()) => Some(good.at),
+            Err(clash) => {
+                for problem in clash {
+                    if !problems.iter().any(|known| *known == problem) {
+                        problems.push(problem);
+                    }
+                }
+                None
+            }
+        }
+    }
+
+    /// Adds a service's fragment, if none of its ids is taken.
+    fn claim(&mut self, name: &Arc<str>, fragment: &Arc<ProxyConfig>) -> Result<(), Problems> {
+        let mut clashes = Problems::new();
+        for id in fragment.clusters.keys() {
+            let owner = self
+                .taken
+                .clusters
+                .get(id)
+                .or_else(|| self.reserved.clusters.get(id));
+            if let Some(owner) = owner.filter(|owner| *owner != name) {
+                let pointer = pointer_to("/Clusters", id.as_str());
+                let message = format!("the service `{owner}` already has a cluster `{id}`");
+                clashes.push(Problem::error(pointer, "duplicate_cluster", message));
+            }
+        }
+        for id in fragment.routes.keys() {
+            let owner = self
+                .taken
+                .routes
+                .get(id)
+                .or_else(|| self.reserved.routes.get(id));
+            if let Some(owner) = owner.filter(|owner| *owner != name) {
+                let pointer = pointer_to("/Routes", id.as_str());
+                let message = format!("the service `{owner}` already has a route `{id}`");
+                clashes.push(Problem::error(pointer, "duplicate_route", message));
+            }
+        }
+        if !clashes.is_empty() {
+            return Err(clashes);
+        }
+        for (id, cluster) in &fragment.clusters {
+            self.taken.clusters.insert(id.clone(), Arc::clone(name));
+            self.config.clusters.insert(id.clone(), cluster.clone());
+        }
+        for (id, route) in &fragment.routes {
+            self.taken.routes.insert(id.clone(), Arc::clone(name));
+            self.config.routes.insert(id.clone(), route.clone());
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, name: &Arc<str>, outcome: ServiceOutcome, problems: Problems) {
+        let pointer = pointer_to("/Services", name);
+        self.problems.append(problems.clone().under(&pointer));
+        self.services.push(ServiceReport {
+            name: Arc::clone(name),
+            outcome,
+            problems,
+        });
+    }
+
+    pub(super) fn finish(self, removal_pending: bool) -> Settled {
+        Settled {
+            config: self.config,
+            services: self.services,
+            problems: self.problems,
+            quarantined: self.quarantined,
+            removal_pending,
+        }
+    }
+}
