@@ -139,7 +139,10 @@ async fn metrics_are_those_of_a_gateway_that_runs() {
         .text
         .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
     {
-        if !(word.starts_with("proxy_") || word.starts_with("http_")) {
+        if !["proxy_", "http_", "discovery_"]
+            .iter()
+            .any(|prefix| word.starts_with(prefix))
+        {
             continue;
         }
         words += 1;

@@ -35,6 +35,7 @@ mod respond;
 mod route_list;
 mod serve;
 mod server_metrics;
+mod source_metrics;
 #[cfg(test)]
 mod tests;
 
@@ -192,6 +193,9 @@ impl Inner {
         let mut text = text.trim_end().trim_end_matches("# EOF").to_owned();
         if let Some(server) = &self.server {
             server_metrics::write(&server.counts(), &mut text);
+        }
+        if let Some(merged) = &self.merged {
+            source_metrics::write(&merged.providers(), &mut text);
         }
         text.push_str("# EOF\n");
         Answer::text(text).with_header(

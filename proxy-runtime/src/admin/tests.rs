@@ -262,6 +262,7 @@ async fn metrics_end_as_openmetrics_wants() {
     let response = ask(&admin, "/metrics");
     let text = String::from_utf8(response.body().to_vec()).unwrap();
     assert!(text.contains("proxy_config_generation"));
+    assert!(text.contains("discovery_source_up{source=\"fixed\"} 1\n"));
     assert!(text.ends_with("# EOF\n"));
     assert_eq!(text.matches("# EOF").count(), 1);
 }
