@@ -58,6 +58,11 @@ impl TextTable {
         table
     }
 
+    /// Whether it finds nothing at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.texts.is_empty()
+    }
+
     /// The number that `text`, in any case, has in `scope`.
     pub(super) fn get(&self, scope: u32, text: &str) -> Option<u32> {
         let (mut at, tag) = self.place(scope, text);
@@ -187,5 +192,7 @@ mod tests {
                 .into_iter(),
         );
         assert_eq!(table.get(0, "a"), None);
+        assert!(table.is_empty());
+        assert!(!TextTable::build([(0, "a", 0)].into_iter()).is_empty());
     }
 }
