@@ -228,7 +228,7 @@ struct Slow;
 impl Lookup for Slow {
     async fn lookup(&self, _: &str) -> std::io::Result<Vec<std::net::IpAddr>> {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        Ok(vec!["10.0.0.1".parse().unwrap()])
+        Ok(vec![std::net::Ipv4Addr::LOCALHOST.into()])
     }
 }
 
