@@ -70,8 +70,8 @@ impl Proxy {
     /// Puts a configuration in place of the current one. Requests that have begun go on with the one they began with.
     ///
     /// This is for programs that have no source for [`ProxyBuilder::snapshots`], or that mix in changes of their own:
-    /// the latest call or the latest change of the source counts. Building the state of 100,000 destinations takes a few
-    /// hundredths of a second, on the caller's thread.
+    /// the latest call or the latest change of the source counts. Building the state of 100,000 destinations takes from
+    /// 50 to 250 ms, depending on how much changes, on the caller's thread.
     ///
     /// Returns the number of the generation that serves now.
     ///
