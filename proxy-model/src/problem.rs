@@ -204,7 +204,7 @@ impl Problems {
     }
 
     /// Changes each pointer to what `place` makes of it.
-    pub(crate) fn repoint(&mut self, place: impl Fn(&str) -> String) {
+    pub(crate) fn repoint(&mut self, mut place: impl FnMut(&str) -> String) {
         for problem in &mut self.kept {
             problem.pointer = place(&problem.pointer);
         }

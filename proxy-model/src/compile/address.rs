@@ -115,10 +115,22 @@ fn scheme(text: &str) -> Result<Scheme, Fault> {
     if text.contains('@') {
         // Perhaps a password.
         fault.message = "the URL does not begin with `http://` or `https://`".to_owned();
-    } else if !text.contains("://") && !text.starts_with('/') {
+    } else if let Some(rest) = without_slashes(text, "http:") {
+        fault.suggestion = Some(format!("write `http://{}`", shortened(rest)));
+    } else if let Some(rest) = without_slashes(text, "https:") {
+        fault.suggestion = Some(format!("write `https://{}`", shortened(rest)));
+    } else if !text.contains(":/") && !text.starts_with('/') && !text.ends_with(':') {
         fault.suggestion = Some(format!("write `http://{shown}`"));
     }
     Err(fault)
+}
+
+/// What follows a scheme that lacks some of its slashes, unless that is nothing, or a port: `http` can be a host.
+fn without_slashes<'t>(text: &'t str, scheme: &str) -> Option<&'t str> {
+    let start = text.get(..scheme.len())?;
+    let rest = text.get(scheme.len()..)?.trim_start_matches('/');
+    let is_port = rest.starts_with(|c: char| c.is_ascii_digit()) && !rest.contains('.');
+    (start.eq_ignore_ascii_case(scheme) && !rest.is_empty() && !is_port).then_some(rest)
 }
 
 /// Checks what is to be sent as `Host`: a name or IP address, perhaps with a port. Unicode becomes Punycode.

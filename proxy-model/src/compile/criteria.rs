@@ -34,13 +34,13 @@ pub(super) fn compile(config: &RouteConfig, scope: &mut Scope<'_>) -> Option<Rou
         criteria.headers.as_deref(),
         "Headers",
         scope,
-        |header, scope| criterion(HeaderMatcher::new(header), scope),
+        |header, scope| criterion(HeaderMatcher::compile(header), scope),
     );
     let query = each(
         criteria.query_parameters.as_deref(),
         "QueryParameters",
         scope,
-        |parameter, scope| criterion(QueryMatcher::new(parameter), scope),
+        |parameter, scope| criterion(QueryMatcher::compile(parameter), scope),
     );
     Some(RouteMatcher::new(RouteMatcherParts {
         path: path?,
@@ -94,21 +94,23 @@ fn methods(written: &[String], scope: &mut Scope<'_>) -> Option<MethodSet> {
         .ok()
 }
 
-fn criterion<T>(result: Result<T, CriterionError>, scope: &mut Scope<'_>) -> Option<T> {
+fn criterion<T>(result: Result<T, Vec<CriterionError>>, scope: &mut Scope<'_>) -> Option<T> {
     result
-        .map_err(|error| {
-            let (below, code) = match &error {
-                CriterionError::NoName => ("Name".to_owned(), "missing_name"),
-                CriterionError::InvalidName { .. } => ("Name".to_owned(), "invalid_header_name"),
-                CriterionError::NoValues { .. } => ("Values".to_owned(), "missing_values"),
-                CriterionError::UnusedValues { .. } => ("Values".to_owned(), "unexpected_values"),
-                CriterionError::EmptyValue { index } => (format!("Values/{index}"), "empty_value"),
-            };
-            let mut problem = Problem::error(scope.place(&below), code, error.to_string());
-            problem.suggestion = error.suggestion();
-            scope.problems.push(problem);
-        })
+        .map_err(|errors| errors.iter().for_each(|error| refused(error, scope)))
         .ok()
+}
+
+fn refused(error: &CriterionError, scope: &mut Scope<'_>) {
+    let (below, code) = match error {
+        CriterionError::NoName => ("Name".to_owned(), "missing_name"),
+        CriterionError::InvalidName { .. } => ("Name".to_owned(), "invalid_header_name"),
+        CriterionError::NoValues { .. } => ("Values".to_owned(), "missing_values"),
+        CriterionError::UnusedValues { .. } => ("Values".to_owned(), "unexpected_values"),
+        CriterionError::EmptyValue { index } => (format!("Values/{index}"), "empty_value"),
+    };
+    let mut problem = Problem::error(scope.place(&below), code, error.to_string());
+    problem.suggestion = error.suggestion();
+    scope.problems.push(problem);
 }
 
 /// Compiles every element of the list at `key`; those that have an error are left out.

@@ -188,6 +188,8 @@ impl<'a> Targets<'a> {
         let mut targets = Vec::with_capacity(shares.len());
         let mut named = std::collections::HashSet::with_capacity(shares.len());
         for (i, share) in shares.iter().enumerate() {
+            let place = format!("WeightedClusters/{i}/Weight");
+            let weight = within(share.weight, MAX_WEIGHT, &place, scope);
             let id = &share.cluster_id;
             let place = format!("WeightedClusters/{i}/ClusterId");
             if id.as_str().is_empty() {
@@ -203,12 +205,11 @@ impl<'a> Targets<'a> {
                 continue;
             }
             let cluster = self.find(id, &place, scope);
-            let place = format!("WeightedClusters/{i}/Weight");
-            targets.push(WeightedTarget {
+            targets.extend(weight.map(|weight| WeightedTarget {
                 id: id.clone(),
                 cluster,
-                weight: within(share.weight, MAX_WEIGHT, &place, scope)?,
-            });
+                weight,
+            }));
         }
         if shares.iter().all(|share| share.weight == 0) {
             scope.error(

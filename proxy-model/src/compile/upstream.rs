@@ -134,7 +134,26 @@ fn check_encoding(name: &str, key: &str, scope: &mut Scope<'_>) {
         "unicodefffe",
         "l1",
     ];
-    if NAMES.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+    /// Of these, bytes passed as they are make the same of every value that a person would write.
+    const LIKE_BYTES: [&str; 7] = [
+        "utf-8",
+        "utf8",
+        "us-ascii",
+        "ascii",
+        "iso-8859-1",
+        "latin1",
+        "l1",
+    ];
+    let is_one_of = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(name));
+    if is_one_of(&LIKE_BYTES) {
+        return;
+    }
+    if is_one_of(&NAMES) {
+        scope.warning(
+            key,
+            "no_effect",
+            "header values are passed on byte by byte, so the encoding has no effect",
+        );
         return;
     }
     scope.error_with(

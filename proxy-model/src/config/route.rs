@@ -63,8 +63,28 @@ pub struct WeightedCluster {
     /// The cluster.
     pub cluster_id: ClusterId,
     /// Its share, relative to the sum of all weights of the route; at most 1,000,000. Unset is 1; 0 takes no requests.
-    #[cfg_attr(feature = "schema", schemars(range(max = 1_000_000), extend("default" = 1)))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(range(max = 1_000_000), default = "default_weight")
+    )]
     pub weight: u32,
+}
+
+impl Default for WeightedCluster {
+    /// No cluster, with the weight of one that has none written.
+    fn default() -> Self {
+        Self {
+            cluster_id: ClusterId::from(String::new()),
+            weight: DEFAULT_WEIGHT,
+        }
+    }
+}
+
+const DEFAULT_WEIGHT: u32 = 1;
+
+#[cfg(feature = "schema")]
+fn default_weight() -> u32 {
+    DEFAULT_WEIGHT
 }
 
 /// What a route matches: everything that is set must agree.

@@ -12,7 +12,8 @@ use crate::id::DestinationId;
 
 pub(super) fn read(cluster: &mut ObjectReader<'_, '_>) -> ClusterConfig {
     let destinations = cluster.entries("Destinations", |_, node, pointer, problems| {
-        ObjectReader::read(node, pointer, problems, destination)
+        // What could not be read keeps its id, and everything else about the cluster can be judged.
+        Some(ObjectReader::read(node, pointer, problems, destination).unwrap_or_default())
     });
     let config = ClusterConfig {
         load_balancing_policy: cluster.text("LoadBalancingPolicy"),
@@ -47,8 +48,10 @@ pub(super) fn destination(destination: &mut ObjectReader<'_, '_>) -> Destination
 }
 
 fn affinity(affinity: &mut ObjectReader<'_, '_>) -> SessionAffinityConfig {
+    let enabled = affinity.boolean("Enabled");
+    let is_on = enabled == Some(true);
     let config = SessionAffinityConfig {
-        enabled: affinity.boolean("Enabled"),
+        enabled,
         policy: affinity.text("Policy"),
         failure_policy: affinity.text("FailurePolicy"),
         affinity_key_name: affinity.text("AffinityKeyName"),
@@ -58,8 +61,8 @@ fn affinity(affinity: &mut ObjectReader<'_, '_>) -> SessionAffinityConfig {
             http_only: cookie.boolean("HttpOnly"),
             secure_policy: cookie.text("SecurePolicy"),
             same_site: cookie.text("SameSite"),
-            expiration: cookie.time_span("Expiration"),
-            max_age: cookie.time_span("MaxAge"),
+            expiration: cookie.positive_time_span("Expiration", is_on),
+            max_age: cookie.positive_time_span("MaxAge", is_on),
             is_essential: cookie.boolean("IsEssential"),
         }),
     };
@@ -71,18 +74,26 @@ fn affinity(affinity: &mut ObjectReader<'_, '_>) -> SessionAffinityConfig {
 fn health(health: &mut ObjectReader<'_, '_>) -> HealthCheckConfig {
     HealthCheckConfig {
         available_destinations_policy: health.text("AvailableDestinationsPolicy"),
-        active: health.object("Active", |active| ActiveHealthCheckConfig {
-            enabled: active.boolean("Enabled"),
-            interval: active.time_span("Interval"),
-            timeout: active.time_span("Timeout"),
-            policy: active.text("Policy"),
-            path: active.text("Path"),
-            query: active.text("Query"),
+        active: health.object("Active", |active| {
+            let enabled = active.boolean("Enabled");
+            let is_on = enabled == Some(true);
+            ActiveHealthCheckConfig {
+                enabled,
+                interval: active.positive_time_span("Interval", is_on),
+                timeout: active.positive_time_span("Timeout", is_on),
+                policy: active.text("Policy"),
+                path: active.text("Path"),
+                query: active.text("Query"),
+            }
         }),
-        passive: health.object("Passive", |passive| PassiveHealthCheckConfig {
-            enabled: passive.boolean("Enabled"),
-            policy: passive.text("Policy"),
-            reactivation_period: passive.time_span("ReactivationPeriod"),
+        passive: health.object("Passive", |passive| {
+            let enabled = passive.boolean("Enabled");
+            PassiveHealthCheckConfig {
+                enabled,
+                policy: passive.text("Policy"),
+                reactivation_period: passive
+                    .positive_time_span("ReactivationPeriod", enabled == Some(true)),
+            }
         }),
     }
 }
@@ -121,7 +132,7 @@ fn ssl_protocols(client: &mut ObjectReader<'_, '_>) -> Option<Vec<String>> {
 
 fn http_request(request: &mut ObjectReader<'_, '_>) -> ForwarderRequestConfig {
     let config = ForwarderRequestConfig {
-        activity_timeout: request.time_span("ActivityTimeout"),
+        activity_timeout: request.positive_time_span("ActivityTimeout", true),
         version: request.choice("Version", &HTTP_VERSIONS),
         version_policy: request.choice("VersionPolicy", &VERSION_POLICIES),
         allow_response_buffering: request.boolean("AllowResponseBuffering"),

@@ -12,6 +12,7 @@ use super::{cluster, route};
 use crate::config::{ClusterConfig, DestinationConfig, ProxyConfig, RouteConfig};
 use crate::id::{ClusterId, RouteId};
 use crate::problem::{Problem, Problems};
+use crate::suggest::shortened;
 
 /// The section's name.
 const SECTION: &str = "ReverseProxy";
@@ -23,7 +24,7 @@ pub(crate) struct Reading {
     pub(crate) config: ProxyConfig,
     /// Routes of it that have a mistake.
     pub(crate) bad_routes: HashSet<RouteId>,
-    /// Clusters that have a mistake; not all of them are in the configuration.
+    /// Clusters of it that have a mistake.
     pub(crate) bad_clusters: HashSet<ClusterId>,
 }
 
@@ -92,10 +93,10 @@ pub(crate) fn read_section(section: &Node, pointer: &str, problems: &mut Problem
     let mut reading = Reading::default();
     ObjectReader::read(section, pointer, problems, |section| {
         section.skip("$schema");
-        let routes = by_name(section, "Routes", route::read, |id| {
+        let routes = by_name(section, "Routes", false, route::read, |id| {
             reading.bad_routes.insert(id.into());
         });
-        let clusters = by_name(section, "Clusters", cluster::read, |id| {
+        let clusters = by_name(section, "Clusters", true, cluster::read, |id| {
             reading.bad_clusters.insert(id.into());
         });
         reading.config.routes = with_ids(routes);
@@ -104,21 +105,28 @@ pub(crate) fn read_section(section: &Node, pointer: &str, problems: &mut Problem
     reading
 }
 
-/// Reads an object by id, unless it is a list as it was before YARP 1.0. Shows `bad` the ids that have a mistake.
-fn by_name<T>(
+/// Reads an object by id, unless it is a list as it was before YARP 1.0. Shows `bad` the ids that have a mistake; what
+/// could not be read at all is empty. So is, with a warning, what is `null`, if `null_counts`.
+fn by_name<T: Default>(
     section: &mut ObjectReader<'_, '_>,
     key: &'static str,
+    null_counts: bool,
     read: impl Fn(&mut ObjectReader<'_, '_>) -> T,
     mut bad: impl FnMut(&str),
 ) -> Vec<(String, T)> {
     if !matches!(section.peek(key), Some(Node::List(_))) {
-        let entries = section.entries(key, |id, node, pointer, problems| {
+        let entries = section.all_entries(key, null_counts, |id, node, pointer, problems| {
+            if matches!(node, Node::Null) {
+                let message = format!("`{}` is `null`, which is read as `{{}}`", shortened(id));
+                problems.push(Problem::warning(pointer, "null_entry", message));
+                return Some(T::default());
+            }
             let errors_before = problems.error_count();
             let value = ObjectReader::read(node, pointer, problems, |reader| read(reader));
             if problems.error_count() > errors_before {
                 bad(id);
             }
-            value
+            Some(value.unwrap_or_default())
         });
         return entries.unwrap_or_default();
     }

@@ -1,14 +1,27 @@
 //! Comments and trailing commas, which JSON proper does not have.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use serde_json::Number;
+
+/// A text that is JSON proper, unless there was never any hope for it.
+pub(super) struct Blanked<'t> {
+    pub(super) text: Cow<'t, str>,
+    pub(super) changed: ChangedNumbers,
+}
+
+/// Which numbers of a document, counted from 0, would be written otherwise than they are (`1.10`, `1e3`), and where.
+pub(super) type ChangedNumbers = VecDeque<(usize, Range<usize>)>;
 
 /// `text` with every comment and every trailing comma replaced by as many spaces, so that positions stay right.
 ///
 /// What is not JSON even so (an unclosed comment, two commas) stays as it is, for the parser to complain about.
-pub(super) fn blanked(text: &str) -> Cow<'_, str> {
+pub(super) fn blanked(text: &str) -> Blanked<'_> {
     let bytes = text.as_bytes();
     let mut out: Option<Vec<u8>> = None;
-    let mut blank = |range: std::ops::Range<usize>| {
+    let mut blank = |range: Range<usize>| {
         let out = out.get_or_insert_with(|| bytes.to_vec());
         for byte in &mut out[range] {
             if !matches!(byte, b'\n' | b'\r') {
@@ -19,12 +32,21 @@ pub(super) fn blanked(text: &str) -> Cow<'_, str> {
     // A comma that may turn out to be the last of its list.
     let mut comma = None;
     let mut previous = b'[';
+    let mut may_close = true;
+    let mut numbers = 0;
+    let mut changed = VecDeque::new();
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
-        if let Some(length) = comment_length(&bytes[at..]) {
-            blank(at..at + length);
-            at += length;
-            continue;
+        match comment(&bytes[at..], may_close) {
+            Comment::Closed(length) => {
+                blank(at..at + length);
+                at += length;
+                continue;
+            }
+            // There is no `*/` after this one, nor after any that begins later: to search again would take time that
+            // grows with the square of the length.
+            Comment::Open => may_close = false,
+            Comment::None => {}
         }
         match byte {
             b' ' | b'\t' | b'\n' | b'\r' => {
@@ -46,6 +68,15 @@ pub(super) fn blanked(text: &str) -> Cow<'_, str> {
                 }
                 at += 1;
             }
+            b'-' | b'0'..=b'9' => {
+                comma = None;
+                let length = number_length(&bytes[at..]);
+                if !keeps_its_form(&text[at..at + length]) {
+                    changed.push_back((numbers, at..at + length));
+                }
+                numbers += 1;
+                at += length;
+            }
             _ => {
                 comma = None;
                 at += 1;
@@ -53,28 +84,53 @@ pub(super) fn blanked(text: &str) -> Cow<'_, str> {
         }
         previous = byte;
     }
-    match out {
+    let text = match out {
         None => Cow::Borrowed(text),
         // Whole comments and single ASCII commas were replaced, so what is left is UTF-8 still.
         Some(out) => String::from_utf8(out).map_or(Cow::Borrowed(text), Cow::Owned),
-    }
+    };
+    Blanked { text, changed }
 }
 
-/// How many bytes the comment at the start of `bytes` has, without the line break that ends it.
-fn comment_length(bytes: &[u8]) -> Option<usize> {
+enum Comment {
+    /// There is none.
+    None,
+    /// One of so many bytes, without the line break that ends it.
+    Closed(usize),
+    /// One that does not end.
+    Open,
+}
+
+/// The comment at the start of `bytes`. One in `/*` is looked for only if it `may_close`.
+fn comment(bytes: &[u8], may_close: bool) -> Comment {
     match bytes {
-        [b'/', b'/', ..] => Some(
+        [b'/', b'/', ..] => Comment::Closed(
             bytes
                 .iter()
                 .position(|b| matches!(b, b'\n' | b'\r'))
                 .unwrap_or(bytes.len()),
         ),
-        [b'/', b'*', inside @ ..] => inside
-            .windows(2)
-            .position(|end| end == b"*/")
-            .map(|end| end + 4),
-        _ => None,
+        [b'/', b'*', inside @ ..] if may_close => {
+            match inside.windows(2).position(|end| end == b"*/") {
+                Some(end) => Comment::Closed(end + 4),
+                None => Comment::Open,
+            }
+        }
+        _ => Comment::None,
     }
+}
+
+/// How many bytes the number at the start of `bytes` has.
+fn number_length(bytes: &[u8]) -> usize {
+    let is_part = |b: &u8| matches!(b, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
+    bytes.iter().take_while(|b| is_part(b)).count()
+}
+
+/// Whether a number is written as the parser's number would be.
+fn keeps_its_form(text: &str) -> bool {
+    // Few numbers are anything but short and whole, and those fit into 64 bits.
+    let is_short = text.len() < 19 && text.bytes().all(|b| b.is_ascii_digit());
+    is_short || serde_json::from_str::<Number>(text).is_ok_and(|number| number.to_string() == text)
 }
 
 /// How many bytes the string at the start of `bytes` has, with its quotes; all, if it is not closed.
@@ -103,9 +159,17 @@ mod tests {
             ("[1, // last\n]", "[1         \n]"),
             ("{\"a\": [1,2,],}", "{\"a\": [1,2 ] }"),
         ] {
-            assert_eq!(blanked(text), expected, "{text}");
-            assert_eq!(blanked(text).len(), text.len());
+            assert_eq!(blanked(text).text, expected, "{text}");
+            assert_eq!(blanked(text).text.len(), text.len());
         }
+    }
+
+    #[test]
+    fn unclosed_comments_take_no_longer_than_others() {
+        // With a search for each of them this took minutes.
+        let text = "/* ".repeat(1_000_000);
+        assert!(matches!(blanked(&text).text, Cow::Borrowed(_)));
+        assert_eq!(blanked("/* a */ /* b").text, "        /* b");
     }
 
     #[test]
@@ -120,7 +184,26 @@ mod tests {
             "\"open // ",
             "\"\\",
         ] {
-            assert!(matches!(blanked(text), Cow::Borrowed(_)), "{text}");
+            assert!(matches!(blanked(text).text, Cow::Borrowed(_)), "{text}");
         }
+    }
+
+    #[test]
+    fn numbers_that_would_change_are_found() {
+        let text = r#"[1, "2.50", -3, 1.5, 1.10, /* 4.0e1 */ 1e3, -0, 12345678901234567890123, {"5.10": 1E+2}]"#;
+        let found: Vec<_> = blanked(text).changed.into();
+        let found: Vec<_> = (found.into_iter())
+            .map(|(number, place)| (number, &text[place]))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (3, "1.10"),
+                (4, "1e3"),
+                (5, "-0"),
+                (6, "12345678901234567890123"),
+                (7, "1E+2")
+            ]
+        );
     }
 }

@@ -38,6 +38,7 @@ mod overlay;
 mod reader;
 mod route;
 mod scalar;
+mod speller;
 #[cfg(test)]
 mod tests;
 
@@ -45,3 +46,4 @@ pub(crate) use self::config::read_section;
 pub use self::config::{read_cluster, read_config, read_reverse_proxy, read_route};
 pub use self::node::{MAX_DOCUMENT_BYTES, Node, Object, parse_document};
 pub use self::reader::ObjectReader;
+pub(crate) use self::speller::Speller;

@@ -5,11 +5,11 @@ use std::fmt;
 
 use indexmap::IndexMap;
 use indexmap::map::Entry;
-use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::Number;
 
-use super::lenient::blanked;
+use super::lenient::{Blanked, ChangedNumbers, blanked};
 use crate::id::ClusterId;
 use crate::problem::{Problem, Problems, pointer_to};
 
@@ -28,7 +28,8 @@ pub enum Node {
     Null,
     /// `true` or `false`
     Boolean(bool),
-    /// A number.
+    /// A number. One that would be written otherwise than it is (`1.10`, `1e3`) is a [`Text`](Self::Text) instead, as every
+    /// value is in .NET.
     Number(Number),
     /// A string.
     Text(String),
@@ -68,6 +69,14 @@ impl Node {
         out
     }
 
+    /// What is at `pointer`, if there is something.
+    pub(crate) fn at(&self, pointer: &str) -> Option<&Self> {
+        pointer.split('/').skip(1).try_fold(self, |node, token| {
+            let key = token.replace("~1", "/").replace("~0", "~");
+            Some(node.entry(&key)?.1)
+        })
+    }
+
     /// What it is, for a message: `a list`.
     pub(super) fn kind(&self) -> &'static str {
         match self {
@@ -80,7 +89,7 @@ impl Node {
         }
     }
 
-    fn entry(&self, key: &str) -> Option<(Cow<'_, str>, &Self)> {
+    pub(super) fn entry(&self, key: &str) -> Option<(Cow<'_, str>, &Self)> {
         match self {
             Self::Object(object) => {
                 let (spelled, node) = object.entry(key)?;
@@ -93,6 +102,19 @@ impl Node {
             _ => None,
         }
     }
+}
+
+/// The elements of a list that is written as an object whose keys are numbers, in the order of the numbers.
+pub(super) fn numbered(node: &Node) -> Option<Vec<(&str, &Node)>> {
+    let Node::Object(object) = node else {
+        return None;
+    };
+    let mut elements: Vec<(u32, (&str, &Node))> = object
+        .iter()
+        .map(|(key, node)| Some((key.parse().ok()?, (key, node))))
+        .collect::<Option<_>>()?;
+    elements.sort_by_key(|(index, _)| *index);
+    Some(elements.into_iter().map(|(_, element)| element).collect())
 }
 
 /// An object's keys and values in the order written. Of keys that differ in case only, the first counts.
@@ -160,19 +182,62 @@ pub fn parse_document(text: &str) -> Result<Node, Problems> {
         return Err(Problem::error("", "document_too_large", message).into());
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    serde_json::from_str(&blanked(text))
+    let Blanked { text, changed } = blanked(text);
+    let mut numbers = Numbers {
+        text: &text,
+        next: 0,
+        changed,
+    };
+    let mut parser = serde_json::Deserializer::from_str(&text);
+    NodeSeed(&mut numbers)
+        .deserialize(&mut parser)
+        .and_then(|node| parser.end().map(|()| node))
         .map_err(|error| Problem::error("", "invalid_json", format!("not JSON: {error}")).into())
 }
 
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NodeVisitor)
+        NodeSeed(&mut Numbers::default()).deserialize(deserializer)
     }
 }
 
-struct NodeVisitor;
+/// The numbers of a document while it is parsed.
+#[derive(Default)]
+struct Numbers<'t> {
+    text: &'t str,
+    /// How many there were so far.
+    next: usize,
+    changed: ChangedNumbers,
+}
 
-impl<'de> Visitor<'de> for NodeVisitor {
+impl Numbers<'_> {
+    /// The next number, which is `parsed`: as it is written, if that is something else.
+    fn node(&mut self, parsed: Number) -> Node {
+        let number = self.next;
+        self.next += 1;
+        let written = match self.changed.front() {
+            Some((changed, place)) if *changed == number => self.text.get(place.clone()),
+            _ => None,
+        };
+        let Some(written) = written else {
+            return Node::Number(parsed);
+        };
+        self.changed.pop_front();
+        Node::Text(written.to_owned())
+    }
+}
+
+struct NodeSeed<'n, 't>(&'n mut Numbers<'t>);
+
+impl<'de> DeserializeSeed<'de> for NodeSeed<'_, '_> {
+    type Value = Node;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for NodeSeed<'_, '_> {
     type Value = Node;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -188,7 +253,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
-        Node::deserialize(deserializer)
+        self.deserialize(deserializer)
     }
 
     fn visit_bool<E: de::Error>(self, value: bool) -> Result<Node, E> {
@@ -196,16 +261,16 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 
     fn visit_i64<E: de::Error>(self, value: i64) -> Result<Node, E> {
-        Ok(Node::Number(value.into()))
+        Ok(self.0.node(value.into()))
     }
 
     fn visit_u64<E: de::Error>(self, value: u64) -> Result<Node, E> {
-        Ok(Node::Number(value.into()))
+        Ok(self.0.node(value.into()))
     }
 
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<Node, E> {
         Number::from_f64(value)
-            .map(Node::Number)
+            .map(|number| self.0.node(number))
             .ok_or_else(|| E::custom("a number is not finite"))
     }
 
@@ -219,7 +284,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Node, A::Error> {
         let mut nodes = Vec::new();
-        while let Some(node) = seq.next_element()? {
+        while let Some(node) = seq.next_element_seed(NodeSeed(self.0))? {
             nodes.push(node);
         }
         Ok(Node::List(nodes))
@@ -234,7 +299,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
                     key.len()
                 )));
             }
-            let node = map.next_value()?;
+            let node = map.next_value_seed(NodeSeed(self.0))?;
             match object.entries.entry(Key::new(key.as_str())) {
                 Entry::Vacant(entry) => {
                     entry.insert(node);

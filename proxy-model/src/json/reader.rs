@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use indexmap::IndexMap;
 
-use super::node::{Node, Object};
+use super::node::{Node, Object, numbered};
 use super::scalar::{self, Mismatch};
 use crate::id::same_id;
 use crate::problem::{Problem, Problems, pointer_to};
@@ -148,16 +148,37 @@ impl<'n> ObjectReader<'n, '_> {
         self.scalar(key, scalar::time_span)
     }
 
+    /// A length of time longer than none. Where nothing `uses` it, one that cannot be read is ignored with a warning.
+    pub(super) fn positive_time_span(&mut self, key: &'static str, uses: bool) -> Option<TimeSpan> {
+        let (node, pointer) = self.node(key)?;
+        let mismatch = match scalar::positive_time_span(node) {
+            Ok(span) => return Some(span),
+            Err(mismatch) => mismatch,
+        };
+        if uses || mismatch.code == "wrong_type" {
+            report(&pointer, mismatch, self.problems);
+        } else {
+            let message = format!(
+                "{}; it is ignored, since nothing here is enabled",
+                mismatch.message
+            );
+            self.problems
+                .push(Problem::warning(pointer, mismatch.code, message));
+        }
+        None
+    }
+
     /// One of `names`, compared ignoring case.
     pub fn choice<T: Clone>(&mut self, key: &'static str, names: &[(&str, T)]) -> Option<T> {
         self.scalar(key, |node| scalar::choice(node, names))
     }
 
-    /// A list of texts. A `null` in it is an empty text.
+    /// A list of texts. A `null` in it is an empty text, and so is what had a problem, so that the others keep their
+    /// places.
     pub fn texts(&mut self, key: &'static str) -> Option<Vec<String>> {
         self.list(key, |node, pointer, problems| match node {
             Node::Null => Some(String::new()),
-            node => value_of(scalar::text(node), pointer, problems),
+            node => Some(value_of(scalar::text(node), pointer, problems).unwrap_or_default()),
         })
     }
 
@@ -191,7 +212,10 @@ impl<'n> ObjectReader<'n, '_> {
         let Some(elements) = elements(node) else {
             let mut mismatch = Mismatch::wrong_type("a list", node);
             if let Node::Text(text) = node {
-                mismatch.suggestion = Some(format!("write `[\"{}\"]`", shortened(text)));
+                mismatch.suggestion = Some(match text.trim() {
+                    "" => format!("remove `{key}`"),
+                    _ => format!("write `[\"{}\"]`", shortened(text)),
+                });
             }
             report(&pointer, mismatch, self.problems);
             return None;
@@ -209,11 +233,33 @@ impl<'n> ObjectReader<'n, '_> {
         )
     }
 
-    /// An object whose keys are names: each key and what `read` makes of its value, in the order written. Keys whose
-    /// value is `null`, or of which `read` makes nothing, are left out.
+    /// A list of objects, each read with `read`. One that is no object stands there as the default, so that the others
+    /// keep their places.
+    pub(super) fn objects<T: Default>(
+        &mut self,
+        key: &'static str,
+        read: impl Fn(&mut ObjectReader<'n, '_>) -> T,
+    ) -> Option<Vec<T>> {
+        self.list(key, |node, pointer, problems| {
+            Some(ObjectReader::read(node, pointer, problems, &read).unwrap_or_default())
+        })
+    }
+
+    /// An object whose keys are names: each key and what `read` makes of its value, in the order written. Keys of which
+    /// `read` makes nothing are left out. So are those whose value is `null`, with a warning (`null_entry`).
     pub fn entries<T>(
         &mut self,
         key: &'static str,
+        read: impl FnMut(&'n str, &'n Node, &str, &mut Problems) -> Option<T>,
+    ) -> Option<Vec<(String, T)>> {
+        self.all_entries(key, false, read)
+    }
+
+    /// As [`entries`](Self::entries), with those whose value is `null` if `null_counts`.
+    pub(super) fn all_entries<T>(
+        &mut self,
+        key: &'static str,
+        null_counts: bool,
         mut read: impl FnMut(&'n str, &'n Node, &str, &mut Problems) -> Option<T>,
     ) -> Option<Vec<(String, T)>> {
         let (node, pointer) = self.node(key)?;
@@ -229,9 +275,15 @@ impl<'n> ObjectReader<'n, '_> {
         Some(
             object
                 .iter()
-                .filter(|(_, node)| !matches!(node, Node::Null))
                 .filter_map(|(name, node)| {
-                    let value = read(name, node, &pointer_to(&pointer, name), self.problems)?;
+                    let pointer = pointer_to(&pointer, name);
+                    if matches!(node, Node::Null) && !null_counts {
+                        let message = "`null` is the same as not being there";
+                        let problem = Problem::warning(pointer, "null_entry", message);
+                        self.problems.push(problem);
+                        return None;
+                    }
+                    let value = read(name, node, &pointer, self.problems)?;
                     Some((name.to_owned(), value))
                 })
                 .collect(),
@@ -321,19 +373,11 @@ fn elements(node: &Node) -> Option<Vec<(String, &Node)>> {
                 .map(|(i, node)| (i.to_string(), node))
                 .collect(),
         ),
-        Node::Object(object) => {
-            let mut elements: Vec<(u32, &Node)> = object
-                .iter()
-                .map(|(key, node)| Some((key.parse().ok()?, node)))
-                .collect::<Option<_>>()?;
-            elements.sort_by_key(|(index, _)| *index);
-            Some(
-                elements
-                    .into_iter()
-                    .map(|(index, node)| (index.to_string(), node))
-                    .collect(),
-            )
-        }
-        _ => None,
+        node => Some(
+            numbered(node)?
+                .into_iter()
+                .map(|(key, node)| (key.to_owned(), node))
+                .collect(),
+        ),
     }
 }

@@ -13,9 +13,7 @@ use crate::problem::{Problem, Problems, pointer_to};
 pub(super) fn read(route: &mut ObjectReader<'_, '_>) -> RouteConfig {
     let config = RouteConfig {
         cluster_id: route.text("ClusterId").map(ClusterId::from),
-        weighted_clusters: route.list("WeightedClusters", |node, pointer, problems| {
-            ObjectReader::read(node, pointer, problems, weighted_cluster)
-        }),
+        weighted_clusters: route.objects("WeightedClusters", weighted_cluster),
         r#match: route.object("Match", matching).unwrap_or_default(),
         order: route.integer("Order", i32::MIN..=i32::MAX),
         max_request_body_size: route.integer("MaxRequestBodySize", i64::MIN..=i64::MAX),
@@ -24,7 +22,7 @@ pub(super) fn read(route: &mut ObjectReader<'_, '_>) -> RouteConfig {
         rate_limiter_policy: route.text("RateLimiterPolicy"),
         output_cache_policy: route.text("OutputCachePolicy"),
         timeout_policy: route.text("TimeoutPolicy"),
-        timeout: route.time_span("Timeout"),
+        timeout: route.positive_time_span("Timeout", true),
         metadata: route.text_map("Metadata"),
         transforms: route.list("Transforms", transform),
     };
@@ -38,7 +36,9 @@ pub(super) fn read(route: &mut ObjectReader<'_, '_>) -> RouteConfig {
 fn weighted_cluster(entry: &mut ObjectReader<'_, '_>) -> WeightedCluster {
     WeightedCluster {
         cluster_id: entry.text("ClusterId").unwrap_or_default().into(),
-        weight: entry.integer("Weight", 0..=u32::MAX).unwrap_or(1),
+        weight: entry
+            .integer("Weight", 0..=u32::MAX)
+            .unwrap_or(WeightedCluster::default().weight),
     }
 }
 
@@ -47,12 +47,8 @@ fn matching(criteria: &mut ObjectReader<'_, '_>) -> RouteMatch {
         path: criteria.text("Path"),
         hosts: criteria.texts("Hosts"),
         methods: criteria.texts("Methods"),
-        headers: criteria.list("Headers", |node, pointer, problems| {
-            ObjectReader::read(node, pointer, problems, header)
-        }),
-        query_parameters: criteria.list("QueryParameters", |node, pointer, problems| {
-            ObjectReader::read(node, pointer, problems, query_parameter)
-        }),
+        headers: criteria.objects("Headers", header),
+        query_parameters: criteria.objects("QueryParameters", query_parameter),
     }
 }
 
@@ -89,12 +85,13 @@ fn query_parameter(parameter: &mut ObjectReader<'_, '_>) -> RouteQueryParameter 
     }
 }
 
-/// A transform is a map whose keys the compiler judges, since only together do they have a meaning.
+/// A transform is a map whose keys the compiler judges, since only together do they have a meaning. What could not be
+/// read stands there empty, so that the compiler sees what is beside it and after it.
 fn transform(node: &Node, pointer: &str, problems: &mut Problems) -> Option<TransformConfig> {
     let Node::Object(object) = node else {
         let message = format!("expected an object, found {}", node.kind());
         problems.push(Problem::error(pointer, "wrong_type", message));
-        return None;
+        return Some(TransformConfig::new());
     };
     for key in object.repeated() {
         let message = "the key is there already";
@@ -110,8 +107,7 @@ fn transform(node: &Node, pointer: &str, problems: &mut Problems) -> Option<Tran
             continue;
         }
         let value = value_of(scalar::text(node), &pointer_to(pointer, key), problems);
-        // With an error the transform stays in the list, so that those after it keep their places.
-        transform.extend(value.map(|value| (key.to_owned(), value)));
+        transform.insert(key.to_owned(), value.unwrap_or_default());
     }
     Some(transform)
 }

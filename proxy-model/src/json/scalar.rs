@@ -2,7 +2,7 @@
 
 use crate::config::{HttpVersion, VersionPolicy};
 use crate::suggest::{did_you_mean, listed, shortened};
-use crate::time_span::TimeSpan;
+use crate::time_span::{ParseTimeSpanError, TimeSpan};
 
 use super::node::Node;
 
@@ -115,6 +115,18 @@ pub(super) fn time_span(node: &Node) -> Result<TimeSpan, Mismatch> {
     })
 }
 
+/// A length of time that must be longer than none. Less than none has the code of none: `not_positive`.
+pub(super) fn positive_time_span(node: &Node) -> Result<TimeSpan, Mismatch> {
+    time_span(node).map_err(|mut mismatch| {
+        if let Node::Text(text) = node
+            && let Err(ParseTimeSpanError::Negative(_)) = text.parse::<TimeSpan>()
+        {
+            mismatch.code = "not_positive";
+        }
+        mismatch
+    })
+}
+
 /// One of `names`, in any case.
 pub(super) fn choice<T: Clone>(node: &Node, names: &[(&str, T)]) -> Result<T, Mismatch> {
     let text = text(node)?;
@@ -130,7 +142,10 @@ pub(super) fn choice<T: Clone>(node: &Node, names: &[(&str, T)]) -> Result<T, Mi
         "unknown_value",
         format!("`{}` is not one of {}", shortened(&text), listed(names())),
     );
-    mismatch.suggestion = did_you_mean(wanted, names());
+    // Another number is no slip of the pen.
+    if wanted.parse::<f64>().is_err() {
+        mismatch.suggestion = did_you_mean(wanted, names());
+    }
     Err(mismatch)
 }
 

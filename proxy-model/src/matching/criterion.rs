@@ -55,21 +55,46 @@ impl CriterionError {
     }
 }
 
+/// The parts of a condition, or everything that is wrong with them.
+pub(super) fn both<N, V>(
+    name: Result<N, CriterionError>,
+    values: Result<V, Vec<CriterionError>>,
+) -> Result<(N, V), Vec<CriterionError>> {
+    match (name, values) {
+        (Ok(name), Ok(values)) => Ok((name, values)),
+        (name, values) => Err((name.err().into_iter())
+            .chain(values.err().into_iter().flatten())
+            .collect()),
+    }
+}
+
+/// The first of several errors.
+pub(super) fn first(errors: Vec<CriterionError>) -> CriterionError {
+    errors
+        .into_iter()
+        .next()
+        .expect("what is refused has an error")
+}
+
 /// Makes patterns of the values of a condition.
 pub(super) fn patterns(
     values: Option<&[String]>,
     mode: &'static str,
     takes_values: bool,
     case_matters: bool,
-) -> Result<Box<[Pattern]>, CriterionError> {
+) -> Result<Box<[Pattern]>, Vec<CriterionError>> {
     let values = values.unwrap_or_default();
     match (takes_values, values.is_empty()) {
-        (true, true) => return Err(CriterionError::NoValues { mode }),
-        (false, false) => return Err(CriterionError::UnusedValues { mode }),
+        (true, true) => return Err(vec![CriterionError::NoValues { mode }]),
+        (false, false) => return Err(vec![CriterionError::UnusedValues { mode }]),
         _ => {}
     }
-    if let Some(index) = values.iter().position(String::is_empty) {
-        return Err(CriterionError::EmptyValue { index });
+    let empty: Vec<CriterionError> = (values.iter().enumerate())
+        .filter(|(_, value)| value.is_empty())
+        .map(|(index, _)| CriterionError::EmptyValue { index })
+        .collect();
+    if !empty.is_empty() {
+        return Err(empty);
     }
     let mut patterns: Vec<Pattern> = (values.iter())
         .map(|value| Pattern::new(value, case_matters))

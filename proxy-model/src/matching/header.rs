@@ -26,24 +26,30 @@ impl HeaderMatcher {
     /// # Errors
     /// The first thing that is wrong with it.
     pub fn new(config: &RouteHeader) -> Result<Self, CriterionError> {
-        if config.name.is_empty() {
-            return Err(CriterionError::NoName);
-        }
-        let name = config
-            .name
-            .parse()
-            .map_err(|_| CriterionError::InvalidName {
+        Self::compile(config).map_err(criterion::first)
+    }
+
+    /// As [`new`](Self::new), with everything that is wrong.
+    pub(crate) fn compile(config: &RouteHeader) -> Result<Self, Vec<CriterionError>> {
+        let name = if config.name.is_empty() {
+            Err(CriterionError::NoName)
+        } else {
+            let name = config.name.parse();
+            name.map_err(|_| CriterionError::InvalidName {
                 name: config.name.clone(),
-            })?;
+            })
+        };
+        let values = criterion::patterns(
+            config.values.as_deref(),
+            mode_name(config.mode),
+            !matches!(config.mode, Mode::Exists | Mode::NotExists),
+            config.is_case_sensitive,
+        );
+        let (name, values) = criterion::both(name, values)?;
         Ok(Self {
             name,
             mode: config.mode,
-            values: criterion::patterns(
-                config.values.as_deref(),
-                mode_name(config.mode),
-                !matches!(config.mode, Mode::Exists | Mode::NotExists),
-                config.is_case_sensitive,
-            )?,
+            values,
         })
     }
 

@@ -25,19 +25,27 @@ impl QueryMatcher {
     /// # Errors
     /// The first thing that is wrong with it.
     pub fn new(config: &RouteQueryParameter) -> Result<Self, CriterionError> {
-        if config.name.is_empty() {
-            return Err(CriterionError::NoName);
-        }
+        Self::compile(config).map_err(criterion::first)
+    }
+
+    /// As [`new`](Self::new), with everything that is wrong.
+    pub(crate) fn compile(config: &RouteQueryParameter) -> Result<Self, Vec<CriterionError>> {
+        let name = match config.name.as_str() {
+            "" => Err(CriterionError::NoName),
+            name => Ok(Pattern::new(name, false)),
+        };
+        let values = criterion::patterns(
+            config.values.as_deref(),
+            mode_name(config.mode),
+            config.mode != Mode::Exists,
+            config.is_case_sensitive,
+        );
+        let (name, values) = criterion::both(name, values)?;
         Ok(Self {
-            name: Pattern::new(&config.name, false),
+            name,
             written_name: config.name.as_str().into(),
             mode: config.mode,
-            values: criterion::patterns(
-                config.values.as_deref(),
-                mode_name(config.mode),
-                config.mode != Mode::Exists,
-                config.is_case_sensitive,
-            )?,
+            values,
         })
     }
 

@@ -371,3 +371,19 @@ fn client_settings() {
         ]
     );
 }
+
+#[test]
+fn encodings_that_bytes_do_not_follow_have_no_effect() {
+    for encoding in ["utf-16", "UTF-32LE"] {
+        warned(
+            cluster(json!({ "HttpClient": { "RequestHeaderEncoding": encoding } })),
+            "no_effect",
+            "/Clusters/c/HttpClient/RequestHeaderEncoding",
+        );
+    }
+    for encoding in ["utf8", "US-ASCII", "iso-8859-1"] {
+        accepted(cluster(
+            json!({ "HttpClient": { "ResponseHeaderEncoding": encoding } }),
+        ));
+    }
+}

@@ -217,3 +217,26 @@ fn destinations_are_found_by_id() {
         "/Clusters/c/Destinations/A~11/Address",
     );
 }
+
+#[test]
+fn suggested_addresses_are_addresses() {
+    for (address, suggestion) in [
+        ("http:/a", Some("write `http://a`")),
+        ("HTTPS:a/b", Some("write `https://a/b`")),
+        ("https:/10.0.0.1:80", Some("write `https://10.0.0.1:80`")),
+        ("a:80", Some("write `http://a:80`")),
+        ("http:80", Some("write `http://http:80`")),
+        ("http:", None),
+        ("ftp:/a", None),
+        ("ftp://a", None),
+        ("/a", None),
+    ] {
+        let problems = compile(destination(json!({ "Address": address }))).unwrap_err();
+        let found = problems.iter().next().unwrap().suggestion.as_deref();
+        assert_eq!(found, suggestion, "{address}");
+        if let Some(suggestion) = suggestion {
+            let written = suggestion.split('`').nth(1).unwrap();
+            accepted(destination(json!({ "Address": written })));
+        }
+    }
+}

@@ -18,16 +18,17 @@ impl Draft<'_> {
         let general = forwarded_action(entry, entry.kind(), entry.value(), problems);
         let mut any = false;
         let prefix = entry.partner("HeaderPrefix");
-        if let Some(prefix) = prefix {
-            // All names are valid if one is.
-            header_name(entry, "HeaderPrefix", &format!("{prefix}For"), problems)?;
-        }
+        // All names are valid if one is.
+        let prefix_is_valid = prefix.is_none_or(|prefix| {
+            header_name(entry, "HeaderPrefix", &format!("{prefix}For"), problems).is_some()
+        });
         for part in PARTS {
             let action = match entry.partner(part.name()) {
                 Some(text) => forwarded_action(entry, part.name(), text, problems),
                 None => general,
             };
             let name = match prefix {
+                Some(_) if !prefix_is_valid => None,
                 Some(prefix) => {
                     let name = format!("{prefix}{}", part.name());
                     header_name(entry, "HeaderPrefix", &name, problems)
@@ -74,7 +75,6 @@ impl Draft<'_> {
                 "host" => told.host = true,
                 "proto" => told.proto = true,
                 word => {
-                    const WORDS: [&str; 4] = ["for", "by", "host", "proto"];
                     let message = format!("`{}` is not one of {}", shortened(word), listed(WORDS));
                     let mut problem = entry.invalid(entry.kind(), message);
                     problem.suggestion = did_you_mean(word, WORDS);
@@ -92,7 +92,21 @@ impl Draft<'_> {
         let Action::On(action) = action else {
             return Some(());
         };
-        if problems.error_count() > errors_before || !says_something {
+        if problems.error_count() > errors_before {
+            return None;
+        }
+        if !says_something {
+            // YARP writes no header then, and no `X-Forwarded-…` either, which nobody expects of an empty list.
+            problems.push(
+                entry
+                    .invalid(
+                        entry.kind(),
+                        format!("the list names none of {}", listed(WORDS)),
+                    )
+                    .with_suggestion(
+                        "write `for,host,proto`, or `\"Action\": \"Off\"` for no header",
+                    ),
+            );
             return None;
         }
         told.action = action;
@@ -116,6 +130,9 @@ impl Draft<'_> {
         self.request.push(RequestTransform::Remove(FORWARDED));
     }
 }
+
+/// What `Forwarded` can tell (RFC 7239 section 4).
+const WORDS: [&str; 4] = ["for", "by", "host", "proto"];
 
 /// In the order in which YARP writes them.
 const PARTS: [XForwardedPart; 4] = [

@@ -229,9 +229,9 @@ impl<'t> Draft<'t> {
     }
 
     fn query(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Option<()> {
-        let name = Box::from(not_empty(entry, problems)?);
+        let name = not_empty(entry, problems).map(Box::from);
         let change = if entry.kind() == "QueryRemoveParameter" {
-            QueryChange::Remove(name)
+            QueryChange::Remove(name?)
         } else {
             let (action, key, text) = entry.set_or_append(problems)?;
             let value = if entry.kind() == "QueryRouteParameter" {
@@ -241,7 +241,7 @@ impl<'t> Draft<'t> {
                 QueryValue::Text(text.into())
             };
             QueryChange::Value {
-                name,
+                name: name?,
                 value,
                 action,
             }
@@ -269,19 +269,20 @@ impl<'t> Draft<'t> {
             "ClientCert" => RequestTransform::ClientCert(name?),
             kind => {
                 let (action, key, text) = entry.set_or_append(problems)?;
-                let name = writable(name?, action, entry, problems)?;
+                let name = name.and_then(|name| writable(name, action, entry, problems));
                 if kind == "RequestHeader" {
-                    let value = header_value(entry, key, text, problems)?;
+                    let value = header_value(entry, key, text, problems);
                     RequestTransform::Header {
-                        name,
-                        value,
+                        name: name?,
+                        value: value?,
                         action,
                     }
                 } else {
                     self.check_parameter(text, key, entry, problems);
+                    let parameter = parameter(entry, key, text, problems);
                     RequestTransform::RouteValue {
-                        name,
-                        parameter: parameter(entry, key, text, problems)?,
+                        name: name?,
+                        parameter: parameter?,
                         action,
                     }
                 }

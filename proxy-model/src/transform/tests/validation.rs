@@ -177,6 +177,11 @@ fn values_are_checked() {
         ),
         (&[("Forwarded", "for;proto")], "/0/Forwarded", None),
         (
+            &[("Forwarded", " , ")],
+            "/0/Forwarded",
+            Some("write `for,host,proto`, or `\"Action\": \"Off\"` for no header"),
+        ),
+        (
             &[("Forwarded", "for,hst")],
             "/0/Forwarded",
             Some("did you mean `host`?"),

@@ -1,0 +1,179 @@
+//! Problems that are there only because of others.
+//!
+//! What has a mistake is compiled as far as it could be read, so that a person sees everything at once. Where the reader
+//! found something that it could not read, the compiler may then miss it. To say that `Address` is missing when it is a
+//! number would only confuse. But only what is known to follow is left out: a problem too many is better than one that
+//! shows itself after the first was mended.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+
+use crate::json::{Node, Speller};
+use crate::problem::{Problem, Problems};
+
+/// The problems `found` by the compiler, without those that follow from the reader's, and with pointers as the reader
+/// has them: from `base`, the place of `section`, and with keys as the document spells them.
+pub(super) fn without(
+    mut found: Problems,
+    reader: &Problems,
+    section: &Node,
+    base: &str,
+) -> Problems {
+    let mut speller = Speller::new(section, &LISTS);
+    found.repoint(|pointer| format!("{base}{}", speller.spelled(pointer)));
+    if !reader.has_errors() {
+        return found;
+    }
+    let blamed = Blamed::new(reader, section, base);
+    let mut kept = Problems::new();
+    kept.append_if(found, |problem| !blamed.explains(problem));
+    kept
+}
+
+/// The keys whose values are lists. The compiler counts their elements; the document may give them other numbers.
+const LISTS: [&str; 8] = [
+    "Headers",
+    "Hosts",
+    "Methods",
+    "QueryParameters",
+    "SslProtocols",
+    "Transforms",
+    "Values",
+    "WeightedClusters",
+];
+
+/// Codes that follow when a key beside the place, or one of the place's own, could not be read.
+const DEPENDENT: [(&str, &[&str]); 4] = [
+    ("missing_values", &["Mode"]),
+    ("unexpected_values", &["Mode"]),
+    ("unexpected_transform_key", &["Forwarded"]),
+    ("no_criteria", &["Path", "Hosts"]),
+];
+
+/// Places of which not everything could be read.
+struct Blamed<'a> {
+    section: &'a Node,
+    base: &'a str,
+    /// Places of which, and below which, nothing was understood.
+    unread: HashSet<&'a str>,
+    /// Places above these.
+    above: HashSet<&'a str>,
+    /// Objects with keys that nobody knows: what is missing there may be what is written wrongly.
+    strangers: HashSet<&'a str>,
+}
+
+impl<'a> Blamed<'a> {
+    fn new(reader: &'a Problems, section: &'a Node, base: &'a str) -> Self {
+        let mut blamed = Self {
+            section,
+            base,
+            unread: HashSet::new(),
+            above: HashSet::new(),
+            strangers: HashSet::new(),
+        };
+        for problem in reader.errors() {
+            let place = problem.pointer.as_str();
+            match &*problem.code {
+                "unknown_key" | "renamed_key" => {
+                    blamed.strangers.insert(parent(place).unwrap_or(place));
+                    continue;
+                }
+                // The first of the two was read.
+                "duplicate_key" => continue,
+                _ => {}
+            }
+            blamed.unread.insert(place);
+            let mut at = parent(place);
+            while let Some(pointer) = at.filter(|pointer| blamed.above.insert(pointer)) {
+                at = parent(pointer);
+            }
+        }
+        blamed
+    }
+
+    fn explains(&self, problem: &Problem) -> bool {
+        let place = problem.pointer.as_str();
+        if self.is_unread(place) {
+            return true;
+        }
+        match &*problem.code {
+            "unknown_cluster" => return self.misses("", &["Clusters"]),
+            // Only half of what the route matches is known.
+            "duplicate_route_criteria" => return self.above.contains(place),
+            "unknown_route_parameter" => {
+                let route = self.entry(place);
+                return self.misses(route, &["Match"])
+                    || self.misses(&format!("{route}/Match"), &["Path"]);
+            }
+            // Formats are of what `Forwarded` names; other keys never go with it.
+            "unexpected_transform_key" if !place.to_ascii_lowercase().ends_with("format") => {
+                return false;
+            }
+            _ => {}
+        }
+        let object = parent(place).unwrap_or(place);
+        if let Some((_, keys)) = DEPENDENT.iter().find(|(code, _)| *code == problem.code) {
+            let own = (problem.code == "no_criteria").then_some(place);
+            let object = own.unwrap_or(object);
+            let object = object.get(self.base.len()..).unwrap_or_default();
+            if keys.iter().any(|key| self.is_unread_key(object, key)) {
+                return true;
+            }
+        }
+        if problem.code == "no_criteria" && self.strangers.contains(place) {
+            return true;
+        }
+        let is_missing = problem.code.starts_with("missing_") || problem.code.starts_with("no_");
+        is_missing && self.strangers.contains(object) && !self.is_written(place)
+    }
+
+    /// Whether the place, or one above it, could not be read.
+    fn is_unread(&self, place: &str) -> bool {
+        let mut at = Some(place);
+        while let Some(pointer) = at {
+            if self.unread.contains(pointer) {
+                return true;
+            }
+            at = parent(pointer);
+        }
+        false
+    }
+
+    /// Whether one of `keys` of the object at `object`, from the section, could not be read or may be a key that nobody
+    /// knows.
+    fn misses(&self, object: &str, keys: &[&str]) -> bool {
+        let object = self.section.spelled(object);
+        keys.iter().any(|key| {
+            let place = format!("{}{object}/{key}", self.base);
+            let is_strange = self
+                .strangers
+                .contains(format!("{}{object}", self.base).as_str());
+            self.is_unread_key(&object, key) || (is_strange && !self.is_written(&place))
+        })
+    }
+
+    fn is_unread_key(&self, object: &str, key: &str) -> bool {
+        let place = self.section.spelled(&format!("{object}/{key}"));
+        let place = format!("{}{place}", self.base);
+        self.unread.contains(place.as_str())
+    }
+
+    /// Whether the document has something at the place.
+    fn is_written(&self, place: &str) -> bool {
+        let below = place.get(self.base.len()..).unwrap_or_default();
+        self.section.at(below).is_some()
+    }
+
+    /// The route or cluster that the place is in, from the section.
+    fn entry<'p>(&self, place: &'p str) -> &'p str {
+        let below = place.get(self.base.len()..).unwrap_or_default();
+        let end = below.match_indices('/').nth(2);
+        end.map_or(below, |(end, _)| &below[..end])
+    }
+}
+
+fn parent(pointer: &str) -> Option<&str> {
+    pointer.rsplit_once('/').map(|(parent, _)| parent)
+}
