@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::problem::pointer_to;
 use crate::suggest::shortened;
 
 /// One key whose value differs.
 ///
-/// Shown as `Match/Path /a → /b`. Values of transforms and metadata are not shown, since they may be secrets.
+/// Shown as `Match/Path /a → /b`. Values that [may be secrets](Self::may_be_secret) are not shown, nor is the user of a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FieldChange {
@@ -24,12 +24,24 @@ pub struct FieldChange {
 }
 
 impl FieldChange {
-    /// Whether its values may be secrets, which logs and pages should not show.
+    /// Whether its values may be secrets, which logs and pages should not show: transforms, metadata, conditions on headers
+    /// and query parameters, the proxy for a cluster, and the query of health probes.
     pub fn may_be_secret(&self) -> bool {
-        ["/Transforms", "/Metadata", "/HttpClient/WebProxy"]
-            .iter()
-            .any(|place| self.pointer.starts_with(place))
+        may_be_secret(&self.pointer)
     }
+}
+
+fn may_be_secret(pointer: &str) -> bool {
+    [
+        "/Transforms",
+        "/Metadata",
+        "/Match/Headers",
+        "/Match/QueryParameters",
+        "/HttpClient/WebProxy",
+        "/HealthCheck/Active/Query",
+    ]
+    .iter()
+    .any(|place| pointer.starts_with(place))
 }
 
 impl fmt::Display for FieldChange {
@@ -58,9 +70,32 @@ impl fmt::Display for FieldChange {
 
 fn shown(value: &Value) -> String {
     match value {
-        Value::String(text) => shortened(text),
+        Value::String(text) => address(text),
         value => shortened(&value.to_string()),
     }
+}
+
+/// Text for a person, without the user and password if it is a URL.
+///
+/// Not everybody agrees on where in a malformed URL the user ends, so everything up to the last `@` is left out, also
+/// where the scheme is missing. Only a path may have an `@`.
+pub(super) fn address(text: &str) -> String {
+    let Some((before, host)) = text.rsplit_once('@').filter(|_| !text.starts_with('/')) else {
+        return shortened(text);
+    };
+    match before.split_once(':') {
+        Some((scheme, rest)) if is_scheme(scheme) && rest.starts_with(['/', '\\']) => {
+            shortened(&format!("{scheme}://…@{host}"))
+        }
+        _ => shortened(&format!("…@{host}")),
+    }
+}
+
+/// RFC 3986 section 3.1; white space before it is what some parsers pass over.
+fn is_scheme(text: &str) -> bool {
+    let text = text.trim_start();
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && (text.bytes()).all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
 }
 
 /// The keys, at any depth, in which `old` and `new` differ. Lists are compared whole.
@@ -86,7 +121,19 @@ fn compare(
     if old == new {
         return;
     }
-    if let (Some(Value::Object(old)), Some(Value::Object(new))) = (old, new) {
+    // What is added or removed as a whole is looked into as well, so that what may be secret in it is found; only then is
+    // there nothing to name but the whole.
+    let empty = Map::new();
+    let objects = match (old, new) {
+        (Some(Value::Object(old)), Some(Value::Object(new))) => Some((old, new)),
+        (Some(Value::Object(old)), None) => Some((old, &empty)),
+        (None, Some(Value::Object(new))) => Some((&empty, new)),
+        _ => None,
+    };
+    let is_whole = old.is_none() || new.is_none();
+    if let Some((old, new)) = objects
+        && !(is_whole && (may_be_secret(&pointer) || old.is_empty() && new.is_empty()))
+    {
         let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
         for key in keys {
             compare(

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 pub use self::apply::apply;
 pub use self::fields::FieldChange;
-use self::fields::changed_fields;
+use self::fields::{address, changed_fields};
 use crate::config::{ClusterConfig, DestinationConfig, ProxyConfig, RouteConfig};
 use crate::id::{ClusterId, DestinationId, RouteId};
 use crate::suggest::shortened;
@@ -315,7 +315,7 @@ impl fmt::Display for Change {
                 "cluster {}: destination {} added at {}",
                 shortened(cluster.as_str()),
                 shortened(id.as_str()),
-                shortened(&config.address)
+                address(&config.address)
             ),
             Self::DestinationRemoved { cluster, id } => write!(
                 f,

@@ -143,3 +143,52 @@ fn ids_cannot_break_lines() {
     };
     assert_eq!(change.to_string(), "route a\\nb\\u{1b}[31m removed");
 }
+
+#[test]
+fn what_may_be_secret_is_not_shown() {
+    let new = r#"{
+        "Routes": {
+            "a": {
+                "ClusterId": "orders",
+                "Match": {
+                    "Path": "/a", "Headers": [{ "Name": "X-Key", "Values": ["hunter2"] }],
+                    "QueryParameters": [{ "Name": "key", "Values": ["hunter2"] }]
+                }
+            },
+            "b": { "Match": { "Path": "/@b" }, "Order": 1 }
+        },
+        "Clusters": {
+            "orders": {
+                "HttpClient": { "MaxConnectionsPerServer": 5, "WebProxy": { "Address": "http://me:hunter2@proxy" } },
+                "HealthCheck": { "Active": { "Enabled": true, "Path": "/p", "Query": "?key=hunter2" } },
+                "HttpRequest": {},
+                "Destinations": {
+                    "d1": { "Address": "http://me:hunter2@1", "Health": "http:hunter2@1" },
+                    "d2": { "Address": "http://2" },
+                    "d3": { "Address": "https:\\\\me:hunter@2/hunter2@3/x" }
+                }
+            },
+            "users": {}
+        }
+    }"#;
+    let there = lines(new);
+    assert_eq!(
+        there,
+        [
+            "cluster orders: HealthCheck/Active/Enabled = true, HealthCheck/Active/Path = /p, \
+             HealthCheck/Active/Query added, HttpClient/MaxConnectionsPerServer = 5, HttpClient/WebProxy added, \
+             HttpRequest = {}",
+            "cluster orders: destination d1: Address http://1 → http://…@1, Health = …@1",
+            "cluster orders: destination d3 added at https://…@3/x",
+            "route a: Match/Headers added, Match/QueryParameters added",
+            "route b: Match/Path /b → /@b",
+        ]
+    );
+    let back = diff(&config(new), &config(OLD));
+    let back: Vec<_> = back.iter().map(ToString::to_string).collect();
+    assert!(back[0].contains("HttpClient/WebProxy removed"), "{back:?}");
+    assert!(
+        !(there.concat() + &back.concat()).contains("hunter"),
+        "{back:?}"
+    );
+}
