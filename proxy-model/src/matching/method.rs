@@ -274,6 +274,18 @@ mod tests {
     }
 
     #[test]
+    fn registered_methods_are_no_slips() {
+        // The registry of RFC 9110 section 16.1.1, but for `PRI` and `*`, and what caches use.
+        let registered = "ACL BASELINE-CONTROL BIND CHECKIN CHECKOUT CONNECT COPY DELETE GET HEAD LABEL LINK LOCK MERGE \
+             MKACTIVITY MKCALENDAR MKCOL MKREDIRECTREF MKWORKSPACE MOVE OPTIONS ORDERPATCH PATCH POST PROPFIND PROPPATCH \
+             PUT QUERY REBIND REPORT SEARCH TRACE UNBIND UNCHECKOUT UNLINK UNLOCK UPDATE UPDATEREDIRECTREF \
+             VERSION-CONTROL PURGE BAN";
+        for method in registered.split_whitespace() {
+            assert_eq!(kinds(&[method]), [], "{method}");
+        }
+    }
+
+    #[test]
     fn duplicates_are_refused_ignoring_case() {
         let duplicate = |method: &str| MethodErrorKind::Duplicate {
             method: method.into(),

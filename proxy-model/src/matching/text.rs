@@ -4,7 +4,7 @@
 ///
 /// Each character is mapped on its own, so `ß` and `ss` differ. No character outside ASCII maps into ASCII: what equals
 /// ASCII text is ASCII text, which lets the common case compare bytes.
-pub(super) fn fold(c: char) -> char {
+pub(crate) fn fold(c: char) -> char {
     if c.is_ascii() {
         return c.to_ascii_lowercase();
     }
