@@ -71,10 +71,15 @@ fn check_not_empty(criteria: &RouteMatch, scope: &mut Scope<'_>) {
 }
 
 fn template(text: &str, scope: &mut Scope<'_>) -> Option<PathTemplate> {
-    PathTemplate::parse(text)
+    PathTemplate::parse_with(text, scope.expressions)
         .map_err(|error| {
             let pointer = pointer_to(scope.pointer(), "Path");
-            let mut problem = Problem::error(pointer, "invalid_path", error.to_string());
+            let code = if error.kind().is_too_large() {
+                "regex_too_large"
+            } else {
+                "invalid_path"
+            };
+            let mut problem = Problem::error(pointer, code, error.to_string());
             problem.suggestion = error.suggestion().map(str::to_owned);
             scope.problems.push(problem);
         })

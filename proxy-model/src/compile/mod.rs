@@ -14,7 +14,7 @@ mod route;
 mod tests;
 mod upstream;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 pub use self::destination::{MAX_PRIORITY, MAX_WEIGHT};
@@ -23,6 +23,7 @@ use self::route::Targets;
 use crate::compiled::{Cluster, ClusterSource, Route, RouteSource};
 use crate::config::ProxyConfig;
 use crate::id::ClusterId;
+use crate::matching::Expressions;
 use crate::problem::{Problem, Problems, pointer_to};
 
 /// What one look at a configuration made of it.
@@ -46,7 +47,7 @@ impl Pass {
 /// Compiles all that can be compiled. `refused` are clusters that had been left out of `config` before.
 pub(crate) fn compile(
     config: &Arc<ProxyConfig>,
-    refused: &[ClusterId],
+    refused: &HashSet<ClusterId>,
     options: &CompileOptions,
 ) -> Pass {
     let mut pass = Pass {
@@ -56,6 +57,7 @@ pub(crate) fn compile(
         bad_clusters: Vec::new(),
         problems: Problems::new(),
     };
+    let mut expressions = Expressions::default();
     for position in 0..config.clusters.len() {
         let Some(source) = ClusterSource::new(config, position) else {
             break;
@@ -63,6 +65,7 @@ pub(crate) fn compile(
         let mut scope = Scope::new(
             pointer_to("/Clusters", source.id().as_str()),
             options,
+            &mut expressions,
             &mut pass.problems,
         );
         match scope.whole(|scope| cluster::compile(source, scope)) {
@@ -78,6 +81,7 @@ pub(crate) fn compile(
         let mut scope = Scope::new(
             pointer_to("/Routes", source.id().as_str()),
             options,
+            &mut expressions,
             &mut pass.problems,
         );
         match scope.whole(|scope| route::compile(source, &mut targets, scope)) {
@@ -116,14 +120,22 @@ fn warn_of_duplicates(routes: &[Route], problems: &mut Problems) {
 pub(crate) struct Scope<'a> {
     pointer: String,
     pub(crate) options: &'a CompileOptions,
+    /// Shared by all routes.
+    expressions: &'a mut Expressions,
     pub(crate) problems: &'a mut Problems,
 }
 
 impl<'a> Scope<'a> {
-    fn new(pointer: String, options: &'a CompileOptions, problems: &'a mut Problems) -> Self {
+    fn new(
+        pointer: String,
+        options: &'a CompileOptions,
+        expressions: &'a mut Expressions,
+        problems: &'a mut Problems,
+    ) -> Self {
         Self {
             pointer,
             options,
+            expressions,
             problems,
         }
     }
@@ -167,6 +179,7 @@ impl<'a> Scope<'a> {
         Scope {
             pointer: self.place(below),
             options: self.options,
+            expressions: self.expressions,
             problems: self.problems,
         }
     }

@@ -1,5 +1,7 @@
 //! Routes.
 
+use std::collections::HashSet;
+
 use crate::compiled::{BodyLimit, ClusterIndex, Route, RouteSource, RouteTarget, WeightedTarget};
 use crate::config::{ProxyConfig, RouteConfig, WeightedCluster};
 use crate::id::ClusterId;
@@ -33,6 +35,7 @@ pub(super) fn compile(
         matcher.as_ref().map(RouteMatcher::path),
         config.transforms.as_deref().unwrap_or_default(),
         &scope.place("Transforms"),
+        scope.expressions,
         scope.problems,
     );
     let body_limit = body_limit(config, scope);
@@ -142,13 +145,13 @@ fn check_policies(config: &RouteConfig, scope: &mut Scope<'_>) {
 /// The clusters that routes may go to.
 pub(super) struct Targets<'a> {
     config: &'a ProxyConfig,
-    refused: &'a [ClusterId],
+    refused: &'a HashSet<ClusterId>,
     /// How many more unknown ids get a suggestion: each is compared with all clusters.
     suggestions: usize,
 }
 
 impl<'a> Targets<'a> {
-    pub(super) fn new(config: &'a ProxyConfig, refused: &'a [ClusterId]) -> Self {
+    pub(super) fn new(config: &'a ProxyConfig, refused: &'a HashSet<ClusterId>) -> Self {
         Self {
             config,
             refused,
@@ -186,7 +189,7 @@ impl<'a> Targets<'a> {
         scope: &mut Scope<'_>,
     ) -> Option<RouteTarget> {
         let mut targets = Vec::with_capacity(shares.len());
-        let mut named = std::collections::HashSet::with_capacity(shares.len());
+        let mut named = HashSet::with_capacity(shares.len());
         for (i, share) in shares.iter().enumerate() {
             let place = format!("WeightedClusters/{i}/Weight");
             let weight = within(share.weight, MAX_WEIGHT, &place, scope);

@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use super::text::Pattern;
+use crate::suggest::shortened;
 
 /// Why a condition on a header or a query parameter is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -12,7 +13,7 @@ pub enum CriterionError {
     #[error("the name is missing")]
     NoName,
     /// The name of a header that no header can have.
-    #[error("`{}` cannot be the name of a header", name.escape_debug())]
+    #[error("`{}` cannot be the name of a header", shortened(name))]
     InvalidName {
         /// What was written.
         name: String,

@@ -28,7 +28,7 @@ mod table;
 mod template;
 #[cfg(test)]
 mod tests;
-mod text;
+pub(crate) mod text;
 
 pub use self::criterion::CriterionError;
 pub use self::header::HeaderMatcher;
@@ -38,6 +38,7 @@ pub use self::method::{MethodError, MethodErrorKind, MethodSet};
 pub use self::precedence::Precedence;
 pub use self::query::QueryMatcher;
 pub use self::table::{Candidate, Lookup, RouteTable};
+pub(crate) use self::template::Expressions;
 pub use self::template::{
     MAX_SEGMENTS, PathTemplate, RouteValues, TemplateError, TemplateErrorKind, TemplatePrecedence,
 };

@@ -47,7 +47,7 @@ impl Snapshot {
         options: &CompileOptions,
     ) -> Result<(Self, Problems), Problems> {
         let config = config.into();
-        let pass = compile::compile(&config, &[], options);
+        let pass = compile::compile(&config, &HashSet::new(), options);
         if !pass.is_whole() {
             return Err(pass.problems);
         }
@@ -81,7 +81,7 @@ impl Snapshot {
         let mut problems = Problems::new();
         let reading = read_section(section, pointer, &mut problems);
         let config = Arc::new(reading.config);
-        let pass = compile::compile(&config, &[], options);
+        let pass = compile::compile(&config, &HashSet::new(), options);
         let is_whole = !problems.has_errors() && pass.is_whole();
         problems.append(follow_up::without(
             pass.problems,
@@ -195,8 +195,7 @@ impl Snapshot {
     ) -> (Self, Problems) {
         let mut problems = Problems::new();
         loop {
-            let refused: Vec<ClusterId> = bad_clusters.iter().cloned().collect();
-            let pass = compile::compile(&config, &refused, options);
+            let pass = compile::compile(&config, &bad_clusters, options);
             let routes = pass.bad_routes.iter();
             bad_routes.extend(routes.filter_map(|i| Some(config.routes.get_index(*i)?.0.clone())));
             let clusters = pass.bad_clusters.iter();

@@ -92,5 +92,6 @@ fn warned(value: Value, code: &str, pointer: &str) -> Snapshot {
 
 mod clusters;
 mod destinations;
+mod expressions;
 mod metadata;
 mod routes;

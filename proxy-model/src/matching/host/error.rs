@@ -4,6 +4,8 @@ use std::net::Ipv6Addr;
 
 use thiserror::Error;
 
+use crate::suggest::shortened;
+
 /// Why a pattern for hosts is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -15,19 +17,19 @@ pub enum HostError {
     #[error("no host name before the port")]
     NoName,
     /// A URL.
-    #[error("`{text}` is a URL, not a host")]
+    #[error("`{}` is a URL, not a host", shortened(text))]
     Url {
         /// What was written.
         text: String,
     },
     /// A name in its ASCII form.
-    #[error("`{text}` is in punycode; hosts are written in Unicode")]
+    #[error("`{}` is in punycode; hosts are written in Unicode", shortened(text))]
     Punycode {
         /// What was written.
         text: String,
     },
     /// A port that is not a number from 1 to 65535.
-    #[error("`{port}` is not a port from 1 to 65535")]
+    #[error("`{}` is not a port from 1 to 65535", shortened(port))]
     Port {
         /// What stands before the port.
         name: String,
@@ -35,19 +37,22 @@ pub enum HostError {
         port: String,
     },
     /// An IPv6 address that is malformed or not in brackets.
-    #[error("`{text}` is neither a name with a port nor an IPv6 address in brackets")]
+    #[error(
+        "`{}` is neither a name with a port nor an IPv6 address in brackets",
+        shortened(text)
+    )]
     Ipv6 {
         /// What was written.
         text: String,
     },
     /// A `*` that is not the first label.
-    #[error("`{text}` has a `*` that is not the whole first label")]
+    #[error("`{}` has a `*` that is not the whole first label", shortened(text))]
     Wildcard {
         /// What was written.
         text: String,
     },
     /// Two `.` next to each other, or one at the start.
-    #[error("`{text}` has an empty label")]
+    #[error("`{}` has an empty label", shortened(text))]
     EmptyLabel {
         /// What was written.
         text: String,
@@ -61,7 +66,7 @@ pub enum HostError {
         character: char,
     },
     /// A name beyond ASCII that is not a valid one.
-    #[error("`{text}` is not a valid internationalized name")]
+    #[error("`{}` is not a valid internationalized name", shortened(text))]
     Idna {
         /// What was written.
         text: String,

@@ -19,6 +19,10 @@ pub use self::request::RequestHost;
 /// The longest name that DNS knows is 253 bytes long; this leaves room for a `.` at the end.
 const MAX_NAME: usize = 255;
 
+/// The longest text that is looked at: a character of a name takes at most 4 bytes in Unicode, and at least one in ASCII
+/// form, unless IDNA ignores it.
+const MAX_TEXT: usize = 4 * MAX_NAME;
+
 /// A pattern for the host and port that a request names.
 ///
 /// | pattern | matches |
@@ -85,6 +89,9 @@ impl HostPattern {
         if text.is_empty() {
             return Err(HostError::Empty);
         }
+        if text.len() > MAX_TEXT + ":65535".len() {
+            return Err(HostError::TooLong);
+        }
         if text.contains("://") {
             return Err(HostError::Url { text: text.into() });
         }
@@ -137,7 +144,7 @@ impl HostPattern {
     }
 
     /// Text that is the same for patterns that the same hosts match.
-    pub(super) fn signature(&self) -> String {
+    pub(crate) fn signature(&self) -> String {
         let port = self
             .port
             .map_or_else(String::new, |port| format!(":{port}"));

@@ -220,3 +220,22 @@ fn suffixes_come_with_the_number_of_their_labels() {
         assert_eq!(host.suffixes().count(), 0, "{authority}");
     }
 }
+
+#[test]
+fn errors_are_short_whatever_the_pattern() {
+    for text in [
+        format!("http://{}", "a".repeat(900)),
+        format!("xn--{}", "a".repeat(900)),
+        format!("a:{}", "9".repeat(900)),
+        format!("[{}", ":".repeat(900)),
+        format!("{}*", "a".repeat(900)),
+        format!("..{}", "a".repeat(900)),
+        format!("{}/", "a".repeat(1_000_000)),
+        "a\n*".into(),
+    ] {
+        let error = HostPattern::parse(&text).expect_err("it is refused");
+        assert!(error.to_string().len() < 300, "{error}");
+        assert!(!error.to_string().contains('\n'), "{error}");
+        assert!(error.suggestion().is_none_or(|text| text.len() < 1_100));
+    }
+}

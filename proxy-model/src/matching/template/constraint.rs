@@ -1,14 +1,13 @@
 //! Constraints on the values of parameters.
 
-use regex::{Regex, RegexBuilder};
+use std::sync::Arc;
+
+use regex::Regex;
 
 use super::error::TemplateErrorKind as Kind;
+use super::expressions::Expressions;
 use super::{datetime, number};
 use crate::suggest;
-
-/// How much memory a compiled expression may take, in bytes. Enough for `\w` a hundred times, which is large since it means
-/// the letters of all languages.
-const REGEX_SIZE: usize = 10 << 20;
 
 /// What ASP.NET Core knows by default.
 const NAMES: [&str; 19] = [
@@ -59,7 +58,7 @@ enum Check {
         max: i64,
     },
     Alpha,
-    Regex(Regex),
+    Regex(Arc<Regex>),
     Required,
     File,
     NonFile,
@@ -67,7 +66,7 @@ enum Check {
 
 impl Constraint {
     /// Parses `int` or `range(1,5)`.
-    pub(super) fn parse(text: &str) -> Result<Self, Kind> {
+    pub(super) fn parse(text: &str, expressions: &mut Expressions) -> Result<Self, Kind> {
         let (name, arguments) = match text.split_once('(') {
             Some((name, rest)) => match rest.strip_suffix(')') {
                 Some(arguments) => (name, Some(arguments)),
@@ -86,7 +85,7 @@ impl Constraint {
                 Some(arguments) => format!("{name}({arguments})").into(),
                 None => name.into(),
             },
-            check: Check::new(name, arguments)?,
+            check: Check::new(name, arguments, expressions)?,
         })
     }
 
@@ -125,7 +124,11 @@ impl Constraint {
 }
 
 impl Check {
-    fn new(name: &'static str, arguments: Option<&str>) -> Result<Self, Kind> {
+    fn new(
+        name: &'static str,
+        arguments: Option<&str>,
+        expressions: &mut Expressions,
+    ) -> Result<Self, Kind> {
         let wrong = |expected| Kind::ConstraintArguments { name, expected };
         let one = |expected| {
             let number = arguments.and_then(number::int);
@@ -171,7 +174,7 @@ impl Check {
                 Self::Range { min, max }
             }
             "regex" => match arguments {
-                Some(expression) => Self::Regex(compile(expression)?),
+                Some(expression) => Self::Regex(expressions.compile(expression)?),
                 None => return Err(wrong("needs an expression: `(^a+$)`")),
             },
             _ if arguments.is_some() => return Err(wrong("takes no arguments")),
@@ -194,27 +197,6 @@ impl Check {
 fn length(text: &str) -> Option<usize> {
     let length = i32::try_from(number::int(text)?).ok()?;
     usize::try_from(length).ok()
-}
-
-/// Compiles an expression that, as in ASP.NET Core, ignores case and may match anywhere in the value.
-///
-/// Matching takes time in proportion to the value, whatever the expression.
-fn compile(expression: &str) -> Result<Regex, Kind> {
-    RegexBuilder::new(expression)
-        .case_insensitive(true)
-        .size_limit(REGEX_SIZE)
-        .build()
-        .map_err(|error| {
-            if let regex::Error::CompiledTooBig(_) = error {
-                return Kind::RegexTooLarge;
-            }
-            // The last line says what is wrong; those before it draw where.
-            let text = error.to_string();
-            let last = text.lines().last().unwrap_or_default();
-            Kind::Regex {
-                reason: last.trim_start_matches("error: ").into(),
-            }
-        })
 }
 
 /// Whether the last segment of `value` has a `.` with something other than `.` after it.

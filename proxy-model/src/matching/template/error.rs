@@ -2,7 +2,8 @@
 
 use thiserror::Error;
 
-use super::MAX_SEGMENTS;
+use super::{MAX_LENGTH, MAX_PARAMETERS, MAX_PARTS, MAX_SEGMENTS};
+use crate::suggest::shortened;
 
 /// Why a template is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -65,7 +66,7 @@ pub enum TemplateErrorKind {
     #[error("a parameter without a name")]
     EmptyName,
     /// A name with a character that a name cannot have.
-    #[error("the parameter name `{name}` contains `{character}`")]
+    #[error("the parameter name `{}` contains `{character}`", shortened(name))]
     InvalidName {
         /// The name.
         name: String,
@@ -73,55 +74,70 @@ pub enum TemplateErrorKind {
         character: char,
     },
     /// Two parameters with the same name, ignoring case.
-    #[error("two parameters are called `{name}`")]
+    #[error("two parameters are called `{}`", shortened(name))]
     DuplicateName {
         /// The name.
         name: String,
     },
     /// Something follows a catch-all.
-    #[error("something follows the catch-all `{name}`")]
+    #[error("something follows the catch-all `{}`", shortened(name))]
     CatchAllNotLast {
         /// The catch-all's name.
         name: String,
     },
     /// A catch-all shares a segment with something else.
-    #[error("the catch-all `{name}` shares its segment with something else")]
+    #[error(
+        "the catch-all `{}` shares its segment with something else",
+        shortened(name)
+    )]
     CatchAllInPart {
         /// The catch-all's name.
         name: String,
     },
     /// A catch-all is marked with `?`.
-    #[error("the catch-all `{name}` is marked as optional")]
+    #[error("the catch-all `{}` is marked as optional", shortened(name))]
     OptionalCatchAll {
         /// The catch-all's name.
         name: String,
     },
     /// A parameter is optional and has a default value.
-    #[error("the parameter `{name}` is optional and has a default value")]
+    #[error(
+        "the parameter `{}` is optional and has a default value",
+        shortened(name)
+    )]
     OptionalDefault {
         /// The parameter's name.
         name: String,
     },
     /// An optional parameter that is not the last part of its segment.
-    #[error("the optional parameter `{name}` is not the last part of its segment")]
+    #[error(
+        "the optional parameter `{}` is not the last part of its segment",
+        shortened(name)
+    )]
     OptionalNotLast {
         /// The parameter's name.
         name: String,
     },
     /// An optional parameter that shares its segment and does not stand after a single `.`.
-    #[error("the optional parameter `{name}` does not stand after a `.` that is alone")]
+    #[error(
+        "the optional parameter `{}` does not stand after a `.` that is alone",
+        shortened(name)
+    )]
     OptionalWithoutPeriod {
         /// The parameter's name.
         name: String,
     },
     /// Two parameters with nothing between them.
-    #[error("nothing separates the parameter `{name}` from the one before it")]
+    #[error(
+        "nothing separates the parameter `{}` from the one before it",
+        shortened(name)
+    )]
     AdjacentParameters {
         /// The second one's name.
         name: String,
     },
     /// A constraint that does not exist.
-    #[error("unknown constraint `{name}`")]
+    #[error("unknown constraint `{}`", shortened(name))]
     UnknownConstraint {
         /// What was written.
         name: String,
@@ -135,23 +151,43 @@ pub enum TemplateErrorKind {
         expected: &'static str,
     },
     /// An expression that cannot be compiled.
-    #[error("the expression of a `regex` cannot be used: {reason}")]
+    #[error("the expression of a `regex` cannot be used: {}", shortened(reason))]
     Regex {
         /// Why.
         reason: String,
     },
     /// An expression that takes too much memory.
-    #[error("the expression of a `regex` takes too much memory")]
-    RegexTooLarge,
-    /// More than 28 segments.
-    #[error("{count} segments; a template has at most {MAX_SEGMENTS}")]
-    TooManySegments {
-        /// How many there are.
-        count: usize,
+    #[error("the expression of a `regex` takes more than {} KiB of memory", most >> 10)]
+    RegexTooLarge {
+        /// How much it may take, in bytes.
+        most: usize,
     },
+    /// An expression for which other expressions leave no memory.
+    #[error("all `regex` constraints together take more than {} MiB of memory", most >> 20)]
+    RegexBudget {
+        /// How much they may take, in bytes.
+        most: usize,
+    },
+    /// More than 4096 bytes.
+    #[error("the template is longer than {MAX_LENGTH} bytes")]
+    TooLong,
+    /// More than 28 segments.
+    #[error("a template has at most {MAX_SEGMENTS} segments")]
+    TooManySegments,
+    /// More than 32 literals and parameters in one segment.
+    #[error("a segment has at most {MAX_PARTS} parts")]
+    TooManyParts,
+    /// More than 64 parameters.
+    #[error("a template has at most {MAX_PARAMETERS} parameters")]
+    TooManyParameters,
 }
 
 impl TemplateErrorKind {
+    /// Whether the memory for expressions does not suffice.
+    pub(crate) fn is_too_large(&self) -> bool {
+        matches!(self, Self::RegexTooLarge { .. } | Self::RegexBudget { .. })
+    }
+
     fn suggestion(&self) -> Option<String> {
         Some(match self {
             Self::UnclosedBrace => "close the parameter, or write `{{` for a brace".into(),
@@ -167,23 +203,27 @@ impl TemplateErrorKind {
             Self::InvalidName {
                 character: '*',
                 name,
-            } => format!("a catch-all has one or two asterisks: `{{**{}}}`", name.trim_start_matches('*')),
+            } => format!("a catch-all has one or two asterisks: `{{**{}}}`", shortened(name.trim_start_matches('*'))),
             Self::InvalidName { .. } => "names cannot have `/`, `{`, `}`, `?` or `*` in them".into(),
-            Self::DuplicateName { name } => format!("call one of them `{name}2`"),
+            Self::DuplicateName { name } => format!("call one of them `{}2`", shortened(name)),
             Self::CatchAllNotLast { .. } => "move the catch-all to the end".into(),
-            Self::CatchAllInPart { name } => format!("give it a segment of its own: `/{{**{name}}}`"),
+            Self::CatchAllInPart { name } => format!("give it a segment of its own: `/{{**{}}}`", shortened(name)),
             Self::OptionalCatchAll { name } => {
-                format!("a catch-all matches nothing, too: write `{{**{name}}}`")
+                format!("a catch-all matches nothing, too: write `{{**{}}}`", shortened(name))
             }
-            Self::OptionalDefault { name } => format!("remove the `?` of `{name}`, or its default value"),
+            Self::OptionalDefault { name } => format!("remove the `?` of `{}`, or its default value", shortened(name)),
             Self::OptionalNotLast { .. } => "move it to the end of the segment, or remove the `?`".into(),
             Self::OptionalWithoutPeriod { .. } => {
                 "only `.` can come before it, as in `{file}.{extension?}`".into()
             }
             Self::AdjacentParameters { .. } => "put text between them, as in `{a}-{b}`".into(),
             Self::UnknownConstraint { name } => super::constraint::suggestion(name)?,
-            Self::ConstraintArguments { .. } | Self::TooManySegments { .. } => return None,
-            Self::RegexTooLarge => {
+            Self::ConstraintArguments { .. }
+            | Self::TooLong
+            | Self::TooManySegments
+            | Self::TooManyParts
+            | Self::TooManyParameters => return None,
+            Self::RegexTooLarge { .. } | Self::RegexBudget { .. } => {
                 "repeat less, or write `[a-z0-9_]` for `\\w` and `[0-9]` for `\\d`, which mean all languages".into()
             }
             Self::Regex { .. } => {

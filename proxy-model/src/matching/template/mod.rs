@@ -3,9 +3,11 @@
 mod constraint;
 mod datetime;
 mod error;
+mod expressions;
 mod format;
 mod multi_part;
 mod number;
+mod outline;
 mod parameter;
 mod parse;
 mod precedence;
@@ -18,6 +20,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 pub use self::error::{TemplateError, TemplateErrorKind};
+pub(crate) use self::expressions::Expressions;
 use self::multi_part::MultiPart;
 use self::parameter::Parameter;
 pub use self::precedence::TemplatePrecedence;
@@ -29,6 +32,15 @@ use super::text;
 
 /// How many segments a template may have, as in ASP.NET Core.
 pub const MAX_SEGMENTS: usize = 28;
+
+/// How long a template may be, in bytes.
+const MAX_LENGTH: usize = 4096;
+
+/// How many literals and parameters one segment may have.
+const MAX_PARTS: usize = 32;
+
+/// How many parameters a template may have.
+const MAX_PARAMETERS: usize = 64;
 
 /// A pattern for paths, in the language of ASP.NET Core's route templates.
 ///
@@ -45,6 +57,9 @@ pub const MAX_SEGMENTS: usize = 28;
 /// Constraints: `int`, `long`, `bool`, `datetime`, `decimal`, `double`, `float`, `guid`, `minlength(n)`, `maxlength(n)`,
 /// `length(n)`, `length(min,max)`, `min(n)`, `max(n)`, `range(min,max)`, `alpha`, `regex(…)`, `required`, `file`,
 /// `nonfile`. In a `regex`, braces are doubled.
+///
+/// A template has at most 4096 bytes, 28 segments, 32 literals and parameters in one segment and 64 parameters; a `regex`
+/// takes at most 256 KiB when compiled, and all of one configuration 16 MiB.
 ///
 /// Paths are given percent-encoded, as they were sent, and compared decoded, except that `%2F` stays as it is. What does
 /// not decode stays as it is, too. A `/` at the end of a path makes no difference.
@@ -138,7 +153,15 @@ impl PathTemplate {
     /// # Errors
     /// Says at which byte of `text` what is wrong.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
-        let (segments, parameters) = parse::parse(text)?;
+        Self::parse_with(text, &mut Expressions::default())
+    }
+
+    /// As [`parse`](Self::parse), for a template that shares expressions and their budget with others.
+    pub(crate) fn parse_with(
+        text: &str,
+        expressions: &mut Expressions,
+    ) -> Result<Self, TemplateError> {
+        let (segments, parameters) = parse::parse(text, expressions)?;
         let required = segments
             .iter()
             .rposition(|segment| match segment {

@@ -3,17 +3,25 @@
 //! The grammar, with its corner cases, is that of ASP.NET Core: what it accepts is accepted here with the same meaning, and
 //! what it refuses is refused. Constraints are also checked, which ASP.NET Core does only when it begins to route.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use super::constraint::Constraint;
 use super::error::{TemplateError, TemplateErrorKind as Kind};
+use super::expressions::Expressions;
 use super::multi_part::{MultiPart, Piece};
 use super::parameter::Parameter;
-use super::{Literal, MAX_SEGMENTS, Segment};
-use crate::matching::text::equal_ignoring_case;
+use super::{Literal, MAX_LENGTH, MAX_PARAMETERS, MAX_PARTS, MAX_SEGMENTS, Segment};
+use crate::matching::text::folded;
 
 /// The segments, and how many parameters they have.
-pub(super) fn parse(text: &str) -> Result<(Vec<Segment>, usize), TemplateError> {
+pub(super) fn parse(
+    text: &str,
+    expressions: &mut Expressions,
+) -> Result<(Vec<Segment>, usize), TemplateError> {
+    if text.len() > MAX_LENGTH {
+        return Err(TemplateError::new(MAX_LENGTH, Kind::TooLong));
+    }
     let start = match text.as_bytes() {
         [b'~', b'/', ..] => 2,
         [b'/', ..] => 1,
@@ -23,7 +31,8 @@ pub(super) fn parse(text: &str) -> Result<(Vec<Segment>, usize), TemplateError> 
     let mut parser = Parser {
         text,
         at: start,
-        names: Vec::new(),
+        names: HashSet::new(),
+        expressions,
     };
     let segments = parser.segments()?;
     Ok((segments, parser.names.len()))
@@ -32,7 +41,9 @@ pub(super) fn parse(text: &str) -> Result<(Vec<Segment>, usize), TemplateError> 
 struct Parser<'a> {
     text: &'a str,
     at: usize,
-    names: Vec<String>,
+    /// Folded.
+    names: HashSet<Box<str>>,
+    expressions: &'a mut Expressions,
 }
 
 /// A part of a segment before it is known whether the segment has others.
@@ -65,6 +76,9 @@ impl Parser<'_> {
                 return Err(TemplateError::new(offset, Kind::CatchAllNotLast { name }));
             }
             let offset = self.at;
+            if segments.len() == MAX_SEGMENTS {
+                return Err(TemplateError::new(offset, Kind::TooManySegments));
+            }
             let segment = self.segment()?;
             catch_all = match &segment {
                 Segment::CatchAll { parameter, .. } => Some((offset, (*parameter.name).into())),
@@ -74,16 +88,16 @@ impl Parser<'_> {
             // The `/` after the segment, if this is not the end.
             self.at += 1;
         }
-        if segments.len() > MAX_SEGMENTS {
-            let count = segments.len();
-            return Err(TemplateError::new(0, Kind::TooManySegments { count }));
-        }
         Ok(segments)
     }
 
     fn segment(&mut self) -> Result<Segment, TemplateError> {
         let mut tokens = Vec::new();
+        let offset = self.at;
         while let Some(byte) = self.peek() {
+            if byte != b'/' && tokens.len() == MAX_PARTS {
+                return Err(TemplateError::new(offset, Kind::TooManyParts));
+            }
             let token = match byte {
                 b'/' => break,
                 b'{' if self.byte(self.at + 1) != Some(b'{') => self.parameter()?,
@@ -134,7 +148,10 @@ impl Parser<'_> {
         let inside = self.braces()?;
         let text = unescaped(&self.text[inside]);
         let error = |kind| TemplateError::new(offset, kind);
-        let parsed = parse_parameter(&text, self.names.len()).map_err(error)?;
+        if self.names.len() == MAX_PARAMETERS {
+            return Err(error(Kind::TooManyParameters));
+        }
+        let parsed = parse_parameter(&text, self.names.len(), self.expressions).map_err(error)?;
         let name = &parsed.parameter.name;
         if name.is_empty() {
             return Err(error(Kind::EmptyName));
@@ -143,11 +160,10 @@ impl Parser<'_> {
             let name = (**name).into();
             return Err(error(Kind::InvalidName { name, character }));
         }
-        if (self.names.iter()).any(|other| equal_ignoring_case(other, name)) {
+        if !self.names.insert(folded(name)) {
             let name = (**name).into();
             return Err(error(Kind::DuplicateName { name }));
         }
-        self.names.push((**name).into());
         Ok(Token::Parameter { parsed, offset })
     }
 
@@ -213,7 +229,11 @@ fn check_parts(tokens: &[Token]) -> Result<(), TemplateError> {
 }
 
 /// Parses the text between the braces, with braces no longer doubled.
-fn parse_parameter(text: &str, index: usize) -> Result<Parsed, Kind> {
+fn parse_parameter(
+    text: &str,
+    index: usize,
+    expressions: &mut Expressions,
+) -> Result<Parsed, Kind> {
     let (kind, rest) = match text.strip_prefix('*') {
         None => (ParameterKind::Plain, text),
         Some(one) => match one.strip_prefix('*') {
@@ -252,7 +272,7 @@ fn parse_parameter(text: &str, index: usize) -> Result<Parsed, Kind> {
     let constraints = constraints
         .into_iter()
         .filter(|constraint| !constraint.is_empty())
-        .map(Constraint::parse)
+        .map(|constraint| Constraint::parse(constraint, expressions))
         .collect::<Result<_, _>>()?;
     Ok(Parsed {
         parameter: Parameter {

@@ -17,16 +17,8 @@ const DIGIT: usize = 3;
 
 impl TemplatePrecedence {
     pub(super) fn of(segments: &[Segment]) -> Self {
-        let digits = segments.iter().map(|segment| match segment {
-            Segment::Literal(_) => 1_u128,
-            Segment::MultiPart(_) => 2,
-            Segment::Parameter(parameter) => 3 - u128::from(!parameter.constraints.is_empty()),
-            Segment::CatchAll { parameter, .. } => {
-                5 - u128::from(!parameter.constraints.is_empty())
-            }
-        });
         Self(
-            digits
+            (segments.iter().map(digit))
                 .take(MAX_SEGMENTS)
                 .enumerate()
                 .map(|(position, digit)| digit << Self::shift(position))
@@ -43,6 +35,16 @@ impl TemplatePrecedence {
         (0..MAX_SEGMENTS)
             .map(move |position| (self.0 >> Self::shift(position)) & 7)
             .take_while(|digit| *digit != 0)
+    }
+}
+
+/// The digit of one segment.
+pub(super) fn digit(segment: &Segment) -> u128 {
+    match segment {
+        Segment::Literal(_) => 1,
+        Segment::MultiPart(_) => 2,
+        Segment::Parameter(parameter) => 3 - u128::from(!parameter.constraints.is_empty()),
+        Segment::CatchAll { parameter, .. } => 5 - u128::from(!parameter.constraints.is_empty()),
     }
 }
 

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::config::TransformConfig;
 use crate::id::same_id;
-use crate::matching::PathTemplate;
+use crate::matching::{Expressions, PathTemplate};
 use crate::problem::{Problem, Problems};
 use crate::suggest::{did_you_mean, listed, shortened};
 
@@ -28,7 +28,13 @@ impl Transforms {
         pointer: &str,
         problems: &mut Problems,
     ) -> Option<Self> {
-        Self::compile_for(None, configs, pointer, problems)
+        Self::compile_for(
+            None,
+            configs,
+            pointer,
+            &mut Expressions::default(),
+            problems,
+        )
     }
 
     /// As [`compile`](Self::compile), with warnings of route parameters that the route's template does not have.
@@ -36,9 +42,10 @@ impl Transforms {
         template: Option<&PathTemplate>,
         configs: &[TransformConfig],
         pointer: &str,
+        expressions: &mut Expressions,
         problems: &mut Problems,
     ) -> Option<Self> {
-        let mut draft = Draft::new(template);
+        let mut draft = Draft::new(template, expressions);
         let errors_before = problems.error_count();
         for (i, map) in configs.iter().enumerate() {
             if let Some(entry) = Entry::read(map, format!("{pointer}/{i}"), problems) {
@@ -54,7 +61,7 @@ impl Transforms {
 impl Default for Transforms {
     /// What is done without any configuration.
     fn default() -> Self {
-        Draft::new(None).finish()
+        Draft::new(None, &mut Expressions::default()).finish()
     }
 }
 
@@ -62,6 +69,8 @@ impl Default for Transforms {
 struct Draft<'t> {
     /// The route's, if it is known.
     template: Option<&'t PathTemplate>,
+    /// Shared by all routes.
+    expressions: &'t mut Expressions,
     target: Vec<TargetTransform>,
     original_host: bool,
     request: Vec<RequestTransform>,
@@ -112,9 +121,10 @@ impl Copying {
 }
 
 impl<'t> Draft<'t> {
-    fn new(template: Option<&'t PathTemplate>) -> Self {
+    fn new(template: Option<&'t PathTemplate>, expressions: &'t mut Expressions) -> Self {
         Self {
             template,
+            expressions,
             target: Vec::new(),
             original_host: false,
             request: Vec::new(),
@@ -211,7 +221,7 @@ impl<'t> Draft<'t> {
     }
 
     fn path_pattern(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Option<()> {
-        match PathTemplate::parse(entry.value()) {
+        match PathTemplate::parse_with(entry.value(), self.expressions) {
             Ok(template) => {
                 for name in template.parameter_names() {
                     self.check_parameter(name, entry.kind(), entry, problems);
@@ -221,6 +231,9 @@ impl<'t> Draft<'t> {
             }
             Err(error) => {
                 let mut problem = entry.invalid(entry.kind(), error.to_string());
+                if error.kind().is_too_large() {
+                    problem.code = "regex_too_large".into();
+                }
                 problem.suggestion = error.suggestion().map(str::to_owned);
                 problems.push(problem);
                 None

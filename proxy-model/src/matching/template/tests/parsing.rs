@@ -1,6 +1,7 @@
 use super::parse;
 use crate::matching::template::{
-    MAX_SEGMENTS, PathTemplate, TemplateError, TemplateErrorKind as Kind,
+    MAX_LENGTH, MAX_PARAMETERS, MAX_PARTS, MAX_SEGMENTS, PathTemplate, TemplateError,
+    TemplateErrorKind as Kind,
 };
 
 fn error(text: &str) -> TemplateError {
@@ -153,9 +154,10 @@ fn d09_invalid_templates_are_refused_where_they_are_wrong() {
     assert!(matches!(error("/{a:regex([)}").kind(), Kind::Regex { .. }));
     assert_eq!(
         *error("/{a:regex(\\w{{9999}})}").kind(),
-        Kind::RegexTooLarge
+        Kind::RegexTooLarge { most: 256 << 10 }
     );
-    assert!(parse("/{a:regex(^[\\w-]{{1,100}}$)}").matches("/ab-c"));
+    assert!(parse("/{a:regex(^[a-z0-9_-]{{1,100}}$)}").matches("/ab-c"));
+    assert!(parse("/{a:regex(^[\\w-]+$)}").matches("/äb-c"));
 }
 
 #[test]
@@ -175,8 +177,57 @@ fn errors_suggest_what_to_write() {
 #[test]
 fn more_than_28_segments_are_refused() {
     assert!(parse(&"/a".repeat(MAX_SEGMENTS)).matches(&"/a".repeat(MAX_SEGMENTS)));
-    let error = error(&"/a".repeat(MAX_SEGMENTS + 1));
-    assert_eq!(*error.kind(), Kind::TooManySegments { count: 29 });
+    // What follows is not looked at.
+    let error = error(&("/a".repeat(MAX_SEGMENTS + 1) + "//{"));
+    assert_eq!(*error.kind(), Kind::TooManySegments);
+    assert_eq!(error.offset(), 2 * MAX_SEGMENTS + 1);
+}
+
+#[test]
+fn templates_are_bounded() {
+    let long = |bytes: usize| format!("/{}", "a".repeat(bytes - 1));
+    assert_eq!(parse(&long(MAX_LENGTH)).to_string().len(), MAX_LENGTH);
+    assert_eq!(*error(&long(MAX_LENGTH + 1)).kind(), Kind::TooLong);
+    let in_one = |count: usize| (0..count).map(|i| format!("{{p{i}}}-")).collect::<String>();
+    assert!(parse(&in_one(MAX_PARTS / 2)).matches("/1-2-3-4-5-6-7-8-9-10-11-12-13-14-15-16-"));
+    assert_eq!(
+        *error(&in_one(MAX_PARTS / 2 + 1)).kind(),
+        Kind::TooManyParts
+    );
+    let in_all = |count: usize| {
+        let parameters =
+            (0..count).map(|i| format!("{}{{p{i}}}", if i % 8 == 0 { '/' } else { '-' }));
+        parameters.collect::<String>()
+    };
+    assert_eq!(
+        parse(&in_all(MAX_PARAMETERS)).parameter_names().count(),
+        MAX_PARAMETERS
+    );
+    assert_eq!(
+        *error(&in_all(MAX_PARAMETERS + 1)).kind(),
+        Kind::TooManyParameters
+    );
+}
+
+#[test]
+fn errors_are_short_whatever_the_template() {
+    let long = "n".repeat(4000);
+    for text in [
+        format!("/{{{long}*}}"),
+        format!("/{{a:{long}}}"),
+        format!("/{{a:min{long}(}}"),
+        format!("/{{*{long}}}x"),
+        format!("/{{*{long}?}}"),
+        format!("/{{{long}=1?}}"),
+        format!("/x{{{long}?}}"),
+        format!("/{{a:regex([{long})}}"),
+        "/{\n*}".into(),
+    ] {
+        let error = error(&text);
+        assert!(error.to_string().len() < 300, "{error}");
+        assert!(error.suggestion().is_none_or(|text| text.len() < 300));
+        assert!(!error.to_string().contains('\n'), "{error}");
+    }
 }
 
 #[test]
