@@ -1,6 +1,6 @@
 //! Names for configurations.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -8,14 +8,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::config::ProxyConfig;
+use crate::config::{ProxyConfig, RouteConfig};
+use crate::matching::{HostPattern, PathTemplate};
 
 /// A name for what a configuration says: 128 bits of the SHA-256 of its canonical JSON, shown in hexadecimal.
 ///
 /// Two processes that have the same configuration have the same revision, so replicas agree and restarts change
 /// nothing. The order of routes, clusters, destinations and metadata makes no difference, since sources return it by
-/// chance. There is one exception: of routes that match exactly the same requests the first takes them all, so the order
-/// among those counts. Everything else counts as written, the case of ids included.
+/// chance. There is one exception: where routes are equal in their [precedence](crate::matching::Precedence), the first
+/// takes the requests that several match, so the order counts among routes with the same `Order`, path (but for names
+/// and constraints of parameters), host, and number of conditions on headers and on query parameters, if all of them
+/// name methods or none does. Everything else counts as written, the case of ids included.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision([u8; 16]);
 
@@ -50,20 +53,69 @@ impl Revision {
     }
 }
 
-/// Ids of routes that match the same requests, as far as equal criteria show it, where there are several.
+/// Ids of routes among which the order decides, in their order, where there are several.
+///
+/// That is so for routes that a request can find equal in every part of [`Precedence`](crate::matching::Precedence), which
+/// is seen in what is written: routes that have errors are looked at, too.
 fn ties(config: &ProxyConfig) -> Vec<Vec<&str>> {
-    let mut by_criteria: HashMap<String, Vec<&str>> = HashMap::new();
+    let mut by_rank: HashMap<Rank, Vec<&str>> = HashMap::new();
     for (id, route) in &config.routes {
-        let mut criteria = canonical(&route.r#match);
-        criteria.push_str(&route.order.unwrap_or_default().to_string());
-        by_criteria.entry(criteria).or_default().push(id.as_str());
+        for rank in ranks(route) {
+            by_rank.entry(rank).or_default().push(id.as_str());
+        }
     }
-    let mut ties: Vec<_> = by_criteria
-        .into_values()
-        .filter(|ids| ids.len() > 1)
-        .collect();
+    let mut ties: Vec<_> = by_rank.into_values().filter(|ids| ids.len() > 1).collect();
     ties.sort_unstable();
+    ties.dedup();
     ties
+}
+
+/// What is equal for two routes that one request can match with the same precedence.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Rank {
+    order: i32,
+    /// `None` for what is no template.
+    path: Option<String>,
+    has_methods: bool,
+    host: Host,
+    headers: usize,
+    query: usize,
+}
+
+/// Patterns that are equally specific and match the same host are the same pattern.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Host {
+    All,
+    Pattern(String),
+    Invalid,
+}
+
+/// The ranks that a route has: one for each host, as the route is as specific as the pattern that matches.
+fn ranks(route: &RouteConfig) -> HashSet<Rank> {
+    let criteria = &route.r#match;
+    let path = criteria.path.as_deref().filter(|path| !path.is_empty());
+    let rank = Rank {
+        order: route.order.unwrap_or_default(),
+        path: PathTemplate::outline(path.unwrap_or("/{**catchall}")),
+        has_methods: criteria.methods.iter().flatten().next().is_some(),
+        host: Host::All,
+        headers: criteria.headers.as_ref().map_or(0, Vec::len),
+        query: criteria.query_parameters.as_ref().map_or(0, Vec::len),
+    };
+    let hosts = criteria.hosts.as_deref().unwrap_or_default();
+    if hosts.is_empty() {
+        return HashSet::from([rank]);
+    }
+    let hosts = hosts.iter().map(|host| match HostPattern::parse(host) {
+        Ok(pattern) => Host::Pattern(pattern.signature()),
+        Err(_) => Host::Invalid,
+    });
+    hosts
+        .map(|host| Rank {
+            host,
+            ..rank.clone()
+        })
+        .collect()
 }
 
 fn hash_entries<'a, T: Serialize + 'a>(

@@ -230,6 +230,82 @@ fn a_revision_depends_on_the_order_of_routes_that_match_the_same() {
     assert_ne!(read(one), read(other));
 }
 
+/// Whether two orders of the same two routes, given as what they match, have different revisions.
+fn order_counts(one: Value, other: Value) -> bool {
+    let revision = |ids: [&str; 2]| {
+        let mut config = ProxyConfig::default();
+        for id in ids {
+            let criteria = if id == "a" { &one } else { &other };
+            let route = json!({ "Match": criteria });
+            config
+                .routes
+                .insert(id.into(), serde_json::from_value(route).unwrap());
+        }
+        Revision::of(&config)
+    };
+    revision(["a", "b"]) != revision(["b", "a"])
+}
+
+#[test]
+fn a_revision_depends_on_the_order_of_routes_that_may_tie() {
+    for (one, other) in [
+        (
+            json!({ "Path": "/x/{id:int}" }),
+            json!({ "Path": "/x/{id:min(1)}" }),
+        ),
+        (json!({ "Path": "/x/{a}" }), json!({ "Path": "X/{b}/" })),
+        (
+            json!({ "Path": "/{a}.{b}" }),
+            json!({ "Path": "/{a:regex(^\\d)}" }),
+        ),
+        (
+            json!({ "Hosts": ["a", "b"] }),
+            json!({ "Hosts": ["c", "B:*"] }),
+        ),
+        (
+            json!({ "Path": "/", "Methods": ["GET"] }),
+            json!({ "Path": "/", "Methods": ["PUT", "GET"] }),
+        ),
+        (
+            json!({ "Path": "/", "Headers": [{ "Name": "a", "Mode": "Exists" }] }),
+            json!({ "Path": "/", "Headers": [{ "Name": "b", "Mode": "Exists" }] }),
+        ),
+        (
+            json!({ "Path": "/", "QueryParameters": [{ "Name": "a", "Mode": "Exists" }] }),
+            json!({ "Path": "/", "QueryParameters": [{ "Name": "b", "Mode": "Exists" }] }),
+        ),
+        (json!({ "Path": "/{" }), json!({ "Path": "/}" })),
+        (
+            json!({ "Hosts": ["a"] }),
+            json!({ "Hosts": ["a"], "Path": "/{**rest}" }),
+        ),
+    ] {
+        assert!(order_counts(one.clone(), other.clone()), "{one} {other}");
+    }
+}
+
+#[test]
+fn a_revision_does_not_depend_on_the_order_of_routes_that_never_tie() {
+    for (one, other) in [
+        (json!({ "Path": "/x/{a}" }), json!({ "Path": "/y/{a}" })),
+        (json!({ "Path": "/x/{a}" }), json!({ "Path": "/x/{a:int}" })),
+        (json!({ "Path": "/{a?}" }), json!({ "Path": "/{*a}" })),
+        (json!({ "Hosts": ["a"] }), json!({ "Hosts": ["b"] })),
+        (json!({ "Hosts": ["a:1"] }), json!({ "Hosts": ["a:2"] })),
+        (json!({ "Hosts": ["*"] }), json!({ "Path": "/{**rest}" })),
+        (
+            json!({ "Path": "/", "Methods": ["GET"] }),
+            json!({ "Path": "/" }),
+        ),
+        (
+            json!({ "Path": "/", "Headers": [{ "Name": "a", "Mode": "Exists" }] }),
+            json!({ "Path": "/", "QueryParameters": [{ "Name": "b", "Mode": "Exists" }] }),
+        ),
+    ] {
+        assert!(!order_counts(one.clone(), other.clone()), "{one} {other}");
+    }
+}
+
 #[test]
 fn every_value_counts() {
     let base = revision(
