@@ -34,11 +34,14 @@ pub(super) fn read(route: &mut ObjectReader<'_, '_>) -> RouteConfig {
 }
 
 fn weighted_cluster(entry: &mut ObjectReader<'_, '_>) -> WeightedCluster {
+    let unset = WeightedCluster::default();
     WeightedCluster {
-        cluster_id: entry.text("ClusterId").unwrap_or_default().into(),
+        cluster_id: entry
+            .text("ClusterId")
+            .map_or(unset.cluster_id, ClusterId::from),
         weight: entry
             .integer("Weight", 0..=u32::MAX)
-            .unwrap_or(WeightedCluster::default().weight),
+            .unwrap_or(unset.weight),
     }
 }
 

@@ -102,6 +102,16 @@ pub(super) fn number(node: &Node) -> Result<f64, Mismatch> {
 
 /// A length of time.
 pub(super) fn time_span(node: &Node) -> Result<TimeSpan, Mismatch> {
+    time_span_or(node, "invalid_time_span")
+}
+
+/// A length of time that must be longer than none. Less than none has the code of none: `not_positive`.
+pub(super) fn positive_time_span(node: &Node) -> Result<TimeSpan, Mismatch> {
+    time_span_or(node, "not_positive")
+}
+
+/// A length of time. One that is negative has the code `negative`.
+fn time_span_or(node: &Node, negative: &'static str) -> Result<TimeSpan, Mismatch> {
     let text = match node {
         // Without quotes it is a bare number, of which the parser says what is wrong.
         Node::Number(number) => number.to_string(),
@@ -109,21 +119,12 @@ pub(super) fn time_span(node: &Node) -> Result<TimeSpan, Mismatch> {
         _ => return Err(Mismatch::wrong_type("a length of time", node)),
     };
     text.parse::<TimeSpan>().map_err(|error| Mismatch {
-        code: "invalid_time_span",
+        code: match error {
+            ParseTimeSpanError::Negative(_) => negative,
+            _ => "invalid_time_span",
+        },
         message: error.to_string(),
         suggestion: Some(error.suggestion()),
-    })
-}
-
-/// A length of time that must be longer than none. Less than none has the code of none: `not_positive`.
-pub(super) fn positive_time_span(node: &Node) -> Result<TimeSpan, Mismatch> {
-    time_span(node).map_err(|mut mismatch| {
-        if let Node::Text(text) = node
-            && let Err(ParseTimeSpanError::Negative(_)) = text.parse::<TimeSpan>()
-        {
-            mismatch.code = "not_positive";
-        }
-        mismatch
     })
 }
 
