@@ -20,7 +20,7 @@ pub(super) fn parse(
     expressions: &mut Expressions,
 ) -> Result<(Vec<Segment>, usize), TemplateError> {
     if text.len() > MAX_LENGTH {
-        return Err(TemplateError::new(MAX_LENGTH, Kind::TooLong));
+        return Err(TemplateError::new(0, Kind::TooLong));
     }
     let start = match text.as_bytes() {
         [b'~', b'/', ..] => 2,

@@ -188,6 +188,9 @@ fn templates_are_bounded() {
     let long = |bytes: usize| format!("/{}", "a".repeat(bytes - 1));
     assert_eq!(parse(&long(MAX_LENGTH)).to_string().len(), MAX_LENGTH);
     assert_eq!(*error(&long(MAX_LENGTH + 1)).kind(), Kind::TooLong);
+    // Where an error is, a character begins.
+    let wide = format!("/a{}", "\u{20ac}".repeat(MAX_LENGTH / 2));
+    assert!(wide.is_char_boundary(error(&wide).offset()));
     let in_one = |count: usize| (0..count).map(|i| format!("{{p{i}}}-")).collect::<String>();
     assert!(parse(&in_one(MAX_PARTS / 2)).matches("/1-2-3-4-5-6-7-8-9-10-11-12-13-14-15-16-"));
     assert_eq!(
