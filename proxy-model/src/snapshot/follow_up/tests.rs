@@ -290,6 +290,10 @@ fn what_is_switched_off_is_not_judged() {
             "/SessionAffinity/Cookie/MaxAge",
         ),
         (
+            r#"{ "SessionAffinity": { "Enabled": ENABLED, "AffinityKeyName": "k", "Cookie": { "Expiration": -1 } } }"#,
+            "/SessionAffinity/Cookie/Expiration",
+        ),
+        (
             r#"{ "HealthCheck": { "Active": { "Enabled": ENABLED, "Interval": "-5s" } } }"#,
             "/HealthCheck/Active/Interval",
         ),
