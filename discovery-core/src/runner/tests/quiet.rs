@@ -51,10 +51,19 @@ impl Subscriber for Warnings {
     fn exit(&self, _: &Id) {}
 }
 
+/// A test on another thread that reaches an event for the first time just before a subscriber is there registers it as one
+/// that nobody wants, and may be about to say so only now. After a moment every such registration is over, and making a
+/// subscriber has all of them looked at anew.
+fn settle_callsites() {
+    std::thread::park_timeout(std::time::Duration::from_millis(100));
+    drop(tracing::Dispatch::new(Warnings::default()));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_warning_is_logged_when_a_state_begins_and_not_every_round() {
     let warnings = Warnings::default();
     let _guard = tracing::subscriber::set_default(warnings.clone());
+    settle_callsites();
     let source = ScriptedDiscoverer::new("script");
     for _ in 0..2 {
         for _ in 0..5 {
