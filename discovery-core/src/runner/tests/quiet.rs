@@ -55,7 +55,7 @@ impl Subscriber for Warnings {
 /// that nobody wants, and may be about to say so only now. After a moment every such registration is over, and making a
 /// subscriber has all of them looked at anew.
 fn settle_callsites() {
-    std::thread::park_timeout(std::time::Duration::from_millis(100));
+    std::thread::park_timeout(Duration::from_millis(100));
     drop(tracing::Dispatch::new(Warnings::default()));
 }
 
