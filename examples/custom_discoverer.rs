@@ -27,7 +27,7 @@ impl Discoverer for TextFile {
     }
 
     async fn discover(&self) -> Result<Discovery, DiscoverError> {
-        let text = std::fs::read_to_string(&self.0).map_err(|error| {
+        let text = tokio::fs::read_to_string(&self.0).await.map_err(|error| {
             DiscoverError::transient("the list of services cannot be read").with_source(error)
         })?;
         let mut services: IndexMap<&str, Vec<&str>> = IndexMap::new();

@@ -67,6 +67,8 @@ pub trait Discoverer: Send + Sync {
 
     /// Everything that the source offers at the moment.
     ///
+    /// It runs on the caller's runtime, so it waits with `.await` and never blocks the thread.
+    ///
     /// # Errors
     ///
     /// An error says that the question was not answered. The runner asks again after a back-off, or when
