@@ -12,7 +12,8 @@ use crate::check::examine;
 use crate::cli::Files;
 use crate::gateway::{Gateway, with_causes};
 use crate::settings::Settings;
-use crate::{document, logging, signals};
+use crate::signals::Signals;
+use crate::{document, logging};
 
 /// How often the program's own settings are compared with those of the files.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -23,6 +24,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
         return Err(examined.problems.into());
     }
     logging::start(&examined.settings.telemetry)?;
+    let mut signals = listen()?;
     let mut gateway = Gateway::start(&examined.settings, async |merge, options| {
         let provider = FileOptions::default()
             .with_compile_options(options.clone())
@@ -32,21 +34,17 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
         Ok(merge.provider(provider))
     })
     .await?;
-    let told = tokio::select! {
+    tokio::select! {
         state = gateway.serve() => {
             announce(&gateway, &examined.settings, &*state?);
             tokio::select! {
-                told = signals::stop() => told,
+                () = signals.stop() => {}
                 never = follow_settings(files, &examined.settings) => match never {},
             }
         }
-        told = signals::stop() => told,
-    };
-    // A failure to listen for signals leaves the process to its defaults, which end it at once.
-    if told.is_err() {
-        tracing::warn!("signals cannot be received; stopping");
+        () = signals.stop() => {}
     }
-    drain(gateway).await;
+    drain(gateway, &mut signals).await;
     Ok(())
 }
 
@@ -96,10 +94,15 @@ fn announce(gateway: &Gateway, settings: &Settings, state: &MergedState) {
     eprintln!("stop with Ctrl-C; a second Ctrl-C stops at once");
 }
 
+/// Begins to listen to signals.
+pub(crate) fn listen() -> Result<Signals, Failure> {
+    Signals::listen().map_err(|error| Failure::new(format!("signals cannot be received: {error}")))
+}
+
 /// Ends a gateway as gently as its settings allow.
-pub(crate) async fn drain(gateway: Gateway) {
+pub(crate) async fn drain(gateway: Gateway, signals: &mut Signals) {
     eprintln!("stopping: no new connections, requests in flight may end");
-    let report = signals::unless_asked_again(gateway.drain()).await;
+    let report = signals.unless_asked_again(gateway.drain()).await;
     match report.cut {
         0 => eprintln!("stopped; every request in flight was answered"),
         cut => eprintln!("stopped; {cut} connections were cut at the deadline"),

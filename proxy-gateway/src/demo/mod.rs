@@ -12,10 +12,9 @@ use tokio::time::Instant;
 
 use self::registry::Registry;
 use crate::cli;
-use crate::commands::{Failure, drain};
+use crate::commands::{Failure, drain, listen};
 use crate::gateway::Gateway;
 use crate::settings::{Listener, Server, Settings, Telemetry};
-use crate::signals;
 
 /// The demo's services are asked for at once when they change; this is for changes that were missed.
 const INTERVAL: Duration = Duration::from_secs(30);
@@ -23,6 +22,7 @@ const INTERVAL: Duration = Duration::from_secs(30);
 pub(crate) async fn run(options: &cli::Demo) -> Result<(), Failure> {
     let began = Instant::now();
     screen::log_events()?;
+    let mut signals = listen()?;
     let registry = Registry::default();
     let probe_every = story::PROBE_EVERY / options.speed;
     story::begin(&registry, probe_every)
@@ -41,13 +41,9 @@ pub(crate) async fn run(options: &cli::Demo) -> Result<(), Failure> {
 
     tokio::select! {
         told = tell(&registry, options) => told?,
-        stopped = signals::stop() => {
-            if stopped.is_err() {
-                tracing::warn!("signals cannot be received; stopping");
-            }
-        }
+        () = signals.stop() => {}
     }
-    drain(gateway).await;
+    drain(gateway, &mut signals).await;
     Ok(())
 }
 
