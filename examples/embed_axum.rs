@@ -15,6 +15,7 @@ use proxy_model::config::ProxyConfig;
 use proxy_model::{CompileOptions, Snapshot};
 use proxy_runtime::{ConnectionInfo, Proxy};
 use tokio::net::TcpListener;
+use tower::ServiceBuilder;
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
@@ -30,11 +31,14 @@ async fn main() -> Result<(), Failure> {
     let (proxy, driver) = Proxy::builder().snapshot(Arc::new(snapshot)).build()?;
     tokio::spawn(driver);
 
+    // Any tower layer goes around both; the first is the outermost.
+    let middleware = ServiceBuilder::new()
+        .layer(from_fn(add_a_header))
+        .layer(map_request(tell_the_proxy_who_asks));
     let app = Router::new()
         .route("/hello", get(|| async { "hello from axum itself\n" }))
         .fallback_service(proxy.service())
-        .layer(map_request(tell_the_proxy_who_asks))
-        .layer(from_fn(add_a_header));
+        .layer(middleware);
 
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;

@@ -10,8 +10,9 @@ use serde::{Deserialize, Deserializer, de};
 use serde_json::Number;
 
 use super::lenient::{Blanked, ChangedNumbers, blanked};
+use super::speller::Speller;
 use crate::id::ClusterId;
-use crate::problem::{Problem, Problems, pointer_to};
+use crate::problem::{Problem, Problems};
 
 /// The largest document that is read, in bytes: 64 MiB, room for half a million destinations.
 pub const MAX_DOCUMENT_BYTES: usize = 64 << 20;
@@ -52,21 +53,7 @@ impl Node {
     ///
     /// Stops translating where the document has no such key.
     pub fn spelled(&self, pointer: &str) -> String {
-        let mut out = String::with_capacity(pointer.len());
-        let mut node = Some(self);
-        for token in pointer.split('/').skip(1) {
-            let key = token.replace("~1", "/").replace("~0", "~");
-            let found = node.and_then(|node| node.entry(&key));
-            match found {
-                Some((ref spelled, _)) => out = pointer_to(&out, spelled),
-                None => {
-                    out.push('/');
-                    out.push_str(token);
-                }
-            }
-            node = found.map(|(_, node)| node);
-        }
-        out
+        Speller::new(self, &[]).spelled(pointer)
     }
 
     /// What is at `pointer`, if there is something.
