@@ -8,6 +8,7 @@ pub struct Head {
     method: &'static str,
     authority: String,
     path: String,
+    query: Option<String>,
     header: Option<(&'static str, String)>,
 }
 
@@ -18,6 +19,7 @@ impl Head {
             method: "GET",
             authority: authority.into(),
             path: path.into(),
+            query: None,
             header: None,
         }
     }
@@ -26,6 +28,13 @@ impl Head {
     #[must_use]
     pub fn with_method(mut self, method: &'static str) -> Self {
         self.method = method;
+        self
+    }
+
+    /// The same with a query.
+    #[must_use]
+    pub fn with_query(mut self, query: impl Into<String>) -> Self {
+        self.query = Some(query.into());
         self
     }
 
@@ -47,7 +56,7 @@ impl RequestHead for Head {
     }
 
     fn query(&self) -> Option<&str> {
-        None
+        self.query.as_deref()
     }
 
     fn authority(&self) -> &str {

@@ -3,12 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use allocation_counter::measure;
-use benches::{RouteSet, cluster};
+use benches::{Head, RouteSet, cluster, compiled};
+use proxy_model::Snapshot;
+use proxy_model::compiled::RouteTarget;
+use proxy_model::config::ProxyConfig;
 use proxy_model::matching::Lookup;
 use proxy_runtime::balance::{
     FirstAlphabetical, LeastRequests, LoadBalancer, PowerOfTwoChoices, RandomChoice, RoundRobin,
     Trial,
 };
+use serde_json::{Value, json};
 
 /// Asserts that every look-up gets the answer that it must get, and allocates nothing.
 #[track_caller]
@@ -43,10 +47,63 @@ fn finding_none_allocates_nothing() {
     assert_free(&RouteSet::crossing(8));
     let mut unknown = RouteSet::by_host(100);
     unknown.change(
-        |head| benches::Head::get("nowhere.example.com", proxy_model::RequestHead::path(&head)),
+        |head| Head::get("nowhere.example.com", proxy_model::RequestHead::path(&head)),
         &Lookup::NotFound,
     );
     assert_free(&unknown);
+}
+
+#[test]
+fn finding_a_partition_allocates_nothing() {
+    let ranges: Vec<_> = (0..1_000)
+        .map(|i| json!({ "ClusterId": "c", "LowKey": 10 * i, "HighKey": 10 * i + 9 }))
+        .collect();
+    let names: Vec<_> = (0..1_000)
+        .map(|i| json!({ "ClusterId": "c", "Name": format!("tenant-{i:04}") }))
+        .collect();
+    let header = json!({ "Header": "x-tenant" });
+    for config in [
+        json!({ "Key": header, "Partitions": ranges }),
+        json!({ "Key": header, "Partitions": ranges, "Hash": "Fnv1a64" }),
+        json!({ "Key": header, "Partitions": names }),
+        json!({ "Key": { "RouteValue": "tenant" }, "Partitions": ranges }),
+        json!({ "Key": { "QueryParameter": "tenant" }, "Partitions": names }),
+    ] {
+        let snapshot = partitioned(&config);
+        let RouteTarget::Partitioned(partitions) = snapshot.routes()[0].target() else {
+            panic!("{config}");
+        };
+        let is_number = config["Partitions"][0]["Name"].is_null();
+        let heads: Vec<_> = (0..100)
+            .map(|i| match is_number {
+                true => (97 * i).to_string(),
+                false => format!("tenant-{:04}", 7 * i),
+            })
+            .map(|key| {
+                Head::get("h", format!("/{key}"))
+                    .with_query(format!("a=b&tenant={key}"))
+                    .with_header("x-tenant", key)
+            })
+            .collect();
+        let mut found = 0;
+        let allocations = measure(|| {
+            found = heads
+                .iter()
+                .filter(|head| partitions.find(*head).is_ok())
+                .count();
+        });
+        assert_eq!(found, 100);
+        assert_eq!(allocations.count_total, 0, "{config}");
+    }
+}
+
+/// A route by partition for `/{tenant}`.
+fn partitioned(config: &Value) -> Snapshot {
+    let document = json!({
+        "Routes": { "r": { "Match": { "Path": "/{tenant}" }, "PartitionedClusters": config } },
+        "Clusters": { "c": {} },
+    });
+    compiled(ProxyConfig::from_json(&document.to_string()).unwrap())
 }
 
 #[test]

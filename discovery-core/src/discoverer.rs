@@ -56,9 +56,12 @@ use crate::report::RoundReport;
 /// An error of `discover` leaves everything as it was. Only a successful answer removes a service, and a successful
 /// empty answer removes all of them; so an implementation must never answer with what it happened to get before
 /// something failed. A part that could not be read is named instead: [`DiscoveredService::failed`] for one service,
-/// [`Discovery::group_failed`] for the services of, say, one application or one datacenter.
+/// [`Discovery::group_failed`] for the services of, say, one application or one datacenter. A service that is there and
+/// does not ask to be served may be left out, or be answered as [`DiscoveredService::not_enlisted`] if there is something
+/// to say of it.
 ///
 /// [`DiscoveredService::failed`]: crate::DiscoveredService::failed
+/// [`DiscoveredService::not_enlisted`]: crate::DiscoveredService::not_enlisted
 #[async_trait]
 pub trait Discoverer: Send + Sync {
     /// Names the source in logs, metrics and problems: `consul`, `servicefabric`. Two sources of one proxy should

@@ -93,6 +93,8 @@ pub enum ServiceContent {
     Labelled(LabelledService),
     /// Configuration: any number of clusters and routes.
     Config(ProxyConfig),
+    /// The service is there, and does not ask to be served. Its last good form is dropped.
+    NotEnlisted,
     /// The service is there, but could not be read. It keeps its last good form.
     Failed,
 }
@@ -152,6 +154,15 @@ impl DiscoveredService {
     /// A service whose configuration the source made itself.
     pub fn configured(name: impl Into<Arc<str>>, config: ProxyConfig) -> Self {
         Self::new(name, ServiceContent::Config(config))
+    }
+
+    /// A service that is there, and does not ask to be served.
+    ///
+    /// Unlike one that the answer leaves out, it is known to be there: what is wrong with it is reported, and neither
+    /// [`RunnerOptions::confirm_removal`](crate::RunnerOptions::confirm_removal) nor a group that could not be listed
+    /// keeps it.
+    pub fn not_enlisted(name: impl Into<Arc<str>>) -> Self {
+        Self::new(name, ServiceContent::NotEnlisted)
     }
 
     /// A service that is there, but could not be read.

@@ -1,7 +1,7 @@
 //! What the examples share: a service to proxy to, a client to try it with, and when to end.
 
 use std::error::Error;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use axum::Router;
 use axum::extract::Request;
@@ -20,14 +20,24 @@ pub type Failure = Box<dyn Error + Send + Sync>;
 ///
 /// There is no free port.
 pub async fn start_service(name: &'static str) -> Result<String, Failure> {
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = start_service_on(Ipv4Addr::LOCALHOST.into(), name).await?;
+    Ok(format!("http://{address}/"))
+}
+
+/// As [`start_service`], on a port of this address. Returns both.
+///
+/// # Errors
+///
+/// There is no free port, or the address is none of this machine's.
+pub async fn start_service_on(ip: IpAddr, name: &'static str) -> Result<SocketAddr, Failure> {
+    let listener = TcpListener::bind((ip, 0)).await?;
     let address = listener.local_addr()?;
     let answer = move |request: Request| async move {
         format!("{name}: {} {}\n", request.method(), request.uri())
     };
     let app = Router::new().fallback(answer);
     tokio::spawn(async move { axum::serve(listener, app).await });
-    Ok(format!("http://{address}/"))
+    Ok(address)
 }
 
 /// An answer to [`send`].
@@ -47,13 +57,24 @@ pub struct Answer {
 ///
 /// The address does not answer, or not in HTTP.
 pub async fn send(address: SocketAddr, method: Method, path: &str) -> Result<Answer, Failure> {
+    let request = http::Request::builder().method(method).uri(path);
+    send_request(address, request).await
+}
+
+/// As [`send`], with headers of one's own. `Host` is the address.
+///
+/// # Errors
+///
+/// As [`send`]; the request is none.
+pub async fn send_request(
+    address: SocketAddr,
+    request: http::request::Builder,
+) -> Result<Answer, Failure> {
     let stream = TcpStream::connect(address).await?;
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     tokio::spawn(connection);
-    let request = http::Request::builder()
-        .method(method)
-        .uri(path)
+    let request = request
         .header(http::header::HOST, address.to_string())
         .body(Empty::<Bytes>::new())?;
     let (head, body) = sender.send_request(request).await?.into_parts();
@@ -108,3 +129,13 @@ pub struct Embed;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/discovery.md")]
 pub struct Discovery;
+
+/// The code of the page about Service Fabric, as a doctest.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/service-fabric.md")]
+pub struct ServiceFabric;
+
+/// The code of the page about Serf, as a doctest.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/serf.md")]
+pub struct Serf;

@@ -74,5 +74,58 @@ pub(crate) fn check_wording(problem: &Problem) {
         "{problem:?}"
     );
     let line = problem.to_string();
-    assert!(!line.contains(char::is_control), "{line:?}");
+    let ends_or_turns = |c| matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    assert!(
+        !line.contains(|c: char| c.is_control() || ends_or_turns(c)),
+        "{line:?}"
+    );
+}
+
+/// Asserts of an error that it says something, shortly, on one line, and that it cannot command a terminal.
+pub(crate) fn check_message(text: &str) {
+    let ends_or_turns = |c| matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    assert!(
+        !text.is_empty() && text.chars().count() <= 2_000,
+        "{text:?}"
+    );
+    assert!(
+        !text.contains(|c: char| c.is_control() || ends_or_turns(c)),
+        "{text:?}"
+    );
+}
+
+/// Bytes as Rust writes them: `\x1f`, `\\`, and else every byte as it is. Ends of lines are only for those who read.
+pub(crate) fn bytes_of_lines(text: &[u8]) -> Vec<u8> {
+    let digit = |byte: &u8| char::from(*byte).to_digit(16);
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while let [byte, after @ ..] = rest {
+        rest = after;
+        match (byte, after) {
+            (b'\n' | b'\r', _) => {}
+            (b'\\', [b'\\', after @ ..]) => {
+                bytes.push(b'\\');
+                rest = after;
+            }
+            (b'\\', [b'x', high, low, after @ ..]) => {
+                if let (Some(high), Some(low)) = (digit(high), digit(low)) {
+                    bytes.push((high << 4 | low) as u8);
+                    rest = after;
+                } else {
+                    bytes.push(*byte);
+                }
+            }
+            _ => bytes.push(*byte),
+        }
+    }
+    bytes
+}
+
+/// A runtime of one thread whose time passes at once when nobody has anything to do, so that what waits takes no time.
+pub(crate) fn paused() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime can be made")
 }

@@ -88,15 +88,34 @@ macro_rules! tests {
 tests! {
     config: INPUTS,
     config_diff: INPUTS,
+    // Each starts an emulator.
+    emulator_request: INPUTS / 10,
+    // Each runs twice what it describes.
+    emulator_timeline: INPUTS / 5,
+    emulator_topology: INPUTS / 5,
     explain: INPUTS,
     header_matcher: INPUTS,
     host_pattern: INPUTS,
+    http1_chunked: 2_000,
+    http1_request: 2_000,
+    http1_response: 2_000,
     labels: INPUTS,
     // Each writes a file and starts a runtime.
     last_good: INPUTS / 10,
     query_matcher: INPUTS,
     route_table: INPUTS,
     route_template: INPUTS,
+    // Each is made twice, written and read again.
+    serf_catalog: INPUTS / 5,
+    // Each is said five times, to a client each.
+    serf_frames: INPUTS / 5,
+    serf_messages: INPUTS / 5,
+    // Each is the answer to every call, with a runtime for each.
+    servicefabric_answers: INPUTS / 5,
+    servicefabric_endpoints: INPUTS,
+    servicefabric_extension: INPUTS,
+    // Each is laid out three times.
+    servicefabric_labels: INPUTS / 5,
     time_span: INPUTS,
 }
 

@@ -21,12 +21,31 @@ pub(crate) struct Examined {
 pub(crate) fn examine(document: &Node) -> Examined {
     let mut problems = Problems::new();
     let settings = Settings::read(document, &mut problems);
-    let snapshot = routes_and_clusters(document, &compile_options(), &mut problems);
+    let snapshot = if document.get(SECTION).is_none() && !settings.sources.is_empty() {
+        // Everything is discovered.
+        Some(Snapshot::default())
+    } else {
+        routes_and_clusters(document, &compile_options(), &mut problems)
+    };
+    if !settings.sources.is_empty() {
+        problems = problems.into_iter().map(perhaps_discovered).collect();
+    }
     Examined {
         settings,
         snapshot,
         problems,
     }
+}
+
+/// A cluster that the files do not have may be discovered.
+fn perhaps_discovered(mut problem: Problem) -> Problem {
+    if problem.code == "unknown_cluster" {
+        problem.message = format!(
+            "in the files {}, unless a source has it by then",
+            problem.message
+        );
+    }
+    problem
 }
 
 /// What this program's proxy knows.

@@ -7,11 +7,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 const DEMO_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 const DEMO_ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9901);
+const DEMO_CLUSTER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 19080);
 
 /// A reverse proxy that discovers its services.
 ///
-/// Without a command it runs a demo: a few services in this process, discovered, routed and balanced, which change
-/// over a minute so that you see discovery work.
+/// Without a command it runs a demo: an emulated Service Fabric cluster in this process, whose services are discovered,
+/// routed and balanced, and change over a minute so that you see discovery work.
 #[derive(Debug, Parser)]
 #[command(name = "proxy-gateway", version, propagate_version = true)]
 pub(crate) struct Cli {
@@ -43,6 +44,9 @@ pub(crate) struct Demo {
     /// Where the admin page listens
     #[arg(long, value_name = "IP:PORT", default_value_t = DEMO_ADMIN)]
     pub(crate) admin: SocketAddr,
+    /// Where the emulated cluster's REST gateway listens
+    #[arg(long, value_name = "IP:PORT", default_value_t = DEMO_CLUSTER)]
+    pub(crate) cluster: SocketAddr,
     /// Play the story once and stop, instead of again and again
     #[arg(long)]
     pub(crate) once: bool,
@@ -56,6 +60,7 @@ impl Default for Demo {
         Self {
             listen: DEMO_LISTEN,
             admin: DEMO_ADMIN,
+            cluster: DEMO_CLUSTER,
             once: false,
             speed: 1,
         }

@@ -10,6 +10,7 @@ mod gateway;
 mod logging;
 mod settings;
 mod signals;
+mod sources;
 
 use std::process::ExitCode;
 

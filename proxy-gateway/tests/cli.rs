@@ -12,6 +12,14 @@ const GOOD: &str = r#"{
             "r1": { "ClusterId": "c1", "Match": { "Path": "/api/{p}", "Methods": ["GET"] } },
             "r2": { "ClusterId": "none", "Match": { "Path": "/none" } },
             "r3": { "ClusterId": "empty", "Match": { "Path": "/empty" } },
+            "r4": { "Match": { "Path": "/parts" }, "PartitionedClusters": {
+                "Key": { "Header": "X-Key" },
+                "Hash": "Fnv1a64",
+                "Partitions": [
+                    { "ClusterId": "c1", "LowKey": -9223372036854775808, "HighKey": -1 },
+                    { "ClusterId": "empty", "LowKey": 0, "HighKey": 9223372036854775807 },
+                ],
+            } },
         },
         "Clusters": {
             "c1": { "Destinations": {
@@ -245,6 +253,15 @@ async fn explain_knows_every_other_outcome() {
         (&empty["outcome"], &empty["status"]),
         (&json!("no_destination"), &json!(503))
     );
+    let keyless = explain(&["--url", "http://a/parts"]).await;
+    assert_eq!(
+        (&keyless["outcome"], &keyless["status"]),
+        (&json!("no_partition"), &json!(400))
+    );
+    assert_eq!(
+        keyless["partition"]["why"],
+        "the request has no partition key"
+    );
 }
 
 #[tokio::test]
@@ -261,6 +278,23 @@ async fn explain_for_people_says_the_same() {
     let text = text.expect_success().stdout;
     assert!(text.starts_with("Route r1 takes it."), "{text}");
     assert!(text.contains("http://10.0.0.2/base/api/1"));
+    assert!(!text.contains("partition"), "{text}");
+
+    let parts = async |headers: &[&str]| {
+        let argument = file.argument();
+        let mut arguments = vec!["explain", "--config", &argument, "--url", "http://a/parts"];
+        arguments.extend(headers.iter().flat_map(|header| ["--header", header]));
+        output(&arguments).await.expect_success().stdout
+    };
+    let text = parts(&["X-Key: foobar"]).await;
+    assert!(text.starts_with("Route r4 takes it.\n"), "{text}");
+    let line = "  partition by the header x-key = foobar, as a number -8821353812377114648: \
+                -9223372036854775808 to -1\n";
+    assert!(text.contains(line), "{text}");
+    let text = parts(&["X-Key: a", "X-Key: b"]).await;
+    let sentence =
+        "Route r4 takes it, but the request has several partition keys that differ: 400.\n";
+    assert!(text.starts_with(sentence), "{text}");
 }
 
 #[tokio::test]

@@ -14,18 +14,21 @@ async fn every_url_that_the_demo_prints_works() {
         "127.0.0.1:0",
         "--admin",
         "127.0.0.1:0",
+        "--cluster",
+        "127.0.0.1:0",
     ]));
     demo.wait_for_output("Ctrl-C stops").await;
     let screen = demo.output();
-    assert!(screen.contains("3 services with 5 instances"), "{screen}");
+    assert!(screen.contains("4 routes to 9 replicas"), "{screen}");
     let tried: Vec<_> = screen
         .lines()
         .filter(|line| line.trim_start().starts_with("curl "))
         .collect();
-    assert_eq!(tried.len(), 3, "{screen}");
+    assert_eq!(tried.len(), 4, "{screen}");
     for line in tried {
         let (command, _) = line.split_once('#').unwrap();
         let url = command.split_whitespace().last().unwrap();
+        let url = url.trim_matches('\'');
         let rest = url.strip_prefix("http://").unwrap();
         let (address, path) = rest.split_once('/').unwrap();
         let (method, expected) = if command.contains("-X PUT") {
@@ -54,12 +57,14 @@ async fn every_url_that_the_demo_prints_works() {
 }
 
 #[tokio::test]
-async fn the_story_told_once_shows_discovery_health_and_a_bad_label() {
+async fn the_story_told_once_shows_all_that_happens_in_the_cluster() {
     let arguments = [
         "demo",
         "--listen",
         "127.0.0.1:0",
         "--admin",
+        "127.0.0.1:0",
+        "--cluster",
         "127.0.0.1:0",
         "--once",
         "--speed",
@@ -68,11 +73,18 @@ async fn the_story_told_once_shows_discovery_health_and_a_bad_label() {
     let told = peers::output(command(&arguments)).await.expect_success();
     let text = told.stdout + &told.stderr;
     for event in [
-        "catalog-3",
+        // Scale-out.
+        "cluster fabric:/Shop/Catalog: destination",
+        // A failing probe.
         "health=Unhealthy",
-        "payments",
-        "`soon` is not a length of time",
+        // A crash: another replica is the primary.
+        "cluster fabric:/Shop/Orders/",
+        // A rolling upgrade.
+        "cluster fabric:/Site/Web: destination",
+        // A bad label.
+        "error at /YARP.Routes.payments.Path",
         "left quarantine",
+        "cluster fabric:/Shop/Reviews added",
     ] {
         assert!(text.contains(event), "`{event}` is missing:\n{text}");
     }

@@ -103,13 +103,18 @@ impl fmt::Display for Problem {
 /// Writes text that others may have written: on one line, and without what a terminal would obey.
 fn write_line(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     for c in text.chars() {
-        if c.is_control() {
+        if c.is_control() || turns_text(c) {
             write!(f, "{}", c.escape_default())?;
         } else {
             f.write_char(c)?;
         }
     }
     Ok(())
+}
+
+/// Ends of lines beyond ASCII, and what turns the direction of a text around, so that it reads as something else.
+fn turns_text(c: char) -> bool {
+    matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// All problems found in one look at a configuration, in the order in which they were found.
@@ -330,6 +335,12 @@ mod tests {
         assert_eq!(
             problem.to_string(),
             "warning at /Routes/a\\nb: `\\u{1b}[31m`"
+        );
+        let problem =
+            Problem::error("/a\u{2028}b", "e", "`\u{202e}moc.elpmaxe`").with_suggestion("\u{2069}");
+        assert_eq!(
+            problem.to_string(),
+            "error at /a\\u{2028}b: `\\u{202e}moc.elpmaxe` (\\u{2069})"
         );
     }
 

@@ -14,7 +14,7 @@ fn the_sample_is_read_and_compiled_without_a_word() {
     let config = read_reverse_proxy(SAMPLE).unwrap();
     let (snapshot, problems) = Snapshot::compile(config, &options()).unwrap();
     assert!(problems.is_empty(), "{problems}");
-    assert_eq!((snapshot.routes().len(), snapshot.clusters().len()), (3, 2));
+    assert_eq!((snapshot.routes().len(), snapshot.clusters().len()), (6, 2));
 
     let route = snapshot.route(&RouteId::new("orders")).unwrap();
     assert_eq!(route.order(), 10);
@@ -27,6 +27,7 @@ fn the_sample_is_read_and_compiled_without_a_word() {
     );
     assert_eq!(destination.zone(), Some("west"));
     let check = snapshot.clusters()[0].active_check().unwrap();
+    assert_eq!(check.path_at(destination), "/healthz");
     assert!((check.threshold() - 3.0).abs() < f64::EPSILON);
 }
 

@@ -9,6 +9,7 @@ pub mod explain;
 mod fixtures;
 pub mod forward;
 pub mod health;
+pub mod http1;
 pub mod observe;
 mod proxy;
 #[cfg(feature = "server")]

@@ -2,9 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use proxy_runtime::Proxy;
 use proxy_runtime::health::Health;
 use proxy_runtime::proxy_model::config::ProxyConfig;
@@ -30,6 +31,15 @@ fn start_driven(
     request: &Value,
     destinations: &[Value],
 ) -> (Proxy, JoinHandle<()>) {
+    let snapshot = compiled(active, request, destinations);
+    let builder = Proxy::builder().snapshot(snapshot);
+    let (proxy, driver) = builder.build().unwrap();
+    (proxy, tokio::spawn(driver))
+}
+
+/// One cluster with these settings of the active check, and destinations d0, d1 …
+#[track_caller]
+fn compiled(active: &Value, request: &Value, destinations: &[Value]) -> Arc<Snapshot> {
     let named = destinations.iter().enumerate();
     let named: serde_json::Map<_, _> = named.map(|(i, d)| (format!("d{i}"), d.clone())).collect();
     let mut check = json!({ "Enabled": true, "Interval": "00:00:00.05", "Timeout": "00:00:05" });
@@ -42,9 +52,7 @@ fn start_driven(
     }}});
     let config = ProxyConfig::from_json(&config.to_string()).unwrap();
     let (snapshot, _) = Snapshot::compile(config, &CompileOptions::default()).unwrap();
-    let builder = Proxy::builder().snapshot(Arc::new(snapshot));
-    let (proxy, driver) = builder.build().unwrap();
-    (proxy, tokio::spawn(driver))
+    Arc::new(snapshot)
 }
 
 fn destination(proxy: &Proxy, index: usize) -> DestinationStatus {
@@ -173,6 +181,96 @@ async fn a_probe_is_a_get_of_path_and_query_at_the_health_address() {
         assert_eq!(seen.host, "orders.example");
         assert!(seen.agent.contains("health check"), "{}", seen.agent);
     }
+}
+
+/// An origin that is well at these paths only, and remembers what it was asked for.
+fn well_at(paths: &[&str]) -> (Origin, Arc<Mutex<BTreeSet<String>>>) {
+    let paths: Vec<_> = paths.iter().map(ToString::to_string).collect();
+    let asked = Arc::new(Mutex::new(BTreeSet::new()));
+    let record = Arc::clone(&asked);
+    let origin = Origin::start(move |request: Request<Incoming>| {
+        let target = request.uri().path_and_query().unwrap().to_string();
+        let mut response = Response::new(body::full(""));
+        if !paths.contains(&target) {
+            *response.status_mut() = StatusCode::NOT_FOUND;
+        }
+        record.lock().unwrap().insert(target);
+        std::future::ready(response)
+    });
+    (origin, asked)
+}
+
+#[tokio::test]
+async fn destinations_of_one_cluster_are_probed_at_their_own_paths() {
+    let (first, asked_first) = well_at(&["/healthz?deep=1"]);
+    let (second, asked_second) = well_at(&["/base/status/live?deep=1"]);
+    let (third, asked_third) = well_at(&["/health?deep=1"]);
+    let proxy = start(
+        &json!({ "Path": "/health", "Query": "?deep=1" }),
+        &json!({}),
+        &[
+            json!({ "Address": first.url(), "HealthPath": "/healthz" }),
+            json!({
+                // Nobody is there; the probes go elsewhere, and the path is appended to where that is.
+                "Address": RefusingPort::new().url(),
+                "Health": format!("{}/base", second.url()),
+                "HealthPath": "/status/live",
+            }),
+            json!({ "Address": third.url() }),
+        ],
+    );
+    for (index, url) in [
+        format!("{}/healthz", first.url()),
+        format!("{}/base/status/live", second.url()),
+        format!("{}/health", third.url()),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        becomes(&proxy, index, Health::Healthy).await;
+        assert_eq!(
+            destination(&proxy, index).probe,
+            Some(url),
+            "without the query"
+        );
+    }
+    for (asked, expected) in [
+        (asked_first, "/healthz?deep=1"),
+        (asked_second, "/base/status/live?deep=1"),
+        (asked_third, "/health?deep=1"),
+    ] {
+        assert_eq!(
+            *asked.lock().unwrap(),
+            BTreeSet::from([expected.to_owned()])
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_path_that_fails_takes_out_its_own_destination_only() {
+    let (both, _) = well_at(&["/health", "/healthz"]);
+    let (one, _) = well_at(&["/health"]);
+    let at = |path: Option<&str>| {
+        [
+            json!({ "Address": both.url(), "HealthPath": "/healthz" }),
+            json!({ "Address": one.url(), "HealthPath": path }),
+            json!({ "Address": one.url() }),
+        ]
+    };
+    let active = json!({ "Path": "/health" });
+    let proxy = start(&active, &json!({}), &at(Some("/healthz")));
+    becomes(&proxy, 1, Health::Unhealthy).await;
+    becomes(&proxy, 0, Health::Healthy).await;
+    becomes(&proxy, 2, Health::Healthy).await;
+    let reason = destination(&proxy, 1).reason.unwrap();
+    assert!(reason.contains("404"), "{reason}");
+    let eligible = [0, 1, 2].map(|index| destination(&proxy, index).eligible);
+    assert_eq!(eligible, [true, false, true]);
+
+    proxy
+        .publish(compiled(&active, &json!({}), &at(None)))
+        .unwrap();
+    becomes(&proxy, 1, Health::Healthy).await;
 }
 
 #[tokio::test]

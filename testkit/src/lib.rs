@@ -8,6 +8,7 @@ mod listen;
 pub mod origin;
 pub mod peers;
 pub mod raw;
+pub mod serf;
 mod tasks;
 pub mod time;
 mod traffic;

@@ -1,12 +1,12 @@
 //! Every example, run for real with `--once`.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use cargo_metadata::TargetKind;
 
 use crate::process::Invocation;
 use crate::steps::Outcome;
+use crate::test::{PEER_TEST_SKIPPED, with_peers};
 use crate::workspace::Workspace;
 
 /// The package that holds the examples.
@@ -19,7 +19,7 @@ const BUILD_LIMIT: Duration = Duration::from_secs(30 * 60);
 const RUN_LIMIT: Duration = Duration::from_secs(60);
 
 /// Builds the examples with the features that the tests have (so that nothing is compiled twice) and runs each.
-pub(crate) fn run(workspace: &Workspace) -> crate::Result<Outcome> {
+pub(crate) fn run(workspace: &Workspace, require_peers: bool) -> crate::Result<Outcome> {
     let Some(names) = workspace.targets(PACKAGE, &TargetKind::Example) else {
         return Ok(Outcome::Skipped {
             why: format!("this workspace has no package `{PACKAGE}` yet"),
@@ -37,7 +37,11 @@ pub(crate) fn run(workspace: &Workspace) -> crate::Result<Outcome> {
     let failed: Vec<_> = names
         .iter()
         .copied()
-        .filter(|name| !passes(&built, name))
+        .filter(|name| {
+            let example = built.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+            let run = Invocation::new(example).arg("--once");
+            !passes(&with_peers(run, workspace, require_peers), name)
+        })
         .collect();
     Ok(if failed.is_empty() {
         Outcome::Passed {
@@ -51,14 +55,19 @@ pub(crate) fn run(workspace: &Workspace) -> crate::Result<Outcome> {
     })
 }
 
-fn passes(built: &Path, name: &str) -> bool {
+fn passes(run: &Invocation, name: &str) -> bool {
     let start = Instant::now();
-    let example = built.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-    let run = Invocation::new(example).arg("--once").capture(RUN_LIMIT);
+    let run = run.capture(RUN_LIMIT);
     let took = start.elapsed().as_secs_f64();
     let (end, output) = match run {
-        Ok((ended, _)) if ended.is_success() => {
+        Ok((ended, output)) if ended.is_success() => {
             println!("example {name}: ended well in {took:.1} s");
+            let left_out = output
+                .lines()
+                .filter(|line| line.contains(PEER_TEST_SKIPPED));
+            for line in left_out {
+                println!("    {line}");
+            }
             return true;
         }
         Ok((ended, output)) => (ended.to_string(), output),

@@ -26,7 +26,8 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
         cargo test --workspace       needs nothing but Rust; tests that need a real peer say that they were left out\n  \
         cargo xtask peers            fetches the real peers under target/peers, without root\n  \
         cargo xtask test             everything that CI checks, with the real peers\n  \
-        cargo xtask test --quick     format, lints and tests only, with the peers that are already here"
+        cargo xtask test --quick     format, lints and tests only, with the peers that are already here\n  \
+        cargo xtask bench peers --quick   what a request costs, beside nginx, HAProxy, Envoy and others"
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -39,7 +40,7 @@ enum Command {
     Test(test::Options),
     /// Fetches the real programs that tests talk to, under target/peers, without root and without touching the system
     Peers(peers::Options),
-    /// Runs the benchmarks
+    /// Runs the benchmarks, or compares the gateway with other proxies
     Bench(bench::Options),
 }
 

@@ -12,7 +12,13 @@ use crate::{examples, peers};
 const LIMIT: Duration = Duration::from_secs(35 * 60);
 
 /// What `testkit::peers` writes for each test that it leaves out.
-const PEER_TEST_SKIPPED: &str = "SKIPPED (peer missing)";
+pub(crate) const PEER_TEST_SKIPPED: &str = "SKIPPED (peer missing)";
+
+/// What proptest begins its random numbers with, if this is set to a number of 64 bits.
+const SEED: &str = "PROPTEST_RNG_SEED";
+
+/// The number in CI. It means nothing, and stays, so that a run that is red can be repeated as it was.
+const SEED_IN_CI: &str = "20180705";
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -42,7 +48,9 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     if !options.quick {
         steps.run("doc", || show(&[documentation()]));
         steps.run("lean features", || show(&lean(&workspace)));
-        steps.run("examples", || examples::run(&workspace));
+        steps.run("examples", || {
+            examples::run(&workspace, options.require_peers)
+        });
     }
 
     println!("{}", steps.summary());
@@ -93,10 +101,11 @@ fn fuzz(workspace: &Workspace) -> Vec<Invocation> {
 
 /// Unit, integration, documentation and peer tests, in one call of cargo.
 fn test(workspace: &Workspace, require_peers: bool) -> crate::Result<Outcome> {
-    let mut command = Invocation::cargo("test --workspace --all-features --no-fail-fast")
-        .env("PEERS_DIR", workspace.peers_directory());
-    if require_peers {
-        command = command.env("REQUIRE_PEERS", "1");
+    let command = Invocation::cargo("test --workspace --all-features --no-fail-fast");
+    let mut command = with_peers(command, workspace, require_peers);
+    let variable = |name| std::env::var(name).ok();
+    if let Some(seed) = seed(variable("CI").as_deref(), variable(SEED)) {
+        command = command.env(SEED, seed);
     }
     let mut left_out = 0;
     let ended = command.follow(LIMIT, |line| {
@@ -115,6 +124,22 @@ fn test(workspace: &Workspace, require_peers: bool) -> crate::Result<Outcome> {
             repeat: vec![command.to_string()],
         }
     })
+}
+
+/// What property tests begin their random numbers with, given the variables `CI` and [`SEED`]; `None`: with others each
+/// time. Written down for every step that knows it, so that the line that repeats a failure has it.
+fn seed(ci: Option<&str>, chosen: Option<String>) -> Option<String> {
+    let in_ci = ci.is_some_and(|ci| !ci.is_empty() && !ci.eq_ignore_ascii_case("false"));
+    chosen.or_else(|| in_ci.then(|| SEED_IN_CI.to_owned()))
+}
+
+/// Lets a program find the peers that were fetched.
+pub(crate) fn with_peers(command: Invocation, workspace: &Workspace, required: bool) -> Invocation {
+    let command = command.env("PEERS_DIR", workspace.peers_directory());
+    match required {
+        true => command.env("REQUIRE_PEERS", "1"),
+        false => command,
+    }
 }
 
 /// Runs all of them, also after a failure, and fails if any failed.
@@ -137,4 +162,27 @@ fn show(commands: &[Invocation]) -> crate::Result<Outcome> {
             repeat: failed,
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn property_tests_are_the_same_in_every_run_of_ci_and_others_in_each_elsewhere() {
+        for (ci, chosen, expected) in [
+            (None, None, None),
+            (Some(""), None, None),
+            (Some("false"), None, None),
+            (Some("true"), None, Some(SEED_IN_CI)),
+            (Some("1"), None, Some(SEED_IN_CI)),
+            // Whoever repeats a run has chosen already.
+            (Some("true"), Some("7"), Some("7")),
+            (None, Some("7"), Some("7")),
+        ] {
+            let seed = seed(ci, chosen.map(str::to_owned));
+            assert_eq!(seed.as_deref(), expected, "{ci:?} {chosen:?}");
+        }
+        assert!(SEED_IN_CI.parse::<u64>().is_ok(), "proptest reads no other");
+    }
 }

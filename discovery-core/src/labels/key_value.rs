@@ -5,7 +5,8 @@ use proxy_model::{ClusterId, Problem, RouteId, Severity, nearest, pointer_to};
 
 use super::node::LabelNode;
 use super::route::{RouteLabels, is_route_name, read_route};
-use super::tree::{LabelRules, LabelTree};
+use super::rules::LabelRules;
+use super::tree::LabelTree;
 use super::{LabelsParser, Parsed, read_cluster};
 use crate::discovery::{Destinations, LabelledService, Labels};
 
@@ -36,6 +37,9 @@ use crate::discovery::{Destinations, LabelledService, Labels};
 /// | `proxy.routes.<name>.queryParameters.[n].{name, values, mode, isCaseSensitive}` | likewise |
 /// | `proxy.routes.<name>.clusterId` | another cluster than the service's own |
 /// | `proxy.routes.<name>.weightedClusters.[n].{clusterId, weight}` | text, number; in place of the service's own cluster |
+/// | `proxy.routes.<name>.partitionedClusters.key.{header, queryParameter, routeValue}` | text: one of them |
+/// | `proxy.routes.<name>.partitionedClusters.hash` | `None` or `Fnv1a64` |
+/// | `proxy.routes.<name>.partitionedClusters.partitions.[n].{clusterId, lowKey, highKey, name}` | text, numbers, text; in place of the service's own cluster |
 /// | `proxy.routes.<name>.{authorizationPolicy, corsPolicy, rateLimiterPolicy, outputCachePolicy, timeoutPolicy}` | texts |
 /// | `proxy.routes.<name>.timeout` | time |
 /// | `proxy.routes.<name>.metadata.<key>` | text |
@@ -154,7 +158,10 @@ fn read_service(root: &LabelNode<'_>, service: &str, destinations: &Destinations
             labels.report_here("invalid_route_name", message);
             continue;
         }
-        if route.cluster_id.is_none() && route.weighted_clusters.is_none() {
+        let named = route.cluster_id.is_some()
+            || route.weighted_clusters.is_some()
+            || route.partitioned_clusters.is_some();
+        if !named {
             route.cluster_id = Some(cluster_id.clone());
         }
         let id = RouteId::new(format!("{cluster_id}:{name}"));

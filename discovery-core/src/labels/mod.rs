@@ -8,6 +8,7 @@ mod cluster;
 mod key_value;
 mod node;
 mod route;
+mod rules;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -21,7 +22,8 @@ pub use self::cluster::read_cluster;
 pub use self::key_value::KeyValueLabels;
 pub use self::node::LabelNode;
 pub use self::route::{RouteLabels, is_route_name, read_route};
-pub use self::tree::{LabelRules, LabelTree};
+pub use self::rules::LabelRules;
+pub use self::tree::LabelTree;
 use crate::discovery::LabelledService;
 
 /// Turns the labels and destinations of one service into configuration.

@@ -56,6 +56,7 @@ impl<'t> LabelNode<'t> {
         let Some(node) = self.child(name).node else {
             return Vec::new();
         };
+        node.is_list.set(true);
         node.indexed
             .iter()
             .filter(|(_, child)| child.has_children())
@@ -175,21 +176,42 @@ impl<'t> LabelNode<'t> {
         self.tree.report(Problem::error(pointer, code, message));
     }
 
+    /// Makes labels here and below an error if they mean nothing, in places where a slip would change what the others
+    /// mean.
+    pub fn refuse_unknown(&self) {
+        if let Some(node) = self.node {
+            node.refuses_unknown.set(true);
+        }
+    }
+
+    /// Reports what a dialect finds, with whatever pointer it has.
+    pub fn report(&self, problem: Problem) {
+        self.tree.report(problem);
+    }
+
     /// Reports that the labels here are wrong together.
     pub fn report_here(&self, code: &'static str, message: impl Into<String>) {
         self.tree
             .report(Problem::error(self.pointer(), code, message));
     }
 
+    /// The pointer to the label at `path` from here, or to the first one below the last part of it that there is.
+    /// Nothing counts as asked for by this.
+    pub fn locate<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> String {
+        let mut node = self.node;
+        for part in path {
+            let next = node.and_then(|node| node.next(part, self.tree.ignores_case()));
+            if next.is_none() {
+                break;
+            }
+            node = next;
+        }
+        pointer(node)
+    }
+
     /// The first label here or below, which is as near as a pointer to several labels can be.
     fn pointer(&self) -> String {
-        let mut first = None;
-        if let Some(node) = self.node {
-            node.for_each_leaf(&mut |leaf| {
-                first.get_or_insert(leaf.key);
-            });
-        }
-        first.map_or_else(String::new, |key| pointer_to("", key))
+        pointer(self.node)
     }
 
     fn leaf(&self, name: &str) -> Option<&'t Leaf<'t>> {
@@ -211,4 +233,14 @@ impl<'t> LabelNode<'t> {
             format!("`{value}` is {reason}"),
         ));
     }
+}
+
+fn pointer(node: Option<&Node<'_>>) -> String {
+    let mut first = None;
+    if let Some(node) = node {
+        node.for_each_leaf(&mut |leaf| {
+            first.get_or_insert(leaf.key);
+        });
+    }
+    first.map_or_else(String::new, |key| pointer_to("", key))
 }

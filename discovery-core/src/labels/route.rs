@@ -1,8 +1,8 @@
 //! A route from labels.
 
 use proxy_model::config::{
-    HeaderMatchMode, QueryMatchMode, RouteConfig, RouteHeader, RouteMatch, RouteQueryParameter,
-    WeightedCluster,
+    HeaderMatchMode, PartitionHash, PartitionKey, PartitionedCluster, PartitionedClusters,
+    QueryMatchMode, RouteConfig, RouteHeader, RouteMatch, RouteQueryParameter, WeightedCluster,
 };
 
 use super::node::LabelNode;
@@ -14,6 +14,9 @@ pub struct RouteLabels {
     pub headers: &'static str,
     /// Conditions on query parameters.
     pub query_parameters: &'static str,
+    /// Whether nothing between two commas is an empty value of a condition, which a route may not have, instead of no
+    /// value.
+    pub keep_empty_values: bool,
 }
 
 impl Default for RouteLabels {
@@ -22,6 +25,7 @@ impl Default for RouteLabels {
         Self {
             headers: "Headers",
             query_parameters: "QueryParameters",
+            keep_empty_values: false,
         }
     }
 }
@@ -41,12 +45,13 @@ pub fn read_route(node: &LabelNode<'_>, names: &RouteLabels) -> RouteConfig {
     RouteConfig {
         cluster_id: node.text("ClusterId").map(Into::into),
         weighted_clusters: list(node, "WeightedClusters", weighted_cluster),
+        partitioned_clusters: partitioned_clusters(&node.child("PartitionedClusters")),
         r#match: RouteMatch {
             path: node.text("Path"),
             hosts: node.list("Hosts"),
             methods: node.list("Methods"),
-            headers: list(node, names.headers, header),
-            query_parameters: list(node, names.query_parameters, query_parameter),
+            headers: list(node, names.headers, |n| header(n, names)),
+            query_parameters: list(node, names.query_parameters, |n| query_parameter(n, names)),
         },
         order: node.integer("Order"),
         max_request_body_size: node.integer("MaxRequestBodySize"),
@@ -90,7 +95,41 @@ fn weighted_cluster(node: &LabelNode<'_>) -> Option<WeightedCluster> {
     })
 }
 
-fn header(node: &LabelNode<'_>) -> Option<RouteHeader> {
+fn partitioned_clusters(node: &LabelNode<'_>) -> Option<PartitionedClusters> {
+    let hashes = [
+        ("None", PartitionHash::None),
+        ("Fnv1a64", PartitionHash::Fnv1a64),
+    ];
+    let key = node.child("Key");
+    let partitioned = PartitionedClusters {
+        key: PartitionKey {
+            header: key.text("Header"),
+            query_parameter: key.text("QueryParameter"),
+            route_value: key.text("RouteValue"),
+        },
+        hash: node.choice("Hash", &hashes).unwrap_or_default(),
+        partitions: list(node, "Partitions", partition).unwrap_or_default(),
+    };
+    // Empty labels are unset ones, all together as well.
+    (partitioned != PartitionedClusters::default()).then_some(partitioned)
+}
+
+fn partition(node: &LabelNode<'_>) -> Option<PartitionedCluster> {
+    let (low_key, high_key) = (node.integer("LowKey"), node.integer("HighKey"));
+    let name = node.text("Name");
+    let Some(cluster_id) = node.text("ClusterId") else {
+        node.report_here("missing_cluster_id", "a partition needs a `ClusterId`");
+        return None;
+    };
+    Some(PartitionedCluster {
+        cluster_id: cluster_id.into(),
+        low_key,
+        high_key,
+        name,
+    })
+}
+
+fn header(node: &LabelNode<'_>, names: &RouteLabels) -> Option<RouteHeader> {
     let modes = [
         ("ExactHeader", HeaderMatchMode::ExactHeader),
         ("HeaderPrefix", HeaderMatchMode::HeaderPrefix),
@@ -101,13 +140,13 @@ fn header(node: &LabelNode<'_>) -> Option<RouteHeader> {
     ];
     Some(RouteHeader {
         name: condition_name(node)?,
-        values: node.list("Values"),
+        values: values(node, names),
         mode: node.choice("Mode", &modes).unwrap_or_default(),
         is_case_sensitive: node.boolean("IsCaseSensitive").unwrap_or_default(),
     })
 }
 
-fn query_parameter(node: &LabelNode<'_>) -> Option<RouteQueryParameter> {
+fn query_parameter(node: &LabelNode<'_>, names: &RouteLabels) -> Option<RouteQueryParameter> {
     let modes = [
         ("Exact", QueryMatchMode::Exact),
         ("Contains", QueryMatchMode::Contains),
@@ -117,10 +156,22 @@ fn query_parameter(node: &LabelNode<'_>) -> Option<RouteQueryParameter> {
     ];
     Some(RouteQueryParameter {
         name: condition_name(node)?,
-        values: node.list("Values"),
+        values: values(node, names),
         mode: node.choice("Mode", &modes).unwrap_or_default(),
         is_case_sensitive: node.boolean("IsCaseSensitive").unwrap_or_default(),
     })
+}
+
+fn values(node: &LabelNode<'_>, names: &RouteLabels) -> Option<Vec<String>> {
+    if !names.keep_empty_values {
+        return node.list("Values");
+    }
+    let text = node.text("Values")?;
+    Some(
+        text.split(',')
+            .map(|value| value.trim().to_owned())
+            .collect(),
+    )
 }
 
 fn condition_name(node: &LabelNode<'_>) -> Option<String> {

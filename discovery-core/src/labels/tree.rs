@@ -7,6 +7,7 @@ use indexmap::IndexMap;
 use proxy_model::{Problem, Problems, Severity, nearest, pointer_to};
 
 use super::node::LabelNode;
+use super::rules::{LabelRules, fold};
 use crate::discovery::Labels;
 
 /// Labels of a service beyond this number are refused, since every one costs memory for as long as it is served.
@@ -15,63 +16,6 @@ const MAX_LABELS: usize = 10_000;
 const MAX_DEPTH: usize = 32;
 /// Problems of one service beyond this number are counted only.
 const MAX_PROBLEMS: usize = 100;
-
-/// Which labels belong to a dialect, and how their keys are compared.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LabelRules {
-    /// What the dialect's keys begin with, including the dot: `proxy.`. Other labels are somebody else's.
-    pub prefix: String,
-    /// Whether the prefix matches in any case (ASCII).
-    pub ignore_prefix_case: bool,
-    /// Whether the rest of the key matches in any case (ASCII).
-    pub ignore_key_case: bool,
-    /// How bad a label is that has the prefix and means nothing.
-    pub unknown: Severity,
-}
-
-impl LabelRules {
-    /// Keys that begin with `prefix`, compared ignoring case. Unknown ones are warnings.
-    pub fn new(prefix: impl Into<String>) -> Self {
-        Self {
-            prefix: prefix.into(),
-            ignore_prefix_case: true,
-            ignore_key_case: true,
-            unknown: Severity::Warning,
-        }
-    }
-
-    /// Sets whether the prefix matches in any case.
-    #[must_use]
-    pub fn with_ignore_prefix_case(mut self, ignore: bool) -> Self {
-        self.ignore_prefix_case = ignore;
-        self
-    }
-
-    /// Sets whether the rest of the key matches in any case.
-    #[must_use]
-    pub fn with_ignore_key_case(mut self, ignore: bool) -> Self {
-        self.ignore_key_case = ignore;
-        self
-    }
-
-    /// Sets how bad a label is that has the prefix and means nothing.
-    #[must_use]
-    pub fn with_unknown(mut self, severity: Severity) -> Self {
-        self.unknown = severity;
-        self
-    }
-
-    /// The key without the prefix, if it has it.
-    pub(super) fn strip_prefix<'a>(&self, key: &'a str) -> Option<&'a str> {
-        if !self.ignore_prefix_case {
-            return key.strip_prefix(&self.prefix);
-        }
-        let head = key.get(..self.prefix.len())?;
-        head.eq_ignore_ascii_case(&self.prefix)
-            .then(|| &key[self.prefix.len()..])
-    }
-}
 
 /// The labels of one service as a tree.
 ///
@@ -113,6 +57,10 @@ pub(super) struct Node<'a> {
     pub(super) indexed: BTreeMap<u32, Self>,
     /// Names that were asked for here.
     asked: RefCell<Vec<Box<str>>>,
+    /// Whether it was read as a list.
+    pub(super) is_list: Cell<bool>,
+    /// Whether labels here and below that mean nothing are errors, whatever the rules say.
+    pub(super) refuses_unknown: Cell<bool>,
 }
 
 /// A label.
@@ -166,13 +114,15 @@ impl<'a> LabelTree<'a> {
 
     fn insert(&mut self, key: &'a str, rest: &'a str, value: &'a str) {
         let pointer = pointer_to("", key);
-        let parts = match split(rest) {
+        let mut parts = match split(rest) {
             Ok(parts) => parts,
             Err(reason) => {
-                self.report(Problem::error(pointer, "invalid_label", reason));
+                let severity = self.rules.malformed;
+                self.report(problem(severity, pointer, "invalid_label", reason));
                 return;
             }
         };
+        self.rules.resolve(&mut parts);
         let offset = key.len() - rest.len();
         let mut node = &mut self.root;
         for &(_, part) in &parts {
@@ -206,6 +156,11 @@ impl<'a> LabelTree<'a> {
         LabelNode::new(self, Some(&self.root), 0)
     }
 
+    /// Whether keys match in any case.
+    pub(super) fn ignores_case(&self) -> bool {
+        self.rules.ignore_key_case
+    }
+
     /// Reports that a label is wrong. The pointer is its key.
     pub(super) fn report(&self, problem: Problem) {
         let mut problems = self.problems.borrow_mut();
@@ -226,9 +181,14 @@ impl<'a> LabelTree<'a> {
         node.named.get(&folded).map(|(_, child)| child)
     }
 
+    /// Whether something is wrong enough to refuse the service. Labels that nobody asked for are not counted yet.
+    pub fn has_errors(&self) -> bool {
+        self.problems.borrow().has_errors()
+    }
+
     /// All problems: those that were reported while reading, and the labels that nobody asked for.
     pub fn finish(self) -> Problems {
-        self.diagnose(&self.root, &self.rules.prefix);
+        self.diagnose(&self.root, &self.rules.prefix, self.rules.unknown);
         let mut problems = self.problems.into_inner();
         let unmentioned = self.unmentioned.get();
         if unmentioned > 0 {
@@ -241,41 +201,52 @@ impl<'a> LabelTree<'a> {
         problems
     }
 
-    /// Reports unread labels below `node`, whose keys begin with `path`.
-    fn diagnose(&self, node: &Node<'_>, path: &str) {
+    /// Reports unread labels below `node`, whose keys begin with `path`. Unknown names are as bad as `severity`.
+    fn diagnose(&self, node: &Node<'_>, path: &str, severity: Severity) {
         if let Some(leaf) = node.leaf.as_ref().filter(|leaf| !leaf.read.get()) {
-            self.report(self.unknown(leaf.key, "a value was not expected here".to_owned()));
+            let message = "a value was not expected here".to_owned();
+            self.report(unknown(self.rules.unknown, leaf.key, message));
         }
+        let severity = match node.refuses_unknown.get() {
+            true => Severity::Error,
+            false => severity,
+        };
         let asked = node.asked.borrow();
         for (name, child) in node.named.values() {
             let known = asked.iter().any(|known| {
                 fold(known, self.rules.ignore_key_case) == fold(name, self.rules.ignore_key_case)
             });
             if known || child.is_read() {
-                self.diagnose(child, &format!("{path}{name}."));
+                self.diagnose(child, &format!("{path}{name}."), severity);
                 continue;
             }
             let near = nearest(name, asked.iter().map(|known| &**known));
             child.for_each_leaf(&mut |leaf| {
-                let problem = self.unknown(leaf.key, format!("`{path}{name}` is not known"));
+                let message = format!("`{path}{name}` is not known");
+                let problem = unknown(severity, leaf.key, message);
                 self.report(match near {
                     Some(near) => problem.with_suggestion(format!("did you mean `{path}{near}`?")),
-                    None if node.indexed.is_empty() => problem,
-                    None => problem.with_suggestion("a list is written `[0]`, `[1]`, …"),
+                    None if node.is_list.get() => {
+                        problem.with_suggestion("a list is written `[0]`, `[1]`, …")
+                    }
+                    None => problem,
                 });
             });
         }
         for (position, child) in &node.indexed {
-            self.diagnose(child, &format!("{path}[{position}]."));
+            self.diagnose(child, &format!("{path}[{position}]."), severity);
         }
     }
+}
 
-    fn unknown(&self, key: &str, message: String) -> Problem {
-        let pointer = pointer_to("", key);
-        match self.rules.unknown {
-            Severity::Warning => Problem::warning(pointer, "unknown_label", message),
-            Severity::Error => Problem::error(pointer, "unknown_label", message),
-        }
+fn unknown(severity: Severity, key: &str, message: String) -> Problem {
+    problem(severity, pointer_to("", key), "unknown_label", message)
+}
+
+fn problem(severity: Severity, pointer: String, code: &'static str, message: String) -> Problem {
+    match severity {
+        Severity::Warning => Problem::warning(pointer, code, message),
+        Severity::Error => Problem::error(pointer, code, message),
     }
 }
 
@@ -295,6 +266,17 @@ impl<'a> Node<'a> {
         }
         for child in self.indexed.values() {
             child.for_each_leaf(visit);
+        }
+    }
+
+    /// What the part of a key leads to, whether or not it was asked for.
+    pub(super) fn next(&self, part: &str, ignore_case: bool) -> Option<&Self> {
+        match index(part) {
+            Some(position) => self.indexed.get(&position),
+            None => {
+                let (_, child) = self.named.get(&fold(part, ignore_case))?;
+                Some(child)
+            }
         }
     }
 
@@ -336,12 +318,4 @@ fn index(part: &str) -> Option<u32> {
         return None;
     }
     digits.parse().ok()
-}
-
-fn fold(name: &str, ignore_case: bool) -> String {
-    if ignore_case {
-        name.to_ascii_lowercase()
-    } else {
-        name.to_owned()
-    }
 }

@@ -124,6 +124,11 @@ fn prefixed(config: &ProxyConfig, prefix: &str) -> ProxyConfig {
         for share in route.weighted_clusters.iter_mut().flatten() {
             share.cluster_id = of_cluster(&share.cluster_id);
         }
+        if let Some(partitioned) = &mut route.partitioned_clusters {
+            for partition in &mut partitioned.partitions {
+                partition.cluster_id = of_cluster(&partition.cluster_id);
+            }
+        }
         (RouteId::new(format!("{prefix}{id}")), route)
     });
     ProxyConfig {

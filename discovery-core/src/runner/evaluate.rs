@@ -47,6 +47,7 @@ impl Evaluator {
         let mut problems = service.problems.clone();
         let fragment = match &service.content {
             ServiceContent::Config(config) => Some(config.clone()),
+            ServiceContent::NotEnlisted => None,
             ServiceContent::Labelled(described) => {
                 match contained_call(|| self.parser.parse(&service.name, described)) {
                     Ok(parsed) => {

@@ -20,6 +20,9 @@ pub(crate) fn check(options: &Check) -> Result<(), Failure> {
             let examined = examine(&document);
             let mut problems = examined.problems;
             problems.extend(certificates::unusable(&examined.settings.listeners));
+            if !problems.has_errors() {
+                problems.extend(examined.settings.sources.unusable());
+            }
             problems
         }
         Err(problems) => problems,

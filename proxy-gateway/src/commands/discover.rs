@@ -3,7 +3,7 @@
 use discovery_core::providers::file::FileOptions;
 use discovery_core::{ConfigProvider, ProviderState};
 use proxy_model::Problems;
-use proxy_model::config::ProxyConfig;
+use proxy_model::config::{ProxyConfig, RouteMatch};
 use serde::Serialize;
 
 use super::{Failure, print, print_json};
@@ -11,6 +11,7 @@ use crate::check::{compile_options, examine};
 use crate::cli::{Discover, Format};
 use crate::document;
 use crate::gateway::with_causes;
+use crate::sources::{Answer, NotServed};
 
 /// What the providers say.
 #[derive(Serialize)]
@@ -24,8 +25,14 @@ struct ProviderFound {
     #[serde(rename = "ReverseProxy")]
     config: Option<ProxyConfig>,
     diagnostics: Problems,
-    /// Reports that the provider would send back to its source. A file takes none.
+    /// What the source would be told about the health of its services. A file takes no reports.
     health_reports: Vec<serde_json::Value>,
+    /// What the source has and is not served, with the reasons.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_served: Vec<NotServed>,
+    /// Why there is no answer; `None`: there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
 pub(crate) async fn discover(options: &Discover) -> Result<(), Failure> {
@@ -40,13 +47,24 @@ pub(crate) async fn discover(options: &Discover) -> Result<(), Failure> {
         .open(&options.files.config)
         .await
         .map_err(|error| Failure::new(with_causes(&error)))?;
-    let found = Found {
+    let mut found = Found {
         providers: vec![of_provider(file.name(), &file.state())],
     };
-    match options.format {
-        Format::Json => print_json(&found),
-        Format::Text => print(readable(&found).trim_end()),
+    for answer in examined.settings.sources.ask(&compile_options()).await? {
+        found.providers.push(of_source(answer));
     }
+    match options.format {
+        Format::Json => print_json(&found)?,
+        Format::Text => print(readable(&found).trim_end())?,
+    }
+    if found
+        .providers
+        .iter()
+        .any(|provider| provider.error.is_some())
+    {
+        return Err(Failure::silent());
+    }
+    Ok(())
 }
 
 fn of_provider(name: &str, state: &ProviderState) -> ProviderFound {
@@ -55,7 +73,45 @@ fn of_provider(name: &str, state: &ProviderState) -> ProviderFound {
         config: state.config.as_deref().cloned(),
         diagnostics: state.problems.clone(),
         health_reports: Vec::new(),
+        not_served: Vec::new(),
+        error: None,
     }
+}
+
+fn of_source(answer: Answer) -> ProviderFound {
+    let state = &answer.once.state;
+    let failure = answer.once.report.is_none();
+    ProviderFound {
+        error: failure.then(|| {
+            let error = state.status.last_error.as_ref();
+            error.map_or_else(|| "no answer".to_owned(), |error| error.message.clone())
+        }),
+        health_reports: answer.health_reports,
+        not_served: answer.not_served,
+        ..of_provider(&answer.source, state)
+    }
+}
+
+/// What a route matches, in one line.
+fn takes(matches: &RouteMatch) -> String {
+    let mut parts = Vec::new();
+    parts.extend(matches.methods.as_ref().map(|methods| methods.join(" ")));
+    parts.extend(matches.hosts.as_ref().map(|hosts| hosts.join(", ")));
+    parts.push(
+        matches
+            .path
+            .clone()
+            .unwrap_or_else(|| "every path".to_owned()),
+    );
+    for header in matches.headers.iter().flatten() {
+        let values = header.values.as_deref().unwrap_or_default();
+        parts.push(format!("{}: {}", header.name, values.join(" or ")));
+    }
+    for parameter in matches.query_parameters.iter().flatten() {
+        let values = parameter.values.as_deref().unwrap_or_default();
+        parts.push(format!("?{}={}", parameter.name, values.join(" or ")));
+    }
+    parts.join("  ")
 }
 
 fn readable(found: &Found) -> String {
@@ -69,21 +125,42 @@ fn readable(found: &Found) -> String {
             provider.name
         ));
         for (id, route) in provider.config.iter().flat_map(|config| &config.routes) {
-            let path = route.r#match.path.as_deref().unwrap_or("every path");
+            let takes = takes(&route.r#match);
             let cluster = route
                 .cluster_id
                 .as_ref()
                 .map_or("nowhere", |id| id.as_str());
-            text.push_str(&format!("  route {id}: {path} → {cluster}\n"));
+            text.push_str(&format!("  route {id}: {takes} → {cluster}\n"));
         }
         for (id, cluster) in provider.config.iter().flat_map(|config| &config.clusters) {
             text.push_str(&format!("  cluster {id}:\n"));
             for (id, destination) in &cluster.destinations {
-                text.push_str(&format!("    {id} {}\n", destination.address));
+                let weight = destination.weight.filter(|weight| *weight != 1);
+                let weight = weight.map_or_else(String::new, |weight| format!(", weight {weight}"));
+                text.push_str(&format!("    {id} {}{weight}\n", destination.address));
             }
         }
         for problem in &provider.diagnostics {
             text.push_str(&format!("  {problem}\n"));
+        }
+        for left_out in &provider.not_served {
+            text.push_str(&format!(
+                "  not served {}: {}\n",
+                left_out.name,
+                left_out.reasons.join("; ")
+            ));
+        }
+        for report in &provider.health_reports {
+            let said = |key| report["health"][key].as_str().unwrap_or_default();
+            text.push_str(&format!(
+                "  would report {}: {} {}\n",
+                report["entity"].as_str().unwrap_or_default(),
+                said("HealthState"),
+                said("Description").lines().next().unwrap_or_default(),
+            ));
+        }
+        if let Some(error) = &provider.error {
+            text.push_str(&format!("  no answer: {error}\n"));
         }
     }
     text

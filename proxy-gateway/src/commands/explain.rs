@@ -50,6 +50,15 @@ fn write_all(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
         Verdict::NoCluster => {
             writeln!(out, "Route {route} takes it, but leads to no cluster: 503.")?;
         }
+        Verdict::NoPartition => {
+            let partition = explanation.partition.as_ref();
+            let why = partition.and_then(|partition| partition.why.as_deref());
+            writeln!(
+                out,
+                "Route {route} takes it, but {}: 400.",
+                why.unwrap_or("it belongs to no partition")
+            )?;
+        }
         Verdict::NoDestination => {
             writeln!(
                 out,
@@ -70,6 +79,24 @@ fn write_all(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
     }
     for (name, value) in &explanation.route_values {
         writeln!(out, "  {name} = {value}")?;
+    }
+    if let Some(partition) = &explanation.partition {
+        write!(out, "  partition by {}", partition.source)?;
+        if let Some(key) = &partition.key {
+            write!(out, " = {key}")?;
+        }
+        // A number that is not the key is its hash.
+        if let Some(number) = partition
+            .number
+            .as_ref()
+            .filter(|n| partition.key.as_ref() != Some(*n))
+        {
+            write!(out, ", as a number {number}")?;
+        }
+        match &partition.keys {
+            Some(keys) => writeln!(out, ": {keys}")?,
+            None => writeln!(out)?,
+        }
     }
     if let Some(cluster) = &explanation.cluster {
         let policy = explanation.policy.as_deref().unwrap_or("nothing");

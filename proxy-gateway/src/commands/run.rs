@@ -26,12 +26,14 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
     logging::start(&examined.settings.telemetry)?;
     let mut signals = listen()?;
     let mut gateway = Gateway::start(&examined.settings, async |merge, options| {
+        let sources = &examined.settings.sources;
         let provider = FileOptions::default()
             .with_compile_options(options.clone())
+            .with_section_required(sources.is_empty())
             .open(&files.config)
             .await
             .map_err(|error| Failure::new(with_causes(&error)))?;
-        Ok(merge.provider(provider))
+        sources.start(merge.provider(provider), options)
     })
     .await?;
     tokio::select! {
@@ -67,7 +69,7 @@ async fn follow_settings(files: &Files, running: &Settings) -> Infallible {
         if now != *running {
             tracing::warn!(
                 target: "proxy::config",
-                "Listeners, Admin, Telemetry or Server have changed; that takes effect with the next start"
+                "Listeners, Admin, Telemetry, Server or a section for discovery have changed; that takes effect with the next start"
             );
         }
         noticed = now;

@@ -1,4 +1,4 @@
-//! One instance of one of the demo's services: a real HTTP server on a port of its own.
+//! One replica of one of the demo's services: a real HTTP server on a port of its own.
 
 use std::convert::Infallible;
 use std::io;
@@ -15,52 +15,49 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// A running instance; dropping it stops the server and closes its connections, as a crash would.
+/// A running replica; dropping it stops the server and closes its connections, as a crash would.
 #[derive(Debug)]
 pub(super) struct Instance {
-    name: Arc<str>,
+    about: Arc<About>,
     address: SocketAddr,
-    healthy: Arc<AtomicBool>,
     server: AbortHandle,
 }
 
+/// What a replica says about itself.
+#[derive(Debug)]
+pub(super) struct About {
+    pub(super) service: String,
+    pub(super) version: String,
+    pub(super) node: Arc<str>,
+    /// Whether its probes are answered with 503. It serves requests all the same.
+    pub(super) is_ill: AtomicBool,
+}
+
 impl Instance {
-    /// Starts an instance called `name` of `service` on a free port of the loopback interface.
-    pub(super) async fn start(
-        service: &'static str,
-        version: &'static str,
-        name: &str,
-    ) -> io::Result<Self> {
+    /// Starts a replica on a free port of the loopback interface.
+    pub(super) async fn start(about: About) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let about = About {
-            service,
-            version,
-            instance: name.into(),
-            healthy: Arc::new(AtomicBool::new(true)),
-        };
-        let name = Arc::clone(&about.instance);
-        let healthy = Arc::clone(&about.healthy);
-        let server = tokio::spawn(serve(listener, Arc::new(about))).abort_handle();
+        let about = Arc::new(about);
+        let server = tokio::spawn(serve(listener, Arc::clone(&about))).abort_handle();
         Ok(Self {
-            name,
+            about,
             address,
-            healthy,
             server,
         })
     }
 
-    pub(super) fn name(&self) -> &str {
-        &self.name
+    pub(super) fn service(&self) -> &str {
+        &self.about.service
+    }
+
+    /// Makes the replica answer its health probes with 503, or with 200 again.
+    pub(super) fn set_ill(&self, ill: bool) {
+        self.about.is_ill.store(ill, Ordering::Relaxed);
     }
 
     pub(super) fn address(&self) -> SocketAddr {
         self.address
-    }
-
-    /// Makes the instance answer its health probes with 200 or with 503. It serves requests all the same.
-    pub(super) fn set_healthy(&self, healthy: bool) {
-        self.healthy.store(healthy, Ordering::Relaxed);
     }
 }
 
@@ -68,14 +65,6 @@ impl Drop for Instance {
     fn drop(&mut self) {
         self.server.abort();
     }
-}
-
-#[derive(Debug)]
-struct About {
-    service: &'static str,
-    version: &'static str,
-    instance: Arc<str>,
-    healthy: Arc<AtomicBool>,
 }
 
 async fn serve(listener: TcpListener, about: Arc<About>) {
@@ -105,17 +94,17 @@ async fn serve(listener: TcpListener, about: Arc<About>) {
 impl About {
     fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         if request.uri().path() == "/health" {
-            return if self.healthy.load(Ordering::Relaxed) {
-                text(StatusCode::OK, "healthy\n")
-            } else {
+            return if self.is_ill.load(Ordering::Relaxed) {
                 text(StatusCode::SERVICE_UNAVAILABLE, "the demo made me ill\n")
+            } else {
+                text(StatusCode::OK, "healthy\n")
             };
         }
         let forwarded = |name| first_value(request.headers(), name);
         let body = json!({
             "service": self.service,
             "version": self.version,
-            "instance": &*self.instance,
+            "node": &*self.node,
             "method": request.method().as_str(),
             "path": request.uri().path_and_query().map_or("/", |p| p.as_str()),
             "forwarded": {

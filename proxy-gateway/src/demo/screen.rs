@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, IsTerminal, Write as _};
 use std::time::Duration;
 
+use servicefabric_emulator::gateway::Emulator;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, SubscriberExt};
@@ -14,39 +15,46 @@ use crate::commands::Failure;
 use crate::gateway::Gateway;
 
 /// Shows what was started and what to try.
-pub(super) fn show(gateway: &Gateway, took: Duration) {
+pub(super) fn show(gateway: &Gateway, emulator: &Emulator, took: Duration) {
     let snapshot = gateway.proxy().snapshot();
-    let clusters = snapshot.clusters();
-    let instances: usize = clusters.iter().map(|c| c.destinations().len()).sum();
+    let instances: usize = snapshot
+        .clusters()
+        .iter()
+        .map(|c| c.destinations().len())
+        .sum();
     let proxy = gateway.addresses()[0];
+    let cluster = emulator.endpoint();
     print(&format!(
-        "\n  {} services with {instances} instances were started, discovered and routed in {} ms.\n\n  \
-         Try, in another terminal:\n",
-        clusters.len(),
+        "\n  An emulated Service Fabric cluster was started, and {} routes to {instances} replicas of its services \
+         were discovered\n  over its REST gateway at {cluster}, in {} ms.\n\n  Try, in another terminal:\n",
+        snapshot.routes().len(),
         took.as_millis()
     ));
     for (command, what) in [
         (
             format!("curl http://{proxy}/catalog/shoes"),
-            "round robin: ask again, another instance answers",
+            "round robin: ask again, another node answers",
         ),
         (
-            format!("curl http://{proxy}/orders/17"),
-            "the idler of two; it is told who asked",
+            format!("curl http://{proxy}/orders/eu/17"),
+            "the partition that `eu` names; try `us`, and `mars`",
         ),
         (
-            format!("curl -i -X PUT http://{proxy}/orders/17"),
+            format!("curl -i -X PUT http://{proxy}/orders/eu/17"),
             "this route takes GET and POST only: 405",
         ),
+        (
+            format!("curl '{cluster}/Services/Shop~Payments/$/GetHealth?api-version=6.0'"),
+            "what the cluster was told",
+        ),
     ] {
-        print(&format!("    {command:<46} # {what}"));
+        print(&format!("    {command:<50} # {what}"));
     }
     if let Some(admin) = gateway.admin() {
         print(&format!("\n  See what it does:  http://{admin}/"));
     }
     print(
-        "\n  Over the next minute instances come, fall ill and go, and a service makes a mistake. \
-         Ctrl-C stops.\n",
+        "\n  Over the next minute services scale, crash, are upgraded and mislabelled. Ctrl-C stops.\n",
     );
 }
 
@@ -113,7 +121,7 @@ impl Visit for Line {
         // Writing to a String cannot fail. What services say about themselves must not steer the terminal.
         let _ = match field.name() {
             "message" => write!(self.message, "{value:?}"),
-            name => write!(self.fields, "  {name}={value:?}"),
+            name => write!(self.fields, "  {name}={}", shortened(&format!("{value:?}"))),
         };
         for text in [&mut self.message, &mut self.fields] {
             if text.contains(|c: char| c.is_control()) {
@@ -122,6 +130,45 @@ impl Visit for Line {
                     .map(|c| if c.is_control() { ' ' } else { c })
                     .collect();
             }
+        }
+    }
+}
+
+/// The same with ids of partitions by their first digits, which tell those of a demo apart.
+fn shortened(text: &str) -> String {
+    /// Digits of an id, with dashes where they are in one: `27e510ab-1226-824a-b570-082d5fdc85de`.
+    const LENGTH: usize = 36;
+    let is_id = |bytes: &[u8]| {
+        bytes.iter().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => *byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+    };
+    let mut short = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        if rest.as_bytes().get(..LENGTH).is_some_and(is_id) {
+            short.push_str(&rest[..4]);
+            short.push('…');
+            rest = &rest[LENGTH..];
+        } else {
+            short.push(first);
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_shortened_and_nothing_else_is() {
+        let id = "27e510ab-1226-824a-b570-082d5fdc85de";
+        assert_eq!(shortened(&format!("{id}/133 → {id}")), "27e5…/133 → 27e5…");
+        for other in ["", "é", &id[1..], &id.replace('-', "+")] {
+            assert_eq!(shortened(other), other);
         }
     }
 }

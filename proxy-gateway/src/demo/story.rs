@@ -1,53 +1,18 @@
-//! What happens to the demo's services over a minute, again and again.
+//! What happens to the demo's cluster over a minute, again and again.
 
-use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
-use indexmap::IndexMap;
+use servicefabric_emulator::cluster::{
+    Cluster, FabricError, FabricName, PageRequest, PropertyValue, ServiceCreation, ServiceScale,
+    ServiceUpdate, UpgradeRequest,
+};
+use servicefabric_emulator::hosting::{PackageKey, Span};
 
-use super::instance::Instance;
-use super::registry::{Registry, Service};
+use super::workload::Instances;
 
 /// How long one telling of the story takes at normal speed.
-pub(super) const LENGTH: Duration = Duration::from_secs(62);
-
-/// How often the services are probed at normal speed.
-pub(super) const PROBE_EVERY: Duration = Duration::from_secs(1);
-
-/// The services as the story begins, probed so often.
-pub(super) async fn begin(registry: &Registry, probe_every: Duration) -> io::Result<()> {
-    let labels = |own: &[(&str, &str)]| labels(probe_every, own);
-    let catalog = Service {
-        labels: labels(&[
-            ("routes.catalog.path", "/catalog/{**rest}"),
-            ("cluster.loadBalancingPolicy", "RoundRobin"),
-        ]),
-        instances: vec![
-            Instance::start("catalog", "1.4", "catalog-1").await?,
-            Instance::start("catalog", "1.4", "catalog-2").await?,
-        ],
-    };
-    let orders = Service {
-        labels: labels(&[
-            ("routes.orders.path", "/orders/{id?}"),
-            ("routes.orders.methods", "GET,POST"),
-        ]),
-        instances: vec![
-            Instance::start("orders", "2.0", "orders-1").await?,
-            Instance::start("orders", "2.0", "orders-2").await?,
-        ],
-    };
-    let web = Service {
-        labels: labels(&[("routes.web.path", "/{page?}")]),
-        instances: vec![Instance::start("web", "7", "web-1").await?],
-    };
-    registry.update(|services| {
-        services.insert("catalog", catalog);
-        services.insert("orders", orders);
-        services.insert("web", web);
-    });
-    Ok(())
-}
+pub(super) const LENGTH: Duration = Duration::from_secs(66);
 
 /// One thing that happens.
 #[derive(Clone, Copy, Debug)]
@@ -61,121 +26,189 @@ pub(super) struct Step {
 
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    CatalogGrows,
-    OrdersFallsIll,
-    OrdersRecovers,
-    PaymentsJoins,
-    PaymentsMislabelled,
-    PaymentsMended,
-    PaymentsLeaves,
-    CatalogShrinks,
+    /// Something happens to the cluster.
+    Cluster(fn(&mut Cluster) -> Result<(), FabricError>),
+    /// An instance of the service falls ill, or is well again.
+    Ill(&'static str, bool),
 }
 
 /// Everything that happens, in order.
-pub(super) const STEPS: [Step; 8] = [
-    step(8, "a third instance of catalog starts", Act::CatalogGrows),
-    step(
-        16,
-        "orders-2 falls ill: its health probes answer 503",
-        Act::OrdersFallsIll,
+pub(super) const STEPS: [Step; 10] = [
+    step(8, "scale-out: Catalog gets a third instance", |cluster| {
+        set_instances(cluster, "fabric:/Shop/Catalog", 3)
+    }),
+    ill(
+        14,
+        "an instance of Catalog falls ill: its health probes answer 503, and it gets no more requests",
+        true,
     ),
-    step(28, "orders-2 recovers", Act::OrdersRecovers),
+    ill(21, "it recovers", false),
     step(
-        34,
-        "a new service joins: payments, at /payments",
-        Act::PaymentsJoins,
+        24,
+        "crash: the process behind the primary of Orders/eu exits; a secondary takes over, and the process \
+         is started again after a back-off",
+        crash_primary,
     ),
     step(
-        42,
-        "somebody gives payments a bad label: it keeps serving as before, and the problem is named",
-        Act::PaymentsMislabelled,
+        30,
+        "rolling upgrade: Site goes from 7.0.0 to 8.0.0, one upgrade domain after the other",
+        |cluster| upgrade(cluster, "8.0.0"),
     ),
-    step(50, "the label is mended", Act::PaymentsMended),
-    step(56, "payments leaves", Act::PaymentsLeaves),
     step(
-        60,
-        "the third instance of catalog stops",
-        Act::CatalogShrinks,
+        40,
+        "bad label: somebody overrides a route of Payments with a broken path; it keeps serving as before, \
+         and the cluster is told that it is unhealthy",
+        |cluster| {
+            let broken = PropertyValue::String("/payments/{oops".to_owned());
+            cluster.put_property(&payments(), PATH, broken, "")
+        },
+    ),
+    step(
+        48,
+        "the label is mended, and the cluster is told",
+        |cluster| cluster.delete_property(&payments(), PATH),
+    ),
+    step(51, "a service joins: Reviews, at /reviews", join),
+    step(56, "Site goes back to 7.0.0", |cluster| {
+        upgrade(cluster, "7.0.0")
+    }),
+    step(
+        58,
+        "Reviews leaves, and Catalog's third instance with it",
+        |cluster| {
+            cluster.delete_service(&name("fabric:/Shop/Reviews"))?;
+            set_instances(cluster, "fabric:/Shop/Catalog", 2)
+        },
     ),
 ];
 
-const fn step(at: u64, says: &'static str, act: Act) -> Step {
+/// The label that somebody gets wrong.
+const PATH: &str = "YARP.Routes.payments.Path";
+
+const fn step(
+    at: u64,
+    says: &'static str,
+    act: fn(&mut Cluster) -> Result<(), FabricError>,
+) -> Step {
     Step {
         at: Duration::from_secs(at),
         says,
-        act,
+        act: Act::Cluster(act),
+    }
+}
+
+const fn ill(at: u64, says: &'static str, ill: bool) -> Step {
+    Step {
+        at: Duration::from_secs(at),
+        says,
+        act: Act::Ill("catalog", ill),
     }
 }
 
 impl Step {
     /// Lets it happen.
-    pub(super) async fn act(self, registry: &Registry, probe_every: Duration) -> io::Result<()> {
-        let payments_labels = |own: &[(&str, &str)]| {
-            let route = ("routes.payments.path", "/payments/{**rest}");
-            labels(probe_every, &[&[route], own].concat())
-        };
+    pub(super) fn act(
+        self,
+        cluster: &mut Cluster,
+        instances: &Instances,
+    ) -> Result<(), FabricError> {
         match self.act {
-            Act::CatalogGrows => {
-                let third = Instance::start("catalog", "1.4", "catalog-3").await?;
-                registry.update(|services| services["catalog"].instances.push(third));
-            }
-            Act::OrdersFallsIll => set_healthy(registry, "orders-2", false),
-            Act::OrdersRecovers => set_healthy(registry, "orders-2", true),
-            Act::PaymentsJoins => {
-                let payments = Service {
-                    labels: payments_labels(&[]),
-                    instances: vec![
-                        Instance::start("payments", "0.9", "payments-1").await?,
-                        Instance::start("payments", "0.9", "payments-2").await?,
-                    ],
-                };
-                registry.update(|services| services.insert("payments", payments));
-            }
-            Act::PaymentsMislabelled => {
-                let bad = payments_labels(&[("cluster.healthCheck.active.timeout", "soon")]);
-                registry.update(|services| services["payments"].labels = bad);
-            }
-            Act::PaymentsMended => {
-                let good = payments_labels(&[]);
-                registry.update(|services| services["payments"].labels = good);
-            }
-            Act::PaymentsLeaves => {
-                registry.update(|services| services.shift_remove("payments"));
-            }
-            Act::CatalogShrinks => {
-                registry.update(|services| services["catalog"].instances.truncate(2));
+            Act::Cluster(act) => act(cluster),
+            Act::Ill(service, ill) => {
+                instances.set_ill(service, ill);
+                Ok(())
             }
         }
-        Ok(())
     }
 }
 
-fn set_healthy(registry: &Registry, instance: &str, healthy: bool) {
-    registry.update(|services| {
-        let mut instances = services.values().flat_map(|service| &service.instances);
-        if let Some(instance) = instances.find(|candidate| candidate.name() == instance) {
-            instance.set_healthy(healthy);
-        }
-    });
+/// Whether every partition has the replicas that it should have, and they can be reached.
+pub(super) fn is_settled(cluster: &Cluster) -> bool {
+    let page = PageRequest::default();
+    let applications = cluster.applications(None, &page);
+    let services = applications
+        .items
+        .iter()
+        .flat_map(|application| cluster.services(&application.name, None, &page))
+        .flat_map(|services| services.items);
+    let mut partitions = services
+        .flat_map(|service| cluster.partitions(&service.name, &page))
+        .flat_map(|partitions| partitions.items);
+    partitions.all(|partition| {
+        let wanted = match partition.scale {
+            ServiceScale::Stateless { instance_count, .. } => i64::from(instance_count),
+            ServiceScale::Stateful { target, .. } => i64::from(target),
+        };
+        let ready = partition
+            .replicas
+            .values()
+            .filter(|replica| replica.is_resolvable());
+        ready.count() as i64 >= wanted
+    })
 }
 
-/// A service's own labels beside those that all services of the demo have.
-fn labels(probe_every: Duration, own: &[(&str, &str)]) -> IndexMap<String, String> {
-    let interval = format!("{}ms", probe_every.as_millis());
-    let common = [
-        ("enable", "true"),
-        ("cluster.healthCheck.active.enabled", "true"),
-        ("cluster.healthCheck.active.interval", &interval),
-        ("cluster.healthCheck.active.timeout", "1s"),
-        ("cluster.healthCheck.active.path", "/health"),
-    ];
-    let all = common.iter().chain(own);
-    all.map(|(key, value)| (format!("proxy.{key}"), (*value).to_owned()))
-        .collect()
+/// The service whose label somebody gets wrong.
+fn payments() -> FabricName {
+    name("fabric:/Shop/Payments")
+}
+
+fn name(text: &'static str) -> FabricName {
+    FabricName::parse(text).expect("the names of the demo are names")
+}
+
+fn set_instances(
+    cluster: &mut Cluster,
+    service: &'static str,
+    count: i32,
+) -> Result<(), FabricError> {
+    let update = ServiceUpdate {
+        instance_count: Some(count),
+        ..ServiceUpdate::default()
+    };
+    cluster.update_service(&name(service), update)
+}
+
+/// Lets the process that hosts the first partition's primary exit.
+fn crash_primary(cluster: &mut Cluster) -> Result<(), FabricError> {
+    let partitions = cluster.partitions(&name("fabric:/Shop/Orders"), &PageRequest::default())?;
+    let primary = partitions.items.iter().find_map(|p| p.primary());
+    let Some(node) = primary.map(|primary| Arc::clone(&primary.node)) else {
+        // It is moving already.
+        return Ok(());
+    };
+    let process = PackageKey::shared("fabric:/Shop", "OrdersPkg").process("Code");
+    cluster.crash_code_package(&node, &process, 3)
+}
+
+/// Long enough to be seen between two upgrade domains.
+const BETWEEN_DOMAINS: Span = Span::from_millis(500);
+
+fn upgrade(cluster: &mut Cluster, version: &str) -> Result<(), FabricError> {
+    cluster.upgrade_application(
+        &name("fabric:/Site"),
+        UpgradeRequest::new(version).with_wait(BETWEEN_DOMAINS),
+    )
+}
+
+fn join(cluster: &mut Cluster) -> Result<(), FabricError> {
+    let scale = ServiceScale::Stateless {
+        instance_count: 2,
+        min_instance_count: 1,
+    };
+    let reviews = name("fabric:/Shop/Reviews");
+    cluster.create_service(ServiceCreation::new(
+        name("fabric:/Shop"),
+        reviews,
+        "ReviewsType",
+        scale,
+    ))
 }
 
 #[cfg(test)]
 mod tests {
+    use servicefabric_emulator::hosting::Moment;
+    use servicefabric_emulator::topology::Topology;
+
     use super::*;
 
     #[test]
@@ -184,16 +217,30 @@ mod tests {
         assert!(STEPS.iter().all(|step| step.at < LENGTH));
     }
 
-    #[tokio::test]
-    async fn every_step_can_happen_twice_over() {
-        let registry = Registry::default();
-        begin(&registry, PROBE_EVERY).await.unwrap();
-        for _ in 0..2 {
+    #[test]
+    fn the_story_can_be_told_three_times_and_ends_as_it_began() {
+        let topology = Topology::from_toml(super::super::TOPOLOGY).unwrap();
+        let mut cluster = Cluster::new(&topology).unwrap();
+        let moment = |after: Duration| Moment::from_millis(after.as_secs() * 1000);
+        let began = |cluster: &Cluster| {
+            let page = PageRequest::default();
+            let shop = cluster
+                .services(&name("fabric:/Shop"), None, &page)
+                .unwrap();
+            let services: Vec<_> = shop.items.iter().map(|s| s.name.to_string()).collect();
+            let site = cluster.application(&name("fabric:/Site")).unwrap();
+            (services, site.type_version.clone())
+        };
+        let before = began(&cluster);
+        for round in 0..3 {
+            let start = LENGTH * round;
             for step in STEPS {
-                step.act(&registry, PROBE_EVERY).await.unwrap();
+                cluster.advance(moment(start + step.at));
+                step.act(&mut cluster, &Instances::default())
+                    .unwrap_or_else(|error| panic!("{}: {error}", step.says));
             }
+            cluster.advance(moment(start + LENGTH));
+            assert_eq!(began(&cluster), before, "round {round}");
         }
-        let names = registry.update(|services| services.keys().copied().collect::<Vec<_>>());
-        assert_eq!(names, ["catalog", "orders", "web"]);
     }
 }

@@ -15,6 +15,8 @@ use std::time::Duration;
 use proxy_model::Problems;
 use proxy_model::json::{Node, ObjectReader};
 
+use crate::sources::Sources;
+
 pub(crate) use self::listener::{Listener, Tls};
 pub(crate) use self::telemetry::{LogFormat, Telemetry};
 
@@ -32,6 +34,7 @@ pub(crate) struct Settings {
     pub(crate) admin: Option<SocketAddr>,
     pub(crate) telemetry: Telemetry,
     pub(crate) server: Server,
+    pub(crate) sources: Sources,
 }
 
 /// Section `Server`.
@@ -86,6 +89,7 @@ impl Settings {
                     .object("Telemetry", telemetry::read)
                     .unwrap_or_default(),
                 server: root.object("Server", read_server).unwrap_or_default(),
+                sources: Sources::read(root),
             }
         })
         .unwrap_or_else(|| Self {
@@ -93,6 +97,7 @@ impl Settings {
             admin: Some(ADMIN),
             telemetry: Telemetry::default(),
             server: Server::default(),
+            sources: Sources::default(),
         });
         if settings.listeners.is_empty() {
             settings.listeners.push(Listener::default());

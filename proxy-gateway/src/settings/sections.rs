@@ -3,11 +3,21 @@
 use proxy_model::json::Node;
 use proxy_model::{Problem, Problems, pointer_to, same_id};
 
+use crate::sources;
+
 /// Sections that are read here or by the providers.
-const OURS: [&str; 5] = ["ReverseProxy", "Listeners", "Admin", "Telemetry", "Server"];
+const OURS: [&str; 7] = [
+    "ReverseProxy",
+    "Listeners",
+    "Admin",
+    "Telemetry",
+    "Server",
+    sources::SERVICE_FABRIC,
+    sources::SERF,
+];
 
 /// Sections of providers that this program does not have.
-const MISSING_PROVIDERS: [&str; 3] = ["ServiceFabricDiscovery", "SerfDiscovery", "ConsulDiscovery"];
+const MISSING_PROVIDERS: [&str; 1] = ["ConsulDiscovery"];
 
 /// Sections of ASP.NET applications that mean something for a proxy, and what to do about them.
 const FOREIGN: [(&str, &str); 3] = [

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 
 const { ADMIN, PROXY, CHROMIUM, SCREENSHOTS } = process.env;
-// The demo tells its story every 62 seconds, so whatever was missed comes again within this time.
+// The demo tells its story every 66 seconds, so whatever was missed comes again within this time.
 const GUARD = 100_000;
 
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
@@ -46,35 +46,35 @@ async function seenByDay() {
   await page.waitForSelector('#flow-picture svg .pulse');
 
   // A row opens by keyboard and shows its destinations.
-  const catalog = page.locator('details.cluster[data-id="catalog"]');
+  const catalog = page.locator('details.cluster[data-id="fabric:/Shop/Catalog"]');
   await catalog.locator('summary').focus();
   await page.keyboard.press('Enter');
   await catalog.locator('tbody tr').nth(1).waitFor();
 
   // A change of the cluster is followed without a reload: the demo starts a third instance.
   const before = Number(await page.getAttribute('body', 'data-generation'));
-  await catalog.locator('tbody tr', { hasText: 'catalog-3' }).waitFor();
+  await catalog.locator('tbody tr').nth(2).waitFor();
   assert.ok(Number(await page.getAttribute('body', 'data-generation')) > before, 'the generation goes up');
-  await page.locator('#change-list', { hasText: 'catalog-3' }).waitFor();
+  await page.locator('#change-list', { hasText: 'fabric:/Shop/Catalog' }).waitFor();
 
   // An instance falls ill: a word, a shape and a colour say so, and the sentence on top as well.
-  await page.waitForSelector('details.cluster[data-id="orders"][data-state="degraded"]');
+  await page.waitForSelector('details.cluster[data-id="fabric:/Shop/Catalog"][data-state="degraded"]');
   await page.waitForFunction(() => document.querySelector('#verdict').dataset.state === 'degraded');
   await page.screenshot({ path: join(SCREENSHOTS, 'admin-light.png'), fullPage: false });
 
   // The box explains a decision.
   await page.fill('#explain-form input[name=url]', 'localhost/catalog/shoes?size=42');
   await page.click('#explain-form button');
-  await page.locator('#explain-answer', { hasText: 'Route catalog' }).waitFor();
+  await page.locator('#explain-answer', { hasText: 'Catalog:catalog' }).waitFor();
   assert.match(await page.textContent('#explain-answer'), /X-Forwarded-For|Host/i);
   await page.locator('#explain').screenshot({ path: join(SCREENSHOTS, 'admin-explain.png') });
 
   // A bad label is a problem with a name, while the service goes on.
-  await page.locator('#problem-list .problem', { hasText: 'healthCheck' }).first().waitFor();
-  await page.locator('#provider-cards', { hasText: 'payments is quarantined' }).waitFor();
+  await page.locator('#problem-list .problem', { hasText: 'YARP.Routes.payments.Path' }).first().waitFor();
+  await page.locator('#provider-cards', { hasText: 'fabric:/Shop/Payments is quarantined' }).waitFor();
 
   // The filter filters.
-  await page.fill('#cluster-filter', 'cata');
+  await page.fill('#cluster-filter', 'catal');
   await page.waitForFunction(() => document.querySelectorAll('details.cluster').length === 1);
   await page.fill('#cluster-filter', 'no such cluster');
   await page.locator('#cluster-list', { hasText: 'No cluster matches' }).waitFor();
@@ -96,7 +96,7 @@ async function seenByNight() {
 async function seenOnAPhone() {
   const { page, close } = await open({ colorScheme: 'light', viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true, deviceScaleFactor: 2 });
   assert.ok(await brightness(page) > 200, 'the ground is light');
-  const catalog = page.locator('details.cluster[data-id="catalog"]');
+  const catalog = page.locator('details.cluster[data-id="fabric:/Shop/Catalog"]');
   await catalog.locator('summary').tap();
   await catalog.locator('tbody tr').first().waitFor();
   const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
@@ -115,7 +115,7 @@ async function brightness(page) {
 
 // A visitor who asks the proxy for this and that, ten times a second, until told to stop.
 function keepAsking() {
-  const paths = ['/catalog/shoes', '/catalog/hats', '/orders/17', '/', '/about'];
+  const paths = ['/catalog/shoes', '/catalog/hats', '/orders/eu/17', '/orders/us/4', '/payments/9', '/', '/about'];
   let asked = 0;
   const timer = setInterval(() => { fetch(PROXY + paths[asked++ % paths.length]).then((answer) => answer.text(), () => {}); }, 100);
   return { stop: () => clearInterval(timer) };

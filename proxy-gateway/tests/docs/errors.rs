@@ -111,7 +111,14 @@ async fn what_is_not_honoured_is_listed_and_marked() {
 #[test]
 fn every_target_of_the_log_is_listed_and_no_other() {
     let mut used = BTreeSet::new();
-    for package in ["discovery-core", "proxy-gateway", "proxy-runtime"] {
+    let packages = [
+        "discovery-core",
+        "discovery-serf",
+        "discovery-servicefabric",
+        "proxy-gateway",
+        "proxy-runtime",
+    ];
+    for package in packages {
         each_source(&root().join(package).join("src"), &mut |_, text| {
             used.extend(targets(text).into_iter().map(str::to_owned));
         });

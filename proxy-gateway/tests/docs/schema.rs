@@ -120,7 +120,7 @@ impl<'a> Walk<'a> {
             "time"
         } else if is("boolean") {
             "boolean"
-        } else if is("integer") {
+        } else if is("integer") || is("number") {
             "number"
         } else if is("array") {
             "list"

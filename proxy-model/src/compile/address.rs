@@ -85,8 +85,11 @@ fn address(text: &str) -> Result<DestinationAddress, Fault> {
         authority.push(':');
         authority.push_str(&port.to_string());
     }
-    let authority = HeaderValue::try_from(authority)
-        .map_err(|_| Fault::new("the URL's host cannot be sent in a header"))?;
+    // The parser of the WHATWG lets quotes and braces into a host, with which no request can be made.
+    let authority = Some(authority)
+        .filter(|authority| authority.parse::<Authority>().is_ok())
+        .and_then(|authority| HeaderValue::try_from(authority).ok())
+        .ok_or_else(|| Fault::new("the URL's host has characters that no host has"))?;
     Ok(DestinationAddress {
         scheme,
         server_name: host.as_str().into(),

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use http::HeaderValue;
 
-use super::{Scope, address, filled, metadata};
+use super::{Scope, address, filled, health, metadata};
 use crate::compiled::{Destination, DestinationAddress, DestinationSource};
 use crate::problem::Problem;
 
@@ -35,8 +35,13 @@ pub(super) fn compile(source: DestinationSource, scope: &mut Scope<'_>) -> Optio
         }
         text => address::parse(text, "Address", scope),
     };
-    let health = match filled(config.health.as_ref()) {
+    let health_address = match filled(config.health.as_ref()) {
         Some(text) => address::parse(text, "Health", scope).map(Some),
+        None => Some(None),
+    };
+    // As `Health`, it is checked whether or not probes are on.
+    let health_path = match filled(config.health_path.as_ref()) {
+        Some(path) => health::probe_path(path, "HealthPath", scope).map(Some),
         None => Some(None),
     };
     let host = match filled(config.host.as_ref()) {
@@ -55,7 +60,8 @@ pub(super) fn compile(source: DestinationSource, scope: &mut Scope<'_>) -> Optio
     let name = host.as_ref().and_then(name_in);
     Some(Destination {
         address: named(address?, name),
-        health: health?.map(|health| named(health, name)),
+        health: health_address?.map(|health| named(health, name)),
+        health_path: health_path?,
         host,
         weight: weight?,
         priority: priority?,
@@ -80,13 +86,13 @@ fn named(mut address: DestinationAddress, name: Option<&str>) -> DestinationAddr
     address
 }
 
-/// Warns of a cluster in which no destination may ever be picked.
+/// Warns of a cluster whose weights, which all say that a destination gets nothing, are not followed.
 pub(super) fn check_weights(destinations: &[Destination], scope: &mut Scope<'_>) {
     if !destinations.is_empty() && destinations.iter().all(|d| d.weight() == 0) {
         scope.warning(
             "Destinations",
             "no_weight",
-            "every destination has the weight 0, so none gets requests",
+            "every destination has the weight 0, so weights do not count: all get the same share",
         );
     }
 }

@@ -75,7 +75,10 @@ pub(super) fn active(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<Op
     let mut scope = scope.below("HealthCheck/Active");
     let interval = positive(active.interval, DEFAULT_INTERVAL, "Interval", &mut scope);
     let timeout = positive(active.timeout, DEFAULT_TIMEOUT, "Timeout", &mut scope);
-    let path = probe_path(active, &mut scope);
+    let path = match filled(active.path.as_ref()) {
+        Some(path) => probe_path(path, "Path", &mut scope),
+        None => Some(String::new()),
+    };
     let query = probe_query(active, &mut scope);
     Some(Some(ActiveCheck {
         interval: interval?,
@@ -152,13 +155,11 @@ pub(super) fn positive(
     }
 }
 
-fn probe_path(active: &ActiveHealthCheckConfig, scope: &mut Scope<'_>) -> Option<String> {
-    let Some(path) = filled(active.path.as_ref()) else {
-        return Some(String::new());
-    };
+/// The percent-encoded form of the path of probes at `key`, or what is wrong with it.
+pub(super) fn probe_path(path: &str, key: &str, scope: &mut Scope<'_>) -> Option<String> {
     if !path.starts_with('/') {
         scope.error_with(
-            "Path",
+            key,
             "invalid_probe_path",
             format!("the path `{}` does not begin with `/`", shortened(path)),
             format!("write `/{}`", shortened(path)),
@@ -167,9 +168,9 @@ fn probe_path(active: &ActiveHealthCheckConfig, scope: &mut Scope<'_>) -> Option
     }
     if path.contains('?') {
         scope.warning(
-            "Path",
+            key,
             "query_in_path",
-            "the `?` becomes a part of the path, as `%3F`; a query goes into `Query`",
+            "the `?` becomes a part of the path, as `%3F`; a query goes into the cluster's `HealthCheck.Active.Query`",
         );
     }
     Some(encoded_path(path))

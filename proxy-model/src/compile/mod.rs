@@ -3,18 +3,20 @@
 mod address;
 mod affinity;
 mod cluster;
+mod conflicts;
 mod criteria;
 mod destination;
 mod health;
 mod metadata;
 mod options;
+mod partitions;
 mod policy;
 mod route;
 #[cfg(test)]
 mod tests;
 mod upstream;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 pub use self::destination::{MAX_PRIORITY, MAX_WEIGHT};
@@ -89,31 +91,8 @@ pub(crate) fn compile(
             None => pass.bad_routes.push(position),
         }
     }
-    warn_of_duplicates(&pass.routes, &mut pass.problems);
+    conflicts::warn(&pass.routes, &mut pass.problems);
     pass
-}
-
-/// Warns of routes that take the same requests, of which only the first is ever used.
-fn warn_of_duplicates(routes: &[Route], problems: &mut Problems) {
-    let mut seen: HashMap<(i32, String), &Route> = HashMap::with_capacity(routes.len());
-    for route in routes {
-        let criteria = (route.order(), route.matcher().signature());
-        let first = *seen.entry(criteria).or_insert(route);
-        if std::ptr::eq(first, route) {
-            continue;
-        }
-        problems.push(
-            Problem::warning(
-                pointer_to("/Routes", route.id().as_str()),
-                "duplicate_route_criteria",
-                format!(
-                    "the route matches the same requests as `{}`, which comes first and takes them all",
-                    first.id()
-                ),
-            )
-            .with_suggestion("remove one of them, or give them different `Order`s or criteria"),
-        );
-    }
 }
 
 /// A part of the configuration while it is compiled: where it is, and where its problems go.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::compiled::{BodyLimit, ClusterIndex, Route, RouteSource, RouteTarget, WeightedTarget};
 use crate::config::{ProxyConfig, RouteConfig, WeightedCluster};
 use crate::id::ClusterId;
-use crate::matching::RouteMatcher;
+use crate::matching::{PathTemplate, RouteMatcher};
 use crate::problem::Problem;
 use crate::suggest::{did_you_mean, shortened};
 use crate::transform::Transforms;
@@ -14,7 +14,7 @@ use super::criteria;
 use super::destination::{MAX_WEIGHT, within};
 use super::health::positive;
 use super::policy::{self, Kind};
-use super::{Scope, filled, metadata};
+use super::{Scope, filled, metadata, partitions};
 
 pub(super) fn compile(
     source: RouteSource,
@@ -30,9 +30,10 @@ pub(super) fn compile(
         ));
     }
     let matcher = criteria::compile(config, &mut scope.below("Match"));
-    let target = targets.of(config, scope);
+    let template = matcher.as_ref().map(RouteMatcher::path);
+    let target = targets.of(config, template, scope);
     let transforms = Transforms::compile_for(
-        matcher.as_ref().map(RouteMatcher::path),
+        template,
         config.transforms.as_deref().unwrap_or_default(),
         &scope.place("Transforms"),
         scope.expressions,
@@ -159,28 +160,50 @@ impl<'a> Targets<'a> {
         }
     }
 
-    fn of(&mut self, config: &RouteConfig, scope: &mut Scope<'_>) -> Option<RouteTarget> {
+    /// Where a route goes. `template` is its path's, unless that has errors.
+    fn of(
+        &mut self,
+        config: &RouteConfig,
+        template: Option<&PathTemplate>,
+        scope: &mut Scope<'_>,
+    ) -> Option<RouteTarget> {
         let single = config
             .cluster_id
             .as_ref()
             .filter(|id| !id.as_str().is_empty());
-        match (single, &config.weighted_clusters) {
-            (None, None) => Some(RouteTarget::None),
-            (Some(id), None) => Some(match self.find(id, "ClusterId", scope) {
-                Some(index) => RouteTarget::Cluster(index),
-                None => RouteTarget::Missing(id.clone()),
-            }),
-            (None, Some(shares)) => self.weighted(shares, scope),
-            (Some(_), Some(_)) => {
-                scope.error_with(
-                    "WeightedClusters",
-                    "conflicting_clusters",
-                    "the route has both a `ClusterId` and `WeightedClusters`",
-                    "keep one of them",
-                );
-                None
-            }
+        let (shares, partitioned) = (&config.weighted_clusters, &config.partitioned_clusters);
+        let written = [
+            ("ClusterId", single.is_some()),
+            ("WeightedClusters", shares.is_some()),
+            ("PartitionedClusters", partitioned.is_some()),
+        ];
+        let mut written = written.iter().filter(|(_, is_written)| *is_written);
+        let first = written.next().map_or("", |(key, _)| *key);
+        let mut is_one = true;
+        for (key, _) in written {
+            let message = format!("the route has both `{first}` and `{key}`");
+            scope.error_with(key, "conflicting_clusters", message, "keep one of them");
+            is_one = false;
         }
+        // What is wrong with each is told even if one is too many.
+        let single = single.map(|id| match self.find(id, "ClusterId", scope) {
+            Some(index) => RouteTarget::Cluster(index),
+            None => RouteTarget::Missing(id.clone()),
+        });
+        let weighted = shares.as_ref().map(|shares| self.weighted(shares, scope));
+        let partitioned = partitioned.as_ref().map(|partitioned| {
+            let mut scope = scope.below("PartitionedClusters");
+            partitions::compile(partitioned, template, self, &mut scope)
+        });
+        let target = match (single, weighted, partitioned) {
+            (Some(single), _, _) => Some(single),
+            (None, Some(weighted), _) => weighted,
+            (None, None, Some(partitions)) => {
+                partitions.map(|partitions| RouteTarget::Partitioned(Box::new(partitions)))
+            }
+            (None, None, None) => Some(RouteTarget::None),
+        };
+        target.filter(|_| is_one)
     }
 
     fn weighted(
@@ -226,7 +249,12 @@ impl<'a> Targets<'a> {
     }
 
     /// The cluster called `id`. A missing one is a warning, as YARP accepts it.
-    fn find(&mut self, id: &ClusterId, below: &str, scope: &mut Scope<'_>) -> Option<ClusterIndex> {
+    pub(super) fn find(
+        &mut self,
+        id: &ClusterId,
+        below: &str,
+        scope: &mut Scope<'_>,
+    ) -> Option<ClusterIndex> {
         if let Some(position) = self.config.clusters.get_index_of(id) {
             return u32::try_from(position).ok().map(ClusterIndex);
         }

@@ -152,9 +152,16 @@ impl ActiveCheck {
         &self.policy
     }
 
-    /// Percent-encoded path to append to the base path of the destination's health address; may be empty.
+    /// Percent-encoded path to append to the base path of a destination's health address, for destinations that have none
+    /// of their own; may be empty.
     pub fn path(&self) -> &str {
         &self.path
+    }
+
+    /// Percent-encoded path to append to the base path of this destination's health address: its own, else the cluster's;
+    /// may be empty.
+    pub fn path_at<'a>(&'a self, destination: &'a Destination) -> &'a str {
+        destination.health_path().unwrap_or(&self.path)
     }
 
     /// Query with its `?`; may be empty.

@@ -19,6 +19,7 @@ pub struct Destination {
     pub(crate) source: DestinationSource,
     pub(crate) address: DestinationAddress,
     pub(crate) health: Option<DestinationAddress>,
+    pub(crate) health_path: Option<String>,
     pub(crate) host: Option<HeaderValue>,
     pub(crate) weight: u32,
     pub(crate) priority: u32,
@@ -43,6 +44,12 @@ impl Destination {
     /// Where probes go: `Health`, else `Address`.
     pub fn health_address(&self) -> &DestinationAddress {
         self.health.as_ref().unwrap_or(&self.address)
+    }
+
+    /// Percent-encoded path of its probes, if it has one of its own: [`ActiveCheck::path_at`](super::ActiveCheck::path_at)
+    /// is the one to use.
+    pub fn health_path(&self) -> Option<&str> {
+        self.health_path.as_deref()
     }
 
     /// The `Host` header to send instead of the address's authority.

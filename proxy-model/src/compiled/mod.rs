@@ -4,6 +4,7 @@
 
 mod cluster;
 mod destination;
+mod partitions;
 mod route;
 mod source;
 
@@ -11,5 +12,8 @@ pub use self::cluster::{
     ActiveCheck, AvailabilityPolicy, BalancingPolicy, Cluster, ClusterIndex, PassiveCheck, Upstream,
 };
 pub use self::destination::{Destination, DestinationAddress, DestinationIndex, Scheme};
+pub use self::partitions::{
+    KeyRefusal, PartitionKeySource, PartitionKeys, PartitionTarget, Partitions,
+};
 pub use self::route::{BodyLimit, Route, RouteIndex, RouteTarget, WeightedTarget};
 pub(crate) use self::source::{ClusterSource, DestinationSource, RouteSource};

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::cluster::ClusterIndex;
+use super::partitions::Partitions;
 use super::source::RouteSource;
 use crate::config::RouteConfig;
 use crate::id::{ClusterId, RouteId};
@@ -78,6 +79,8 @@ pub enum RouteTarget {
     Cluster(ClusterIndex),
     /// Several clusters by weight. The weights' sum is greater than 0.
     Weighted(Box<[WeightedTarget]>),
+    /// Several clusters by a key that requests carry. Requests that belong to none get 400.
+    Partitioned(Box<Partitions>),
 }
 
 /// One cluster's share of a route.

@@ -48,11 +48,15 @@ pub struct DestinationConfig {
     /// URL of the probes; unset: `Address`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health: Option<String>,
+    /// Extension: path of the active probes of this destination, appended to `Health` or `Address`; unset: the cluster's
+    /// `HealthCheck.Active.Path`. The query is the cluster's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health_path: Option<String>,
     /// The `Host` header to send, unless a transform sets one; unset: the authority of `Address`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// Extension: share of the cluster's requests, relative to the other destinations; at most 1,000,000. Unset is 1;
-    /// 0 gets none.
+    /// 0 gets none, unless all have 0: then all are equal.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(max = 1_000_000)))]
     pub weight: Option<u32>,

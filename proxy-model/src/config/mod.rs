@@ -8,6 +8,7 @@ mod cluster;
 mod forwarder;
 mod health;
 mod http_client;
+mod partitions;
 mod route;
 
 use indexmap::IndexMap;
@@ -18,6 +19,7 @@ pub use self::cluster::{ClusterConfig, DestinationConfig};
 pub use self::forwarder::{ForwarderRequestConfig, HttpVersion, VersionPolicy};
 pub use self::health::{ActiveHealthCheckConfig, HealthCheckConfig, PassiveHealthCheckConfig};
 pub use self::http_client::{HttpClientConfig, WebProxyConfig};
+pub use self::partitions::{PartitionHash, PartitionKey, PartitionedCluster, PartitionedClusters};
 pub use self::route::{
     HeaderMatchMode, QueryMatchMode, RouteConfig, RouteHeader, RouteMatch, RouteQueryParameter,
     WeightedCluster,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Metadata, TransformConfig};
+use super::{Metadata, PartitionedClusters, TransformConfig};
 use crate::id::ClusterId;
 use crate::time_span::TimeSpan;
 
@@ -17,6 +17,9 @@ pub struct RouteConfig {
     /// Extension: several clusters that share the route's requests by weight, for canaries. Excludes `ClusterId`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weighted_clusters: Option<Vec<WeightedCluster>>,
+    /// Extension: clusters that each serve some values of a key. Excludes `ClusterId` and `WeightedClusters`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partitioned_clusters: Option<PartitionedClusters>,
     /// What the route matches. A host or a path is required.
     pub r#match: RouteMatch,
     /// Smaller is tried first, before every other rule of precedence. Unset is 0.

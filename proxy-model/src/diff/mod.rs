@@ -241,8 +241,12 @@ fn destinations_differ(old: &ClusterConfig, new: &ClusterConfig) -> bool {
 fn clusters_spelled_alike(old: &RouteConfig, new: &RouteConfig) -> bool {
     fn spellings(config: &RouteConfig) -> impl Iterator<Item = &str> {
         let weighted = config.weighted_clusters.iter().flatten();
-        let ids = weighted.map(|share| &share.cluster_id);
-        config.cluster_id.iter().chain(ids).map(ClusterId::as_str)
+        let weighted = weighted.map(|share| &share.cluster_id);
+        let partitions = config.partitioned_clusters.iter();
+        let partitions = partitions.flat_map(|partitioned| &partitioned.partitions);
+        let partitions = partitions.map(|partition| &partition.cluster_id);
+        let ids = config.cluster_id.iter().chain(weighted);
+        ids.chain(partitions).map(ClusterId::as_str)
     }
     spellings(old).eq(spellings(new))
 }

@@ -40,7 +40,7 @@ fn changes_read_well() {
         "Clusters": {
             "orders": {
                 "LoadBalancingPolicy": "Random", "Metadata": { "k": "hunter2" },
-                "Destinations": { "d1": { "Address": "http://1", "Weight": 3 }, "d3": { "Address": "http://3" } }
+                "Destinations": { "d1": { "Address": "http://1", "HealthPath": "/up", "Weight": 3 }, "d3": { "Address": "http://3" } }
             },
             "carts": { "Destinations": { "d": { "Address": "http://4" } } }
         }
@@ -50,7 +50,7 @@ fn changes_read_well() {
         [
             "cluster orders: LoadBalancingPolicy = Random, Metadata added",
             "cluster orders: destination d2 removed",
-            "cluster orders: destination d1: Weight = 3",
+            "cluster orders: destination d1: HealthPath = /up, Weight = 3",
             "cluster orders: destination d3 added at http://3",
             "cluster carts added with 1 destination",
             "route b removed",
@@ -99,6 +99,31 @@ fn a_new_spelling_of_an_id_is_a_change() {
         self::lines(&reference),
         ["route a: ClusterId orders → Orders"]
     );
+}
+
+#[test]
+fn a_partition_that_moves_is_a_change() {
+    let with = |partitions: &str| {
+        config(&format!(
+            r#"{{ "Routes": {{ "r": {{ "Match": {{ "Path": "/" }}, "PartitionedClusters": {{
+                "Key": {{ "Header": "k" }}, "Partitions": [ {partitions} ] }} }} }} }}"#
+        ))
+    };
+    let old = with(r#"{ "ClusterId": "a", "LowKey": 0, "HighKey": 9 }"#);
+    for partitions in [
+        r#"{ "ClusterId": "a", "LowKey": 0, "HighKey": 8 }"#,
+        r#"{ "ClusterId": "A", "LowKey": 0, "HighKey": 9 }"#,
+    ] {
+        let new = with(partitions);
+        let changes = diff(&old, &new);
+        assert_eq!(apply(&old, &changes), new);
+        let [Change::RouteChanged { fields, .. }] = &changes[..] else {
+            panic!("{changes:?}");
+        };
+        let places: Vec<_> = fields.iter().map(|field| &*field.pointer).collect();
+        assert_eq!(places, ["/PartitionedClusters/Partitions"]);
+        assert_ne!(crate::Revision::of(&old), crate::Revision::of(&new));
+    }
 }
 
 #[test]

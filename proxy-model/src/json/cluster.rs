@@ -39,6 +39,7 @@ pub(super) fn destination(destination: &mut ObjectReader<'_, '_>) -> Destination
     DestinationConfig {
         address: destination.text("Address").unwrap_or_default(),
         health: destination.text("Health"),
+        health_path: destination.text("HealthPath"),
         host: destination.text("Host"),
         weight: destination.integer("Weight", 0..=u32::MAX),
         priority: destination.integer("Priority", 0..=u32::MAX),

@@ -4,8 +4,9 @@ use super::node::Node;
 use super::reader::{ObjectReader, value_of};
 use super::scalar;
 use crate::config::{
-    HeaderMatchMode, QueryMatchMode, RouteConfig, RouteHeader, RouteMatch, RouteQueryParameter,
-    TransformConfig, WeightedCluster,
+    HeaderMatchMode, PartitionHash, PartitionKey, PartitionedCluster, PartitionedClusters,
+    QueryMatchMode, RouteConfig, RouteHeader, RouteMatch, RouteQueryParameter, TransformConfig,
+    WeightedCluster,
 };
 use crate::id::ClusterId;
 use crate::problem::{Problem, Problems, pointer_to};
@@ -14,6 +15,7 @@ pub(super) fn read(route: &mut ObjectReader<'_, '_>) -> RouteConfig {
     let config = RouteConfig {
         cluster_id: route.text("ClusterId").map(ClusterId::from),
         weighted_clusters: route.objects("WeightedClusters", weighted_cluster),
+        partitioned_clusters: route.object("PartitionedClusters", partitioned_clusters),
         r#match: route.object("Match", matching).unwrap_or_default(),
         order: route.integer("Order", i32::MIN..=i32::MAX),
         max_request_body_size: route.integer("MaxRequestBodySize", i64::MIN..=i64::MAX),
@@ -42,6 +44,40 @@ fn weighted_cluster(entry: &mut ObjectReader<'_, '_>) -> WeightedCluster {
         weight: entry
             .integer("Weight", 0..=u32::MAX)
             .unwrap_or(unset.weight),
+    }
+}
+
+fn partitioned_clusters(partitioned: &mut ObjectReader<'_, '_>) -> PartitionedClusters {
+    const HASHES: [(&str, PartitionHash); 2] = [
+        ("None", PartitionHash::None),
+        ("Fnv1a64", PartitionHash::Fnv1a64),
+    ];
+    PartitionedClusters {
+        key: partitioned.object("Key", partition_key).unwrap_or_default(),
+        hash: partitioned.choice("Hash", &HASHES).unwrap_or_default(),
+        partitions: partitioned
+            .objects("Partitions", partition)
+            .unwrap_or_default(),
+    }
+}
+
+fn partition_key(key: &mut ObjectReader<'_, '_>) -> PartitionKey {
+    PartitionKey {
+        header: key.text("Header"),
+        query_parameter: key.text("QueryParameter"),
+        route_value: key.text("RouteValue"),
+    }
+}
+
+fn partition(entry: &mut ObjectReader<'_, '_>) -> PartitionedCluster {
+    let unset = PartitionedCluster::default();
+    PartitionedCluster {
+        cluster_id: entry
+            .text("ClusterId")
+            .map_or(unset.cluster_id, ClusterId::from),
+        low_key: entry.integer("LowKey", i64::MIN..=i64::MAX),
+        high_key: entry.integer("HighKey", i64::MIN..=i64::MAX),
+        name: entry.text("Name"),
     }
 }
 

@@ -199,27 +199,34 @@ impl RouteMatcher {
     /// Text that is equal for two matchers exactly if they have the [same criteria](Self::same_criteria): with it, a map
     /// finds all that are equal.
     pub fn signature(&self) -> String {
-        fn sorted(items: impl Iterator<Item = String>) -> Vec<String> {
-            let mut items: Vec<String> = items.collect();
-            items.sort_unstable();
-            items.dedup();
-            items
-        }
+        let hosts = sorted(self.0.hosts.iter().map(HostPattern::signature));
+        format!("{}\n{hosts:?}", self.signature_but_hosts())
+    }
+
+    /// The same for all criteria but the hosts. Two matchers that agree in it and share a host pattern, or have none,
+    /// take the same requests to those hosts.
+    pub(crate) fn signature_but_hosts(&self) -> String {
         let parts = &*self.0;
         let mut signature = String::new();
         parts.path.write_signature(&mut signature);
-        let hosts = sorted(parts.hosts.iter().map(HostPattern::signature));
         let headers = sorted(parts.headers.iter().map(|header| format!("{header:?}")));
         let query = sorted(parts.query.iter().map(QueryMatcher::signature));
         write!(
             signature,
-            "\n{hosts:?}\n{}\n{}\n{headers:?}\n{query:?}",
+            "\n{}\n{}\n{headers:?}\n{query:?}",
             parts.methods,
             parts.accepts_preflight && !parts.methods.takes_all(),
         )
         .expect("a string can be written to");
         signature
     }
+}
+
+fn sorted(items: impl Iterator<Item = String>) -> Vec<String> {
+    let mut items: Vec<String> = items.collect();
+    items.sort_unstable();
+    items.dedup();
+    items
 }
 
 /// Whether this is a CORS preflight request that asks for a method that is wanted.

@@ -36,6 +36,7 @@ pub use self::host::{HostError, HostPattern, HostRank, RequestHost};
 pub use self::matcher::{Mismatch, RouteMatcher, RouteMatcherParts};
 pub use self::method::{MethodError, MethodErrorKind, MethodSet};
 pub use self::precedence::Precedence;
+pub(crate) use self::query::ParameterName;
 pub use self::query::QueryMatcher;
 pub use self::table::{Candidate, Lookup, RouteTable};
 pub(crate) use self::template::Expressions;

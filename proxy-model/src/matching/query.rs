@@ -1,5 +1,7 @@
 //! Conditions on query parameters.
 
+use std::borrow::Cow;
+
 use super::criterion::{self, CriterionError};
 use super::percent::{Part, decode};
 use super::text::Pattern;
@@ -13,8 +15,7 @@ use crate::head::RequestHead;
 /// a value counts as missing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct QueryMatcher {
-    name: Pattern,
-    written_name: Box<str>,
+    name: ParameterName,
     mode: Mode,
     values: Box<[Pattern]>,
 }
@@ -32,7 +33,7 @@ impl QueryMatcher {
     pub(crate) fn compile(config: &RouteQueryParameter) -> Result<Self, Vec<CriterionError>> {
         let name = match config.name.as_str() {
             "" => Err(CriterionError::NoName),
-            name => Ok(Pattern::new(name, false)),
+            name => Ok(ParameterName::new(name)),
         };
         let values = criterion::patterns(
             config.values.as_deref(),
@@ -43,7 +44,6 @@ impl QueryMatcher {
         let (name, values) = criterion::both(name, values)?;
         Ok(Self {
             name,
-            written_name: config.name.as_str().into(),
             mode: config.mode,
             values,
         })
@@ -51,12 +51,12 @@ impl QueryMatcher {
 
     /// The parameter's name, as written.
     pub fn name(&self) -> &str {
-        &self.written_name
+        self.name.as_str()
     }
 
     /// Text that is the same for conditions that ask the same.
     pub(super) fn signature(&self) -> String {
-        format!("{:?} {:?} {:?}", self.name, self.mode, self.values)
+        format!("{:?} {:?} {:?}", self.name.pattern, self.mode, self.values)
     }
 
     /// How values are compared.
@@ -83,12 +83,44 @@ impl QueryMatcher {
     fn any_value<H: RequestHead + ?Sized>(
         &self,
         head: &H,
-        mut wanted: impl FnMut(&str) -> bool,
+        wanted: impl FnMut(&str) -> bool,
     ) -> bool {
         let query = head.query().unwrap_or_default();
-        query.split('&').any(|pair| {
+        self.name.encoded_values(query).any(wanted)
+    }
+}
+
+/// The name of a query parameter, compared after decoding and ignoring case.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ParameterName {
+    pattern: Pattern,
+    written: Box<str>,
+}
+
+impl ParameterName {
+    pub(crate) fn new(name: &str) -> Self {
+        Self {
+            pattern: Pattern::new(name, false),
+            written: name.into(),
+        }
+    }
+
+    /// As written.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.written
+    }
+
+    /// The values of all parameters of this name, decoded, `+` as a space. Allocates only to decode.
+    pub(crate) fn values<'q>(&self, query: &'q str) -> impl Iterator<Item = Cow<'q, str>> {
+        self.encoded_values(query)
+            .map(|value| decode(value, Part::Query))
+    }
+
+    fn encoded_values<'q>(&self, query: &'q str) -> impl Iterator<Item = &'q str> {
+        query.split('&').filter_map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            self.name.equals(decode(name, Part::Query).as_bytes()) && wanted(value)
+            let name = decode(name, Part::Query);
+            self.pattern.equals(name.as_bytes()).then_some(value)
         })
     }
 }

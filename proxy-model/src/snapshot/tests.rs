@@ -316,6 +316,7 @@ fn every_value_counts() {
         json!({ "Clusters": { "c": { "Destinations": { "d": { "Address": "http://a/X" } } } } }),
         json!({ "Clusters": { "C": { "Destinations": { "d": { "Address": "http://a/x" } } } } }),
         json!({ "Clusters": { "c": { "Destinations": { "d": { "Address": "http://a/x", "Weight": 1 } } } } }),
+        json!({ "Clusters": { "c": { "Destinations": { "d": { "Address": "http://a/x", "HealthPath": "/up" } } } } }),
         json!({ "Clusters": { "c": { "Destinations": { "d": { "Address": "http://a/x" } }, "HealthCheck": {} } } }),
         json!({}),
     ] {

@@ -62,14 +62,20 @@ fn route() -> impl Strategy<Value = RouteConfig> {
         option::of(text()),
         option::of(text()),
     );
-    let targets = (option::of(id()), option::of(vec(weighted, 0..3)));
+    let targets = (
+        option::of(id()),
+        option::of(vec(weighted, 0..3)),
+        option::of(partitioned_clusters()),
+    );
     let numbers = (any::<Option<i32>>(), any::<Option<i64>>(), span());
     let rest = (option::of(map()), option::of(vec(map(), 0..3)));
     (targets, criteria(), numbers, policies, rest).prop_map(
-        |((cluster, weighted_clusters), criteria, numbers, policies, (metadata, transforms))| {
+        |(targets, criteria, numbers, policies, (metadata, transforms))| {
+            let (cluster, weighted_clusters, partitioned_clusters) = targets;
             RouteConfig {
                 cluster_id: cluster.map(ClusterId::from),
                 weighted_clusters,
+                partitioned_clusters,
                 r#match: criteria,
                 order: numbers.0,
                 max_request_body_size: numbers.1,
@@ -84,6 +90,28 @@ fn route() -> impl Strategy<Value = RouteConfig> {
             }
         },
     )
+}
+
+fn partitioned_clusters() -> impl Strategy<Value = PartitionedClusters> {
+    let key = (option::of(text()), option::of(text()), option::of(text()));
+    let hash = prop::sample::select(&[PartitionHash::None, PartitionHash::Fnv1a64][..]);
+    let range = (any::<Option<i64>>(), any::<Option<i64>>());
+    let partition =
+        (id(), range, option::of(text())).prop_map(|(id, (low, high), name)| PartitionedCluster {
+            cluster_id: id.into(),
+            low_key: low,
+            high_key: high,
+            name,
+        });
+    (key, hash, vec(partition, 0..4)).prop_map(|(key, hash, partitions)| PartitionedClusters {
+        key: PartitionKey {
+            header: key.0,
+            query_parameter: key.1,
+            route_value: key.2,
+        },
+        hash,
+        partitions,
+    })
 }
 
 fn criteria() -> impl Strategy<Value = RouteMatch> {
@@ -170,20 +198,24 @@ fn destination() -> impl Strategy<Value = DestinationConfig> {
         text(),
         option::of(text()),
         option::of(text()),
+        option::of(text()),
         any::<Option<u32>>(),
         any::<Option<u32>>(),
         option::of(text()),
         option::of(map()),
     )
         .prop_map(
-            |(address, health, host, weight, priority, zone, metadata)| DestinationConfig {
-                address,
-                health,
-                host,
-                weight,
-                priority,
-                zone,
-                metadata,
+            |(address, health, health_path, host, weight, priority, zone, metadata)| {
+                DestinationConfig {
+                    address,
+                    health,
+                    health_path,
+                    host,
+                    weight,
+                    priority,
+                    zone,
+                    metadata,
+                }
             },
         )
 }

@@ -1,5 +1,8 @@
 //! The flow as the page draws it: sources → routes → clusters → destinations.
 
+use std::collections::HashMap;
+
+use proxy_model::ClusterId;
 use serde::Serialize;
 
 use super::Inner;
@@ -105,15 +108,28 @@ fn route_node(admin: &Inner, route: &RouteStatus) -> RouteNode {
         title: takes(route),
         provider: admin.route_provider(&route.id),
         requests_per_second: total,
-        clusters: route
-            .clusters
-            .iter()
-            .map(|target| Target {
-                id: target.cluster.clone(),
-                requests_per_second: total * target.share,
-            })
-            .collect(),
+        clusters: targets(route, total),
     }
+}
+
+/// The clusters of a route, each once. Where nobody knows their shares they are drawn as if they were equal.
+fn targets(route: &RouteStatus, total: f64) -> Vec<Target> {
+    let equal = 1.0 / route.clusters.len().max(1) as f64;
+    let mut targets: Vec<Target> = Vec::new();
+    let mut positions: HashMap<ClusterId, usize> = HashMap::new();
+    for target in &route.clusters {
+        let position = *positions
+            .entry(target.cluster.as_str().into())
+            .or_insert(targets.len());
+        if position == targets.len() {
+            targets.push(Target {
+                id: target.cluster.clone(),
+                requests_per_second: 0.0,
+            });
+        }
+        targets[position].requests_per_second += total * target.share.unwrap_or(equal);
+    }
+    targets
 }
 
 fn add_cluster(flow: &mut Flow, cluster: &ClusterStatus) {

@@ -194,9 +194,13 @@ impl Inner {
         if let Some(server) = &self.server {
             server_metrics::write(&server.counts(), &mut text);
         }
-        if let Some(merged) = &self.merged {
-            source_metrics::write(&merged.providers(), &mut text);
+        let sources = self.merged.as_ref().map(|merged| merged.providers());
+        let sources = sources.unwrap_or_default();
+        if self.merged.is_some() {
+            source_metrics::write(&sources, &mut text);
         }
+        let names = sources.iter().map(|source| &*source.name);
+        source_metrics::write_problems(names, self.all_problems(), &mut text);
         text.push_str("# EOF\n");
         Answer::text(text).with_header(
             header::CONTENT_TYPE,

@@ -67,5 +67,6 @@ pub(super) fn takes(route: &RouteStatus) -> String {
         Some(path) => parts.push(format!("/{path}")),
         None => parts.push("every path".to_owned()),
     }
+    parts.extend(route.conditions.iter().cloned());
     parts.join("  ")
 }

@@ -1,9 +1,11 @@
 //! How the sources of the configuration are doing, as OpenMetrics text.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use discovery_core::SourceState;
 use discovery_core::merge::ProviderReport;
+use proxy_model::{Problem, Severity};
 
 /// A gauge: its name, what it tells, and its value for one source; `None`: it has none yet.
 type Gauge = (
@@ -58,6 +60,41 @@ pub(super) fn write(reports: &[ProviderReport], text: &mut String) {
     }
 }
 
+/// How many problems of each severity each of `sources` has, and those that belong to none: there `source` is empty.
+///
+/// Sources without problems are written as well, so that queries see a 0 and not nothing.
+pub(super) fn write_problems<'a>(
+    sources: impl IntoIterator<Item = &'a str>,
+    problems: impl IntoIterator<Item = (Option<String>, Problem)>,
+    text: &mut String,
+) {
+    const NAME: &str = "proxy_config_problems";
+    let sources = sources.into_iter().chain([""]);
+    let mut counts: BTreeMap<String, [usize; 2]> =
+        sources.map(|name| (name.to_owned(), [0; 2])).collect();
+    for (source, problem) in problems {
+        let [errors, warnings] = counts.entry(source.unwrap_or_default()).or_default();
+        match problem.severity {
+            Severity::Error => *errors += 1,
+            Severity::Warning => *warnings += 1,
+        }
+    }
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        text,
+        "# HELP {NAME} Problems of the configuration that are there now.\n# TYPE {NAME} gauge"
+    );
+    for (source, [errors, warnings]) in counts {
+        for (severity, count) in [("error", errors), ("warning", warnings)] {
+            let _ = writeln!(
+                text,
+                "{NAME}{{source=\"{}\",severity=\"{severity}\"}} {count}",
+                escaped(&source)
+            );
+        }
+    }
+}
+
 /// A label's value: OpenMetrics escapes these three.
 fn escaped(value: &str) -> String {
     value
@@ -69,6 +106,38 @@ fn escaped(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn problems_are_counted_by_source_and_severity() {
+        let of = |source: Option<&str>, problem: fn(String, &'static str, String) -> Problem| {
+            let problem = problem(String::new(), "code", String::new());
+            (source.map(str::to_owned), problem)
+        };
+        let problems = [
+            of(Some("file"), Problem::warning),
+            of(None, Problem::warning),
+            of(Some("file"), Problem::error),
+            of(Some("file"), Problem::warning),
+            // One that is no source any more.
+            of(Some("\"gone"), Problem::error),
+        ];
+        let mut text = String::new();
+        write_problems(["fine", "file"], problems, &mut text);
+        let samples: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(
+            samples,
+            [
+                r#"proxy_config_problems{source="",severity="error"} 0"#,
+                r#"proxy_config_problems{source="",severity="warning"} 1"#,
+                r#"proxy_config_problems{source="\"gone",severity="error"} 1"#,
+                r#"proxy_config_problems{source="\"gone",severity="warning"} 0"#,
+                r#"proxy_config_problems{source="file",severity="error"} 1"#,
+                r#"proxy_config_problems{source="file",severity="warning"} 2"#,
+                r#"proxy_config_problems{source="fine",severity="error"} 0"#,
+                r#"proxy_config_problems{source="fine",severity="warning"} 0"#,
+            ]
+        );
+    }
 
     #[test]
     fn names_of_sources_cannot_break_the_format() {

@@ -11,7 +11,26 @@ use super::*;
 const CONFIG: &str = r#"{
     "Routes": {
         "orders": { "ClusterId": "orders", "Match": { "Path": "/orders/{id}", "Methods": ["GET"] } },
-        "lost": { "ClusterId": "missing", "Match": { "Path": "/lost" } }
+        "lost": { "ClusterId": "missing", "Match": { "Path": "/lost" } },
+        "tenants": {
+            "Match": { "Path": "/tenants" },
+            "PartitionedClusters": {
+                "Key": { "Header": "X-Tenant" },
+                "Hash": "Fnv1a64",
+                "Partitions": [
+                    { "ClusterId": "orders", "LowKey": 50, "HighKey": 99 },
+                    { "ClusterId": "empty/one", "LowKey": 0, "HighKey": 24 },
+                    { "ClusterId": "ORDERS", "LowKey": 25, "HighKey": 49 }
+                ]
+            }
+        },
+        "shelves": {
+            "Match": { "Path": "/shelves" },
+            "PartitionedClusters": {
+                "Key": { "QueryParameter": "shelf" },
+                "Partitions": [ { "ClusterId": "orders", "Name": "a" }, { "ClusterId": "missing", "Name": "b" } ]
+            }
+        }
     },
     "Clusters": {
         "orders": {
@@ -128,6 +147,48 @@ async fn clusters_are_filtered_and_counted() {
     let limited = json(&admin, "/api/v1/clusters?limit=1");
     assert_eq!(limited["matching"], 2);
     assert_eq!(limited["clusters"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn partitions_of_a_route_are_shown() {
+    let admin = admin().await;
+    let listed = json(&admin, "/api/v1/routes");
+    let route = |id: &str| {
+        let mut routes = listed["routes"].as_array().unwrap().iter();
+        routes.find(|route| route["id"] == id).unwrap().clone()
+    };
+    let share = |cluster: &str, exists: bool, share: Option<f64>, keys: Option<&str>| serde_json::json!({ "cluster": cluster, "exists": exists, "share": share, "keys": keys });
+    let tenants = route("tenants");
+    assert_eq!(tenants["partition_key"], "the header x-tenant");
+    assert_eq!(
+        tenants["clusters"],
+        serde_json::json!([
+            share("empty/one", true, Some(0.25), Some("0 to 24")),
+            share("ORDERS", true, Some(0.25), Some("25 to 49")),
+            share("orders", true, Some(0.5), Some("50 to 99")),
+        ])
+    );
+    let shelves = route("shelves");
+    assert_eq!(shelves["partition_key"], "the query parameter shelf");
+    assert_eq!(
+        shelves["clusters"],
+        serde_json::json!([
+            share("orders", true, None, Some("a")),
+            share("missing", false, None, Some("b")),
+        ])
+    );
+    let orders = route("orders");
+    assert_eq!(orders["partition_key"], Value::Null);
+    assert_eq!(
+        orders["clusters"],
+        serde_json::json!([share("orders", true, Some(1.0), None)])
+    );
+    let overview = json(&admin, "/api/v1/overview");
+    let mut drawn = overview["flow"]["routes"].as_array().unwrap().iter();
+    let drawn = drawn.find(|route| route["id"] == "tenants").unwrap();
+    let clusters = drawn["clusters"].as_array().unwrap();
+    let drawn: Vec<_> = clusters.iter().map(|cluster| &cluster["id"]).collect();
+    assert_eq!(drawn, ["empty/one", "ORDERS"], "one line to each cluster");
 }
 
 #[tokio::test]
@@ -263,6 +324,11 @@ async fn metrics_end_as_openmetrics_wants() {
     let text = String::from_utf8(response.body().to_vec()).unwrap();
     assert!(text.contains("proxy_config_generation"));
     assert!(text.contains("discovery_source_up{source=\"fixed\"} 1\n"));
+    let problems = "proxy_config_problems{source=\"fixed\",severity=\"warning\"} 2\n";
+    assert!(
+        text.contains(problems),
+        "one for each cluster that is missing"
+    );
     assert!(text.ends_with("# EOF\n"));
     assert_eq!(text.matches("# EOF").count(), 1);
 }

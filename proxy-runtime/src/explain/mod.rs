@@ -4,6 +4,7 @@
 //! destinations. Both follow the same code as requests do.
 
 mod considered;
+mod partition;
 mod request;
 
 use std::collections::BTreeMap;
@@ -18,11 +19,13 @@ use serde::{Serialize, Serializer};
 
 pub use self::considered::Considered;
 use self::considered::considered;
+pub use self::partition::ExplainedPartition;
+use self::partition::explained_partition;
 pub use self::request::request_from_text;
 use crate::connection::ConnectionInfo;
 use crate::forward::{ForwardError, Framing, HttpHead, OutgoingHead};
 use crate::health::Health;
-use crate::state::{Assessment, Generation, assess};
+use crate::state::{Assessment, Generation, Nowhere, assess};
 use crate::support::refusal;
 
 #[cfg(test)]
@@ -51,6 +54,8 @@ pub struct Explanation {
     pub cluster: Option<ClusterId>,
     /// All clusters that share the route, if there are several: id and share from 0 to 1.
     pub weighted_clusters: Vec<(ClusterId, f64)>,
+    /// The key that decides between the route's clusters, and the partition that it belongs to, if the route has such.
+    pub partition: Option<ExplainedPartition>,
     /// How the cluster's destinations are picked.
     pub policy: Option<String>,
     /// Whether unhealthy destinations are used since there are no others.
@@ -78,6 +83,8 @@ pub enum Verdict {
     MethodNotAllowed,
     /// The route names no cluster that exists.
     NoCluster,
+    /// The request belongs to none of the route's partitions.
+    NoPartition,
     /// The cluster has no destination that may be picked.
     NoDestination,
     /// The route asks for a protection that the proxy cannot give.
@@ -198,8 +205,14 @@ fn explain_with(
         explanation.refused = Some(refusal.to_string());
         return explanation.ending(Verdict::Refused, StatusCode::INTERNAL_SERVER_ERROR);
     }
-    let Some(index) = largest_share(route, &mut explanation) else {
-        return explanation.ending(Verdict::NoCluster, StatusCode::SERVICE_UNAVAILABLE);
+    let index = match leads_to(route, &head, &mut explanation) {
+        Ok(index) => index,
+        Err(Nowhere::NoCluster) => {
+            return explanation.ending(Verdict::NoCluster, StatusCode::SERVICE_UNAVAILABLE);
+        }
+        Err(Nowhere::NoPartition(_)) => {
+            return explanation.ending(Verdict::NoPartition, StatusCode::BAD_REQUEST);
+        }
     };
 
     let cluster = snapshot.cluster_at(index);
@@ -228,15 +241,25 @@ fn explain_with(
     }
 }
 
-/// The cluster of a route; of several, the one with the largest share that exists.
-fn largest_share(route: &Route, explanation: &mut Explanation) -> Option<ClusterIndex> {
-    match route.target() {
+/// The cluster of a route for a request; of several by weight, the one with the largest share that exists.
+fn leads_to(
+    route: &Route,
+    head: &HttpHead<'_>,
+    explanation: &mut Explanation,
+) -> Result<ClusterIndex, Nowhere> {
+    let cluster = match route.target() {
         RouteTarget::None => None,
         RouteTarget::Missing(id) => {
             explanation.cluster = Some(id.clone());
             None
         }
         RouteTarget::Cluster(index) => Some(*index),
+        RouteTarget::Partitioned(partitions) => {
+            explanation.partition = Some(explained_partition(partitions, head));
+            let target = partitions.find(head).map_err(Nowhere::NoPartition)?;
+            explanation.cluster = Some(target.id().clone());
+            target.cluster()
+        }
         RouteTarget::Weighted(targets) => {
             let total: u64 = targets.iter().map(|t| u64::from(t.weight())).sum();
             explanation.weighted_clusters = targets
@@ -250,7 +273,8 @@ fn largest_share(route: &Route, explanation: &mut Explanation) -> Option<Cluster
                 .max_by_key(|(weight, _)| *weight)
                 .map(|(_, cluster)| cluster)
         }
-    }
+    };
+    cluster.ok_or(Nowhere::NoCluster)
 }
 
 /// The request as `destination` would get it over HTTP/1.1; `None` if the route's changes make no valid one.
@@ -305,6 +329,7 @@ impl Explanation {
             refused: None,
             cluster: None,
             weighted_clusters: Vec::new(),
+            partition: None,
             policy: None,
             panic: false,
             destinations: Vec::new(),

@@ -1,4 +1,5 @@
 use http::Request;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::Proxy;
@@ -13,6 +14,11 @@ const CONFIG: &str = r#"{
         "empty":{"ClusterId":"c2","Match":{"Path":"/empty"}},
         "split":{"Match":{"Path":"/split"},"WeightedClusters":[
             {"ClusterId":"c2","Weight":1},{"ClusterId":"C1","Weight":3}]},
+        "tenants":{"Match":{"Path":"/tenants"},"PartitionedClusters":{"Key":{"Header":"X-Tenant"},"Hash":"Fnv1a64",
+            "Partitions":[{"ClusterId":"c1","LowKey":-9223372036854775808,"HighKey":-1},
+                {"ClusterId":"c2","LowKey":0,"HighKey":9223372036854775807}]}},
+        "shelves":{"Match":{"Path":"/shelves/{shelf}"},"PartitionedClusters":{"Key":{"RouteValue":"shelf"},
+            "Partitions":[{"ClusterId":"gone","LowKey":0,"HighKey":9},{"ClusterId":"c1","LowKey":10,"HighKey":10}]}},
         "secret":{"ClusterId":"c1","Match":{"Path":"/secret"},"AuthorizationPolicy":"Default"}},
     "Clusters":{
         "c1":{"LoadBalancingPolicy":"RoundRobin","HealthCheck":{"Active":{"Enabled":true}},"Destinations":{
@@ -84,7 +90,7 @@ fn what_was_considered_says_why_not() {
     );
     assert!(considered.contains(&("none", "path")));
     assert!(considered.contains(&("shop", "host")));
-    assert_eq!(considered.len(), 6);
+    assert_eq!(considered.len(), 8);
 }
 
 #[test]
@@ -104,6 +110,10 @@ fn every_way_to_fail_has_its_word() {
         ("GET", "http://shop.example/shop", Verdict::NoCluster, 503),
         ("GET", "/none", Verdict::NoCluster, 503),
         ("GET", "/empty", Verdict::NoDestination, 503),
+        ("GET", "/shelves/5", Verdict::NoCluster, 503),
+        ("GET", "/shelves/11", Verdict::NoPartition, 400),
+        ("GET", "/shelves/x", Verdict::NoPartition, 400),
+        ("GET", "/tenants", Verdict::NoPartition, 400),
         ("GET", "/secret", Verdict::Refused, 500),
     ] {
         let explanation = explained(method, uri);
@@ -132,6 +142,82 @@ fn of_weighted_clusters_the_largest_is_shown() {
         explanation.weighted_clusters,
         [("c2".into(), 0.25), ("c1".into(), 0.75)]
     );
+}
+
+#[test]
+fn of_partitioned_clusters_the_one_that_has_the_key_is_shown() {
+    let partition = |source: &str, key: Option<&str>, number: Option<&str>| json!({ "source": source, "key": key, "number": number, "keys": null, "why": null });
+    let with = |mut partition: Value, name: &str, text: &str| {
+        partition[name] = json!(text);
+        partition
+    };
+    let shelf =
+        |key: &str, number: Option<&str>| partition("the route value shelf", Some(key), number);
+    for (path, tenant, cluster, expected) in [
+        (
+            "/shelves/10",
+            None,
+            Some("c1"),
+            with(shelf("10", Some("10")), "keys", "10"),
+        ),
+        (
+            "/shelves/%30%35",
+            None,
+            Some("gone"),
+            with(shelf("05", Some("5")), "keys", "0 to 9"),
+        ),
+        (
+            "/shelves/11",
+            None,
+            None,
+            with(shelf("11", Some("11")), "why", "no partition has the key"),
+        ),
+        (
+            "/shelves/x",
+            None,
+            None,
+            with(
+                shelf("x", None),
+                "why",
+                "the partition key is not a whole number of 64 bits",
+            ),
+        ),
+        (
+            "/tenants",
+            Some("foobar"),
+            Some("c1"),
+            with(
+                partition(
+                    "the header x-tenant",
+                    Some("foobar"),
+                    Some("-8821353812377114648"),
+                ),
+                "keys",
+                "-9223372036854775808 to -1",
+            ),
+        ),
+        (
+            "/tenants",
+            None,
+            None,
+            with(
+                partition("the header x-tenant", None, None),
+                "why",
+                "the request has no partition key",
+            ),
+        ),
+    ] {
+        let mut request = parts("GET", path);
+        if let Some(tenant) = tenant {
+            request.headers.insert("x-tenant", tenant.parse().unwrap());
+        }
+        let explanation = explain(&snapshot(CONFIG), None, &request, ConnectionInfo::default());
+        let shown = serde_json::to_value(&explanation.partition).unwrap();
+        assert_eq!(shown, expected, "{path}");
+        let found = explanation.cluster.as_ref().map(ClusterId::as_str);
+        assert_eq!(found, cluster, "{path}");
+    }
+    assert_eq!(explained("GET", "/split").partition, None);
 }
 
 #[test]

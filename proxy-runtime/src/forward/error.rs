@@ -5,7 +5,7 @@ use std::fmt;
 
 use http::StatusCode;
 
-/// What went wrong while a request was forwarded: YARP's `ForwarderError`, by the same names.
+/// What went wrong while a request was forwarded: YARP's `ForwarderError`, by the same names, and one of our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ForwardErrorKind {
@@ -47,11 +47,13 @@ pub enum ForwardErrorKind {
     RequestCreation,
     /// An upgraded stream was idle for too long.
     UpgradeActivityTimeout,
+    /// The request belongs to none of the route's partitions.
+    NoPartition,
 }
 
 impl ForwardErrorKind {
     /// Every kind, in the order of [`index`](Self::index).
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Request,
         Self::RequestTimedOut,
         Self::RequestCanceled,
@@ -71,6 +73,7 @@ impl ForwardErrorKind {
         Self::NoAvailableDestinations,
         Self::RequestCreation,
         Self::UpgradeActivityTimeout,
+        Self::NoPartition,
     ];
 
     /// Its position in [`ALL`](Self::ALL), for tables of counters.
@@ -78,7 +81,7 @@ impl ForwardErrorKind {
         self as usize
     }
 
-    /// The name as YARP spells it, for logs and metrics.
+    /// The name, as YARP spells it if YARP has it, for logs and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Request => "Request",
@@ -100,6 +103,7 @@ impl ForwardErrorKind {
             Self::NoAvailableDestinations => "NoAvailableDestinations",
             Self::RequestCreation => "RequestCreation",
             Self::UpgradeActivityTimeout => "UpgradeActivityTimeout",
+            Self::NoPartition => "NoPartition",
         }
     }
 
@@ -122,7 +126,8 @@ impl ForwardErrorKind {
             | Self::UpgradeRequestClient
             | Self::UpgradeResponseCanceled
             | Self::UpgradeResponseClient
-            | Self::UpgradeActivityTimeout => Side::Client,
+            | Self::UpgradeActivityTimeout
+            | Self::NoPartition => Side::Client,
             Self::NoAvailableDestinations | Self::RequestCreation => Side::Proxy,
         }
     }
@@ -229,6 +234,7 @@ impl fmt::Display for ForwardError {
             ForwardErrorKind::NoAvailableDestinations => "no destination is available",
             ForwardErrorKind::RequestCreation => "the request to the destination cannot be built",
             ForwardErrorKind::UpgradeActivityTimeout => "the upgraded stream was idle for too long",
+            ForwardErrorKind::NoPartition => "the request belongs to no partition of the route",
         })
     }
 }

@@ -3,7 +3,7 @@
 use http::header::HOST;
 use http::request::Parts;
 use http::uri::Scheme;
-use http::{HeaderMap, HeaderName, Method, Uri, Version};
+use http::{HeaderMap, Method, Uri, Version};
 use proxy_model::RequestHead;
 
 use crate::connection::ConnectionInfo;
@@ -111,18 +111,15 @@ impl RequestHead for HttpHead<'_> {
     }
 
     fn for_each_header(&self, name: &str, each: &mut dyn FnMut(&[u8]) -> bool) {
-        // Names of the configuration were checked when it was compiled.
-        let Ok(name) = HeaderName::from_bytes(name.as_bytes()) else {
-            return;
-        };
         // HTTP/2 has it as `:authority`; to whoever asks for headers it is `Host` all the same.
-        if name == HOST && !self.parts.headers.contains_key(HOST) {
+        if name == HOST.as_str() && !self.parts.headers.contains_key(HOST) {
             let authority = self.authority_str();
             if !authority.is_empty() {
                 each(authority.as_bytes());
             }
             return;
         }
+        // Found by its text: to make a `HeaderName` of one that is not well known would allocate.
         for value in self.parts.headers.get_all(name) {
             if !each(value.as_bytes()) {
                 return;

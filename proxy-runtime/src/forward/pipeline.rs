@@ -84,7 +84,8 @@ impl Routed<'_> {
         let route = self.route();
         let route_state = self.generation.route(self.index);
         account.routed(route.id(), route_state.metrics());
-        let index = plan::find_cluster(route, route_state, self.service.shared().random())?;
+        let random = self.service.shared().random();
+        let index = plan::find_cluster(route, route_state, &self.head, random)?;
         let cluster = self.generation.snapshot().cluster_at(index);
         let state = self.generation.cluster(index);
         account.assigned(cluster.id(), state.live());

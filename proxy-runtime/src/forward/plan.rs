@@ -11,7 +11,7 @@ use super::request::{Framing, framing};
 use super::upgrade::Wish;
 use crate::balance::Random;
 use crate::observe::targets;
-use crate::state::{Generation, RouteState};
+use crate::state::{Generation, Nowhere, RouteState};
 
 /// Why no route takes a request.
 #[derive(Debug)]
@@ -37,10 +37,12 @@ pub(super) fn find_route(
 ///
 /// # Errors
 ///
-/// The route asks for a protection that is not there, so that its requests are refused; or it leads nowhere.
+/// The route asks for a protection that is not there, so that its requests are refused; it leads nowhere; or the request
+/// belongs to none of its partitions.
 pub(super) fn find_cluster(
     route: &Route,
     state: &RouteState,
+    head: &HttpHead<'_>,
     random: &Random,
 ) -> Result<ClusterIndex, ForwardError> {
     if let Some(refusal) = state.refusal() {
@@ -55,12 +57,18 @@ pub(super) fn find_cluster(
             StatusCode::INTERNAL_SERVER_ERROR,
         ));
     }
-    state.choose(route, random).ok_or_else(|| {
-        ForwardError::new(
-            ForwardErrorKind::NoAvailableDestinations,
-            StatusCode::SERVICE_UNAVAILABLE,
-        )
-    })
+    state
+        .choose(route, head, random)
+        .map_err(|nowhere| match nowhere {
+            Nowhere::NoCluster => ForwardError::new(
+                ForwardErrorKind::NoAvailableDestinations,
+                StatusCode::SERVICE_UNAVAILABLE,
+            ),
+            Nowhere::NoPartition(refusal) => {
+                ForwardError::new(ForwardErrorKind::NoPartition, StatusCode::BAD_REQUEST)
+                    .with_source(refusal)
+            }
+        })
 }
 
 /// What a request's body will be, if the request may be forwarded.

@@ -1,6 +1,7 @@
 //! Rounds of probes.
 
-use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,8 +92,8 @@ impl ActiveChecks {
 enum Scope {
     /// A round over the whole cluster.
     Whole,
-    /// The first probes of destinations that came between two rounds.
-    Newcomers,
+    /// Probes that could not wait for that: of destinations that came, or that are asked something else now.
+    AtOnce,
 }
 
 /// Looks after one cluster until it is gone or its check is off. Returns its id.
@@ -127,44 +128,49 @@ struct ClusterCheck {
     rounds: FuturesUnordered<Boxed<(Scope, Vec<DestinationKey>)>>,
     /// Destinations whose first probe was started.
     known: HashSet<DestinationKey>,
-    /// Destinations that are being probed.
-    busy: HashSet<DestinationKey>,
+    /// Destinations that are being probed, and by how many rounds: one that is asked something else now is probed again
+    /// before the end of the round that asked what nobody wants to know any more.
+    busy: HashMap<DestinationKey, usize>,
     /// End of the last whole round, and the interval at that time; `None` while one is under way.
     last_round: Option<(Instant, Duration)>,
     next_round: Instant,
 }
 
 impl ClusterCheck {
-    /// Probes all destinations at once.
+    /// Probes all destinations at once. A check that was off counts from nothing.
     fn begin(prober: Prober, target: Target) -> Self {
         let mut check = Self {
             prober,
             known: target.keys().into_iter().collect(),
             target,
             rounds: FuturesUnordered::new(),
-            busy: HashSet::new(),
+            busy: HashMap::new(),
             last_round: None,
             next_round: Instant::now(),
         };
+        check.target.count_anew(|_| true);
         check.start_whole();
         check
     }
 
-    /// Goes on with the cluster as it is now. Destinations that are new are probed at once.
+    /// Goes on with the cluster as it is now. Destinations that are new are probed at once, and so are those that are
+    /// asked something else now: what was found before stands until they have answered, but counts no more.
     fn follow(&mut self, target: Target) {
-        self.target = target;
+        let before = std::mem::replace(&mut self.target, target);
+        let changed = self.target.asked_anew_since(&before);
+        self.target.count_anew(|key| changed.contains(&key));
         let keys = self.target.keys();
         let known = &mut self.known;
-        let new: Vec<_> = keys
+        let at_once: Vec<_> = keys
             .iter()
             .copied()
-            .filter(|key| known.insert(*key))
+            .filter(|key| known.insert(*key) || changed.contains(key))
             .collect();
         if known.len() > keys.len() {
             *known = keys.into_iter().collect();
         }
-        if !new.is_empty() {
-            self.start(Scope::Newcomers, new);
+        if !at_once.is_empty() {
+            self.start(Scope::AtOnce, at_once);
         }
         if let Some((ended, interval)) = self.last_round
             && interval != self.target.interval()
@@ -177,12 +183,14 @@ impl ClusterCheck {
     fn start_whole(&mut self) {
         self.last_round = None;
         let mut keys = self.target.keys();
-        keys.retain(|key| !self.busy.contains(key));
+        keys.retain(|key| !self.busy.contains_key(key));
         self.start(Scope::Whole, keys);
     }
 
     fn start(&mut self, scope: Scope, keys: Vec<DestinationKey>) {
-        self.busy.extend(&keys);
+        for key in &keys {
+            *self.busy.entry(*key).or_default() += 1;
+        }
         let (prober, target) = (self.prober.clone(), self.target.clone());
         self.rounds.push(Box::pin(async move {
             run_round(&prober, &target, &keys).await;
@@ -192,7 +200,12 @@ impl ClusterCheck {
 
     fn ended(&mut self, scope: Scope, keys: &[DestinationKey]) {
         for key in keys {
-            self.busy.remove(key);
+            if let Entry::Occupied(mut rounds) = self.busy.entry(*key) {
+                *rounds.get_mut() -= 1;
+                if *rounds.get() == 0 {
+                    rounds.remove();
+                }
+            }
         }
         if scope == Scope::Whole {
             self.wait_from(Instant::now());

@@ -4,6 +4,13 @@
 //! cluster or a destination is new, and then in rounds. A round's verdicts are applied together. Verdicts come from an
 //! [`ActiveHealthPolicy`]; `ConsecutiveFailures` is built in.
 //!
+//! # Changes
+//!
+//! A destination whose address stays the same keeps its health, its requests and its connections. When it is asked
+//! something else, for its health address, `Host`, `HealthPath` or the path or query of the check has changed, it is
+//! probed at once. Until it has answered, the verdict stays, so that a corrected path takes nobody out of service and a
+//! wrong one puts nobody in; probes that failed before count no more, and those under way are given up.
+//!
 //! # Availability
 //!
 //! Of a cluster's destinations those may be picked that are not unhealthy, have a weight (unless none has), are of the
@@ -20,6 +27,7 @@
 //!
 //! * A cluster or destination that is new is probed at once; in YARP it waits for one interval.
 //! * Intervals are up to a tenth shorter or longer, so that clusters and proxies do not probe in step.
+//! * Probes of one destination may have a path of their own, `HealthPath`; YARP has one per cluster.
 //! * A destination whose address has changed is a new one: nothing is known of its health. YARP keeps what it knew of the
 //!   old address.
 //! * Each probe opens a connection of its own.

@@ -9,13 +9,15 @@ use proxy_model::compiled::{Cluster, Destination};
 
 /// Asks destinations whether they are well.
 ///
-/// The proxy's own sends `GET` to the destination's health address with the path and query of the check. Tests put a
-/// script in its place.
+/// The proxy's own sends `GET` to the destination's health address with the path that the check has
+/// [for the destination](proxy_model::compiled::ActiveCheck::path_at), and the check's query. Tests put a script in its
+/// place.
 #[async_trait]
 pub trait Probe: Send + Sync {
     /// Asks once, and gives the status of the answer.
     ///
-    /// The check drops the future when its timeout has passed, so an implementation needs none of its own; whatever the
+    /// The check drops the future when its timeout has passed, or when the destination is gone or has another health
+    /// address, `Host`, path or query, so an implementation needs none of its own; whatever the
     /// future holds must be released then.
     async fn probe(
         &self,

@@ -1,13 +1,14 @@
 //! One round of probes, and what is concluded from it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use discovery_core::Moment;
 use futures_util::{StreamExt, stream};
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 use proxy_model::ClusterId;
-use proxy_model::compiled::{ActiveCheck, Cluster, ClusterIndex, Destination};
+use proxy_model::compiled::{ActiveCheck, Cluster, ClusterIndex, Destination, DestinationAddress};
 use tokio::time::{Instant, timeout};
 
 use super::active::Prober;
@@ -19,6 +20,26 @@ use crate::state::{ClusterState, DestinationKey, DestinationState, Generation};
 
 /// Probes of one cluster under way at a time.
 const PARALLEL: usize = 64;
+
+/// What a probe asks, and of whom. What it finds tells of nothing else.
+#[derive(PartialEq, Eq)]
+struct Question<'a> {
+    address: &'a DestinationAddress,
+    host: Option<&'a HeaderValue>,
+    path: &'a str,
+    query: &'a str,
+}
+
+impl<'a> Question<'a> {
+    fn of(check: &'a ActiveCheck, destination: &'a Destination) -> Self {
+        Self {
+            address: destination.health_address(),
+            host: destination.host(),
+            path: check.path_at(destination),
+            query: check.query(),
+        }
+    }
+}
 
 /// A cluster to probe, in the generation in which it was found.
 #[derive(Clone)]
@@ -47,6 +68,49 @@ impl Target {
             .iter()
             .map(|d| d.key())
             .collect()
+    }
+
+    /// Its destinations that are asked something else than in `before`, where they were already.
+    pub(super) fn asked_anew_since(&self, before: &Self) -> HashSet<DestinationKey> {
+        self.destinations()
+            .filter(|(destination, state)| {
+                before
+                    .question(destination, state.key())
+                    .is_some_and(|asked| asked != Question::of(self.check(), destination))
+            })
+            .map(|(_, state)| state.key())
+            .collect()
+    }
+
+    /// Forgets how many probes in a row failed or succeeded at the destinations that `chosen` picks. Verdicts stay.
+    pub(super) fn count_anew(&self, chosen: impl Fn(DestinationKey) -> bool) {
+        for (_, state) in self.destinations().filter(|(_, state)| chosen(state.key())) {
+            state.health().update(|record| {
+                record.failures = 0;
+                record.successes = 0;
+            });
+        }
+    }
+
+    /// What the destination that is called like `destination` is asked, if it is the one that has this key.
+    fn question(&self, destination: &Destination, key: DestinationKey) -> Option<Question<'_>> {
+        let (index, destination) = self.cluster().destination(destination.id())?;
+        let is_same = self.state().destination(index).key() == key;
+        is_same.then(|| Question::of(self.check(), destination))
+    }
+
+    /// Whether the destination is still there, and still asked the same.
+    fn is_current(
+        &self,
+        shared: &Shared,
+        destination: &Destination,
+        state: &DestinationState,
+    ) -> bool {
+        let now = Self::find(shared, self.cluster().id());
+        let asked_now = now
+            .as_ref()
+            .and_then(|now| now.question(destination, state.key()));
+        asked_now == Some(Question::of(self.check(), destination))
     }
 
     fn cluster(&self) -> &Cluster {
@@ -82,9 +146,10 @@ struct Finding<'a> {
 /// Probes those of the cluster's destinations that `keys` names, and applies all verdicts together when the last probe
 /// has ended.
 ///
-/// Dropped, it ends its probes and concludes nothing.
+/// Probes that are not wanted any more, since their destination is gone or is asked something else now, end early, and
+/// nothing is concluded from them. Dropped, it ends all its probes and concludes nothing.
 pub(super) async fn run_round(prober: &Prober, target: &Target, keys: &[DestinationKey]) {
-    let chosen: std::collections::HashSet<_> = keys.iter().collect();
+    let chosen: HashSet<_> = keys.iter().collect();
     let probes = target
         .destinations()
         .filter(|(_, state)| chosen.contains(&state.key()))
@@ -93,35 +158,52 @@ pub(super) async fn run_round(prober: &Prober, target: &Target, keys: &[Destinat
     let probes: Vec<_> = probes.collect();
     let findings: Vec<_> = stream::iter(probes)
         .buffer_unordered(PARALLEL)
+        .filter_map(std::future::ready)
         .collect()
         .await;
     conclude(prober, target, &findings);
 }
 
+/// Probes one destination, unless nobody wants to know any more.
 async fn probe_one<'a>(
     prober: &'a Prober,
     target: &'a Target,
     destination: &'a Destination,
     state: &'a DestinationState,
-) -> Finding<'a> {
-    let _turn = prober
-        .turns
-        .acquire()
-        .await
-        .expect("the semaphore is never closed");
-    let limit = target.check().timeout();
-    let begun = Instant::now();
-    let probe = prober.probe.probe(target.cluster(), destination);
-    let result = match timeout(limit, contained(probe)).await {
-        Ok(Ok(result)) => result,
-        Ok(Err(Panicked(message))) => Err(ProbeError::Panicked(message)),
-        Err(_) => Err(ProbeError::TimedOut(limit)),
+) -> Option<Finding<'a>> {
+    let probe = async {
+        let _turn = prober
+            .turns
+            .acquire()
+            .await
+            .expect("the semaphore is never closed");
+        let limit = target.check().timeout();
+        let begun = Instant::now();
+        let probe = prober.probe.probe(target.cluster(), destination);
+        let result = match timeout(limit, contained(probe)).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(Panicked(message))) => Err(ProbeError::Panicked(message)),
+            Err(_) => Err(ProbeError::TimedOut(limit)),
+        };
+        Finding {
+            destination,
+            state,
+            result,
+            elapsed: begun.elapsed(),
+        }
     };
-    Finding {
-        destination,
-        state,
-        result,
-        elapsed: begun.elapsed(),
+    let mut generations = prober.shared.generations();
+    let out_of_date = async {
+        while target.is_current(&prober.shared, destination, state) {
+            if generations.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        () = out_of_date => None,
+        finding = probe => Some(finding),
     }
 }
 
@@ -132,7 +214,9 @@ fn conclude(prober: &Prober, target: &Target, findings: &[Finding<'_>]) {
         return;
     };
     let mut changes = Vec::new();
-    for finding in findings {
+    // Others may have waited for the last one for long.
+    let is_current = |f: &&Finding<'_>| target.is_current(&prober.shared, f.destination, f.state);
+    for finding in findings.iter().filter(is_current) {
         let text: Arc<str> = describe(&finding.result).into();
         let state = finding.state.health();
         let record = state.update(|record| {
@@ -182,7 +266,7 @@ fn conclude(prober: &Prober, target: &Target, findings: &[Finding<'_>]) {
     }
     target.state().live().health_changed();
     for (destination, (before, health, reason)) in changes {
-        log(target.cluster(), destination, before, health, &reason);
+        log(target, destination, before, health, &reason);
     }
 }
 
@@ -205,15 +289,16 @@ fn describe(result: &Result<StatusCode, ProbeError>) -> String {
     }
 }
 
-fn log(cluster: &Cluster, destination: &Destination, before: Health, now: Health, reason: &str) {
+fn log(target: &Target, destination: &Destination, before: Health, now: Health, reason: &str) {
     // One event per change, never one per probe.
     macro_rules! event {
         ($level:ident) => {
             tracing::$level!(
                 target: targets::HEALTH,
-                cluster = %cluster.id(),
+                cluster = %target.cluster().id(),
                 destination = %destination.id(),
                 address = %destination.health_address(),
+                path = target.check().path_at(destination),
                 %before,
                 health = %now,
                 reason,

@@ -19,7 +19,7 @@ const AGENT: &str = concat!(
     " (active health check)"
 );
 
-/// Probes with a `GET` of the check's path and query below the destination's health address, in the HTTP version that
+/// Probes with a `GET` of the destination's or the check's path, and the check's query, below the destination's health address, in the HTTP version that
 /// the cluster's requests have.
 ///
 /// Each probe opens a connection of its own: one that is kept open would not notice that no new ones can be opened.
@@ -73,7 +73,7 @@ fn request(
 
 /// Path and query of the probe.
 fn target(check: Option<&ActiveCheck>, destination: &Destination) -> String {
-    let path = check.map_or("", ActiveCheck::path);
+    let path = check.map_or("", |check| check.path_at(destination));
     let query = check.and_then(|check| check.query().strip_prefix('?'));
     path_and_query(destination.health_address(), path, query)
 }
@@ -131,6 +131,30 @@ mod tests {
                 address.to_owned(),
                 r#","Path":"/health","Query":"?key=value""#,
                 "https://localhost:10000/health?key=value",
+            ),
+            (
+                "own path",
+                format!(r#"{address},"HealthPath":"/own""#),
+                r#","Path":"/health","Query":"?key=value""#,
+                "https://localhost:10000/own?key=value",
+            ),
+            (
+                "own path below Health",
+                format!(r#"{below},{health_below},"HealthPath":"/own""#),
+                r#","Path":"/health""#,
+                "https://localhost:20000/api/own",
+            ),
+            (
+                "own path, the cluster has none",
+                format!(r#"{below},"HealthPath":"/a b?c""#),
+                "",
+                "https://localhost:10000/api/a%20b%3Fc",
+            ),
+            (
+                "own path that is the root",
+                format!(r#"{address},"HealthPath":"/""#),
+                r#","Path":"/health""#,
+                "https://localhost:10000/",
             ),
         ] {
             let [http1, http2] = requests(&destination, check);

@@ -18,7 +18,7 @@ pub(crate) use self::available::Available;
 pub(crate) use self::cluster::{ClientKey, ClusterLive, ClusterState, PickContext, Picked};
 pub(crate) use self::destination::{DestinationKey, DestinationState, InFlight};
 pub(crate) use self::generation::Generation;
-pub(crate) use self::route::RouteState;
+pub(crate) use self::route::{Nowhere, RouteState};
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use proxy_model::compiled::{ClusterIndex, Route, RouteTarget};
+use proxy_model::RequestHead;
+use proxy_model::compiled::{ClusterIndex, KeyRefusal, Route, RouteTarget};
 
 use crate::balance::Random;
 use crate::observe::RouteMetrics;
@@ -17,6 +18,15 @@ pub(crate) struct RouteState {
     cumulative: Box<[u64]>,
 }
 
+/// Why a route leads nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nowhere {
+    /// No cluster is named, or it does not exist.
+    NoCluster,
+    /// The request belongs to none of the route's partitions.
+    NoPartition(KeyRefusal),
+}
+
 impl RouteState {
     pub(super) fn new(route: &Route, metrics: Arc<RouteMetrics>) -> Self {
         let cumulative = match route.target() {
@@ -27,7 +37,10 @@ impl RouteState {
                     Some(*sum)
                 })
                 .collect(),
-            RouteTarget::None | RouteTarget::Missing(_) | RouteTarget::Cluster(_) => Box::default(),
+            RouteTarget::None
+            | RouteTarget::Missing(_)
+            | RouteTarget::Cluster(_)
+            | RouteTarget::Partitioned(_) => Box::default(),
         };
         Self {
             metrics,
@@ -48,17 +61,30 @@ impl RouteState {
 
     /// The cluster for one request of `route`, which is the route that this state belongs to.
     ///
-    /// `None` when there is none: no cluster is named, or it does not exist. So does the share of a weighted target
-    /// whose cluster does not exist: to give that share to the others would hide the mistake.
-    pub(crate) fn choose(&self, route: &Route, random: &Random) -> Option<ClusterIndex> {
-        match route.target() {
+    /// # Errors
+    ///
+    /// There is none. So it is for the share of a weighted target whose cluster does not exist: to give that share to the
+    /// others would hide the mistake.
+    pub(crate) fn choose<H: RequestHead + ?Sized>(
+        &self,
+        route: &Route,
+        head: &H,
+        random: &Random,
+    ) -> Result<ClusterIndex, Nowhere> {
+        let cluster = match route.target() {
             RouteTarget::None | RouteTarget::Missing(_) => None,
             RouteTarget::Cluster(cluster) => Some(*cluster),
             RouteTarget::Weighted(targets) => {
-                let share = random.below(*self.cumulative.last()?);
+                let total = self.cumulative.last().ok_or(Nowhere::NoCluster)?;
+                let share = random.below(*total);
                 let position = self.cumulative.partition_point(|end| *end <= share);
-                targets.get(position)?.cluster()
+                targets.get(position).and_then(|target| target.cluster())
             }
-        }
+            RouteTarget::Partitioned(partitions) => {
+                let target = partitions.find(head).map_err(Nowhere::NoPartition)?;
+                target.cluster()
+            }
+        };
+        cluster.ok_or(Nowhere::NoCluster)
     }
 }

@@ -1,7 +1,8 @@
 //! The state of clusters and their destinations.
 
 use discovery_core::Moment;
-use proxy_model::compiled::{Cluster, Destination};
+use proxy_model::compiled::{ActiveCheck, Cluster, Destination};
+use proxy_model::transform::path_and_query;
 use proxy_model::{ClusterId, DestinationId};
 use serde::Serialize;
 
@@ -64,6 +65,8 @@ pub struct DestinationStatus {
     pub since: Option<Moment>,
     /// Why the check says so.
     pub reason: Option<String>,
+    /// What probes ask for, without the query; `None` while the check is off.
+    pub probe: Option<String>,
     /// Probes that have ended.
     pub probes: u64,
     /// What the latest one found.
@@ -148,6 +151,14 @@ impl ClusterStatus {
     }
 }
 
+/// The URL of a destination's probes. The query is left out: it may have a secret in it.
+fn probe_url(check: &ActiveCheck, destination: &Destination) -> String {
+    let address = destination.health_address();
+    let authority = String::from_utf8_lossy(address.authority().as_bytes());
+    let path = path_and_query(address, check.path_at(destination), None);
+    format!("{}://{authority}{path}", address.scheme().as_str())
+}
+
 impl DestinationStatus {
     fn of(
         cluster: &Cluster,
@@ -157,10 +168,8 @@ impl DestinationStatus {
         last_minute: Option<&HistogramCounts>,
     ) -> Self {
         let metrics = live.metrics();
-        let record = cluster
-            .active_check()
-            .map(|_| live.health().record())
-            .unwrap_or_default();
+        let check = cluster.active_check();
+        let record = check.map(|_| live.health().record()).unwrap_or_default();
         Self {
             id: destination.id().clone(),
             address: destination.config().address.clone(),
@@ -172,6 +181,7 @@ impl DestinationStatus {
             health: record.health,
             since: record.since,
             reason: record.reason.as_deref().map(str::to_owned),
+            probe: check.map(|check| probe_url(check, destination)),
             probes: record.probes,
             last_probe: record.last_result.as_deref().map(str::to_owned),
             in_flight: live.in_flight(),

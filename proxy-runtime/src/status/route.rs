@@ -2,6 +2,7 @@
 
 use proxy_model::RouteId;
 use proxy_model::compiled::{Route, RouteTarget};
+use proxy_model::config::{HeaderMatchMode, QueryMatchMode, RouteMatch};
 use serde::Serialize;
 
 use crate::state::{Generation, RouteState};
@@ -20,8 +21,12 @@ pub struct RouteStatus {
     pub hosts: Vec<String>,
     /// Methods; none match every method.
     pub methods: Vec<String>,
+    /// What headers and query parameters must be, each in words: `header x-version is canary`.
+    pub conditions: Vec<String>,
     /// Where its requests go; none: they get 503.
     pub clusters: Vec<RouteShare>,
+    /// Where requests have the key that decides between its clusters, if one does: `the header x-tenant`.
+    pub partition_key: Option<String>,
     /// Why all its requests are refused, if they are.
     pub refused: Option<String>,
     /// Requests since it came.
@@ -30,7 +35,7 @@ pub struct RouteStatus {
     pub per_second: Vec<u32>,
 }
 
-/// One cluster's share of a route's requests.
+/// One cluster's share of a route's requests. One that has several partitions has several shares.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct RouteShare {
@@ -38,8 +43,10 @@ pub struct RouteShare {
     pub cluster: String,
     /// Whether the cluster exists. The share of one that does not is answered with 503.
     pub exists: bool,
-    /// The share, from 0 to 1.
-    pub share: f64,
+    /// The share, from 0 to 1. `None`: keys decide, and nobody knows how often each is asked for.
+    pub share: Option<f64>,
+    /// The keys that lead here, if keys decide: `0 to 9`, or a name.
+    pub keys: Option<String>,
 }
 
 impl RouteStatus {
@@ -51,11 +58,49 @@ impl RouteStatus {
             path: matches.path.clone(),
             hosts: matches.hosts.clone().unwrap_or_default(),
             methods: matches.methods.clone().unwrap_or_default(),
+            conditions: conditions(matches),
             clusters: shares(generation, route),
+            partition_key: match route.target() {
+                RouteTarget::Partitioned(partitions) => Some(partitions.key().to_string()),
+                _ => None,
+            },
             refused: state.refusal().map(|refusal| refusal.to_string()),
             requests: state.metrics().requests(),
             per_second: state.metrics().traffic().per_second(),
         }
+    }
+}
+
+/// What headers and query parameters must be, in words.
+fn conditions(matches: &RouteMatch) -> Vec<String> {
+    let headers = matches.headers.iter().flatten().map(|header| {
+        let is = match header.mode {
+            HeaderMatchMode::ExactHeader => "is",
+            HeaderMatchMode::HeaderPrefix => "begins with",
+            HeaderMatchMode::Exists => "is there",
+            HeaderMatchMode::Contains => "contains",
+            HeaderMatchMode::NotContains => "does not contain",
+            HeaderMatchMode::NotExists => "is not there",
+        };
+        condition("header", &header.name, is, header.values.as_deref())
+    });
+    let parameters = matches.query_parameters.iter().flatten().map(|parameter| {
+        let is = match parameter.mode {
+            QueryMatchMode::Exact => "is",
+            QueryMatchMode::Prefix => "begins with",
+            QueryMatchMode::Exists => "is there",
+            QueryMatchMode::Contains => "contains",
+            QueryMatchMode::NotContains => "does not contain",
+        };
+        condition("query", &parameter.name, is, parameter.values.as_deref())
+    });
+    headers.chain(parameters).collect()
+}
+
+fn condition(of: &str, name: &str, is: &str, values: Option<&[String]>) -> String {
+    match values {
+        None | Some([]) => format!("{of} {name} {is}"),
+        Some(values) => format!("{of} {name} {is} {}", values.join(" or ")),
     }
 }
 
@@ -65,7 +110,8 @@ fn shares(generation: &Generation, route: &Route) -> Vec<RouteShare> {
         RouteTarget::Missing(id) => vec![RouteShare {
             cluster: id.as_str().to_owned(),
             exists: false,
-            share: 1.0,
+            share: Some(1.0),
+            keys: None,
         }],
         RouteTarget::Cluster(index) => vec![RouteShare {
             cluster: generation
@@ -75,7 +121,8 @@ fn shares(generation: &Generation, route: &Route) -> Vec<RouteShare> {
                 .as_str()
                 .to_owned(),
             exists: true,
-            share: 1.0,
+            share: Some(1.0),
+            keys: None,
         }],
         RouteTarget::Weighted(targets) => {
             let total: u64 = targets.iter().map(|t| u64::from(t.weight())).sum();
@@ -84,9 +131,51 @@ fn shares(generation: &Generation, route: &Route) -> Vec<RouteShare> {
                 .map(|target| RouteShare {
                     cluster: target.id().as_str().to_owned(),
                     exists: target.cluster().is_some(),
-                    share: f64::from(target.weight()) / total as f64,
+                    share: Some(f64::from(target.weight()) / total as f64),
+                    keys: None,
                 })
                 .collect()
         }
+        RouteTarget::Partitioned(partitions) => partitions
+            .targets()
+            .iter()
+            .map(|target| RouteShare {
+                cluster: target.id().as_str().to_owned(),
+                exists: target.cluster().is_some(),
+                share: partitions.expected_share(target),
+                keys: Some(target.keys().to_string()),
+            })
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proxy_model::config::{RouteHeader, RouteQueryParameter};
+
+    use super::*;
+
+    #[test]
+    fn conditions_read_well() {
+        let version = RouteHeader {
+            name: "x-version".to_owned(),
+            values: Some(vec!["canary".to_owned(), "next".to_owned()]),
+            ..RouteHeader::default()
+        };
+        let debug = RouteQueryParameter {
+            name: "debug".to_owned(),
+            mode: QueryMatchMode::Exists,
+            ..RouteQueryParameter::default()
+        };
+        let matches = RouteMatch {
+            headers: Some(vec![version]),
+            query_parameters: Some(vec![debug]),
+            ..RouteMatch::default()
+        };
+        assert_eq!(
+            conditions(&matches),
+            ["header x-version is canary or next", "query debug is there"]
+        );
+        assert!(conditions(&RouteMatch::default()).is_empty());
     }
 }

@@ -34,6 +34,13 @@ impl Captured {
         reached.text.contains(pattern)
     }
 
+    /// Waits until all streams have ended, and returns what they brought.
+    pub(super) async fn whole(&self) -> String {
+        let mut state = self.state.subscribe();
+        let ended = state.wait_for(|state| state.open == 0).await;
+        ended.expect("the sender lives in self").text.clone()
+    }
+
     /// Reads a stream to its end; it counts as open from now on, not only when the future is polled.
     pub(super) fn read(
         &self,

@@ -115,6 +115,16 @@ impl PeerProcess {
         let what = format!("the end of {}", self.shown);
         guarded(what, self.group.wait())
     }
+
+    /// As [`wait`](Self::wait), and returns all that it has written.
+    #[track_caller]
+    pub fn wait_with_output(&mut self) -> impl Future<Output = (ExitStatus, String)> {
+        let what = format!("the end of {}", self.shown);
+        guarded(what, async {
+            let status = self.group.wait().await;
+            (status, self.captured.whole().await)
+        })
+    }
 }
 
 /// A child and whatever it started.

@@ -151,7 +151,9 @@ async fn output_written_just_before_the_end_is_found() {
     for _ in 0..20 {
         let mut process = spawn(shell("echo ready"));
         process.wait_for_output("ready").await;
-        assert!(process.wait().await.success());
+        let (status, output) = process.wait_with_output().await;
+        assert!(status.success());
+        assert_eq!(output, "ready\n");
     }
 }
 
@@ -188,7 +190,8 @@ async fn children_are_killed_with_the_program() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn program_can_be_frozen_and_thawed() {
-    let script = "trap 'echo alive' HUP; echo up; while :; do sleep 1000 & wait; done";
+    // Not SIGHUP: under `nohup` it is ignored from the start, and a shell cannot trap what is.
+    let script = "trap 'echo alive' TERM; echo up; while :; do sleep 1000 & wait; done";
     let mut process = spawn(shell(script));
     process.wait_for_output("up").await;
     process.suspend();
@@ -196,7 +199,7 @@ async fn program_can_be_frozen_and_thawed() {
         state(process.id()) == Some('T')
     })
     .await;
-    process.hang_up();
+    process.terminate();
     process.resume();
     process.wait_for_output("alive").await;
     process.kill().await;

@@ -9,6 +9,7 @@
 //! | `venv/NAME/` | a Python environment of a peer |
 //! | `node_modules/` | packages for Node, which finds them for `require` when `NODE_PATH` names this directory |
 //! | `apt/`, `npm-cache/` | private state of the package clients |
+//! | `home/` | the home directory of a program that is run to see whether it does |
 //! | `stamps/NAME` | what was fetched, and that it ran |
 //!
 //! A program that is on the PATH already is used from there.
@@ -78,6 +79,15 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
         );
         ExitCode::FAILURE
     })
+}
+
+/// Fetches peers by name, as far as they can be had. What cannot is said on the terminal.
+pub(crate) fn fetch(workspace: &Workspace, names: &[String]) -> crate::Result<()> {
+    if !names.is_empty() {
+        let peers = choose(names)?;
+        Fetcher::new(&workspace.peers_directory(), false)?.fetch_all(&peers);
+    }
+    Ok(())
 }
 
 /// The peers that tests use, as a step of `cargo xtask test`.
@@ -187,7 +197,11 @@ impl<'a> Fetcher<'a> {
             Source::Npm(package) => npm::fetch(self.root, package)?,
         }
         for program in peer.programs {
-            probe(&self.root.join("bin").join(program.name), program)?;
+            probe(
+                &self.root.join("bin").join(program.name),
+                program,
+                &self.root.join("home"),
+            )?;
         }
         fs::write(stamp, expected)?;
         Ok(Had::Fetched)
@@ -204,9 +218,13 @@ impl<'a> Fetcher<'a> {
     }
 }
 
-/// Runs a program once, since a library that is missing shows only then.
-fn probe(path: &Path, program: &Program) -> crate::Result<()> {
-    let probe = Invocation::new(path).args(program.probe.split_whitespace());
+/// Runs a program once, since a library that is missing shows only then. Some leave files in the home directory even when
+/// they are only asked for their version; theirs is `home`.
+fn probe(path: &Path, program: &Program, home: &Path) -> crate::Result<()> {
+    fs::create_dir_all(home)?;
+    let probe = Invocation::new(path)
+        .args(program.probe.split_whitespace())
+        .env("HOME", home);
     let (ended, output) = probe.capture(PROBE_LIMIT)?;
     // Some programs print their version and report failure, so only what the loader or the shell says counts: 126 is
     // "cannot be executed", 127 "not found", which includes its libraries, and no code is a signal.

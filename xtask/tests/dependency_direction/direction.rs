@@ -23,7 +23,14 @@ enum Edge {
 use Edge::{Development, On, Optional};
 
 /// Packages that only tests, benchmarks and people at a terminal use. No published package may need them.
-const UNPUBLISHED: [&str; 5] = ["testkit", "xtask", "examples", "benches", "fuzz"];
+const UNPUBLISHED: [&str; 6] = [
+    "testkit",
+    "xtask",
+    "examples",
+    "benches",
+    "bench-peers",
+    "fuzz",
+];
 
 /// The table of DESIGN.md, section "Crates".
 fn knows(package: &str) -> Option<Knows> {
@@ -44,7 +51,7 @@ fn knows(package: &str) -> Option<Knows> {
             On("discovery-consul"),
         ]),
         "azure-loadbalancer" => Knows::Only(&[Optional("proxy-model"), Optional("discovery-core")]),
-        "proxy-gateway" | "examples" | "benches" => Knows::All,
+        "proxy-gateway" | "examples" | "benches" | "bench-peers" => Knows::All,
         "testkit" | "xtask" => Knows::Only(&[]),
         _ => return None,
     })

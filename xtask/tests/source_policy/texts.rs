@@ -16,7 +16,12 @@ const REGISTRIES: [(&str, &str); 7] = [
 ];
 
 /// Written by package clients, which put their registry into it.
-const LOCK_FILES: [&str; 2] = ["Cargo.lock", "fuzz/Cargo.lock"];
+const LOCK_FILES: [&str; 4] = [
+    "Cargo.lock",
+    "fuzz/Cargo.lock",
+    "benches/competitors/axum-reverse-proxy/Cargo.lock",
+    "benches/competitors/pingora/Cargo.lock",
+];
 
 /// Paths that exist on one machine.
 pub(crate) struct Places(Vec<String>);

@@ -62,6 +62,40 @@ fn a_service_becomes_a_cluster_and_its_routes() {
 }
 
 #[test]
+fn a_route_that_names_its_clusters_does_not_go_to_the_service_s_own() {
+    let (config, problems) = served(&[
+        ("proxy.routes.own.path", "/own"),
+        ("proxy.routes.own.partitionedClusters.key.header", " "),
+        ("proxy.routes.parts.path", "/parts"),
+        ("proxy.routes.parts.partitionedClusters.key.header", "x-key"),
+        (
+            "proxy.routes.parts.partitionedClusters.partitions.[10].clusterId",
+            "b",
+        ),
+        (
+            "proxy.routes.parts.partitionedClusters.partitions.[10].name",
+            "y",
+        ),
+        (
+            "proxy.routes.parts.partitionedClusters.partitions.[9].clusterId",
+            "a",
+        ),
+        (
+            "proxy.routes.parts.partitionedClusters.partitions.[9].name",
+            "x",
+        ),
+    ]);
+    assert_eq!(problems, Vec::<String>::new());
+    let routes = || config.routes.values();
+    let own: Vec<_> = routes().map(|route| route.cluster_id.is_some()).collect();
+    assert_eq!(own, [true, false]);
+    let partitioned = routes().find_map(|route| route.partitioned_clusters.as_ref());
+    let partitions = &partitioned.unwrap().partitions;
+    let clusters: Vec<_> = partitions.iter().map(|p| p.cluster_id.as_str()).collect();
+    assert_eq!(clusters, ["a", "b"], "in the order of their numbers");
+}
+
+#[test]
 fn only_services_that_ask_for_it_are_served() {
     for (pairs, expected) in [
         (&[][..], false),
@@ -165,6 +199,16 @@ fn values_that_cannot_be_understood_are_named() {
             "error at /proxy.routes.r.weightedClusters.[0].weight: a weighted cluster needs a `ClusterId`",
         ),
         (
+            "proxy.routes.r.partitionedClusters.partitions.[0].name",
+            "eu",
+            "error at /proxy.routes.r.partitionedClusters.partitions.[0].name: a partition needs a `ClusterId`",
+        ),
+        (
+            "proxy.routes.r.partitionedClusters.hash",
+            "Md5",
+            "error at /proxy.routes.r.partitionedClusters.hash: `Md5` is not one of None, Fnv1a64",
+        ),
+        (
             "proxy.routes.r!.path",
             "/",
             "error at /proxy.routes.r!.path: a route's name has ASCII letters, digits, `_` and `-` only",
@@ -230,7 +274,7 @@ fn labels_that_mean_nothing_are_warned_of_with_what_was_probably_meant() {
         ),
         (
             "proxy.routes.r.transforms.PathPrefix",
-            "warning at /proxy.routes.r.transforms.PathPrefix: `proxy.routes.r.transforms.PathPrefix` is not known",
+            "warning at /proxy.routes.r.transforms.PathPrefix: `proxy.routes.r.transforms.PathPrefix` is not known (a list is written `[0]`, `[1]`, …)",
         ),
         (
             "proxy.routes.r.transforms.[0]",
@@ -327,5 +371,91 @@ fn labels_without_the_one_that_enables_are_told() {
             .map(|&(k, v): &(&str, &str)| (k.to_owned(), v.to_owned()));
         let described = LabelledService::new(labels.collect(), Default::default());
         assert_eq!(parser.parse("web", &described), Parsed::not_enlisted());
+    }
+}
+
+#[test]
+fn a_dialect_may_have_other_names_for_the_same() {
+    let rules = LabelRules::new("x.")
+        .with_ignore_key_case(false)
+        .with_malformed(Severity::Warning)
+        .with_alias("Backend.Healthcheck", "Backend.HealthCheck")
+        .with_alias("Backend.HealthCheck.Wait", "Backend.HealthCheck.Timeout");
+    let labels = labels(&[
+        ("x.Backend.Healthcheck.Wait", "a"),
+        ("x.Backend.HealthCheck.Path", "/"),
+        ("x.Backend.HealthCheck.Timeout", "b"),
+        ("x.Backend.healthcheck.Path", "c"),
+        ("x.Backend..Path", "d"),
+    ]);
+    let tree = LabelTree::new(&labels, &rules);
+    let health = tree.root().child("Backend").child("HealthCheck");
+    assert_eq!(health.text("Timeout").as_deref(), Some("a"));
+    assert_eq!(health.text("Path").as_deref(), Some("/"));
+    assert!(tree.has_errors());
+    let problems: Vec<_> = tree.finish().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        problems,
+        [
+            "error at /x.Backend.HealthCheck.Timeout: says the same thing as the label `x.Backend.Healthcheck.Wait`",
+            "warning at /x.Backend..Path: two dots with nothing between, or a dot at the end",
+            "warning at /x.Backend.healthcheck.Path: `x.Backend.healthcheck` is not known (did you mean `x.Backend.HealthCheck`?)",
+        ]
+    );
+}
+
+#[test]
+#[should_panic(expected = "not on the same level")]
+fn an_alias_stays_on_its_level() {
+    let _ = LabelRules::new("x.").with_alias("A", "A.B");
+}
+
+#[test]
+fn a_dialect_may_refuse_what_it_does_not_know() {
+    let labels = labels(&[
+        ("x.List.[0].Nmae", "1"),
+        ("x.List.[0]", "2"),
+        ("x.List.first.Name", "3"),
+        ("x.Other.Nmae", "4"),
+    ]);
+    let rules = LabelRules::new("x.");
+    let tree = LabelTree::new(&labels, &rules);
+    let root = tree.root();
+    root.child("List").refuse_unknown();
+    for (_, element) in root.elements("List") {
+        assert_eq!(element.text("Name"), None);
+    }
+    assert_eq!(root.child("Other").text("Name"), None);
+    assert_eq!(root.locate(["List", "[0]", "Nmae"]), "/x.List.[0].Nmae");
+    assert_eq!(root.locate(["Other", "Nothing", "Nmae"]), "/x.Other.Nmae");
+    let problems: Vec<_> = tree.finish().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        problems,
+        [
+            "error at /x.List.first.Name: `x.List.first` is not known (a list is written `[0]`, `[1]`, …)",
+            "warning at /x.List.[0]: a value was not expected here",
+            "error at /x.List.[0].Nmae: `x.List.[0].Nmae` is not known (did you mean `x.List.[0].Name`?)",
+            "warning at /x.Other.Nmae: `x.Other.Nmae` is not known (did you mean `x.Other.Name`?)",
+        ]
+    );
+}
+
+#[test]
+fn empty_values_are_kept_for_those_who_refuse_them() {
+    let labels = labels(&[("x.H.[0].Name", "a"), ("x.H.[0].Values", " 1,, 2 ")]);
+    for (keep_empty_values, expected) in [(false, &["1", "2"][..]), (true, &["1", "", "2"])] {
+        let rules = LabelRules::new("x.");
+        let tree = LabelTree::new(&labels, &rules);
+        let names = RouteLabels {
+            headers: "H",
+            keep_empty_values,
+            ..RouteLabels::default()
+        };
+        let route = read_route(&tree.root(), &names);
+        let headers = route.r#match.headers.expect("there is one");
+        assert_eq!(
+            headers[0].values.as_deref(),
+            Some(&expected.iter().map(|&v| v.to_owned()).collect::<Vec<_>>()[..])
+        );
     }
 }

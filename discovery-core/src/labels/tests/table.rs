@@ -110,6 +110,30 @@ fn every_setting_has_a_label() {
         ("proxy.routes.r.queryParameters[0].isCaseSensitive", "true"),
         ("proxy.routes.r.weightedClusters.[0].clusterId", "a"),
         ("proxy.routes.r.weightedClusters.[0].weight", "9"),
+        ("proxy.routes.r.partitionedClusters.key.header", "x-key"),
+        ("proxy.routes.r.partitionedClusters.key.queryParameter", "k"),
+        ("proxy.routes.r.partitionedClusters.key.routeValue", "v"),
+        ("proxy.routes.r.partitionedClusters.hash", "fnv1a64"),
+        (
+            "proxy.routes.r.partitionedClusters.partitions.[0].clusterId",
+            "a",
+        ),
+        (
+            "proxy.routes.r.partitionedClusters.partitions.[0].lowKey",
+            "-9223372036854775808",
+        ),
+        (
+            "proxy.routes.r.partitionedClusters.partitions.[0].highKey",
+            "9223372036854775807",
+        ),
+        (
+            "proxy.routes.r.partitionedClusters.partitions.[1].clusterId",
+            "b",
+        ),
+        (
+            "proxy.routes.r.partitionedClusters.partitions.[1].name",
+            "eu",
+        ),
         ("proxy.routes.r.transforms.[0].PathPrefix", "/x"),
     ]);
     assert_eq!(problems, Vec::<String>::new());
@@ -124,6 +148,14 @@ fn every_setting_has_a_label() {
         "Routes": { "c:r": {
             "ClusterId": "other",
             "WeightedClusters": [{ "ClusterId": "a", "Weight": 9 }],
+            "PartitionedClusters": {
+                "Key": { "Header": "x-key", "QueryParameter": "k", "RouteValue": "v" },
+                "Hash": "Fnv1a64",
+                "Partitions": [
+                    { "ClusterId": "a", "LowKey": i64::MIN, "HighKey": i64::MAX },
+                    { "ClusterId": "b", "Name": "eu" },
+                ],
+            },
             "Match": {
                 "Path": "/a", "Hosts": ["a.example"], "Methods": ["GET", "POST"],
                 "Headers": [{ "Name": "x-a", "Values": ["1", "2"], "Mode": "HeaderPrefix", "IsCaseSensitive": true }],

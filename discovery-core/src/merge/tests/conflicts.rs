@@ -2,10 +2,14 @@
 
 use proptest::prelude::*;
 use proxy_model::Revision;
+use proxy_model::config::{PartitionKey, PartitionedCluster, PartitionedClusters};
 
 use super::combine::{LeftOut, Part, combine};
 use super::prepare::Prepared;
 use super::*;
+use crate::discovery::DiscoveredService;
+use crate::runner::Runner;
+use crate::testing::ScriptedDiscoverer;
 
 #[tokio::test(start_paused = true)]
 async fn providers_are_put_together() {
@@ -104,6 +108,44 @@ async fn providers_are_put_together() {
     }
 }
 
+/// `simple`, with this path for every route.
+fn at(path: &str, id: &str) -> ProxyConfig {
+    let mut config = simple(&[(id, id)], &[(id, &format!("http://{id}"))]);
+    config.routes[0].r#match.path = Some(path.to_owned());
+    config
+}
+
+/// Two services of one source, and those of another. Whichever is listed first serves; each of the others is told of once.
+#[tokio::test(start_paused = true)]
+async fn routes_that_match_the_same_are_told_once_whoever_they_belong_to() {
+    let source = ScriptedDiscoverer::new("source");
+    source.answer([
+        DiscoveredService::configured("orders", at("/shop/{id}", "orders")),
+        DiscoveredService::configured("reports", at("/Shop/{key}", "reports")),
+    ]);
+    let file = provider("file", at("/shop/{number}", "own"));
+    let merged = Merge::new()
+        .provider(Runner::new(source).start())
+        .provider(file)
+        .start();
+    let state = ready(&merged).await;
+    let conflict = |source: &str, route: &str| {
+        format!(
+            "{source}: warning at /Routes/{route}: the route matches the same requests as `orders`, which comes first and takes them all (remove one of them, or give them different `Order`s or criteria)"
+        )
+    };
+    assert_eq!(
+        problems(&state),
+        [conflict("source", "reports"), conflict("file", "own")]
+    );
+    let routes: Vec<_> = state.snapshot.config().routes.keys().collect();
+    assert_eq!(
+        routes,
+        ["orders", "reports", "own"],
+        "all of them are there"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_prefix_keeps_providers_apart() {
     let one = provider("one", simple(&[("r", "c")], &[("c", "http://1")]));
@@ -126,6 +168,27 @@ async fn a_prefix_keeps_providers_apart() {
         ..Default::default()
     };
     two.routes.insert("w".into(), weighted);
+    let partition = |id: &str, name: &str| PartitionedCluster {
+        cluster_id: id.into(),
+        name: Some(name.to_owned()),
+        ..Default::default()
+    };
+    let partitioned = RouteConfig {
+        partitioned_clusters: Some(PartitionedClusters {
+            key: PartitionKey {
+                header: Some("x-key".to_owned()),
+                ..Default::default()
+            },
+            partitions: vec![partition("c", "a"), partition("shared", "b")],
+            ..Default::default()
+        }),
+        r#match: RouteMatch {
+            path: Some("/p".to_owned()),
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    two.routes.insert("p".into(), partitioned);
     let two = MergeSource::new(provider("two", two)).with_prefix("2-");
     let three = provider("three", simple(&[], &[("shared", "http://3")]));
     let merged = Merge::new()
@@ -141,6 +204,7 @@ async fn a_prefix_keeps_providers_apart() {
             "2-r→2-C",
             "2-s→shared",
             "2-w→",
+            "2-p→",
             "c=http://1",
             "2-c=http://2",
             "shared=http://3"
@@ -154,6 +218,13 @@ async fn a_prefix_keeps_providers_apart() {
         .map(|share| share.cluster_id.as_str())
         .collect();
     assert_eq!(shares, ["2-c", "shared"]);
+    let route = state.snapshot.route(&"2-p".into()).unwrap().config();
+    let partitions = route.partitioned_clusters.iter();
+    let partitions: Vec<_> = partitions
+        .flat_map(|partitioned| &partitioned.partitions)
+        .map(|partition| partition.cluster_id.as_str())
+        .collect();
+    assert_eq!(partitions, ["2-c", "shared"]);
     assert!(
         problems(&state).iter().all(|p| !p.contains("error")),
         "{:?}",

@@ -1,3 +1,4 @@
+mod not_enlisted;
 mod outages;
 mod quiet;
 mod rounds;

@@ -220,6 +220,7 @@ enum Act {
     Good(u8),
     Bad,
     Failed,
+    NotEnlisted,
     Claims(u8),
 }
 
@@ -234,7 +235,7 @@ proptest! {
             prop::collection::vec(
                 prop_oneof![
                     Just(Act::Absent), (0..3_u8).prop_map(Act::Good), Just(Act::Bad), Just(Act::Failed),
-                    (0..4_u8).prop_map(Act::Claims),
+                    Just(Act::NotEnlisted), (0..4_u8).prop_map(Act::Claims),
                 ],
                 4,
             ),
@@ -257,6 +258,7 @@ proptest! {
                     Act::Good(version) => service(&name, &format!("http://{name}-{version}")),
                     Act::Bad => broken(&name),
                     Act::Failed => failed(&name),
+                    Act::NotEnlisted => DiscoveredService::not_enlisted(name),
                     Act::Claims(other) => DiscoveredService::configured(
                         name.clone(),
                         fragment(&format!("S{other}"), &format!("http://{name}")),
@@ -280,6 +282,10 @@ proptest! {
             prop_assert_eq!(settled.services.len(), listed);
             prop_assert!(settled.config.clusters.len() <= listed);
             for (i, act) in acts.iter().enumerate() {
+                if matches!(act, Act::NotEnlisted) {
+                    let report = settled.services.iter().find(|s| *s.name == *format!("s{i}"));
+                    prop_assert_eq!(&report.unwrap().outcome, &ServiceOutcome::NotEnlisted);
+                }
                 let Act::Good(version) = act else { continue };
                 let contested = acts.iter().enumerate().any(|(j, other)| {
                     j != i && matches!(other, Act::Claims(claimed) if usize::from(*claimed) == i)

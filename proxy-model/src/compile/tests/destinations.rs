@@ -114,6 +114,8 @@ fn bad_addresses() {
         " http://a/",
         "http://[::1/",
         "http://a<b/",
+        "http://{a}/",
+        "http://a\"b\"/",
     ] {
         let value = destination(json!({ "Address": address }));
         let problems = compile(value.clone())
@@ -146,6 +148,68 @@ fn probes_go_to_health_or_to_the_address() {
         ));
         let destination = &snapshot.clusters()[0].destinations()[0];
         assert_eq!(destination.health_address(), destination.address());
+    }
+}
+
+/// A cluster that probes `/cluster`, with destination `d` of these keys.
+fn probed(active: bool, more: Value) -> Value {
+    let mut destination = json!({ "Address": "http://a/base/" });
+    let keys = destination.as_object_mut().unwrap();
+    keys.extend(more.as_object().unwrap().clone());
+    cluster(json!({
+        "HealthCheck": { "Active": { "Enabled": active, "Path": "/cluster", "Query": "?q=1" } },
+        "Destinations": { "d": destination, "other": { "Address": "http://b" } },
+    }))
+}
+
+#[test]
+fn probes_ask_for_the_destinations_path_or_for_the_clusters() {
+    for (written, own, asked) in [
+        (Value::Null, None, "/cluster"),
+        (json!(""), None, "/cluster"),
+        (json!("/"), Some("/"), "/"),
+        (json!("/healthz"), Some("/healthz"), "/healthz"),
+        (
+            json!("/a b/ü%2F"),
+            Some("/a%20b/%C3%BC%2F"),
+            "/a%20b/%C3%BC%2F",
+        ),
+    ] {
+        let snapshot = accepted(probed(true, json!({ "HealthPath": written })));
+        let cluster = &snapshot.clusters()[0];
+        let check = cluster.active_check().unwrap();
+        let [d, other] = cluster.destinations() else {
+            panic!("two destinations were written")
+        };
+        assert_eq!(
+            (d.health_path(), check.path_at(d)),
+            (own, asked),
+            "{written}"
+        );
+        assert_eq!(
+            (check.path_at(other), check.path()),
+            ("/cluster", "/cluster")
+        );
+        assert_eq!(check.query(), "?q=1", "the query is the cluster's");
+    }
+}
+
+#[test]
+fn paths_of_probes_have_the_rules_of_the_clusters() {
+    let place = format!("{PLACE}/HealthPath");
+    // As `Health`, whether or not probes are on: to switch them on breaks nothing then.
+    for active in [true, false] {
+        for path in ["healthz", "http://a/healthz", " /healthz", "?a"] {
+            let value = probed(active, json!({ "HealthPath": path }));
+            refused(value.clone(), "invalid_probe_path", &place);
+            let problems = compile(value).unwrap_err();
+            let suggestion = problems.iter().next().unwrap().suggestion.clone();
+            assert_eq!(suggestion, Some(format!("write `/{path}`")));
+        }
+        let value = probed(active, json!({ "HealthPath": "/a?b c" }));
+        let snapshot = warned(value, "query_in_path", &place);
+        let destination = &snapshot.clusters()[0].destinations()[0];
+        assert_eq!(destination.health_path(), Some("/a%3Fb%20c"));
     }
 }
 

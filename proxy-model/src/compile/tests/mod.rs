@@ -91,7 +91,9 @@ fn warned(value: Value, code: &str, pointer: &str) -> Snapshot {
 }
 
 mod clusters;
+mod conflicts;
 mod destinations;
 mod expressions;
 mod metadata;
+mod partitions;
 mod routes;

@@ -421,32 +421,6 @@ fn clusters_share_a_route_by_weight() {
 }
 
 #[test]
-fn routes_that_match_the_same_are_pointed_out() {
-    let two = |first: Value, second: Value| json!({ "Routes": { "a": first, "b": second } });
-    let path = |path: &str| json!({ "Match": { "Path": path } });
-    for (first, second) in [
-        (path("/x/{id}"), path("X/{name}")),
-        (json!({ "Order": 0, "Match": { "Path": "/" } }), path("/")),
-        (
-            json!({ "Match": { "Hosts": ["a", "b"], "Methods": ["GET", "PUT"] } }),
-            json!({ "Match": { "Hosts": ["B", "A"], "Methods": ["put", "get"] } }),
-        ),
-    ] {
-        warned(two(first, second), "duplicate_route_criteria", "/Routes/b");
-    }
-    for (first, second) in [
-        (path("/x"), path("/y")),
-        (json!({ "Order": 1, "Match": { "Path": "/" } }), path("/")),
-        (
-            path("/x"),
-            json!({ "Match": { "Path": "/x", "Methods": ["GET"] } }),
-        ),
-    ] {
-        accepted(two(first, second));
-    }
-}
-
-#[test]
 fn problems_of_transforms_point_into_the_route() {
     let transforms = json!([{ "PathSet": "/" }, {}]);
     refused(

@@ -225,6 +225,43 @@ impl PathTemplate {
         Some(RouteValues::of(values.into_iter().flatten().collect()))
     }
 
+    /// The position of the parameter called `name`, ignoring case.
+    pub(crate) fn parameter_index(&self, name: &str) -> Option<usize> {
+        self.parameters_in_order()
+            .find(|parameter| text::equal_ignoring_case(&parameter.name, name))
+            .map(|parameter| parameter.index)
+    }
+
+    /// Shows `look` what a percent-encoded path that matches has for the parameter at a position, decoded. `None` if it
+    /// has no value, as with [`capture`](Self::capture). Allocates only if the path has escapes.
+    pub(crate) fn with_value<T>(
+        &self,
+        path: &str,
+        index: usize,
+        look: impl FnOnce(&str) -> T,
+    ) -> Option<T> {
+        let encoded = path::relevant(path);
+        let text = path::decode(encoded);
+        let path = self.cut(encoded, &text);
+        if !self.fits(&path) {
+            return None;
+        }
+        let mut look = Some(look);
+        let mut found = None;
+        self.walk(&path, &mut |capture| {
+            if capture.parameter.index != index {
+                return true;
+            }
+            let value = match capture.place {
+                Some((segment, range)) => Some(&path.rest(segment)[range]),
+                None => capture.parameter.default.as_deref(),
+            };
+            found = value.and_then(|value| look.take().map(|look| look(value)));
+            false
+        });
+        found
+    }
+
     fn cut<'a>(&self, encoded: &'a str, text: &'a str) -> DecodedPath<'a> {
         DecodedPath::new(encoded, text, self.segments.len() + 1)
     }

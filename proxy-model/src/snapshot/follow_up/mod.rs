@@ -33,10 +33,11 @@ pub(super) fn without(
 }
 
 /// The keys whose values are lists. The compiler counts their elements; the document may give them other numbers.
-const LISTS: [&str; 8] = [
+const LISTS: [&str; 9] = [
     "Headers",
     "Hosts",
     "Methods",
+    "Partitions",
     "QueryParameters",
     "SslProtocols",
     "Transforms",
@@ -45,11 +46,23 @@ const LISTS: [&str; 8] = [
 ];
 
 /// Codes that follow when a key beside the place, or one of the place's own, could not be read.
-const DEPENDENT: [(&str, &[&str]); 4] = [
+const DEPENDENT: [(&str, &[&str]); 6] = [
     ("missing_values", &["Mode"]),
     ("unexpected_values", &["Mode"]),
     ("unexpected_transform_key", &["Forwarded"]),
     ("no_criteria", &["Path", "Hosts"]),
+    (
+        "missing_partition_key",
+        &["Header", "QueryParameter", "RouteValue"],
+    ),
+    ("missing_partition_range", &["LowKey", "HighKey", "Name"]),
+];
+
+/// Codes of which the place is the object whose keys are missing.
+const OF_OBJECTS: [&str; 3] = [
+    "no_criteria",
+    "missing_partition_key",
+    "missing_partition_range",
 ];
 
 /// Places of which not everything could be read.
@@ -101,7 +114,9 @@ impl<'a> Blamed<'a> {
         match &*problem.code {
             "unknown_cluster" => return self.misses("", &["Clusters"]),
             // Only half of what the route matches is known.
-            "duplicate_route_criteria" => return self.above.contains(place),
+            "duplicate_route_criteria" | "overlapping_route_criteria" => {
+                return self.above.contains(place);
+            }
             "unknown_route_parameter" => {
                 let route = self.entry(place);
                 return self.misses(route, &["Match"])
@@ -115,14 +130,14 @@ impl<'a> Blamed<'a> {
         }
         let object = parent(place).unwrap_or(place);
         if let Some((_, keys)) = DEPENDENT.iter().find(|(code, _)| *code == problem.code) {
-            let own = (problem.code == "no_criteria").then_some(place);
+            let own = OF_OBJECTS.contains(&&*problem.code).then_some(place);
             let object = own.unwrap_or(object);
             let object = object.get(self.base.len()..).unwrap_or_default();
             if keys.iter().any(|key| self.is_unread_key(object, key)) {
                 return true;
             }
         }
-        if problem.code == "no_criteria" && self.strangers.contains(place) {
+        if OF_OBJECTS.contains(&&*problem.code) && self.strangers.contains(place) {
             return true;
         }
         let is_missing = problem.code.starts_with("missing_") || problem.code.starts_with("no_");

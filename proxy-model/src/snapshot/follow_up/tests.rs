@@ -115,6 +115,24 @@ fn one_mistake_in_a_route_does_not_hide_another() {
             ],
         ),
         (
+            r#"{ "Match": { "Path": "/" }, "PartitionedClusters": {
+                "Key": { "Heder": "k", "Header": "a b" },
+                "Partitions": [ 7, { "ClusterId": "", "LowKey": "x", "HighKey": 1 },
+                    { "ClusterId": [], "LowKey": 3, "HighKey": 2 } ] } }"#,
+            &[
+                ("/PartitionedClusters/Key/Header", "invalid_header_name"),
+                ("/PartitionedClusters/Key/Heder", "unknown_key"),
+                ("/PartitionedClusters/Partitions/0", "wrong_type"),
+                (
+                    "/PartitionedClusters/Partitions/1/ClusterId",
+                    "missing_cluster_id",
+                ),
+                ("/PartitionedClusters/Partitions/1/LowKey", "invalid_number"),
+                ("/PartitionedClusters/Partitions/2/ClusterId", "wrong_type"),
+                ("/PartitionedClusters/Partitions/2/HighKey", "invalid_range"),
+            ],
+        ),
+        (
             "{ \"Match\": { \"Path\": \"/\" }, \"Transforms\": [
                 { \"RequestHeader\": \"a b\", \"Set\": \"\\n\" },
                 { \"RequestHeaderRouteValue\": \"a b\", \"Set\": \"\" },
@@ -222,6 +240,31 @@ fn what_follows_from_a_mistake_is_left_out() {
         (
             r#"{ "Match": { "Path": "/" }, "Transforms": [ { "forwarded": [], "ForFormat": "Ip" } ] }"#,
             &[("/Transforms/0/forwarded", "wrong_type")],
+        ),
+        (
+            r#"{ "Match": { "Path": "/" }, "PartitionedClusters": { "Key": { "Heder": "x" },
+                "Partitions": [ { "Nam": "x" }, { "ClusterId": [], "LowKey": [], "HighKey": [] } ] } }"#,
+            &[
+                ("/PartitionedClusters/Key/Heder", "unknown_key"),
+                ("/PartitionedClusters/Partitions/0/Nam", "unknown_key"),
+                ("/PartitionedClusters/Partitions/1/ClusterId", "wrong_type"),
+                ("/PartitionedClusters/Partitions/1/HighKey", "wrong_type"),
+                ("/PartitionedClusters/Partitions/1/LowKey", "wrong_type"),
+            ],
+        ),
+        (
+            r#"{ "Match": 5, "PartitionedClusters": { "key": { "RouteValue": "id" }, "Partitionss": [] } }"#,
+            &[
+                ("/Match", "wrong_type"),
+                ("/PartitionedClusters/Partitionss", "unknown_key"),
+            ],
+        ),
+        (
+            r#"{ "Match": { "Path": "/" }, "PartitionedClusters": { "key": 5, "partitions": {} } }"#,
+            &[
+                ("/PartitionedClusters/key", "wrong_type"),
+                ("/PartitionedClusters/partitions", "no_partitions"),
+            ],
         ),
     ] {
         check_route(route, expected);

@@ -3,7 +3,8 @@
 import { ask, element } from './dom.js';
 
 const OUTCOMES = {
-  matched: 'healthy', not_found: 'down', method_not_allowed: 'down', no_cluster: 'down', no_destination: 'down',
+  matched: 'healthy', not_found: 'down', method_not_allowed: 'down', no_cluster: 'down', no_partition: 'down',
+  no_destination: 'down',
 };
 
 function steps(answer) {
@@ -13,6 +14,11 @@ function steps(answer) {
   const values = Object.entries(answer.route_values ?? {});
   if (values.length) row('Path values', element('code', {}, values.map(([name, value]) => `${name} = ${value}`).join(', ')));
   if (answer.allow?.length) row('Allowed methods', answer.allow.join(', '));
+  if (answer.partition) {
+    const { source, key, number, keys } = answer.partition;
+    row('Partition key', `${source}`, key === null ? '' : element('code', {}, ` = ${key}`), number !== null && number !== key ? `, as a number ${number}` : '');
+    if (keys !== null) row('Partition', element('code', {}, keys));
+  }
   if (answer.cluster) row('Cluster', element('strong', {}, answer.cluster), answer.policy ? ` picks by ${answer.policy}` : '');
   if (answer.destinations?.length) {
     row('Destinations', answer.destinations.map((destination) => element('div', {},
@@ -34,6 +40,8 @@ function sentence(answer) {
   if (answer.outcome === 'not_found') return 'No route takes it: 404.';
   if (answer.outcome === 'method_not_allowed') return 'Routes take the path, but not with this method: 405.';
   if (answer.outcome === 'no_cluster') return `Route ${answer.route} takes it, but leads to no cluster: 503.`;
+  if (answer.outcome === 'no_partition') return `Route ${answer.route} takes it, but ${answer.partition.why}: 400.`;
+  if (answer.outcome === 'refused') return `Route ${answer.route} takes it, and refuses it: ${answer.status}, ${answer.refused}.`;
   return `Route ${answer.route} takes it, but no destination is available: 503.`;
 }
 

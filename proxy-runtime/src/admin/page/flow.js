@@ -3,7 +3,7 @@
 import { drawn, rate, show, STATES } from './dom.js';
 
 const COLUMNS = [
-  { key: 'providers', title: 'Sources', x: 8, width: 130 },
+  { key: 'providers', title: 'Sources', x: 8, width: 150 },
   { key: 'routes', title: 'Routes', x: 206, width: 200 },
   { key: 'clusters', title: 'Clusters', x: 474, width: 190 },
   { key: 'destinations', title: 'Destinations', x: 732, width: 220 },
@@ -16,9 +16,17 @@ function shape(state, x, y) {
   return drawn('circle', { class: 'shape', cx: x, cy: y, r: 4.5 });
 }
 
+// Ids of one source often begin alike, so that the end tells more than the beginning.
 function clipped(text, width) {
-  const room = Math.floor(width / 7.1);
-  return text.length > room ? `${text.slice(0, room - 1)}…` : text;
+  const room = Math.floor(width / 8.3);
+  if (text.length <= room) return text;
+  const head = Math.floor((room - 1) * 0.2);
+  return `${text.slice(0, head)}…${text.slice(text.length - (room - 1 - head))}`;
+}
+
+// An id with escapes, as people read it.
+function readable(id) {
+  try { return decodeURIComponent(id); } catch { return id; }
 }
 
 function node(column, item, y) {
@@ -30,7 +38,7 @@ function node(column, item, y) {
   const left = item.state ? x + 22 : x + 10;
   if (item.state) box.append(shape(item.state, x + 12, y));
   const room = width - (left - x) - 8 - (detail ? detail.length * 6.4 + 6 : 0);
-  box.append(drawn('text', { x: left, y: y + 4.5 }, clipped(item.label, room)));
+  box.append(drawn('text', { x: left, y: y + 4.5 }, clipped(readable(item.label), room)));
   if (detail) box.append(drawn('text', { class: 'sub', x: x + width - 8, y: y + 4.5, 'text-anchor': 'end' }, detail));
   return box;
 }

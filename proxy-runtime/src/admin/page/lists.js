@@ -2,6 +2,22 @@
 
 import { age, ask, count, element, rate, show, state } from './dom.js';
 
+// How many clusters of one route are shown.
+const TARGETS = 12;
+
+function targetsOf(route) {
+  const line = (target) => {
+    if (target.keys !== null) return `${target.keys} → ${target.cluster}`;
+    return route.clusters.length > 1 ? `${target.cluster} (${Math.round(target.share * 100)} %)` : target.cluster;
+  };
+  const more = route.clusters.length - TARGETS;
+  return [
+    route.partition_key ? element('div', { class: 'quiet' }, `by ${route.partition_key}`) : null,
+    route.clusters.slice(0, TARGETS).map((target) => element('div', {}, line(target))),
+    more > 0 ? element('div', { class: 'quiet' }, `and ${count(more)} more`) : null,
+  ].flat();
+}
+
 export function followRoutes(rows, more, filter) {
   return async function refresh() {
     const query = new URLSearchParams({ filter: filter.value, limit: 100 });
@@ -10,7 +26,7 @@ export function followRoutes(rows, more, filter) {
       element('td', {}, element('strong', {}, route.id)),
       element('td', { class: 'mono' }, route.takes),
       element('td', {}, route.clusters.length
-        ? route.clusters.map((target) => element('div', {}, route.clusters.length > 1 ? `${target.cluster} (${Math.round(target.share * 100)} %)` : target.cluster))
+        ? targetsOf(route)
         : state('down', 'no cluster: 503')),
       element('td', { class: 'number' }, rate(route.requests_per_second)),
       element('td', { class: 'number' }, count(route.requests)))));

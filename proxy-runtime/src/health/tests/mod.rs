@@ -1,3 +1,4 @@
+mod paths;
 mod script;
 
 use std::sync::Arc;
@@ -192,6 +193,28 @@ async fn probing_ends_with_the_check_and_begins_again_with_it() {
     proxy.publish(snapshot(&on)).unwrap();
     sleep(Duration::from_millis(1)).await;
     assert_eq!(script.count("d"), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_check_that_was_off_counts_from_nothing() {
+    let script = Script::new();
+    let on = checked(TEN, &["d"]);
+    let off = on.replace(r#""Enabled":true"#, r#""Enabled":false"#);
+    let proxy = start(&script, &on);
+    sleep(Duration::from_secs(1)).await;
+    script.answer("d", Answer::Status(500));
+    a_round().await;
+    assert_eq!(script.count("d"), 2, "one success, one failure");
+    proxy.publish(snapshot(&off)).unwrap();
+    sleep(Duration::from_secs(100)).await;
+    proxy.publish(snapshot(&on)).unwrap();
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(
+        (script.count("d"), health(&proxy, "d")),
+        (3, Health::Healthy)
+    );
+    a_round().await;
+    assert_eq!(health(&proxy, "d"), Health::Unhealthy);
 }
 
 #[tokio::test(start_paused = true)]

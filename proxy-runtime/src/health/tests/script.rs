@@ -1,6 +1,7 @@
 //! A scripted probe, and proxies that use it.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -29,7 +30,15 @@ pub(super) enum Answer {
 #[derive(Default)]
 pub(super) struct Script {
     answers: Mutex<HashMap<String, Answer>>,
-    asked: Mutex<Vec<(String, Instant)>>,
+    asked: Mutex<Vec<Asked>>,
+    under_way: AtomicUsize,
+}
+
+/// One probe.
+struct Asked {
+    destination: String,
+    path: String,
+    at: Instant,
 }
 
 impl Script {
@@ -45,6 +54,25 @@ impl Script {
             .insert(destination.into(), answer);
     }
 
+    /// What `destination` answers from now on to those who ask for `path`, whatever it answers to others.
+    pub(super) fn answer_at(&self, destination: &str, path: &str, answer: Answer) {
+        self.answer(&format!("{destination}{path}"), answer);
+    }
+
+    /// The path of each probe of `destination`.
+    pub(super) fn paths(&self, destination: &str) -> Vec<String> {
+        let asked = self.asked.lock().unwrap();
+        let asked = asked
+            .iter()
+            .filter(|asked| asked.destination == destination);
+        asked.map(|asked| asked.path.clone()).collect()
+    }
+
+    /// Probes that have not ended.
+    pub(super) fn under_way(&self) -> usize {
+        self.under_way.load(Ordering::SeqCst)
+    }
+
     /// How often `destination` was asked.
     pub(super) fn count(&self, destination: &str) -> usize {
         self.times(destination).len()
@@ -54,8 +82,8 @@ impl Script {
         let asked = self.asked.lock().unwrap();
         asked
             .iter()
-            .filter(|(id, _)| id == destination)
-            .map(|(_, at)| *at)
+            .filter(|asked| asked.destination == destination)
+            .map(|asked| asked.at)
             .collect()
     }
 }
@@ -64,16 +92,22 @@ impl Script {
 impl Probe for Script {
     async fn probe(
         &self,
-        _: &Cluster,
+        cluster: &Cluster,
         destination: &Destination,
     ) -> Result<StatusCode, ProbeError> {
+        let _under_way = UnderWay::begin(&self.under_way);
         let id = destination.id().to_string();
-        self.asked
-            .lock()
-            .unwrap()
-            .push((id.clone(), Instant::now()));
-        let answer = self.answers.lock().unwrap().get(&id).copied();
-        match answer.unwrap_or(Answer::Status(200)) {
+        let path = cluster.active_check().unwrap().path_at(destination);
+        self.asked.lock().unwrap().push(Asked {
+            destination: id.clone(),
+            path: path.to_owned(),
+            at: Instant::now(),
+        });
+        let answers = self.answers.lock().unwrap().clone();
+        let answer = answers
+            .get(&format!("{id}{path}"))
+            .or_else(|| answers.get(&id));
+        match answer.copied().unwrap_or(Answer::Status(200)) {
             Answer::Status(status) => Ok(StatusCode::from_u16(status).unwrap()),
             Answer::Refused => Err(ProbeError::NoAnswer("connection refused".into())),
             Answer::Never => std::future::pending().await,
@@ -83,6 +117,22 @@ impl Probe for Script {
                 Ok(StatusCode::OK)
             }
         }
+    }
+}
+
+/// Counts a probe until it ends, however it does.
+struct UnderWay<'a>(&'a AtomicUsize);
+
+impl<'a> UnderWay<'a> {
+    fn begin(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

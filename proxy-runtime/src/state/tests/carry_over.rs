@@ -15,7 +15,7 @@ fn live_state_is_carried_over_by_id_and_address() {
         &old,
         snapshot(
             r#"{"Clusters":{"orders":{"LoadBalancingPolicy":"Random","Destinations":{
-                "d2":{"Address":"http://elsewhere/"},"d1":{"Address":"http://h1/","Weight":7}}}}}"#,
+                "d2":{"Address":"http://elsewhere/"},"d1":{"Address":"http://h1/","HealthPath":"/up","Weight":7}}}}}"#,
         ),
     );
     // In another order, with another spelling and other settings: the same destination.

@@ -1,6 +1,11 @@
 //! Where routes lead.
 
+use http::request::Parts;
+use proxy_model::compiled::KeyRefusal;
+
 use super::*;
+use crate::forward::HttpHead;
+use crate::state::Nowhere;
 
 #[test]
 fn weighted_routes_share_their_requests() {
@@ -12,8 +17,11 @@ fn weighted_routes_share_their_requests() {
     let route = generation.snapshot().route_at(RouteIndex(0));
     let random = Random::seeded(5);
     let mut chosen = [0; 3];
+    let request = request("/");
+    let head = HttpHead::new(&request);
     for _ in 0..4_000 {
-        let cluster = generation.route(RouteIndex(0)).choose(route, &random);
+        let state = generation.route(RouteIndex(0));
+        let cluster = state.choose(route, &head, &random);
         chosen[cluster.map_or(2, |index| index.0 as usize)] += 1;
     }
     // A missing cluster's share is refused, not given to the others; 6 standard deviations are 164.
@@ -27,14 +35,55 @@ fn a_route_without_a_cluster_chooses_none() {
         r#"{"Routes":{"none":{"Match":{"Path":"/a"}},"missing":{"ClusterId":"x","Match":{"Path":"/b"}},
             "there":{"ClusterId":"C","Match":{"Path":"/c"}}},"Clusters":{"c":{}}}"#,
     ));
+    let request = request("/");
+    let head = HttpHead::new(&request);
     let choices: Vec<_> = (generation
         .snapshot()
         .routes()
         .iter()
         .zip(generation.routes()))
-    .map(|(route, state)| state.choose(route, &Random::default()))
+    .map(|(route, state)| state.choose(route, &head, &Random::default()))
     .collect();
-    assert_eq!(choices, [None, None, Some(ClusterIndex(0))]);
+    assert_eq!(
+        choices,
+        [
+            Err(Nowhere::NoCluster),
+            Err(Nowhere::NoCluster),
+            Ok(ClusterIndex(0))
+        ]
+    );
+}
+
+#[test]
+fn a_route_with_partitions_chooses_by_key() {
+    let generation = first(snapshot(
+        r#"{"Routes":{"r":{"Match":{"Path":"/{tenant?}"},"PartitionedClusters":{
+                "Key":{"RouteValue":"tenant"},
+                "Partitions":[{"ClusterId":"c1","LowKey":10,"HighKey":19},{"ClusterId":"none","LowKey":0,"HighKey":9},
+                    {"ClusterId":"c2","LowKey":20,"HighKey":20}]}}},
+            "Clusters":{"c1":{},"c2":{}}}"#,
+    ));
+    let route = generation.snapshot().route_at(RouteIndex(0));
+    for (path, expected) in [
+        ("/10", Ok(ClusterIndex(0))),
+        ("/%31%39", Ok(ClusterIndex(0))),
+        ("/20", Ok(ClusterIndex(1))),
+        // A missing cluster's part is refused, not given to the others.
+        ("/9", Err(Nowhere::NoCluster)),
+        ("/21", Err(Nowhere::NoPartition(KeyRefusal::NoPartition))),
+        ("/x", Err(Nowhere::NoPartition(KeyRefusal::NotANumber))),
+        ("/", Err(Nowhere::NoPartition(KeyRefusal::Missing))),
+    ] {
+        let request = request(path);
+        let state = generation.route(RouteIndex(0));
+        let chosen = state.choose(route, &HttpHead::new(&request), &Random::default());
+        assert_eq!(chosen, expected, "{path}");
+    }
+}
+
+fn request(path: &str) -> Parts {
+    let request = http::Request::get(path).body(()).unwrap();
+    request.into_parts().0
 }
 
 #[test]

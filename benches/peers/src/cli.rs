@@ -1,0 +1,176 @@
+//! The command line. `cargo xtask bench peers` passes its arguments on to `run`.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, builder::PossibleValuesParser};
+
+use crate::case::{CASES, Case};
+use crate::proxies::Kind;
+
+/// This family's gateway and other proxies side by side, in interleaved rounds.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask bench peers", bin_name = "bench-peers")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// The gateway and other proxies side by side, in interleaved rounds
+    #[command(override_usage = "cargo xtask bench peers [OPTIONS]")]
+    Run(Run),
+    /// Print which programs a run with these options needs, one to a line: what kind it is, and its name
+    Needs(Options),
+    /// Become another program, which ends when the one that started it is gone
+    #[command(hide = true)]
+    Guard {
+        /// Let it end by SIGINT instead of SIGTERM
+        #[arg(long)]
+        interrupt: bool,
+        /// The program and its arguments
+        #[arg(required = true, last = true)]
+        command: Vec<OsString>,
+    },
+    /// Copy bytes between PORT and the origins: the floor
+    Relay {
+        /// Port of loopback
+        port: u16,
+        /// Addresses of origins
+        #[arg(required = true)]
+        origins: Vec<SocketAddr>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) options: Options,
+    #[command(flatten)]
+    pub(crate) places: Places,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// The first case alone, in few and short rounds: about half a minute
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Rounds of each case
+    #[arg(long, value_name = "N")]
+    pub(crate) rounds: Option<NonZeroUsize>,
+    /// Cases, by name; several with commas
+    #[arg(long, value_name = "CASE", value_delimiter = ',', value_parser = PossibleValuesParser::new(case_names()))]
+    pub(crate) only: Vec<String>,
+    /// Proxies, by name; several with commas. The gateway takes part in any case
+    #[arg(long, value_name = "PEER", value_delimiter = ',', value_parser = PossibleValuesParser::new(Kind::ALL.map(Kind::name)))]
+    pub(crate) peers: Vec<String>,
+    /// Count system calls as well, with strace: of the cases that are named, else of those with a budget of calls
+    #[arg(long)]
+    pub(crate) syscalls: bool,
+    /// Measure two workers even where they have to share cores with the load
+    #[arg(long)]
+    pub(crate) crowded: bool,
+    /// Write the results into docs/performance.md and its chart
+    #[arg(long)]
+    pub(crate) write_docs: bool,
+}
+
+fn case_names() -> impl Iterator<Item = &'static str> {
+    CASES.iter().map(|case| case.name)
+}
+
+/// Where things are; told by xtask.
+#[derive(Debug, Args)]
+pub(crate) struct Places {
+    /// The release build of the gateway
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) gateway: PathBuf,
+    /// What `cargo xtask peers` fetches into
+    #[arg(long, value_name = "DIRECTORY", hide = true)]
+    pub(crate) peers_directory: PathBuf,
+    /// Where the packages below `benches/competitors` are built
+    #[arg(long, value_name = "DIRECTORY", hide = true)]
+    pub(crate) competitors: PathBuf,
+    /// Where results and what the proxies write go
+    #[arg(long, value_name = "DIRECTORY", hide = true)]
+    pub(crate) output: PathBuf,
+    /// The workspace, for its documentation
+    #[arg(long, value_name = "DIRECTORY", hide = true)]
+    pub(crate) root: PathBuf,
+}
+
+impl Options {
+    /// The proxies that take part, in the order of the table.
+    pub(crate) fn kinds(&self) -> Vec<Kind> {
+        let chosen = |kind: &Kind| {
+            *kind == Kind::Gateway
+                || self.peers.is_empty()
+                || self.peers.iter().any(|name| name == kind.name())
+        };
+        Kind::ALL.into_iter().filter(chosen).collect()
+    }
+
+    /// Whether system calls of a case are to be counted.
+    pub(crate) fn counts_calls(&self, case: &Case) -> bool {
+        self.syscalls && (case.counts_calls || !self.only.is_empty())
+    }
+
+    /// Whether a case is to be measured.
+    pub(crate) fn has_case(&self, name: &str) -> bool {
+        if self.only.is_empty() {
+            return !self.quick || name == CASES[0].name;
+        }
+        self.only.iter().any(|only| only == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn options(arguments: &[&str]) -> Options {
+        let cli = Cli::try_parse_from(["bench-peers", "needs"].iter().chain(arguments)).unwrap();
+        let Command::Needs(options) = cli.command else {
+            unreachable!("it was asked for")
+        };
+        options
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn quick_is_the_first_case_unless_others_are_named() {
+        let measured = |arguments: &[&str]| {
+            let options = options(arguments);
+            case_names()
+                .filter(|name| options.has_case(name))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(measured(&[]).len(), CASES.len());
+        assert_eq!(measured(&["--quick"]), ["get-128"]);
+        assert_eq!(measured(&["--quick", "--only", "tls,h2c"]), ["h2c", "tls"]);
+    }
+
+    #[test]
+    fn the_gateway_takes_part_in_any_case() {
+        assert_eq!(options(&[]).kinds(), Kind::ALL);
+        assert_eq!(
+            options(&["--peers", "nginx,relay"]).kinds(),
+            [Kind::Relay, Kind::Gateway, Kind::Nginx]
+        );
+    }
+
+    #[test]
+    fn a_wrong_name_is_refused() {
+        assert!(Cli::try_parse_from(["bench-peers", "needs", "--only", "get-129"]).is_err());
+        assert!(Cli::try_parse_from(["bench-peers", "needs", "--peers", "apache"]).is_err());
+    }
+}

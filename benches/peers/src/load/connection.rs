@@ -1,0 +1,208 @@
+//! A connection of the generator: one request at a time, in the clear or over TLS.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, StreamOwned};
+
+use super::response::Response;
+use super::{HOST, Target};
+use crate::poll::{Interest, would_block};
+
+/// What came of a look at a connection.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// It is idle, or its answer is still on the way.
+    Waiting,
+    Complete,
+    /// The answer was complete already, and the proxy has closed.
+    Closed,
+    Failed(String),
+}
+
+pub(super) struct Connection {
+    stream: Stream,
+    response: Response,
+    /// Bytes of the request that were sent.
+    sent: usize,
+    state: State,
+    interest: Interest,
+    /// From when on the latency counts, from the start of the run.
+    pub(super) since: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Idle,
+    Sending,
+    Receiving,
+}
+
+enum Stream {
+    Plain(TcpStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Connection {
+    /// Connects, which over loopback takes no wait. A handshake of TLS is part of the first request.
+    pub(super) fn open(target: &Target, expected: u64) -> io::Result<Self> {
+        let socket = TcpStream::connect(target.address)?;
+        socket.set_nodelay(true)?;
+        socket.set_nonblocking(true)?;
+        let stream = match &target.tls {
+            None => Stream::Plain(socket),
+            Some(config) => {
+                let name = ServerName::try_from(HOST).expect("the name is valid");
+                let client =
+                    ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
+                Stream::Tls(Box::new(StreamOwned::new(client, socket)))
+            }
+        };
+        Ok(Self {
+            stream,
+            response: Response::new(expected),
+            sent: 0,
+            state: State::Idle,
+            interest: Interest::Read,
+            since: Duration::ZERO,
+        })
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        self.state != State::Idle
+    }
+
+    /// Begins an exchange.
+    pub(super) fn start(&mut self, request: &[u8], since: Duration) -> Outcome {
+        self.response.reset();
+        self.sent = 0;
+        self.since = since;
+        self.state = State::Sending;
+        match self.send(request) {
+            Ok(()) => Outcome::Waiting,
+            Err(error) => Outcome::Failed(format!("writing: {error}")),
+        }
+    }
+
+    /// Goes on after the socket has become ready.
+    pub(super) fn go_on(&mut self, request: &[u8], readable: bool, buffer: &mut [u8]) -> Outcome {
+        if self.state == State::Sending
+            && let Err(error) = self.send(request)
+        {
+            return Outcome::Failed(format!("writing: {error}"));
+        }
+        if !readable {
+            return Outcome::Waiting;
+        }
+        loop {
+            let read = match self.stream.read(buffer) {
+                Ok(read) => read,
+                Err(error) if would_block(&error) => {
+                    // A handshake that has just ended lets the request go.
+                    return match self.send(request) {
+                        Ok(()) => Outcome::Waiting,
+                        Err(error) => Outcome::Failed(format!("writing: {error}")),
+                    };
+                }
+                Err(_) if self.state == State::Idle => return Outcome::Closed,
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
+                Err(error) => return Outcome::Failed(format!("reading: {error}")),
+            };
+            let consumed = match (self.state, read) {
+                (State::Idle, 0) => return Outcome::Closed,
+                (State::Idle, _) => Err("bytes that nobody asked for".to_owned()),
+                (_, 0) => self.response.end(),
+                (_, read) => self.response.consume(&buffer[..read]),
+            };
+            match consumed {
+                Ok(false) if self.stream.may_hold_more() => {}
+                Ok(false) => return Outcome::Waiting,
+                Ok(true) if self.state == State::Sending => {
+                    return Outcome::Failed("an answer before the request was complete".to_owned());
+                }
+                Ok(true) => {
+                    self.state = State::Idle;
+                    return Outcome::Complete;
+                }
+                Err(why) => return Outcome::Failed(why),
+            }
+        }
+    }
+
+    fn send(&mut self, request: &[u8]) -> io::Result<()> {
+        while self.state == State::Sending {
+            match self.stream.write(&request[self.sent..]) {
+                Err(error) if would_block(&error) => break,
+                written => self.sent += written?,
+            }
+            if self.sent == request.len() {
+                self.state = State::Receiving;
+            }
+        }
+        self.stream.flush()
+    }
+
+    /// What the socket has to be watched for from now on, if that has changed.
+    pub(super) fn changed_interest(&mut self) -> Option<Interest> {
+        let write = match &self.stream {
+            Stream::Plain(_) => self.state == State::Sending,
+            Stream::Tls(stream) => {
+                stream.conn.wants_write()
+                    || (self.state == State::Sending && !stream.conn.is_handshaking())
+            }
+        };
+        let wanted = Interest::of(true, write);
+        (wanted != self.interest).then(|| {
+            self.interest = wanted;
+            wanted
+        })
+    }
+}
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.stream {
+            Stream::Plain(socket) => socket.as_fd(),
+            Stream::Tls(stream) => stream.sock.as_fd(),
+        }
+    }
+}
+
+impl Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(socket) => socket.read(buffer),
+            Self::Tls(stream) => stream.read(buffer),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(socket) => socket.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    /// Sends what TLS holds back, as far as the socket takes it.
+    fn flush(&mut self) -> io::Result<()> {
+        let Self::Tls(stream) = self else {
+            return Ok(());
+        };
+        while stream.conn.wants_write() {
+            match stream.conn.write_tls(&mut stream.sock) {
+                Err(error) if would_block(&error) => return Ok(()),
+                written => written?,
+            };
+        }
+        Ok(())
+    }
+
+    /// Whether there may be bytes that the socket does not know of any more.
+    fn may_hold_more(&self) -> bool {
+        matches!(self, Self::Tls(_))
+    }
+}

@@ -1,0 +1,213 @@
+//! A connection of the origin: requests in turn, answers from what is rendered.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+
+use super::reply::{Choice, Replies};
+use crate::framing::{Body, Framing};
+use crate::poll::{Interest, Ready, would_block};
+
+/// Fields of a request at most; proxies add a few.
+const FIELDS: usize = 64;
+
+/// A request's head at most.
+const HEAD: usize = 64 << 10;
+
+pub(super) struct Connection {
+    socket: TcpStream,
+    state: State,
+    /// The beginning of a head whose end has not come.
+    partial: Vec<u8>,
+    /// Whether it was asked to end with the answer under way.
+    closes: bool,
+    interest: Interest,
+}
+
+enum State {
+    Head,
+    /// The rest of a request's body, and what is answered at its end.
+    Body(Body, Answer),
+    /// An answer that the socket did not take whole.
+    Answer(Answer, usize),
+}
+
+enum Answer {
+    Rendered(Choice),
+    Echo(Vec<u8>),
+}
+
+impl Answer {
+    fn bytes<'a>(&'a self, replies: &'a Replies) -> &'a [u8] {
+        match self {
+            Self::Rendered(choice) => replies.bytes(*choice),
+            Self::Echo(bytes) => bytes,
+        }
+    }
+}
+
+impl Connection {
+    pub(super) fn new(socket: TcpStream) -> Self {
+        Self {
+            socket,
+            state: State::Head,
+            partial: Vec::new(),
+            closes: false,
+            interest: Interest::Read,
+        }
+    }
+
+    pub(super) fn socket(&self) -> &TcpStream {
+        &self.socket
+    }
+
+    /// What the socket has to be watched for from now on, if that has changed.
+    pub(super) fn changed_interest(&mut self) -> Option<Interest> {
+        let wanted = match self.state {
+            State::Answer(..) => Interest::Write,
+            State::Head | State::Body(..) => Interest::Read,
+        };
+        (wanted != self.interest).then(|| {
+            self.interest = wanted;
+            wanted
+        })
+    }
+
+    /// Reads or writes once; `false` when the connection has ended.
+    pub(super) fn serve(
+        &mut self,
+        event: &Ready,
+        replies: &Replies,
+        buffer: &mut [u8],
+    ) -> io::Result<bool> {
+        if matches!(self.state, State::Answer(..)) {
+            self.write(replies)?;
+            if self.has_ended() {
+                return Ok(false);
+            }
+            // Bytes of a pipelined request, which may be there already.
+            if matches!(self.state, State::Head) && !self.partial.is_empty() {
+                let kept = std::mem::take(&mut self.partial);
+                self.consume(&kept, replies)?;
+            }
+            return Ok(!self.has_ended());
+        }
+        if !event.readable {
+            return Ok(true);
+        }
+        let read = match self.socket.read(buffer) {
+            Err(error) if would_block(&error) => return Ok(true),
+            read => read?,
+        };
+        if read == 0 {
+            return Ok(false);
+        }
+        if self.partial.is_empty() {
+            self.consume(&buffer[..read], replies)?;
+        } else {
+            let mut all = std::mem::take(&mut self.partial);
+            all.extend_from_slice(&buffer[..read]);
+            self.consume(&all, replies)?;
+        }
+        Ok(!self.has_ended())
+    }
+
+    /// Whether the last answer has left.
+    fn has_ended(&self) -> bool {
+        self.closes && matches!(self.state, State::Head)
+    }
+
+    /// Takes bytes in, and answers each request that is complete.
+    fn consume(&mut self, mut bytes: &[u8], replies: &Replies) -> io::Result<()> {
+        loop {
+            match &mut self.state {
+                State::Answer(..) => {
+                    self.partial.extend_from_slice(bytes);
+                    return Ok(());
+                }
+                State::Body(body, _) => {
+                    bytes = &bytes[body.consume(bytes).map_err(invalid)?..];
+                    if !body.has_ended() {
+                        return Ok(());
+                    }
+                    let State::Body(_, answer) = std::mem::replace(&mut self.state, State::Head)
+                    else {
+                        unreachable!("it was one a moment ago")
+                    };
+                    self.answer(answer, replies)?;
+                }
+                State::Head if bytes.is_empty() || self.closes => return Ok(()),
+                State::Head => match parse(bytes, replies)? {
+                    Some(request) => {
+                        bytes = &bytes[request.length..];
+                        self.closes = request.closes;
+                        self.state = State::Body(request.body, request.answer);
+                    }
+                    None if bytes.len() > HEAD => return Err(invalid("the head is too long")),
+                    None => {
+                        self.partial.extend_from_slice(bytes);
+                        return Ok(());
+                    }
+                },
+            }
+        }
+    }
+
+    fn answer(&mut self, answer: Answer, replies: &Replies) -> io::Result<()> {
+        self.state = State::Answer(answer, 0);
+        self.write(replies)
+    }
+
+    fn write(&mut self, replies: &Replies) -> io::Result<()> {
+        let State::Answer(answer, sent) = &mut self.state else {
+            return Ok(());
+        };
+        let bytes = answer.bytes(replies);
+        match self.socket.write(&bytes[*sent..]) {
+            Err(error) if would_block(&error) => {}
+            written => *sent += written?,
+        }
+        if *sent == bytes.len() {
+            self.state = State::Head;
+        }
+        Ok(())
+    }
+}
+
+/// A request whose head is complete.
+struct Request {
+    /// Bytes of the head.
+    length: usize,
+    body: Body,
+    answer: Answer,
+    /// Whether the connection is to end with the answer.
+    closes: bool,
+}
+
+fn parse(bytes: &[u8], replies: &Replies) -> io::Result<Option<Request>> {
+    let mut fields = [httparse::EMPTY_HEADER; FIELDS];
+    let mut request = httparse::Request::new(&mut fields);
+    let length = match request.parse(bytes).map_err(invalid)? {
+        httparse::Status::Partial => return Ok(None),
+        httparse::Status::Complete(length) => length,
+    };
+    let framing = Framing::of_fields(request.headers).map_err(invalid)?;
+    let path = request.path.unwrap_or_default();
+    let answer = if path.ends_with("/echo") {
+        Answer::Echo(Replies::echo(&bytes[..length]))
+    } else {
+        Answer::Rendered(replies.choose(path))
+    };
+    let closes = request.headers.iter().any(|field| {
+        field.name.eq_ignore_ascii_case("connection") && field.value.eq_ignore_ascii_case(b"close")
+    });
+    Ok(Some(Request {
+        length,
+        body: Body::new(framing.unwrap_or(Framing::Length(0))),
+        answer,
+        closes,
+    }))
+}
+
+fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}

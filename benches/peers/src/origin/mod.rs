@@ -1,0 +1,161 @@
+//! The server behind every proxy: answers that were made before the first request, several ports, one thread.
+
+mod connection;
+mod reply;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use self::connection::Connection;
+use self::reply::Replies;
+use crate::poll::{Interest, Poll, Ready, Slots, would_block};
+use crate::system;
+
+pub(crate) use self::reply::Resource;
+
+/// How many ports there are: the destinations that proxies balance over.
+pub(crate) const PORTS: usize = 4;
+
+/// Tokens of listeners begin here.
+const LISTENERS: usize = usize::MAX >> 1;
+
+/// How often it is asked whether to stop.
+const LOOK: Duration = Duration::from_millis(100);
+
+const BUFFER: usize = 256 << 10;
+
+/// A running origin. It ends when this is dropped.
+pub(crate) struct Origin {
+    addresses: Vec<SocketAddr>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Origin {
+    /// Starts a thread that serves [`PORTS`] ports of loopback, on these cores if any are named.
+    pub(crate) fn start(cores: Option<Vec<usize>>) -> io::Result<Self> {
+        let mut listeners = Vec::new();
+        for _ in 0..PORTS {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+            listener.set_nonblocking(true)?;
+            listeners.push(listener);
+        }
+        let addresses = listeners
+            .iter()
+            .map(TcpListener::local_addr)
+            .collect::<io::Result<_>>()?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::Builder::new()
+            .name("origin".to_owned())
+            .spawn(move || {
+                if let Some(cores) = cores
+                    && let Err(error) = system::pin(&cores)
+                {
+                    eprintln!("the origin cannot be pinned: {error}");
+                }
+                let ended = Server::new(listeners).and_then(|mut server| server.run(&stopped));
+                if let Err(error) = ended {
+                    // What is measured from now on fails with errors of its own; this says why.
+                    eprintln!("the origin has ended: {error}");
+                }
+            })?;
+        Ok(Self {
+            addresses,
+            stop,
+            thread: Some(thread),
+        })
+    }
+
+    pub(crate) fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+}
+
+impl Drop for Origin {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // Its panic was printed already.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Server {
+    poll: Poll,
+    listeners: Vec<TcpListener>,
+    connections: Slots<Connection>,
+    replies: Replies,
+    buffer: Vec<u8>,
+}
+
+impl Server {
+    fn new(listeners: Vec<TcpListener>) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        for (number, listener) in listeners.iter().enumerate() {
+            poll.add(listener, LISTENERS + number, Interest::Read)?;
+        }
+        Ok(Self {
+            poll,
+            listeners,
+            connections: Slots::new(),
+            replies: Replies::new(),
+            buffer: vec![0; BUFFER],
+        })
+    }
+
+    fn run(&mut self, stop: &AtomicBool) -> io::Result<()> {
+        let mut ready = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            self.poll.wait(Some(LOOK), &mut ready)?;
+            for event in &ready {
+                match event.token.checked_sub(LISTENERS) {
+                    Some(listener) => self.accept(listener)?,
+                    None => self.serve(event),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self, listener: usize) -> io::Result<()> {
+        loop {
+            let (socket, _) = match self.listeners[listener].accept() {
+                Err(error) if would_block(&error) => return Ok(()),
+                // The proxy gave up meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                accepted => accepted?,
+            };
+            socket.set_nonblocking(true)?;
+            socket.set_nodelay(true)?;
+            let token = self.connections.next();
+            self.poll.add(&socket, token, Interest::Read)?;
+            self.connections.insert(Connection::new(socket));
+        }
+    }
+
+    fn serve(&mut self, event: &Ready) {
+        let Some(connection) = self.connections.get_mut(event.token) else {
+            return;
+        };
+        let served = connection.serve(event, &self.replies, &mut self.buffer);
+        let watched = served.and_then(|goes_on| {
+            if let Some(interest) = connection.changed_interest() {
+                self.poll
+                    .modify(connection.socket(), event.token, interest)?;
+            }
+            Ok(goes_on)
+        });
+        // An end, or an error: the proxy notices either.
+        if !matches!(watched, Ok(true)) {
+            self.connections.remove(event.token);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! This family's gateway: a thousand routes, and the defaults.
+
+use serde_json::{Map, Value, json};
+
+use super::Setup;
+use crate::load::ROUTE;
+
+/// How many routes there are; one of them takes the requests.
+const ROUTES: usize = 1_000;
+
+/// Its configuration: JSON, as the product reads it. Metrics and the admin page are on, as they are by default.
+pub(super) fn configuration(setup: &Setup<'_>) -> String {
+    let address = |port: u16| format!("127.0.0.1:{port}");
+    let routes: Map<_, _> = (0..ROUTES)
+        .map(|number| {
+            let route = json!({
+                "ClusterId": "origins",
+                "Match": { "Path": format!("/r{number}/{{**rest}}") },
+                "Transforms": [{ "RequestHeaderOriginalHost": "true" }],
+            });
+            (format!("r{number}"), route)
+        })
+        .collect();
+    assert!(
+        routes.contains_key(&ROUTE[1..]),
+        "requests have to take one of the routes"
+    );
+    let destinations: Map<_, _> = setup
+        .origins
+        .iter()
+        .enumerate()
+        .map(|(number, origin)| {
+            (
+                format!("d{number}"),
+                json!({ "Address": format!("http://{origin}/") }),
+            )
+        })
+        .collect();
+    let configuration: Value = json!({
+        "Listeners": {
+            "http": { "Address": address(setup.ports.http) },
+            "h2c": { "Address": address(setup.ports.h2c) },
+            "tls": {
+                "Address": address(setup.ports.tls),
+                "Tls": { "Certificates": [{
+                    "CertificateFile": setup.certificate.chain,
+                    "KeyFile": setup.certificate.key,
+                }] },
+            },
+        },
+        "Admin": { "Address": address(setup.ports.admin) },
+        "Telemetry": { "LogFilter": "warn" },
+        "Server": {
+            "Workers": setup.workers,
+            "DrainTimeout": "1s",
+            "Limits": { "Connections": setup.most_connections() },
+        },
+        "ReverseProxy": {
+            "Routes": routes,
+            "Clusters": { "origins": {
+                "LoadBalancingPolicy": "PowerOfTwoChoices",
+                "Destinations": destinations,
+            } },
+        },
+    });
+    format!("{configuration:#}\n")
+}

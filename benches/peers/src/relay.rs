@@ -1,0 +1,238 @@
+//! The floor: bytes from client to origin and back, by copy, without looking at them.
+//!
+//! For each request that fits a buffer: one wait, two reads, two writes. Whatever speaks sockets and HTTP does at least that.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use crate::poll::{Interest, Poll, Ready, Slots, would_block};
+
+/// What is read at a time; more gains nothing over loopback.
+const BUFFER: usize = 256 << 10;
+
+const LISTENER: usize = usize::MAX >> 1;
+
+/// Serves `port` until the process is ended. Each connection gets one of its own to an origin, in turn.
+pub(crate) fn run(port: u16, origins: &[SocketAddr]) -> io::Result<()> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+    serve(&listener, origins, || false)
+}
+
+/// As [`run`], until `stop` says so, which is asked at least ten times a second.
+fn serve(
+    listener: &TcpListener,
+    origins: &[SocketAddr],
+    stop: impl Fn() -> bool,
+) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let mut relay = Relay {
+        poll: Poll::new()?,
+        ends: Slots::new(),
+        buffer: vec![0; BUFFER],
+    };
+    relay.poll.add(listener, LISTENER, Interest::Read)?;
+    let mut ready = Vec::new();
+    let mut turn = 0;
+    while !stop() {
+        relay
+            .poll
+            .wait(Some(Duration::from_millis(100)), &mut ready)?;
+        for event in &ready {
+            if event.token == LISTENER {
+                while let Ok((client, _)) = listener.accept() {
+                    let origin = origins[turn % origins.len()];
+                    turn += 1;
+                    // A client without an origin is closed, which its sender counts as an error.
+                    let _ = relay.pair(client, origin);
+                }
+            } else {
+                relay.serve(event);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One of the two sockets of a relayed connection.
+struct End {
+    socket: TcpStream,
+    /// The token of the other one.
+    other: usize,
+    /// What could not be written to this socket yet. While there is some, the other socket is not read.
+    unsent: Vec<u8>,
+    sent: usize,
+    /// Whether nothing more will be read from this socket.
+    ended: bool,
+    interest: Interest,
+}
+
+struct Relay {
+    poll: Poll,
+    ends: Slots<End>,
+    buffer: Vec<u8>,
+}
+
+impl Relay {
+    fn pair(&mut self, client: TcpStream, origin: SocketAddr) -> io::Result<()> {
+        // Over loopback that takes no time worth a state.
+        let origin = TcpStream::connect(origin)?;
+        for socket in [&client, &origin] {
+            socket.set_nonblocking(true)?;
+            socket.set_nodelay(true)?;
+        }
+        let first = self.ends.insert(End::new(client));
+        let second = self.ends.insert(End::new(origin));
+        for (token, other) in [(first, second), (second, first)] {
+            let end = self.ends.get_mut(token).expect("it was just inserted");
+            end.other = other;
+            self.poll.add(&end.socket, token, Interest::Read)?;
+        }
+        Ok(())
+    }
+
+    fn serve(&mut self, event: &Ready) {
+        let outcome = if event.writable {
+            self.flush(event.token)
+        } else {
+            Ok(())
+        };
+        let outcome = outcome.and_then(|()| {
+            if event.readable {
+                self.forward(event.token)
+            } else {
+                Ok(())
+            }
+        });
+        if outcome.is_err() {
+            self.close(event.token);
+        }
+    }
+
+    /// Reads once from this socket and writes to the other.
+    fn forward(&mut self, token: usize) -> io::Result<()> {
+        let Some(end) = self.ends.get_mut(token) else {
+            return Ok(());
+        };
+        if end.interest == Interest::Write || end.interest == Interest::Neither {
+            return Ok(());
+        }
+        let other = end.other;
+        let read = match end.socket.read(&mut self.buffer) {
+            Err(error) if would_block(&error) => return Ok(()),
+            read => read?,
+        };
+        if read == 0 {
+            end.ended = true;
+        }
+        let Some(to) = self.ends.get_mut(other) else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        if read == 0 {
+            if to.ended && to.unsent.is_empty() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            to.socket.shutdown(Shutdown::Write)?;
+        } else {
+            let written = match to.socket.write(&self.buffer[..read]) {
+                Err(error) if would_block(&error) => 0,
+                written => written?,
+            };
+            to.unsent.extend_from_slice(&self.buffer[written..read]);
+        }
+        self.watch(token)?;
+        self.watch(other)
+    }
+
+    /// Writes what is left for this socket.
+    fn flush(&mut self, token: usize) -> io::Result<()> {
+        let Some(end) = self.ends.get_mut(token) else {
+            return Ok(());
+        };
+        while end.sent < end.unsent.len() {
+            match end.socket.write(&end.unsent[end.sent..]) {
+                Err(error) if would_block(&error) => return Ok(()),
+                written => end.sent += written?,
+            }
+        }
+        end.unsent.clear();
+        end.sent = 0;
+        let other = end.other;
+        self.watch(token)?;
+        self.watch(other)
+    }
+
+    /// Watches a socket for what can be done with it now; asks the kernel only when that has changed.
+    fn watch(&mut self, token: usize) -> io::Result<()> {
+        let Some(end) = self.ends.get_mut(token) else {
+            return Ok(());
+        };
+        let (other, ended, write) = (end.other, end.ended, !end.unsent.is_empty());
+        let blocked = self
+            .ends
+            .get_mut(other)
+            .is_none_or(|other| !other.unsent.is_empty());
+        let wanted = Interest::of(!ended && !blocked, write);
+        let end = self.ends.get_mut(token).expect("it was there a moment ago");
+        if end.interest != wanted {
+            end.interest = wanted;
+            self.poll.modify(&end.socket, token, wanted)?;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, token: usize) {
+        if let Some(end) = self.ends.remove(token) {
+            self.ends.remove(end.other);
+        }
+    }
+}
+
+impl End {
+    fn new(socket: TcpStream) -> Self {
+        Self {
+            socket,
+            other: usize::MAX,
+            unsent: Vec::new(),
+            sent: 0,
+            ended: false,
+            interest: Interest::Read,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn every_byte_arrives_in_both_directions_and_so_does_the_end() {
+        let origin = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let (to, at) = (origin.local_addr().unwrap(), listener.local_addr().unwrap());
+        let stop = AtomicBool::new(false);
+        // More than any socket's buffer holds, so that writes are partial.
+        let sent: Vec<u8> = (0..8_u32 << 20)
+            .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
+            .collect();
+        thread::scope(|scope| {
+            scope.spawn(|| serve(&listener, &[to], || stop.load(Ordering::Relaxed)).unwrap());
+            scope.spawn(|| {
+                let (mut socket, _) = origin.accept().unwrap();
+                let mut all = Vec::new();
+                socket.read_to_end(&mut all).unwrap();
+                socket.write_all(&all).unwrap();
+            });
+            let mut client = TcpStream::connect(at).unwrap();
+            client.write_all(&sent).unwrap();
+            client.shutdown(Shutdown::Write).unwrap();
+            let mut echoed = Vec::new();
+            client.read_to_end(&mut echoed).unwrap();
+            assert!(echoed == sent, "{} of {} bytes", echoed.len(), sent.len());
+            stop.store(true, Ordering::Relaxed);
+        });
+    }
+}

@@ -1,0 +1,93 @@
+//! Whether our gateway reaches what it is to reach.
+
+use super::short;
+use crate::case::{self, Bound};
+use crate::contest::{Outcome, Score};
+use crate::proxies::Kind;
+
+/// What came of a bound.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Verdict {
+    /// The bound in words.
+    pub(super) asked: String,
+    /// What was measured, in words; `None` when nothing was to compare with.
+    pub(super) found: Option<String>,
+    pub(super) reached: bool,
+}
+
+/// One for each bound of the case.
+pub(super) fn verdicts(outcome: &Outcome) -> Vec<Verdict> {
+    outcome
+        .case
+        .bounds
+        .iter()
+        .map(|bound| verdict(outcome, bound))
+        .collect()
+}
+
+fn verdict(outcome: &Outcome, bound: &Bound) -> Verdict {
+    match *bound {
+        Bound::Best(kinds, limit) => {
+            let names = names(kinds);
+            against(
+                outcome,
+                kinds,
+                limit,
+                format!("≤ {limit} × the best of {names}"),
+            )
+        }
+        Bound::Each(kinds, limit) => against(
+            outcome,
+            kinds,
+            limit,
+            format!("≤ {limit} × {}", names(kinds)),
+        ),
+        Bound::Value(limit) => {
+            let value = outcome.score(Kind::Gateway).and_then(Score::spread);
+            let unit = outcome.case.unit();
+            Verdict {
+                asked: format!("≤ {limit} {unit}"),
+                found: value.map(|value| format!("{} {unit}", short(value.median))),
+                reached: value.is_some_and(|value| value.median <= limit),
+            }
+        }
+        Bound::Scale(limit) => {
+            let two = outcome
+                .scores
+                .iter()
+                .find(|score| score.contestant.workers == 2);
+            // Time for each request: what one worker needs, in multiples of what two need.
+            let ratio = two.and_then(|two| outcome.ratio_to(two));
+            Verdict {
+                asked: format!("≥ {limit} × the throughput of one worker"),
+                found: ratio.map(|ratio| format!("{} ×", short(ratio.median))),
+                reached: ratio.is_some_and(|ratio| ratio.median >= limit),
+            }
+        }
+    }
+}
+
+/// The proxy that needs the least is the one against which the ratio is greatest, so one comparison serves both kinds.
+fn against(outcome: &Outcome, kinds: &[Kind], limit: f64, asked: String) -> Verdict {
+    let ratios = kinds.iter().filter_map(|kind| {
+        let ratio = outcome.ratio_to(outcome.score(*kind)?)?;
+        Some((ratio.median, kind.name()))
+    });
+    let worst = ratios.max_by(|(a, _), (b, _)| a.total_cmp(b));
+    Verdict {
+        asked,
+        found: worst.map(|(ratio, name)| format!("{} × {name}", short(ratio))),
+        reached: worst.is_some_and(|(ratio, _)| ratio <= limit),
+    }
+}
+
+fn names(kinds: &[Kind]) -> String {
+    if kinds == case::PEERS {
+        return "all others".to_owned();
+    }
+    kinds
+        .iter()
+        .map(|kind| kind.name())
+        .collect::<Vec<_>>()
+        .join(", ")
+}

@@ -1,0 +1,86 @@
+//! What instances say of the routes of their service.
+
+use std::collections::HashSet;
+
+use proxy_model::matching::{HostPattern, PathTemplate, RouteMatcher, RouteMatcherParts};
+
+use super::keys::Entry;
+use super::said::Said;
+use super::shown::shown;
+use super::{RouteHint, tags};
+
+/// The hint of a service: the first host, else the first path.
+///
+/// Instances that say something else stay destinations. A change of a hint comes to one node after the other, and the
+/// service is to be reached all the while.
+pub(super) fn of(entries: &[Entry<'_>], said: &mut Said) -> RouteHint {
+    let host = |entry: &Entry<'_>| entry.instance.host.clone();
+    if let Some(host) = first(entries, host, tags::HOST, same_hosts, said) {
+        return RouteHint::Host(host);
+    }
+    let path = |entry: &Entry<'_>| entry.instance.route_path.clone();
+    match first(entries, path, tags::ROUTE_PATH, same_paths, said) {
+        Some(path) => RouteHint::Path(path),
+        None => RouteHint::None,
+    }
+}
+
+fn first(
+    entries: &[Entry<'_>],
+    hint: impl Fn(&Entry<'_>) -> Option<String>,
+    tag: &'static str,
+    are_same: fn(&str, &str) -> bool,
+    said: &mut Said,
+) -> Option<String> {
+    let mut hints = entries
+        .iter()
+        .filter_map(|entry| Some((entry.member, hint(entry)?)));
+    let (decides, used) = hints.next()?;
+    // Many instances say the same, and each text is looked at once.
+    let mut seen = HashSet::from([used.clone()]);
+    for (member, other) in hints {
+        if seen.contains(&other) {
+            continue;
+        }
+        if !are_same(&used, &other) {
+            let message = format!(
+                "`{tag}` is `{}`; the service goes by `{}`, which the node `{}` says",
+                shown(other.as_bytes()),
+                shown(used.as_bytes()),
+                shown(decides.name.as_bytes()),
+            );
+            said.tag(member, tag, "conflicting_hints", &message);
+        }
+        seen.insert(other);
+    }
+    Some(used)
+}
+
+/// Whether the same hosts match, however they are written.
+fn same_hosts(one: &str, other: &str) -> bool {
+    let matcher = |text| {
+        let hosts = vec![HostPattern::parse(text).ok()?];
+        Some(RouteMatcher::new(RouteMatcherParts {
+            hosts,
+            ..RouteMatcherParts::default()
+        }))
+    };
+    are_same(matcher(one), matcher(other))
+}
+
+/// Whether the same paths match: names of parameters make no difference.
+fn same_paths(one: &str, other: &str) -> bool {
+    let matcher = |text| {
+        let path = PathTemplate::parse(text).ok()?;
+        Some(RouteMatcher::new(RouteMatcherParts {
+            path,
+            ..RouteMatcherParts::default()
+        }))
+    };
+    are_same(matcher(one), matcher(other))
+}
+
+fn are_same(one: Option<RouteMatcher>, other: Option<RouteMatcher>) -> bool {
+    one.zip(other)
+        .is_some_and(|(one, other)| one.same_criteria(&other))
+}

@@ -1,0 +1,62 @@
+//! Who waits for a reply.
+
+use tokio::sync::oneshot;
+
+use super::super::ClientError;
+use crate::wire::messages::DecodeError;
+
+/// Gives the answer to a request to whoever waits for it.
+///
+/// Bodies are read here, by the task of the connection: when one makes no sense, the next message must not be looked at.
+pub(super) trait Answer: Send {
+    /// Takes the body of a reply, which is empty where there is none.
+    ///
+    /// # Errors
+    ///
+    /// It makes no sense. There is no answer yet.
+    fn succeed(&mut self, body: &[u8]) -> Result<(), DecodeError>;
+
+    fn fail(&mut self, error: ClientError);
+}
+
+/// For one who waits.
+pub(super) struct Waiting<T> {
+    /// `None` when they have their answer.
+    pub(super) reply: Option<oneshot::Sender<Result<T, ClientError>>>,
+    pub(super) decode: fn(&[u8]) -> Result<T, DecodeError>,
+}
+
+impl<T: Send> Answer for Waiting<T> {
+    fn succeed(&mut self, body: &[u8]) -> Result<(), DecodeError> {
+        // A long list is not read for nobody.
+        if self.reply.as_ref().is_some_and(|reply| !reply.is_closed()) {
+            let value = (self.decode)(body)?;
+            self.give(Ok(value));
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, error: ClientError) {
+        self.give(Err(error));
+    }
+}
+
+impl<T> Waiting<T> {
+    fn give(&mut self, answer: Result<T, ClientError>) {
+        if let Some(reply) = self.reply.take() {
+            // Whoever has gone meanwhile does not need it.
+            let _ = reply.send(answer);
+        }
+    }
+}
+
+/// For nobody.
+pub(super) struct Nobody;
+
+impl Answer for Nobody {
+    fn succeed(&mut self, _: &[u8]) -> Result<(), DecodeError> {
+        Ok(())
+    }
+
+    fn fail(&mut self, _: ClientError) {}
+}

@@ -1,0 +1,277 @@
+//! To whom the messages of an agent go.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+use super::super::queue::Queue;
+use super::answer::Answer;
+use super::failure::Failure;
+use super::{ClientError, ClientErrorKind, Shared};
+use crate::wire::messages::{
+    AUTHENTICATION_REQUIRED, HANDSHAKE_REQUIRED, ReplyBody, ResponseHeader, UNSUPPORTED_COMMAND,
+};
+
+/// How many streams that were stopped are remembered. An agent may still have 512 records for each of them in its queue when it
+/// answers the `stop`, and sends them afterwards.
+const STOPPED: usize = 1_024;
+
+/// A request that waits for its reply.
+pub(super) struct Pending {
+    pub(super) command: String,
+    /// Whether the reply has a body.
+    pub(super) body: ReplyBody,
+    /// How long the agent may take, from when it has answered what was asked before.
+    pub(super) timeout: Duration,
+    pub(super) answer: Box<dyn Answer>,
+    /// Where the records go when the agent agrees to a stream.
+    pub(super) stream: Option<Arc<Queue>>,
+    pub(super) _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Who gets the next message.
+enum Next {
+    /// It is a header.
+    Header,
+    /// It is the body of a reply, with this error.
+    Reply {
+        seq: u64,
+        pending: Pending,
+        error: String,
+    },
+    /// It is a record.
+    Record(Arc<Queue>),
+    /// It is a record of a stream that nobody wants any more.
+    Stopped,
+}
+
+/// Who waits for what. Nothing here waits, or reads a clock.
+pub(super) struct Routes {
+    agent: Arc<str>,
+    shared: Arc<Shared>,
+    pending: BTreeMap<u64, Pending>,
+    /// The requests in the order in which the agent does them, which is one after the other.
+    order: VecDeque<u64>,
+    /// Since when the agent has had nothing to do before the first of `order`.
+    since: Instant,
+    streams: BTreeMap<u64, Arc<Queue>>,
+    stopped: VecDeque<u64>,
+    next: Next,
+}
+
+impl Routes {
+    pub(super) fn new(agent: Arc<str>, shared: Arc<Shared>) -> Self {
+        Self {
+            agent,
+            shared,
+            pending: BTreeMap::new(),
+            order: VecDeque::new(),
+            // Of no meaning before something is asked.
+            since: Instant::now(),
+            streams: BTreeMap::new(),
+            stopped: VecDeque::new(),
+            next: Next::Header,
+        }
+    }
+
+    pub(super) fn agent(&self) -> &Arc<str> {
+        &self.agent
+    }
+
+    /// A request is about to be sent.
+    pub(super) fn asked(&mut self, seq: u64, pending: Pending, now: Instant) {
+        if self.order.is_empty() {
+            self.since = now;
+        }
+        self.order.push_back(seq);
+        self.pending.insert(seq, pending);
+    }
+
+    /// When the agent must have answered the request that it works on; `None` if it has nothing to do, or all the time of the
+    /// world.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let first = self.first()?;
+        self.since.checked_add(first.timeout)
+    }
+
+    /// The failure for a deadline that has passed.
+    pub(super) fn timed_out(&self) -> Failure {
+        let timeout = self.first().map_or(Duration::ZERO, |first| first.timeout);
+        Failure::timed_out(self.first_seq(), timeout)
+    }
+
+    /// Takes a message.
+    ///
+    /// # Errors
+    ///
+    /// The connection cannot go on.
+    pub(super) fn take(&mut self, message: &[u8], now: Instant) -> Result<(), Failure> {
+        match std::mem::replace(&mut self.next, Next::Header) {
+            Next::Header => self.take_header(ResponseHeader::decode(message)?, now),
+            Next::Reply {
+                seq,
+                pending,
+                error,
+            } => {
+                let refusal = self.refusal(&pending, &error);
+                self.answer(seq, pending, refusal, message, now)
+            }
+            Next::Record(queue) => {
+                queue.push(message);
+                Ok(())
+            }
+            Next::Stopped => Ok(()),
+        }
+    }
+
+    fn take_header(&mut self, header: ResponseHeader, now: Instant) -> Result<(), Failure> {
+        let ResponseHeader { seq, error } = header;
+        if let Some(pending) = self.pending.remove(&seq) {
+            return self.take_reply(seq, pending, error, now);
+        }
+        let next = match self.streams.get(&seq) {
+            Some(queue) => Next::Record(Arc::clone(queue)),
+            None if self.stopped.contains(&seq) => Next::Stopped,
+            // Whether a body follows is only known to those who know what was asked.
+            None => {
+                let detail = format!("the agent answers a request that nobody made ({seq})");
+                return Err(Failure::protocol(detail));
+            }
+        };
+        if !error.is_empty() {
+            let refusal = ClientError::refusal(&self.agent, "stream", &error);
+            return Err(Failure::protocol("a record of a stream has an error").with_source(refusal));
+        }
+        self.next = next;
+        Ok(())
+    }
+
+    /// Takes the header of a reply.
+    fn take_reply(
+        &mut self,
+        seq: u64,
+        pending: Pending,
+        error: String,
+        now: Instant,
+    ) -> Result<(), Failure> {
+        if pending.body.follows(&error) {
+            self.next = Next::Reply {
+                seq,
+                pending,
+                error,
+            };
+            return Ok(());
+        }
+        let refusal = self.refusal(&pending, &error);
+        let ends = match &*error {
+            // The agent has not read the body of the request, and takes it for the next request.
+            AUTHENTICATION_REQUIRED => Some(ClientErrorKind::Denied),
+            // The agent closes the connection.
+            HANDSHAKE_REQUIRED | UNSUPPORTED_COMMAND => Some(ClientErrorKind::Closed),
+            _ => None,
+        };
+        if let Some(kind) = ends {
+            // One of three texts, so it needs no cleaning.
+            let detail = format!("the agent does not go on: {error}");
+            self.next = Next::Reply {
+                seq,
+                pending,
+                error,
+            };
+            return Err(Failure::new(kind, detail).about(seq, refusal));
+        }
+        if refusal.is_none()
+            && let Some(queue) = &pending.stream
+        {
+            self.streams.insert(seq, Arc::clone(queue));
+            // Whoever asked may have gone before there was anything to stop.
+            if queue.is_abandoned() {
+                self.shared.stream_dropped.notify_one();
+            }
+        }
+        self.answer(seq, pending, refusal, &[], now)
+    }
+
+    fn refusal(&self, pending: &Pending, error: &str) -> Option<ClientError> {
+        let refused = !error.is_empty();
+        refused.then(|| ClientError::refusal(&self.agent, &pending.command, error))
+    }
+
+    /// Gives the answer to whom it belongs. The agent goes on with the next request.
+    fn answer(
+        &mut self,
+        seq: u64,
+        mut pending: Pending,
+        refusal: Option<ClientError>,
+        body: &[u8],
+        now: Instant,
+    ) -> Result<(), Failure> {
+        if self.first_seq() == Some(seq) {
+            self.since = now;
+        }
+        self.order.retain(|other| *other != seq);
+        match refusal {
+            Some(refusal) => pending.answer.fail(refusal),
+            None => {
+                if let Err(error) = pending.answer.succeed(body) {
+                    // It is answered with the end of the connection.
+                    self.pending.insert(seq, pending);
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The streams that nobody wants any more, and about which the agent has not been told: for each, its number. They count
+    /// as told from here on.
+    pub(super) fn stop_abandoned(&mut self) -> Vec<u64> {
+        let mut abandoned = Vec::new();
+        self.streams.retain(|seq, queue| {
+            let is_abandoned = queue.is_abandoned();
+            if is_abandoned {
+                abandoned.push(*seq);
+            }
+            !is_abandoned
+        });
+        self.stopped.extend(&abandoned);
+        let too_many = self.stopped.len().saturating_sub(STOPPED);
+        self.stopped.drain(..too_many);
+        abandoned
+    }
+
+    /// The connection has ended.
+    pub(super) fn end(self, failure: &Failure) {
+        let without_body = match self.next {
+            Next::Reply { seq, pending, .. } => Some((seq, pending)),
+            Next::Header | Next::Record(_) | Next::Stopped => None,
+        };
+        for (seq, mut pending) in without_body.into_iter().chain(self.pending) {
+            // An agent that leaves the cluster ends, and it may end before its answer is on the way.
+            let has_left = pending.command == "leave" && failure.kind == ClientErrorKind::Closed;
+            if has_left && pending.answer.succeed(&[]).is_ok() {
+                continue;
+            }
+            let error = failure.error_of(seq, &pending.command, &self.agent);
+            pending.answer.fail(error);
+        }
+        for queue in self.streams.values() {
+            queue.end();
+        }
+    }
+
+    fn first_seq(&self) -> Option<u64> {
+        self.order.front().copied()
+    }
+
+    fn first(&self) -> Option<&Pending> {
+        let first = self.first_seq()?;
+        match &self.next {
+            Next::Reply { seq, pending, .. } if *seq == first => Some(pending),
+            _ => self.pending.get(&first),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! A client of the RPC of a [Serf](https://github.com/hashicorp/serf) agent.
+//!
+//! ```no_run
+//! use discovery_serf::client::{ConnectOptions, EventFilter, SerfClient};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let options = ConnectOptions::new("127.0.0.1:7373").with_auth_key("sekrit");
+//! let client = SerfClient::connect(&options).await?;
+//! // First the stream, then the list: nothing that happens in between is missed.
+//! let mut events = client.stream(&EventFilter::members()).await?;
+//! loop {
+//!     for member in client.members().await? {
+//!         println!("{} {} {:?}", member.name, member.status, member.tags);
+//!     }
+//!     // An event says that something has changed; the list says what is.
+//!     if events.next().await.is_none() {
+//!         break;
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The RPC is plain TCP, on 7373 by default. Whoever can connect has full control of the agent, unless its configuration has an
+//! `rpc_auth`, and whoever can read along has the key then. So the agent listens on loopback, or the connection goes through a
+//! tunnel: [`SerfClient::connect_over`] takes any.
+//!
+//! What an agent sends is read with care. A message, the streams and what is asked at a time are bounded; strings may be any
+//! bytes; and where the agent stops making sense, the connection ends with a [`Protocol`](ClientErrorKind::Protocol) error.
+
+mod auth_key;
+mod calls;
+mod connect;
+mod connection;
+mod error;
+mod event;
+mod filter;
+mod options;
+mod queue;
+mod stats;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use self::auth_key::AuthKey;
+use self::connection::Handle;
+pub use self::error::{ClientError, ClientErrorKind};
+pub use self::event::{Event, MemberEventKind};
+pub use self::filter::{EventFilter, MemberFilter};
+pub use self::options::ConnectOptions;
+pub use self::stats::Stats;
+pub use self::stream::{EventError, EventStream};
+
+/// A connection to an agent. Clones share it; it ends when the last of them and of its streams is dropped.
+///
+/// See the [module](self) for an example.
+///
+/// # Connection
+///
+/// A task of the caller's runtime reads and writes. The client does not connect again: after its end, every request fails with
+/// [`Closed`](ClientErrorKind::Closed), [`closed`](Self::closed) returns, and [`end`](Self::end) says why.
+///
+/// # Time
+///
+/// An agent does one request of a connection after the other, and answers in this order. It has
+/// [`request_timeout`](ConnectOptions::request_timeout) for each, from when it has answered the one before. `join`, `leave`,
+/// `force-leave` and `tags` wait for the cluster, and have 10 seconds more; `join` for each address. A long answer has more while
+/// it comes in at 1 MiB a second. A request that takes longer ends the connection: its reply could come at any time, and a
+/// stalled agent is better left than waited for.
+///
+/// # Cancel safety
+///
+/// Every request may be dropped at any time, and leaves the connection as it was. What it asked for may be done or not.
+#[derive(Clone)]
+pub struct SerfClient {
+    handle: Arc<Handle>,
+}
+
+impl SerfClient {
+    /// Host and port of the agent, as in the options.
+    pub fn address(&self) -> &str {
+        self.handle.agent()
+    }
+
+    /// Whether the connection has ended.
+    pub fn is_closed(&self) -> bool {
+        self.handle.is_closed()
+    }
+
+    /// Returns when the connection has ended, whoever ended it.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    pub async fn closed(&self) {
+        self.handle.closed().await;
+    }
+
+    /// Why the connection has ended; `None` while it has not.
+    pub fn end(&self) -> Option<&ClientError> {
+        self.handle.end()
+    }
+}
+
+impl fmt::Debug for SerfClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SerfClient")
+            .field("agent", &self.address())
+            .field("is_closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}

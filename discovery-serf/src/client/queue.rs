@@ -1,0 +1,186 @@
+//! Events between the connection, which must not wait, and somebody who takes their time.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+
+/// The records of a stream that nobody has asked for yet; bounded. The oldest are lost when there are too many, and counted.
+#[derive(Debug)]
+pub(super) struct Queue {
+    max_records: usize,
+    max_bytes: usize,
+    state: Mutex<State>,
+    /// For the one that waits.
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    records: VecDeque<Bytes>,
+    bytes: usize,
+    /// How many were lost before the first of `records`.
+    lost: u64,
+    /// There will be no more.
+    has_ended: bool,
+    /// Nobody will ask any more.
+    is_abandoned: bool,
+}
+
+/// The next of a stream.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Record(Bytes),
+    /// So many did not fit.
+    Lost(u64),
+}
+
+impl Queue {
+    pub(super) fn new(max_records: usize, max_bytes: usize) -> Self {
+        Self {
+            max_records: max_records.max(1),
+            max_bytes,
+            state: Mutex::default(),
+            changed: Notify::new(),
+        }
+    }
+
+    /// Adds a record, of which it keeps nothing but its own bytes.
+    pub(super) fn push(&self, record: &[u8]) {
+        let mut state = self.state();
+        if state.is_abandoned {
+            return;
+        }
+        state.bytes += record.len();
+        // A slice of what was read would keep all of that alive.
+        state.records.push_back(Bytes::copy_from_slice(record));
+        while state.records.len() > self.max_records || state.bytes > self.max_bytes {
+            let Some(lost) = state.records.pop_front() else {
+                break;
+            };
+            state.bytes -= lost.len();
+            state.lost += 1;
+        }
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Says that there will be no more. What is there can still be had.
+    pub(super) fn end(&self) {
+        self.state().has_ended = true;
+        self.changed.notify_one();
+    }
+
+    /// Says that nobody will ask any more.
+    pub(super) fn abandon(&self) {
+        let mut state = self.state();
+        state.is_abandoned = true;
+        state.records = VecDeque::new();
+        state.bytes = 0;
+    }
+
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.state().is_abandoned
+    }
+
+    /// The next; `None` at the end. For one that waits at a time.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time; nothing is lost.
+    pub(super) async fn next(&self) -> Option<Next> {
+        loop {
+            {
+                let mut state = self.state();
+                if state.lost > 0 {
+                    return Some(Next::Lost(std::mem::take(&mut state.lost)));
+                }
+                if let Some(record) = state.records.pop_front() {
+                    state.bytes -= record.len();
+                    return Some(Next::Record(record));
+                }
+                if state.has_ended {
+                    return None;
+                }
+            }
+            self.changed.notified().await;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it holds the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn record(bytes: &'static [u8]) -> Next {
+        Next::Record(Bytes::from_static(bytes))
+    }
+
+    #[tokio::test]
+    async fn the_oldest_are_lost_when_there_are_too_many() {
+        let queue = Queue::new(2, 100);
+        for bytes in [b"1", b"2", b"3", b"4"] {
+            queue.push(bytes);
+        }
+        assert_eq!(queue.next().await, Some(Next::Lost(2)));
+        assert_eq!(queue.next().await, Some(record(b"3")));
+        queue.push(b"5");
+        queue.push(b"6");
+        assert_eq!(queue.next().await, Some(Next::Lost(1)));
+        assert_eq!(queue.next().await, Some(record(b"5")));
+        assert_eq!(queue.next().await, Some(record(b"6")));
+        assert_eq!(queue.next().now_or_never(), None);
+    }
+
+    #[tokio::test]
+    async fn they_are_bounded_by_their_length_too() {
+        let queue = Queue::new(100, 10);
+        queue.push(b"1234");
+        queue.push(b"5678");
+        queue.push(b"9abc");
+        assert_eq!(queue.next().await, Some(Next::Lost(1)));
+        assert_eq!(queue.next().await, Some(record(b"5678")));
+        // One that can never fit is lost, with all before it.
+        queue.push(b"0123456789a");
+        assert_eq!(queue.next().await, Some(Next::Lost(2)));
+        queue.push(b"0123456789");
+        assert_eq!(queue.next().await, Some(record(b"0123456789")));
+    }
+
+    #[tokio::test]
+    async fn what_came_before_the_end_can_be_had_after_it() {
+        let queue = Queue::new(9, 9);
+        queue.push(b"1");
+        queue.end();
+        assert_eq!(queue.next().await, Some(record(b"1")));
+        assert_eq!(queue.next().await, None);
+        assert_eq!(queue.next().await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_waits_is_woken() {
+        let queue = Queue::new(9, 9);
+        let (next, ()) = tokio::join!(queue.next(), async { queue.push(b"1") });
+        assert_eq!(next, Some(record(b"1")));
+        let (next, ()) = tokio::join!(queue.next(), async { queue.end() });
+        assert_eq!(next, None);
+    }
+
+    #[test]
+    fn an_abandoned_queue_keeps_nothing() {
+        let queue = Queue::new(9, 9);
+        queue.push(b"1");
+        queue.abandon();
+        queue.push(b"2");
+        let state = queue.state();
+        assert_eq!((state.records.len(), state.bytes), (0, 0));
+    }
+}

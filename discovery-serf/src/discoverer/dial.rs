@@ -1,0 +1,27 @@
+//! How agents are reached.
+
+use std::io;
+
+use async_trait::async_trait;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// A connection that bytes go over in both directions.
+pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
+
+/// Opens connections to agents: over something else than TCP, a Unix socket or a tunnel with TLS.
+#[async_trait]
+pub trait Dial: Send + Sync {
+    /// A connection to the agent at this address, one of [`SerfOptions::agents`](crate::SerfOptions::agents), before
+    /// anything is said on it. It may take [`SerfOptions::connect_timeout`](crate::SerfOptions::connect_timeout).
+    ///
+    /// # Errors
+    ///
+    /// The agent cannot be reached.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future is dropped when it takes too long.
+    async fn dial(&self, address: &str) -> io::Result<Box<dyn Transport>>;
+}

@@ -1,0 +1,139 @@
+//! What is kept when an agent came back and knows less than before. Pure: time is an argument, and nothing waits.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use crate::member::{Member, MemberStatus};
+use crate::options::HoldOptions;
+
+/// The members that configuration is made of: those of the last snapshot, and those that it lacks and that are kept.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Standing {
+    pub(super) members: Vec<Member>,
+    /// The names of those that serve.
+    instances: HashSet<Arc<str>>,
+    /// Those that are kept, and since when they are lacking.
+    doubted: HashMap<Arc<str>, Instant>,
+}
+
+/// What an agent listed.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    pub(super) members: Vec<Member>,
+    /// Whether it is the first one over its connection. Only such a one can be doubted: an agent that listed a member
+    /// and lists it no more has seen it go.
+    pub(super) is_first: bool,
+}
+
+impl Standing {
+    /// What stands after a snapshot.
+    ///
+    /// A member that the snapshot has, in whatever state of its own choice, is as the snapshot says. One that is lacking
+    /// without having said anything is kept for [`HoldOptions::settle`] at most, counted from the first snapshot that
+    /// lacked it, whatever happens meanwhile to the connection or to other members.
+    pub(super) fn after(&self, snapshot: Snapshot, rule: &HoldOptions, now: Instant) -> Self {
+        let doubted = self.doubted_after(&snapshot, rule, now);
+        let mut members = snapshot.members;
+        if !doubted.is_empty() {
+            let is_doubted = |member: &Member| doubted.contains_key(&member.name);
+            members.retain(|member| !is_doubted(member));
+            let kept = self.members.iter().filter(|member| is_doubted(member));
+            members.extend(kept.cloned());
+        }
+        Self {
+            members,
+            instances: HashSet::new(),
+            doubted,
+        }
+    }
+
+    /// The same, where the members with these names are the ones that serve.
+    pub(super) fn served_by(mut self, names: impl IntoIterator<Item = Arc<str>>) -> Self {
+        self.instances = names.into_iter().collect();
+        self
+    }
+
+    /// Whether any member serves.
+    pub(super) fn serves(&self) -> bool {
+        !self.instances.is_empty()
+    }
+
+    /// How many members are kept although the last snapshot lacks them.
+    pub(super) fn held(&self) -> usize {
+        self.doubted.len()
+    }
+
+    /// When the agent is to be asked again, if members are kept: after [`HoldOptions::recheck`], or when the first of them
+    /// has been kept for long enough.
+    pub(super) fn recheck(&self, rule: &HoldOptions, now: Instant) -> Option<Instant> {
+        let earliest = *self.doubted.values().min()?;
+        Some((earliest + rule.settle).min(now + rule.recheck).max(now))
+    }
+
+    fn doubted_after(
+        &self,
+        snapshot: &Snapshot,
+        rule: &HoldOptions,
+        now: Instant,
+    ) -> HashMap<Arc<str>, Instant> {
+        if !snapshot.is_first && self.doubted.is_empty() {
+            return HashMap::new();
+        }
+        let lacking: Vec<&Member> = lacking(&self.members, &snapshot.members);
+        let is_doubtful = snapshot.is_first && self.is_doubtful(snapshot, &lacking, rule);
+        let since = |member: &Member| {
+            let since = self.doubted.get(&member.name).copied();
+            let since = since.or_else(|| self.matters(member, is_doubtful).then_some(now))?;
+            (now.duration_since(since) < rule.settle).then_some(since)
+        };
+        let doubted = lacking.into_iter();
+        doubted
+            .filter_map(|member| Some((Arc::clone(&member.name), since(member)?)))
+            .collect()
+    }
+
+    /// Whether a snapshot lacks so much that it is likelier that the agent does not know it.
+    fn is_doubtful(&self, snapshot: &Snapshot, lacking: &[&Member], rule: &HoldOptions) -> bool {
+        // An agent beside an instance is one itself, and so never lacks all of them.
+        let is_alone = snapshot.members.len() <= 1 && self.members.len() > 1;
+        let instances = lacking
+            .iter()
+            .filter(|member| self.instances.contains(&member.name));
+        let gone = instances.count();
+        let sudden = gone > 0 && gone as f64 >= rule.share * self.instances.len() as f64;
+        is_alone || sudden
+    }
+
+    /// Whether a member that is lacking is worth keeping: an instance, or one that a service has none the less, without
+    /// which a proxy might take the cluster for one that has no services.
+    fn matters(&self, member: &Member, is_doubtful: bool) -> bool {
+        let has_service = || {
+            let service = member.tags.bytes("service");
+            service.is_some_and(|service| !service.trim_ascii().is_empty())
+        };
+        is_doubtful && (self.instances.contains(&member.name) || has_service())
+    }
+}
+
+/// The members that a later list lacks: they are not in it, or are no longer alive there without having said that they
+/// leave.
+fn lacking<'m>(before: &'m [Member], after: &[Member]) -> Vec<&'m Member> {
+    let mut listed: HashMap<&str, bool> = HashMap::with_capacity(after.len());
+    for member in after {
+        let by_itself = match &member.status {
+            MemberStatus::Alive | MemberStatus::Leaving | MemberStatus::Left => true,
+            MemberStatus::Failed | MemberStatus::Other(_) => false,
+        };
+        *listed.entry(&member.name).or_default() |= by_itself;
+    }
+    let is_lacking = |member: &&Member| match listed.get(&*member.name) {
+        None => true,
+        Some(by_itself) => member.status.is_alive() && !by_itself,
+    };
+    before.iter().filter(is_lacking).collect()
+}
+
+#[cfg(test)]
+mod tests;

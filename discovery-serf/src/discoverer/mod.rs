@@ -1,0 +1,174 @@
+//! The discoverer.
+
+mod conversion;
+mod dial;
+mod failure;
+mod hold;
+mod key;
+mod round;
+mod session;
+mod signal;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use discovery_core::{DiscoverError, Discoverer, Discovery, Runner, RunnerOptions};
+
+pub use self::dial::{Dial, Transport};
+use self::round::Rounds;
+use self::signal::Signal;
+use crate::catalog::LeftOut;
+use crate::options::SerfOptions;
+
+/// The longest wait after a first error. An agent that restarts is back in no time.
+const BACKOFF: Duration = Duration::from_millis(100);
+
+/// The longest wait after any error.
+const BACKOFF_MAX: Duration = Duration::from_secs(10);
+
+/// Discovers the services of a Serf cluster by asking one of its agents.
+///
+/// Agents are asked for all members, and members and their tags become services ([`crate::catalog`]) and these
+/// configuration ([`crate::generate`]). Events of the agent say when to ask again; they are never taken for the truth
+/// themselves, since agents lose and repeat them.
+///
+/// Clones share everything: one can be given to a runner and another asked what was [left out](Self::left_out). When the last
+/// one is dropped the connection is closed.
+///
+/// ```no_run
+/// use discovery_serf::{SerfDiscoverer, SerfOptions};
+///
+/// # async fn example() {
+/// let options = SerfOptions::of(["127.0.0.1:7373", "10.0.0.2:7373"]).with_auth_key("sekrit");
+/// let provider = SerfDiscoverer::new(options).runner().start();
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct SerfDiscoverer {
+    options: Arc<SerfOptions>,
+    dialer: Option<Arc<dyn Dial>>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    signal: Arc<Signal>,
+    /// Locked for the length of a round.
+    rounds: tokio::sync::Mutex<Rounds>,
+    view: Mutex<View>,
+}
+
+/// What the last round has seen, for who asks.
+#[derive(Clone, Debug, Default)]
+struct View {
+    agent: Option<Arc<str>>,
+    left_out: Arc<[LeftOut]>,
+}
+
+impl SerfDiscoverer {
+    /// A discoverer that reaches agents over TCP. It makes no connection before it is asked for something.
+    pub fn new(options: SerfOptions) -> Self {
+        let options = options.bounded();
+        Self {
+            shared: Arc::new(Shared {
+                signal: Arc::new(Signal::new()),
+                rounds: tokio::sync::Mutex::new(Rounds::new(&options)),
+                view: Mutex::default(),
+            }),
+            options: Arc::new(options),
+            dialer: None,
+        }
+    }
+
+    /// The same, reaching agents in another way. To be said before the discoverer is cloned or asked.
+    #[must_use]
+    pub fn with_dialer(mut self, dialer: impl Dial + 'static) -> Self {
+        self.dialer = Some(Arc::new(dialer));
+        self
+    }
+
+    /// A runner for it, with options that are derived from its own: one may still add filters and validators.
+    pub fn runner(&self) -> Runner {
+        Runner::new(self.clone())
+            .options(self.runner_options())
+            .required(!self.options.allow_start_before_discovery)
+    }
+
+    /// The options of [`runner`](Self::runner), to change some of them.
+    pub fn runner_options(&self) -> RunnerOptions {
+        let options = &*self.options;
+        let mut runner = RunnerOptions::default()
+            .with_interval(options.reconcile_interval)
+            .with_discover_timeout(round::longest(options))
+            .with_debounce(options.debounce)
+            .with_debounce_max(options.debounce_max)
+            .with_backoff(BACKOFF)
+            .with_backoff_max(BACKOFF_MAX);
+        runner.persist.clone_from(&options.persist);
+        runner
+    }
+
+    /// The members that are no destination as of the last answer, and why, by name.
+    pub fn left_out(&self) -> Vec<LeftOut> {
+        self.view(|view| view.left_out.to_vec())
+    }
+
+    /// The agent that gave the last answer; `None`: there was none, or what was asked after it has failed.
+    pub fn agent(&self) -> Option<Arc<str>> {
+        self.view(|view| view.agent.clone())
+    }
+
+    fn view<T>(&self, see: impl FnOnce(&mut View) -> T) -> T {
+        // It is valid between any two changes.
+        let view = self.shared.view.lock();
+        see(&mut view.unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[async_trait]
+impl Discoverer for SerfDiscoverer {
+    fn name(&self) -> &str {
+        &self.options.name
+    }
+
+    async fn discover(&self) -> Result<Discovery, DiscoverError> {
+        let signal = &self.shared.signal;
+        signal.wake_at(None);
+        let mut rounds = self.shared.rounds.lock().await;
+        let asking = round::Asking {
+            options: &self.options,
+            dialer: self.dialer.as_deref(),
+            signal,
+        };
+        match rounds.round(&asking).await {
+            Ok(answer) => {
+                self.view(|view| {
+                    view.agent = Some(answer.agent);
+                    view.left_out = answer.left_out.into();
+                });
+                signal.wake_at(answer.wake);
+                Ok(answer.discovery)
+            }
+            Err(error) => {
+                self.view(|view| view.agent = None);
+                Err(error)
+            }
+        }
+    }
+
+    async fn changed(&self) {
+        self.shared.signal.wait().await;
+    }
+}
+
+impl fmt::Debug for SerfDiscoverer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SerfDiscoverer")
+            .field("options", &self.options)
+            .field("agent", &self.agent())
+            .finish_non_exhaustive()
+    }
+}

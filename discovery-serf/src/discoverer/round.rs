@@ -1,0 +1,246 @@
+//! One round after the other: an agent is asked, another one if it does not answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use discovery_core::{DiscoverError, Discovery};
+use proxy_model::Problem;
+use tokio::time::Instant;
+
+use super::conversion::{Conversion, Converted};
+use super::dial::Dial;
+use super::failure::{Alarm, Cause, chain, error_of};
+use super::hold::{Snapshot, Standing};
+use super::key;
+use super::session::{POLL, Session};
+use super::signal::Signal;
+use crate::catalog::LeftOut;
+use crate::client::ConnectOptions;
+use crate::member::Member;
+use crate::options::SerfOptions;
+
+/// The shortest time after which a round is given up.
+const LEAST_ROUND: Duration = Duration::from_secs(60);
+
+/// What a round takes beside waiting for agents: making configuration of ten thousand members.
+const CONVERSION: Duration = Duration::from_secs(10);
+
+/// How slowly a long answer may come in, in bytes a second; see [`SerfClient`](crate::client::SerfClient).
+const SLOWEST: usize = 1 << 20;
+
+/// What is kept between rounds.
+pub(super) struct Rounds {
+    agents: Vec<Arc<str>>,
+    /// The agent to ask next, if there is no connection.
+    next: usize,
+    session: Option<Session>,
+    standing: Arc<Standing>,
+    /// Since when agents answer; `None`: none has.
+    answering: Option<Instant>,
+    /// Whether a round has ended with an answer.
+    has_answered: bool,
+    alarm: Alarm,
+}
+
+/// What a round needs.
+pub(super) struct Asking<'a> {
+    pub(super) options: &'a Arc<SerfOptions>,
+    pub(super) dialer: Option<&'a dyn Dial>,
+    pub(super) signal: &'a Arc<Signal>,
+}
+
+/// What came of a round.
+pub(super) struct Answer {
+    pub(super) discovery: Discovery,
+    pub(super) left_out: Vec<LeftOut>,
+    pub(super) agent: Arc<str>,
+    /// When to ask again, if before the interval.
+    pub(super) wake: Option<Instant>,
+}
+
+/// How long a round may take: every agent may let it wait for everything.
+pub(super) fn longest(options: &SerfOptions) -> Duration {
+    let requests = options.request_timeout.saturating_mul(2);
+    let agent = options
+        .connect_timeout
+        .saturating_add(
+            ConnectOptions::default()
+                .handshake_timeout
+                .saturating_mul(2),
+        )
+        .saturating_add(requests);
+    // And the one that there is a connection to.
+    let agents = u32::try_from(options.agents.len() + 1).unwrap_or(u32::MAX);
+    let longest_answer = Duration::from_secs((options.max_frame / SLOWEST) as u64);
+    agent
+        .saturating_mul(agents)
+        .saturating_add(longest_answer)
+        .saturating_add(CONVERSION)
+        .max(LEAST_ROUND)
+}
+
+impl Rounds {
+    pub(super) fn new(options: &SerfOptions) -> Self {
+        let agents = options.agents.iter();
+        Self {
+            agents: agents.map(|agent| agent.as_str().into()).collect(),
+            next: 0,
+            session: None,
+            standing: Arc::default(),
+            answering: None,
+            has_answered: false,
+            alarm: Alarm::default(),
+        }
+    }
+
+    /// Asks for members and makes configuration of them.
+    ///
+    /// # Cancel safety
+    ///
+    /// When it is dropped the connection is closed, and the next round makes a new one.
+    pub(super) async fn round(&mut self, asking: &Asking<'_>) -> Result<Answer, DiscoverError> {
+        let (mut session, members) = self.ask(asking).await?;
+        let now = Instant::now();
+        let options = asking.options;
+        let conversion = Conversion {
+            before: Arc::clone(&self.standing),
+            snapshot: Snapshot {
+                members,
+                is_first: session.is_new,
+            },
+            now,
+            options: Arc::clone(options),
+        };
+        let Some(converted) = conversion.run().await else {
+            return Err(DiscoverError::transient("the runtime is shutting down"));
+        };
+        let Converted {
+            standing,
+            mut discovery,
+            left_out,
+        } = converted;
+        // Nothing is awaited from here on.
+        let since = *self.answering.get_or_insert(now);
+        if self.is_too_early(&standing, since, now, options) {
+            let agent = Arc::clone(&session.agent);
+            self.session = Some(session);
+            asking.signal.wake_at(Some(since + options.hold.settle));
+            return Err(too_early(&agent, options));
+        }
+        let recheck = standing.recheck(&options.hold, now);
+        let poll = session.refusal.is_some().then(|| now + POLL);
+        if let Some(refusal) = &session.refusal {
+            discovery = discovery.with_problem(no_events(&session.agent, &chain(refusal)));
+        }
+        session.is_new = false;
+        self.standing = Arc::new(standing);
+        self.has_answered = true;
+        let agent = Arc::clone(&session.agent);
+        self.session = Some(session);
+        Ok(Answer {
+            discovery,
+            left_out,
+            agent,
+            wake: recheck.into_iter().chain(poll).min(),
+        })
+    }
+
+    /// Asks for members over the connection that there is, or over one that is made: to each of the agents in turn, until
+    /// one answers.
+    async fn ask(&mut self, asking: &Asking<'_>) -> Result<(Session, Vec<Member>), DiscoverError> {
+        let prefilter = asking.options.prefilter_members;
+        if let Some(session) = self.session.take() {
+            match session.members(prefilter).await {
+                Ok(members) => return Ok((session, members)),
+                Err(error) => {
+                    tracing::info!(
+                        target: "discovery::serf",
+                        provider = &*asking.options.name,
+                        agent = &*session.agent,
+                        error = chain(&error),
+                        "the connection to the agent is lost",
+                    );
+                    self.turn_from(&session.agent);
+                }
+            }
+        }
+        let mut causes = Vec::with_capacity(self.agents.len());
+        for _ in 0..self.agents.len() {
+            let agent = Arc::clone(&self.agents[self.next]);
+            // Now: a round that is cut off here is not to begin with the same agent again.
+            self.turn_from(&agent);
+            match reach(&agent, asking).await {
+                Ok((session, members)) => {
+                    tracing::info!(
+                        target: "discovery::serf",
+                        provider = &*asking.options.name,
+                        agent = &*agent,
+                        members = members.len(),
+                        "connected to the agent",
+                    );
+                    self.alarm.clear();
+                    return Ok((session, members));
+                }
+                Err(cause) => causes.push(cause),
+            }
+        }
+        for cause in self.alarm.raise(&causes) {
+            tracing::error!(
+                target: "discovery::serf",
+                provider = &*asking.options.name,
+                error = chain(cause),
+                "an agent refuses to answer, and will until its settings or ours change",
+            );
+        }
+        let has_key = asking.options.auth_key.is_some() || asking.options.auth_key_file.is_some();
+        Err(error_of(causes, has_key))
+    }
+
+    /// The agent after this one is the next.
+    fn turn_from(&mut self, agent: &Arc<str>) {
+        let at = self.agents.iter().position(|other| other == agent);
+        self.next = at.map_or(0, |at| (at + 1) % self.agents.len());
+    }
+
+    /// Whether an agent that knows of no service had better not be believed yet: there may be something on disk that
+    /// serves, and it may have been started just now.
+    fn is_too_early(
+        &self,
+        standing: &Standing,
+        since: Instant,
+        now: Instant,
+        options: &SerfOptions,
+    ) -> bool {
+        let is_news = !self.has_answered && options.persist.is_some();
+        is_news && !standing.serves() && now.duration_since(since) < options.hold.settle
+    }
+}
+
+/// Connects to an agent and asks it for its members.
+async fn reach(agent: &Arc<str>, asking: &Asking<'_>) -> Result<(Session, Vec<Member>), Cause> {
+    let options = asking.options;
+    let mut connect = ConnectOptions::new(&**agent)
+        .with_connect_timeout(options.connect_timeout)
+        .with_request_timeout(options.request_timeout)
+        .with_max_frame(options.max_frame);
+    if let Some(key) = key::current(options).await? {
+        connect = connect.with_auth_key(key);
+    }
+    let session = Session::open(agent, &connect, asking.dialer, asking.signal).await?;
+    let members = session.members(options.prefilter_members).await?;
+    Ok((session, members))
+}
+
+fn too_early(agent: &str, options: &SerfOptions) -> DiscoverError {
+    let message = format!(
+        "the Serf agent at `{agent}` knows of no service yet; it is believed if that is still so {:?} after its first answer",
+        options.hold.settle
+    );
+    DiscoverError::transient(message)
+}
+
+fn no_events(agent: &str, refusal: &str) -> Problem {
+    let message =
+        format!("the agent at `{agent}` sends no events, so it is asked every {POLL:?}: {refusal}");
+    Problem::warning("", "no_events", message)
+}

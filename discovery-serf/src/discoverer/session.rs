@@ -1,0 +1,123 @@
+//! One connection to an agent, and what it tells of itself.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use super::dial::{Dial, Transport};
+use super::failure::{Cause, DialError};
+use super::signal::Signal;
+use crate::client::{
+    ClientError, ClientErrorKind, ConnectOptions, EventFilter, EventStream, MemberFilter,
+    SerfClient,
+};
+use crate::member::Member;
+
+/// How often an agent is asked that sends no events.
+pub(super) const POLL: Duration = Duration::from_secs(2);
+
+/// A connection to an agent that says when something happens. Dropping it closes the connection.
+pub(super) struct Session {
+    client: SerfClient,
+    /// The agent's address.
+    pub(super) agent: Arc<str>,
+    /// Whether the agent has not listed its members over this connection yet.
+    pub(super) is_new: bool,
+    /// Why the agent sends no events, if it does not.
+    pub(super) refusal: Option<ClientError>,
+    _watching: Watching,
+}
+
+/// The task that hears of events and of the end of the connection. It has a share of the connection.
+struct Watching(AbortHandle);
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Session {
+    /// Connects, and asks for events. Only when the agent has agreed to send them its members may be asked for: what changes
+    /// afterwards is an event, and what changed before is in their list.
+    ///
+    /// # Cancel safety
+    ///
+    /// When it is dropped the connection is closed.
+    pub(super) async fn open(
+        agent: &Arc<str>,
+        options: &ConnectOptions,
+        dialer: Option<&dyn Dial>,
+        signal: &Arc<Signal>,
+    ) -> Result<Self, Cause> {
+        let client = match dialer {
+            None => SerfClient::connect(options).await?,
+            Some(dialer) => {
+                let io = dialed(agent, options, dialer).await?;
+                SerfClient::connect_over(io, options).await?
+            }
+        };
+        let (watching, refusal) = match client.stream(&EventFilter::members()).await {
+            Ok(stream) => (watch_events(stream, Arc::clone(signal)), None),
+            Err(error) if error.kind() == ClientErrorKind::Refused => {
+                (watch_end(client.clone(), Arc::clone(signal)), Some(error))
+            }
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self {
+            client,
+            agent: Arc::clone(agent),
+            is_new: true,
+            refusal,
+            _watching: watching,
+        })
+    }
+
+    /// The members that the agent lists.
+    pub(super) async fn members(&self, prefilter: bool) -> Result<Vec<Member>, ClientError> {
+        if !prefilter {
+            return self.client.members().await;
+        }
+        // Not by status: who has failed or is leaving is a part of the picture.
+        let with_service = MemberFilter::default().with_tag("service", ".+");
+        self.client.members_filtered(&with_service).await
+    }
+}
+
+async fn dialed(
+    agent: &Arc<str>,
+    options: &ConnectOptions,
+    dialer: &dyn Dial,
+) -> Result<Box<dyn Transport>, DialError> {
+    let limit = options.connect_timeout;
+    let dialed = timeout(limit, dialer.dial(agent)).await;
+    let too_long = |_| io::Error::new(io::ErrorKind::TimedOut, format!("nothing within {limit:?}"));
+    let dialed = dialed.map_err(too_long).and_then(|dialed| dialed);
+    dialed.map_err(|source| DialError {
+        agent: Arc::clone(agent),
+        source,
+    })
+}
+
+/// Events say that something happened, not what: agents lose some and repeat others.
+fn watch_events(mut stream: EventStream, signal: Arc<Signal>) -> Watching {
+    let watching = tokio::spawn(async move {
+        while stream.next().await.is_some() {
+            signal.happened();
+        }
+        // The connection has ended.
+        signal.happened();
+    });
+    Watching(watching.abort_handle())
+}
+
+fn watch_end(client: SerfClient, signal: Arc<Signal>) -> Watching {
+    let watching = tokio::spawn(async move {
+        client.closed().await;
+        signal.happened();
+    });
+    Watching(watching.abort_handle())
+}

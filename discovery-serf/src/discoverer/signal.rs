@@ -1,0 +1,78 @@
+//! What makes a round begin before its time.
+
+use std::future::pending;
+
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep_until};
+
+/// What makes a round begin before its time: something that happened, or a time that a round has set.
+///
+/// However much happens, only that it did is remembered.
+#[derive(Debug)]
+pub(super) struct Signal {
+    happened: Notify,
+    wake: watch::Sender<Option<Instant>>,
+}
+
+impl Signal {
+    pub(super) fn new() -> Self {
+        Self {
+            happened: Notify::new(),
+            wake: watch::Sender::new(None),
+        }
+    }
+
+    /// Something happened.
+    pub(super) fn happened(&self) {
+        self.happened.notify_one();
+    }
+
+    /// Sets when the next round is to begin at the latest; `None`: nothing hurries it.
+    pub(super) fn wake_at(&self, at: Option<Instant>) {
+        self.wake.send_replace(at);
+    }
+
+    /// Returns when something has happened since it last did, or the time has come. The time counts once.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time without losing anything.
+    pub(super) async fn wait(&self) {
+        tokio::select! {
+            biased;
+            () = self.happened.notified() => {}
+            () = self.due() => {}
+        }
+    }
+
+    async fn due(&self) {
+        let mut wake = self.wake.subscribe();
+        loop {
+            let at = *wake.borrow_and_update();
+            let time = async {
+                match at {
+                    Some(at) => sleep_until(at).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = time => {
+                    // A round may have set another time meanwhile.
+                    let mine = self.wake.send_if_modified(|current| {
+                        let mine = *current == at;
+                        if mine {
+                            *current = None;
+                        }
+                        mine
+                    });
+                    if mine {
+                        return;
+                    }
+                }
+                // The sender is in `self`, so the channel is open.
+                _ = wake.changed() => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Routes and clusters of a catalog.
+//!
+//! A service becomes a cluster `service:{name}` and a route `route:{name}`, the service of legacy mode `backend-cluster` and
+//! `backend-route`. A service without a [`RouteHint`] has no route, unless it is the only one:
+//! then its route takes everything.
+//!
+//! With [`version_header`](GenerateOptions::version_header) each version of a service has a cluster
+//! `service:{name}@version={version}` and a route `route:{name}@version={version}` beside these, whose match is that of the
+//! service and the header. Regions likewise, with `@region=`, and combinations with `@version={version},region={region}`.
+
+mod cluster;
+mod conflicts;
+mod options;
+#[cfg(test)]
+mod tests;
+mod variants;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use discovery_core::{DiscoveredService, Discovery};
+use proxy_model::config::{ProxyConfig, RouteConfig, RouteMatch};
+use proxy_model::{ClusterId, Problem, Problems, RouteId};
+
+use self::cluster::ClusterPlan;
+use self::conflicts::Conflicts;
+pub use self::options::{GenerateOptions, HealthOptions, WeightStrategy};
+use self::variants::Variants;
+use crate::catalog::{RouteHint, Service, ServiceCatalog};
+
+const LEGACY_CLUSTER: &str = "backend-cluster";
+const LEGACY_ROUTE: &str = "backend-route";
+
+/// The template of a route that takes everything.
+const CATCH_ALL: &str = "/{**catch-all}";
+
+/// The configuration of a catalog: one service for each of its services.
+///
+/// A pure function, whose answer for equal catalogs is equal. Nothing that members say of themselves makes a service's
+/// configuration one that cannot be compiled: what is wrong with them is told in warnings.
+pub fn discovery_of(catalog: &ServiceCatalog, options: &GenerateOptions) -> Discovery {
+    let plan = ClusterPlan::new(options);
+    let mut problems = options.check();
+    problems.append(catalog.problems.clone());
+    let mut services = Vec::with_capacity(catalog.services.len() + catalog.unusable.len() + 1);
+    let mut conflicts = Conflicts::default();
+    let service_clusters: HashSet<ClusterId> = catalog
+        .services
+        .keys()
+        .map(|name| cluster_id(name))
+        .collect();
+    let only = catalog.only_service();
+    for (name, service) in &catalog.services {
+        let criteria = match &service.hint {
+            RouteHint::Host(host) => Some(by_host(host)),
+            RouteHint::Path(path) => Some(by_path(path)),
+            RouteHint::None if only == Some(name) => Some(by_path(CATCH_ALL)),
+            RouteHint::None | RouteHint::Unusable => None,
+        };
+        let mut said = service.problems.clone();
+        let config = match criteria {
+            Some(criteria) => {
+                let variants = Variants::of(service, options, &mut said);
+                let made = Made {
+                    cluster: cluster_id(name),
+                    route: route_id(name),
+                    criteria,
+                };
+                made.config(service, &variants, &service_clusters, &plan, &mut said)
+            }
+            None => {
+                said.push(no_route(catalog, service));
+                let mut config = ProxyConfig::default();
+                let cluster = plan.cluster(&service.instances, &mut said);
+                config.clusters.insert(cluster_id(name), cluster);
+                config
+            }
+        };
+        conflicts.look_at(&config, &mut problems);
+        services.push(discovered(Arc::clone(name), config, said));
+    }
+    if let Some(service) = &catalog.legacy {
+        services.push(legacy(service, &plan));
+    }
+    for (name, said) in &catalog.unusable {
+        let mut service = DiscoveredService::not_enlisted(Arc::clone(name));
+        service.problems = said.clone();
+        services.push(service);
+    }
+    services.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut discovery = Discovery::new(services);
+    discovery.problems = problems;
+    discovery
+}
+
+fn discovered(
+    name: impl Into<Arc<str>>,
+    config: ProxyConfig,
+    problems: Problems,
+) -> DiscoveredService {
+    let mut service = DiscoveredService::configured(name, config);
+    service.problems = problems;
+    service
+}
+
+/// Everybody as one service for all requests.
+fn legacy(service: &Service, plan: &ClusterPlan<'_>) -> DiscoveredService {
+    let mut said = service.problems.clone();
+    let made = Made {
+        cluster: ClusterId::from(LEGACY_CLUSTER),
+        route: RouteId::from(LEGACY_ROUTE),
+        criteria: by_path(CATCH_ALL),
+    };
+    let variants = Variants::default();
+    let config = made.config(service, &variants, &HashSet::new(), plan, &mut said);
+    discovered(LEGACY_CLUSTER, config, said)
+}
+
+/// What the cluster and the route of a service are called, and what the route matches.
+struct Made {
+    cluster: ClusterId,
+    route: RouteId,
+    criteria: RouteMatch,
+}
+
+impl Made {
+    /// The cluster and the route of a service, and those of its variants but for those whose id belongs to another service.
+    fn config(
+        &self,
+        service: &Service,
+        variants: &Variants,
+        taken: &HashSet<ClusterId>,
+        plan: &ClusterPlan<'_>,
+        said: &mut Problems,
+    ) -> ProxyConfig {
+        let mut config = ProxyConfig::default();
+        let cluster = plan.cluster(&service.instances, said);
+        config.clusters.insert(self.cluster.clone(), cluster);
+        let whole = route(self.cluster.clone(), self.criteria.clone());
+        config.routes.insert(self.route.clone(), whole);
+        for variant in variants.iter() {
+            let cluster_id = ClusterId::from(format!("{}{}", self.cluster, variant.suffix));
+            if taken.contains(&cluster_id) {
+                let message = format!(
+                    "there is a service of the name that `{cluster_id}` has, so nobody can ask for it"
+                );
+                said.push(Problem::warning("", "duplicate_cluster", message));
+                continue;
+            }
+            let instances = variant.instances.iter().map(|&i| &service.instances[i]);
+            let cluster = plan.cluster(instances, said);
+            config.clusters.insert(cluster_id.clone(), cluster);
+            let mut criteria = self.criteria.clone();
+            criteria.headers = Some(variant.headers.clone());
+            let route_id = RouteId::from(format!("{}{}", self.route, variant.suffix));
+            config.routes.insert(route_id, route(cluster_id, criteria));
+        }
+        config
+    }
+}
+
+fn cluster_id(service: &str) -> ClusterId {
+    ClusterId::from(format!("service:{service}"))
+}
+
+fn route_id(service: &str) -> RouteId {
+    RouteId::from(format!("route:{service}"))
+}
+
+fn route(cluster: ClusterId, criteria: RouteMatch) -> RouteConfig {
+    RouteConfig {
+        cluster_id: Some(cluster),
+        r#match: criteria,
+        ..RouteConfig::default()
+    }
+}
+
+fn by_host(host: &str) -> RouteMatch {
+    RouteMatch {
+        hosts: Some(vec![host.to_owned()]),
+        ..RouteMatch::default()
+    }
+}
+
+fn by_path(path: &str) -> RouteMatch {
+    RouteMatch {
+        path: Some(path.to_owned()),
+        ..RouteMatch::default()
+    }
+}
+
+/// Why a service has no route.
+fn no_route(catalog: &ServiceCatalog, service: &Service) -> Problem {
+    let reason = match (&service.hint, catalog.services.len()) {
+        (RouteHint::Unusable, _) => {
+            "what its nodes say in `host` and `route-path` cannot be used, and a slip must not open it to all requests"
+        }
+        (_, 1) => {
+            "none of its nodes has a `host` or a `route-path`, and the cluster lists another service, although none of its members is a destination"
+        }
+        _ => "none of its nodes has a `host` or a `route-path`, and it is not the only service",
+    };
+    let message = format!("no request gets to the service: {reason}");
+    Problem::warning("", "no_route_hint", message)
+        .with_suggestion("give its nodes the tag `host` or `route-path`")
+}

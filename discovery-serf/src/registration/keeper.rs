@@ -1,0 +1,271 @@
+//! The task that keeps a registration: it notices that the agent was away, and tells it again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+use super::Registration;
+use super::agent::Agent;
+use super::announce::{Earlier, Node};
+use super::error::RegistrationError;
+use super::registered::RegistrationState;
+use crate::client::{ClientErrorKind, SerfClient};
+
+/// What log lines are filtered by.
+const TARGET: &str = "discovery::serf";
+
+/// The first pause before an agent that is away is asked again; it doubles with each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// The longest such pause. It is short: the agent is on the same machine as a rule, and until it is told nobody finds the
+/// service.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How often a connection on which nothing happens is tried: the other end may be gone without a word, or may have read its
+/// configuration again (SIGHUP), and have no other tags then than those that stand there.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+
+/// When an agent that was just connected to is told once more. One that has just started joins its cluster meanwhile, and
+/// contradicts those who take it for failed: it may do that with its tags of a moment ago, under a later number, and then
+/// the cluster believes those until nodes next compare all they know, which is 15 to 30 s later.
+const ONCE_MORE: Duration = Duration::from_secs(2);
+
+/// Something to do, and who waits for it.
+pub(super) struct Order {
+    pub(super) command: Command,
+    pub(super) done: oneshot::Sender<Result<(), RegistrationError>>,
+}
+
+pub(super) enum Command {
+    Update(Registration),
+    SetWeight(u32),
+    Withdraw,
+    Leave,
+}
+
+/// What an agent is told.
+#[derive(Clone, Copy)]
+enum Message {
+    Announce,
+    /// The same to an agent that may have it already.
+    AnnounceAgain,
+    Withdraw,
+    Leave,
+}
+
+/// The other end of a keeper.
+pub(super) struct Started {
+    pub(super) node: Arc<str>,
+    pub(super) orders: mpsc::Sender<Order>,
+    pub(super) state: watch::Receiver<RegistrationState>,
+}
+
+pub(super) struct Keeper {
+    agent: Agent,
+    wanted: Registration,
+    earlier: Earlier,
+    /// `None`: the agent is away, or has refused.
+    client: Option<SerfClient>,
+    orders: mpsc::Receiver<Order>,
+    state: watch::Sender<RegistrationState>,
+    pause: Duration,
+    /// When to turn to the agent without being asked to: is it still there, or there again?
+    next: Instant,
+    /// When to say the same once more; never later than `next`.
+    once_more: Option<Instant>,
+}
+
+impl Keeper {
+    /// Registers for the first time.
+    pub(super) async fn start(
+        wanted: Registration,
+        agent: Agent,
+    ) -> Result<(Self, Started), RegistrationError> {
+        let (orders, receiver) = mpsc::channel(1);
+        let (state, states) = watch::channel(RegistrationState::Announced);
+        let mut keeper = Self {
+            agent,
+            wanted,
+            earlier: Earlier::default(),
+            client: None,
+            orders: receiver,
+            state,
+            pause: FIRST_PAUSE,
+            next: Instant::now() + HEARTBEAT,
+            once_more: None,
+        };
+        let node = keeper.say(Message::Announce).await?.into();
+        let service = keeper.wanted.service();
+        tracing::info!(target: TARGET, %node, %service, "the service is registered");
+        let started = Started {
+            node,
+            orders,
+            state: states,
+        };
+        Ok((keeper, started))
+    }
+
+    /// Ends when the service is withdrawn, or nobody can withdraw it any more.
+    pub(super) async fn run(mut self) {
+        loop {
+            tokio::select! {
+                order = self.orders.recv() => {
+                    let Some(Order { command, done }) = order else { break };
+                    let last = matches!(command, Command::Withdraw | Command::Leave);
+                    let outcome = self.obey(command).await;
+                    // Nobody may be waiting any more.
+                    let _ = done.send(outcome);
+                    if last {
+                        break;
+                    }
+                }
+                () = ended(self.client.as_ref()) => self.lost(None),
+                () = tokio::time::sleep_until(self.once_more.unwrap_or(self.next)) => self.look_after().await,
+            }
+        }
+        self.state.send_replace(RegistrationState::Ended);
+    }
+
+    async fn obey(&mut self, command: Command) -> Result<(), RegistrationError> {
+        match command {
+            Command::Update(wanted) => self.want(wanted).await,
+            Command::SetWeight(weight) => {
+                let wanted = self.wanted.clone().weight(weight);
+                wanted.check()?;
+                self.want(wanted).await
+            }
+            Command::Withdraw => self.say(Message::Withdraw).await.map(drop),
+            Command::Leave => self.say(Message::Leave).await.map(drop),
+        }
+    }
+
+    async fn want(&mut self, wanted: Registration) -> Result<(), RegistrationError> {
+        let before = std::mem::replace(&mut self.wanted, wanted);
+        let announced = self.say(Message::Announce).await;
+        match &announced {
+            Ok(_) => self.told(),
+            // It may not have been told, or have been told and not have said so: once more.
+            Err(error @ RegistrationError::Agent(_)) => self.lost(Some(error.clone())),
+            // It never will be.
+            Err(_) => self.wanted = before,
+        }
+        announced.map(drop)
+    }
+
+    /// Time to see to it that the agent has what it was told.
+    async fn look_after(&mut self) {
+        match self.client.clone() {
+            Some(client) => {
+                let seen = match self.once_more.take() {
+                    Some(_) => self.say(Message::AnnounceAgain).await.map(drop),
+                    None => self.remind(&client).await,
+                };
+                match seen {
+                    Ok(()) => self.next = Instant::now() + HEARTBEAT,
+                    Err(error) => self.lost(Some(error)),
+                }
+            }
+            None => match self.say(Message::Announce).await {
+                Ok(node) => {
+                    let service = self.wanted.service();
+                    tracing::info!(target: TARGET, node, %service, "the service is registered again");
+                    self.told();
+                }
+                Err(error) => self.lost(Some(error)),
+            },
+        }
+    }
+
+    /// Tells an agent that has forgotten what it was told.
+    async fn remind(&mut self, agent: &SerfClient) -> Result<(), RegistrationError> {
+        let node = Node::of(agent).await?;
+        if !node.has_forgotten() {
+            return Ok(());
+        }
+        let service = self.wanted.service();
+        tracing::info!(target: TARGET, node = node.name, %service, "the agent has forgotten the service, and is told again");
+        self.say(Message::Announce).await.map(drop)
+    }
+
+    /// Tells the agent something; returns the node's name.
+    async fn say(&mut self, message: Message) -> Result<String, RegistrationError> {
+        match self.try_to_say(message).await {
+            // That the connection had ended was not known before. Whatever it is may be said twice.
+            Err(RegistrationError::Agent(error)) if error.kind() == ClientErrorKind::Closed => {
+                self.client = None;
+                self.try_to_say(message).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn try_to_say(&mut self, message: Message) -> Result<String, RegistrationError> {
+        let is_new = self.client.as_ref().is_none_or(SerfClient::is_closed);
+        let client = self.connected().await?;
+        let node = Node::of(&client).await?;
+        match message {
+            Message::Announce => {
+                let change = node.change_to(&self.wanted, &self.earlier)?;
+                self.earlier.add(&self.wanted);
+                change.tell(&client).await?;
+                self.earlier.only(&self.wanted);
+                if is_new && !change.is_empty() {
+                    self.once_more = Some(Instant::now() + ONCE_MORE);
+                }
+            }
+            Message::AnnounceAgain => {
+                let mut change = node.change_to(&self.wanted, &self.earlier)?;
+                change.set = self.wanted.tags.clone();
+                change.tell(&client).await?;
+            }
+            Message::Withdraw => node.change_from(&self.earlier).tell(&client).await?,
+            Message::Leave => client.leave().await?,
+        }
+        Ok(node.name)
+    }
+
+    /// The connection, if need be a new one.
+    async fn connected(&mut self) -> Result<SerfClient, RegistrationError> {
+        if let Some(client) = self.client.as_ref().filter(|client| !client.is_closed()) {
+            return Ok(client.clone());
+        }
+        let client = self.agent.connect().await?;
+        self.client = Some(client.clone());
+        Ok(client)
+    }
+
+    /// The agent has what is wanted.
+    fn told(&mut self) {
+        self.pause = FIRST_PAUSE;
+        self.next = Instant::now() + HEARTBEAT;
+        self.state.send_replace(RegistrationState::Announced);
+    }
+
+    /// The agent is away, or did not let itself be told: it is asked again after a pause.
+    fn lost(&mut self, error: Option<RegistrationError>) {
+        // Said once, and not for each attempt.
+        if self.state.borrow().is_announced() {
+            let service = self.wanted.service();
+            let error = error.as_ref().map(tracing::field::display);
+            tracing::warn!(target: TARGET, %service, error, "the agent is away; the service is registered again when it is back");
+        }
+        self.client = None;
+        self.once_more = None;
+        // All services beside an agent see it go at the same moment.
+        let share = 0.5 + fastrand::f64() / 2.0;
+        self.next = Instant::now() + self.pause.mul_f64(share);
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.state
+            .send_replace(RegistrationState::Waiting { error });
+    }
+}
+
+/// Returns when there was a connection and it has ended.
+async fn ended(client: Option<&SerfClient>) {
+    match client {
+        Some(client) => client.closed().await,
+        None => std::future::pending().await,
+    }
+}

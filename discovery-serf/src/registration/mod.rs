@@ -1,0 +1,219 @@
+//! Registration of a service: an instance's tags at the agent beside it.
+//!
+//! A [`Registration`] says what an instance is; [`register`](Registration::register) checks that, sets the tags at an
+//! agent and keeps them set while the [`Registered`] lives: an agent forgets the tags that it was given over RPC when it
+//! is started again (unless it has a `-tags-file`), and is then told again.
+//!
+//! ```no_run
+//! use discovery_serf::client::ConnectOptions;
+//! use discovery_serf::registration::{Registration, RegistrationError};
+//!
+//! # async fn until_asked_to_stop() {}
+//! # async fn example() -> Result<(), RegistrationError> {
+//! let registered = Registration::new("orders", 5000)
+//!     .host("orders.example")
+//!     .health_path("/healthz")
+//!     .instance("orders-1")
+//!     .register(&ConnectOptions::new("127.0.0.1:7373"))
+//!     .await?;
+//!
+//! until_asked_to_stop().await;
+//!
+//! // Nothing new for this instance, then no trace of it. Proxies learn of each in a second or two: serve meanwhile.
+//! registered.drain().await?;
+//! registered.withdraw().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! An agent that has forgotten the service without having gone, because it has read its configuration again (SIGHUP), is
+//! told again within ten seconds. What somebody changes by hand, a weight or the name of the service, stays as it is.
+//!
+//! One node announces one instance of one service, since tags belong to the node: each instance has an agent of its own,
+//! with a node name of its own. Of two that register the same service at one agent the last one is announced. Proxies send requests to the address that the agent gossips from, at the port of the registration.
+
+mod agent;
+mod announce;
+mod error;
+mod keeper;
+mod registered;
+mod size;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use self::agent::Agent;
+pub use self::error::{RegistrationError, TagLength, TagsTooLong};
+pub use self::registered::{Registered, RegistrationState};
+pub use self::size::{MAX_ENCODED_TAGS, encoded_len};
+use crate::Tags;
+use crate::catalog::tags;
+use crate::client::ConnectOptions;
+use crate::discoverer::Dial;
+
+/// The tags that mean something to a proxy. Those that a registration does not set are deleted when it is made.
+const CONTRACT: [&str; 10] = [
+    tags::SERVICE,
+    tags::HTTP_PORT,
+    tags::SCHEME,
+    tags::HOST,
+    tags::ROUTE_PATH,
+    tags::HEALTH_PATH,
+    tags::WEIGHT,
+    tags::VERSION,
+    tags::REGION,
+    tags::INSTANCE,
+];
+
+/// What one instance of a service says about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "nothing is announced until it is registered"]
+pub struct Registration {
+    tags: Tags,
+    takes_over: bool,
+}
+
+impl Registration {
+    /// An instance of a service, at a port of the address that its agent gossips from.
+    ///
+    /// A service needs a host or a path to be routed to, unless it is the only one of its cluster.
+    pub fn new(service: impl Into<String>, http_port: u16) -> Self {
+        let mut tags = Tags::new();
+        tags.insert(tags::SERVICE, service.into());
+        tags.insert(tags::HTTP_PORT, http_port.to_string());
+        Self {
+            tags,
+            takes_over: false,
+        }
+    }
+
+    /// How it is spoken to: `http` or `https`. Unset: `http`.
+    pub fn scheme(self, scheme: impl Into<String>) -> Self {
+        self.tag(tags::SCHEME, scheme.into())
+    }
+
+    /// The host whose requests it gets: `orders.example`. It comes before a path, if both are set.
+    pub fn host(self, host: impl Into<String>) -> Self {
+        self.tag(tags::HOST, host.into())
+    }
+
+    /// The path whose requests it gets, as a template: `/orders/{**rest}`.
+    pub fn route_path(self, path: impl Into<String>) -> Self {
+        self.tag(tags::ROUTE_PATH, path.into())
+    }
+
+    /// Where it answers whether it is well. Unset: `/health`, unless the proxy says otherwise.
+    pub fn health_path(self, path: impl Into<String>) -> Self {
+        self.tag(tags::HEALTH_PATH, path.into())
+    }
+
+    /// Its share of the requests, in relation to the others of the service: 0 to 1000, where 0 is nothing new. Unset: 1.
+    pub fn weight(self, weight: u32) -> Self {
+        self.tag(tags::WEIGHT, weight.to_string())
+    }
+
+    /// What is running: `stable`, `canary`, `v2`. Proxies can route by it.
+    pub fn version(self, version: impl Into<String>) -> Self {
+        self.tag(tags::VERSION, version.into())
+    }
+
+    /// Where it is running. Proxies can route by it.
+    pub fn region(self, region: impl Into<String>) -> Self {
+        self.tag(tags::REGION, region.into())
+    }
+
+    /// What the instance is called in the proxy's configuration, unique within the service. Unset: its address and port.
+    pub fn instance(self, instance: impl Into<String>) -> Self {
+        self.tag(tags::INSTANCE, instance.into())
+    }
+
+    /// Any other tag. It takes room, means nothing to a proxy, and is gone when the service is withdrawn.
+    pub fn tag(mut self, key: impl Into<String>, value: impl Into<Vec<u8>>) -> Self {
+        self.tags.insert(key.into(), value);
+        self
+    }
+
+    /// Whether it takes the place of another service that the node announces. Unset: no, that is an error.
+    ///
+    /// It is never asked for when the node announces an earlier form of the same service: that is replaced.
+    pub fn take_over(mut self, takes_over: bool) -> Self {
+        self.takes_over = takes_over;
+        self
+    }
+
+    /// The service's name.
+    pub fn service(&self) -> Cow<'_, str> {
+        let service = self.tags.text(tags::SERVICE);
+        service.expect("it is set at the beginning, and no tag is ever removed")
+    }
+
+    /// The tags as they will be set.
+    pub fn tags(&self) -> &Tags {
+        &self.tags
+    }
+
+    /// How many of the [`MAX_ENCODED_TAGS`] bytes of the gossip they take. Others that the node has come on top.
+    pub fn encoded_len(&self) -> usize {
+        encoded_len(&self.tags)
+    }
+
+    /// Checks what can be checked without an agent: that a proxy will understand each tag as it is meant, and that they
+    /// are not too long together.
+    ///
+    /// # Errors
+    ///
+    /// [`RegistrationError::InvalidTag`] for the first tag that is wrong, [`RegistrationError::NoService`],
+    /// [`RegistrationError::TagsTooLong`].
+    pub fn check(&self) -> Result<(), RegistrationError> {
+        let bytes = |key: &str| self.tags.bytes(key).unwrap_or_default();
+        // What is blank counts as absent, which is an error for these two alone.
+        tags::service(bytes(tags::SERVICE))?.ok_or(RegistrationError::NoService)?;
+        tags::http_port(bytes(tags::HTTP_PORT))?;
+        tags::scheme(bytes(tags::SCHEME))?;
+        tags::host(bytes(tags::HOST))?;
+        tags::route_path(bytes(tags::ROUTE_PATH))?;
+        tags::health_path(bytes(tags::HEALTH_PATH))?;
+        tags::weight(bytes(tags::WEIGHT))?;
+        tags::instance(bytes(tags::INSTANCE))?;
+        Ok(TagsTooLong::check(&self.tags)?)
+    }
+
+    /// Sets the tags at an agent, and keeps them set over its restarts.
+    ///
+    /// In one step: the other tags of the node stay, and what an earlier registration of the service has said goes. The
+    /// proxies of the cluster learn of it in a second or two.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check), where the tags that the node has besides are counted too; when the node announces
+    /// another service already; when the agent cannot be reached or does not let itself be told. After an error nothing
+    /// is kept: call again.
+    ///
+    /// # Cancel safety
+    ///
+    /// When the future is dropped the tags may be set or not, and are not kept.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub async fn register(&self, agent: &ConnectOptions) -> Result<Registered, RegistrationError> {
+        let agent = Agent::new(agent.clone(), None);
+        Registered::start(self.clone(), agent).await
+    }
+
+    /// The same, reaching the agent over something else than TCP. The address in the options is what is dialed.
+    ///
+    /// # Errors, cancel safety and panics
+    ///
+    /// As [`register`](Self::register).
+    pub async fn register_over(
+        &self,
+        dialer: impl Dial + 'static,
+        agent: &ConnectOptions,
+    ) -> Result<Registered, RegistrationError> {
+        let agent = Agent::new(agent.clone(), Some(Arc::new(dialer)));
+        Registered::start(self.clone(), agent).await
+    }
+}

@@ -1,0 +1,305 @@
+//! What an agent in memory answers.
+
+use std::collections::BTreeMap;
+
+use super::Shared;
+use super::state::State;
+use crate::client::{Event, MemberEventKind};
+use crate::member::{Member, MemberStatus, Tags};
+use crate::wire::messages::{Request, encode_joined, encode_members, encode_stats};
+
+/// The only version of the protocol.
+const VERSION: i32 = 1;
+
+/// The most that tags may be, encoded for the gossip with a byte before them.
+const TAGS_LIMIT: usize = 512;
+
+/// A reply.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    pub(super) error: String,
+    pub(super) body: Vec<u8>,
+    /// Whether the connection ends with it.
+    pub(super) ends: bool,
+}
+
+impl Answer {
+    fn error(error: &str) -> Self {
+        Self {
+            error: error.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    fn last(error: &str) -> Self {
+        Self {
+            ends: true,
+            ..Self::error(error)
+        }
+    }
+
+    fn with(write: impl FnOnce(&mut Vec<u8>)) -> Self {
+        let mut answer = Self::default();
+        write(&mut answer.body);
+        answer
+    }
+}
+
+/// How far a connection has come.
+#[derive(Debug, Default)]
+pub(super) struct Session {
+    is_open: bool,
+    is_authenticated: bool,
+}
+
+impl Session {
+    /// Carries out a request.
+    pub(super) fn answer(
+        &mut self,
+        shared: &Shared,
+        request: &Request,
+        streams: &mut BTreeMap<u64, Filter>,
+        seq: u64,
+    ) -> Answer {
+        if let Request::Handshake { version } = request {
+            return match (self.is_open, *version) {
+                (true, _) => Answer::error("Handshake already performed"),
+                (false, VERSION) => {
+                    self.is_open = true;
+                    Self::refused(shared, request).unwrap_or_default()
+                }
+                (false, _) => Answer::error("Unsupported IPC version"),
+            };
+        }
+        if !self.is_open {
+            return Answer::last("Handshake required");
+        }
+        let demanded = shared.state.borrow().key.clone();
+        if let Request::Auth { key } = request {
+            // A wrong key does not revoke a right one before it. Without an `rpc_auth` only no key is right.
+            let is_right = match demanded {
+                Some(demanded) => demanded == *key,
+                None => key.reveal().is_empty(),
+            };
+            self.is_authenticated |= is_right;
+            return match is_right {
+                true => Answer::default(),
+                false => Answer::error("Invalid authentication token"),
+            };
+        }
+        if demanded.is_some() && !self.is_authenticated {
+            return Answer::error("Authentication required");
+        }
+        if let Some(refused) = Self::refused(shared, request) {
+            return refused;
+        }
+        match request {
+            Request::Stream { filter } => match Filter::parse(filter) {
+                None => Answer::error("Invalid event filter"),
+                Some(_) if streams.contains_key(&seq) => {
+                    Answer::error("Stream with given sequence exists")
+                }
+                Some(filter) => {
+                    streams.insert(seq, filter);
+                    Answer::default()
+                }
+            },
+            Request::Stop { seq } => {
+                streams.remove(seq);
+                Answer::default()
+            }
+            _ => command(shared, request),
+        }
+    }
+
+    fn refused(shared: &Shared, request: &Request) -> Option<Answer> {
+        let state = shared.state.borrow();
+        let error = state.refusals.get(request.command())?;
+        Some(Answer::error(error))
+    }
+}
+
+fn command(shared: &Shared, request: &Request) -> Answer {
+    let mut answer = Answer::default();
+    let mut events = Vec::new();
+    shared.state.send_modify(|state| {
+        answer = match request {
+            Request::Members => {
+                let members = state.listed();
+                Answer::with(|out| encode_members(&members, out))
+            }
+            Request::MembersFiltered { tags, status, name } => {
+                let mut members = state.listed();
+                members.retain(|member| {
+                    let by_tags = tags.iter().all(|(key, pattern)| {
+                        matches(pattern, &member.tags.text(key).unwrap_or_default())
+                    });
+                    let by_status = status.is_empty() || matches(status, member.status.as_str());
+                    by_tags && by_status && (name.is_empty() || matches(name, &member.name))
+                });
+                Answer::with(|out| encode_members(&members, out))
+            }
+            Request::Stats => {
+                let stats = stats(state);
+                Answer::with(|out| encode_stats(&stats, out))
+            }
+            Request::Join { addresses, .. } => {
+                let joined = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
+                Answer::with(|out| encode_joined(joined, out))
+            }
+            Request::Event {
+                name,
+                payload,
+                coalesce,
+            } => {
+                state.logical_time += 1;
+                events.push(Event::User {
+                    name: name.as_str().into(),
+                    payload: payload.clone(),
+                    logical_time: state.logical_time,
+                    coalesce: *coalesce,
+                });
+                Answer::default()
+            }
+            Request::Tags { set, delete } => retag(state, set, delete, &mut events),
+            Request::ForceLeave { node, prune } => {
+                force_leave(state, node, *prune, &mut events);
+                Answer::default()
+            }
+            Request::Leave => {
+                state.is_stopped = true;
+                Answer::last("")
+            }
+            _ => Answer::last("Unsupported command"),
+        };
+    });
+    for event in &events {
+        shared.emit(event);
+    }
+    answer
+}
+
+fn retag(state: &mut State, set: &Tags, delete: &[String], events: &mut Vec<Event>) -> Answer {
+    let own = state.members.iter_mut();
+    let Some(own) = own.into_iter().find(|member| member.name == state.node) else {
+        return Answer::error("the agent's own node is not a member");
+    };
+    let mut tags = own.tags.clone();
+    for (key, value) in set.iter() {
+        tags.insert(key, value);
+    }
+    for key in delete {
+        tags.remove(key);
+    }
+    if encoded_length(&tags) > TAGS_LIMIT {
+        return Answer::error("Encoded length of tags exceeds limit of 512 bytes");
+    }
+    own.tags = tags;
+    events.push(Event::Member {
+        kind: MemberEventKind::Update,
+        members: vec![own.clone()],
+    });
+    Answer::default()
+}
+
+/// A node that nobody knows is no error.
+fn force_leave(state: &mut State, node: &str, prune: bool, events: &mut Vec<Event>) {
+    let failed =
+        |member: &&mut Member| &*member.name == node && member.status == MemberStatus::Failed;
+    let Some(member) = state.members.iter_mut().find(failed) else {
+        return;
+    };
+    member.status = MemberStatus::Left;
+    let members = vec![member.clone()];
+    let kind = if prune {
+        MemberEventKind::Reap
+    } else {
+        MemberEventKind::Leave
+    };
+    events.push(Event::Member { kind, members });
+    if prune {
+        state.members.retain(|member| &*member.name != node);
+    }
+}
+
+fn stats(state: &State) -> BTreeMap<String, Tags> {
+    let count = |status: MemberStatus| {
+        let members = state.members.iter();
+        members.filter(|member| member.status == status).count()
+    };
+    let serf = Tags::from([
+        ("members", state.members.len().to_string()),
+        ("failed", count(MemberStatus::Failed).to_string()),
+        ("left", count(MemberStatus::Left).to_string()),
+        ("event_time", state.logical_time.to_string()),
+    ]);
+    let mut own = state.members.iter();
+    let own = own.find(|member| member.name == state.node);
+    BTreeMap::from([
+        ("agent".to_owned(), Tags::from([("name", &*state.node)])),
+        ("serf".to_owned(), serf),
+        (
+            "tags".to_owned(),
+            own.map(|own| own.tags.clone()).unwrap_or_default(),
+        ),
+    ])
+}
+
+/// Whether a text matches a pattern as far as an agent in memory knows patterns: `.*`, `.+`, and texts that mean
+/// themselves, in `(?:…)` or not.
+fn matches(pattern: &str, text: &str) -> bool {
+    let inner = pattern.strip_prefix("(?:");
+    let inner = inner.and_then(|inner| inner.strip_suffix(')'));
+    match inner.unwrap_or(pattern) {
+        ".*" => true,
+        ".+" => !text.is_empty(),
+        literal => literal == text,
+    }
+}
+
+/// The length of tags as they are gossiped: a byte and a map of raw bytes in the first version of MessagePack.
+fn encoded_length(tags: &Tags) -> usize {
+    let raw = |bytes: &[u8]| match bytes.len() {
+        short @ 0..=31 => 1 + short,
+        longer @ 32..=0xffff => 3 + longer,
+        long => 5 + long,
+    };
+    let head = if tags.len() < 16 { 1 } else { 3 };
+    let entries = tags.iter().map(|(key, value)| raw(key) + raw(value));
+    1 + head + entries.sum::<usize>()
+}
+
+/// The events that a stream is about.
+#[derive(Debug)]
+pub(super) struct Filter(Vec<String>);
+
+impl Filter {
+    /// As agents read it: a list without blanks.
+    fn parse(filter: &str) -> Option<Self> {
+        if filter.is_empty() {
+            return Some(Self(vec!["*".to_owned()]));
+        }
+        let mut tokens = filter.split(',');
+        let is_known = |token: &str| {
+            let user = token == "user" || token.starts_with("user:");
+            let query = token == "query" || token.starts_with("query:");
+            token == "*" || user || query || MemberEventKind::parse(token).is_some()
+        };
+        tokens
+            .all(is_known)
+            .then(|| Self(filter.split(',').map(str::to_owned).collect()))
+    }
+
+    pub(super) fn wants(&self, event: &Event) -> bool {
+        let (kind, name) = match event {
+            Event::Member { kind, .. } => (kind.as_str(), ""),
+            Event::User { name, .. } => ("user", &**name),
+            Event::Query { name, .. } => ("query", &**name),
+            Event::Other { kind } => (&**kind, ""),
+        };
+        let wanted = self.0.iter();
+        wanted
+            .map(String::as_str)
+            .any(|token| token == "*" || token == kind || token == format!("{kind}:{name}"))
+    }
+}

@@ -1,0 +1,162 @@
+//! Finding the end of a MessagePack object without reading what is in it.
+
+/// The most containers inside of each other. Agents send 4.
+pub(crate) const MAX_DEPTH: usize = 32;
+
+/// The most values in one message: what is made of a message can be larger than the message, since a value may be one byte.
+/// A member takes 23 values and 2 for each tag, so these are 100,000 members with 7 tags.
+pub(crate) const MAX_VALUES: u64 = 1 << 22;
+
+/// What no message may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Violation {
+    #[error("a message has more than {limit} bytes")]
+    TooLong { limit: usize },
+    #[error("a message has more than {MAX_VALUES} values")]
+    TooManyValues,
+    #[error("a message has more than {MAX_DEPTH} containers inside of each other")]
+    TooDeep,
+    #[error("the byte 0xc1, which MessagePack does not use")]
+    Reserved,
+}
+
+/// Passes over one object, however many pieces it comes in. It looks at markers and lengths only, and at each of them once, so
+/// its time is linear in what has come, and its memory is constant.
+#[derive(Debug)]
+pub(crate) struct Skipper {
+    /// How many values are still to come in each open container; the first is the message itself.
+    open: Vec<u64>,
+    /// The sum of `open`: as many bytes are still to come at least.
+    owed: u64,
+    /// Where the next marker is. It may be beyond what is there, when the bytes of a string are not there yet.
+    position: u64,
+    values: u64,
+}
+
+impl Skipper {
+    pub(crate) fn new() -> Self {
+        Self {
+            open: vec![1],
+            owed: 1,
+            position: 0,
+            values: 0,
+        }
+    }
+
+    /// Goes on with a buffer that has what it had at the last call, and more. Returns the length of the object as soon as it
+    /// is there as a whole, and begins with the next one, at the beginning of the buffer then.
+    ///
+    /// # Errors
+    ///
+    /// As soon as it is known that the object is none or goes beyond a limit, also if that is only announced. There is no
+    /// going on then.
+    pub(crate) fn advance(
+        &mut self,
+        buffer: &[u8],
+        limit: usize,
+    ) -> Result<Option<usize>, Violation> {
+        while let Some(remaining) = self.open.last_mut() {
+            if *remaining == 0 {
+                self.open.pop();
+                continue;
+            }
+            let rest = usize::try_from(self.position).ok();
+            let rest = rest.and_then(|position| buffer.get(position..));
+            let Some(value) = rest.map(Value::read).transpose()?.flatten() else {
+                return Ok(None);
+            };
+            *remaining -= 1;
+            self.owed = self.owed - 1 + value.children;
+            self.position += value.length;
+            self.values += 1;
+            if value.children > 0 {
+                if self.open.len() > MAX_DEPTH {
+                    return Err(Violation::TooDeep);
+                }
+                self.open.push(value.children);
+            }
+            if self.position + self.owed > limit as u64 {
+                return Err(Violation::TooLong { limit });
+            }
+            if self.values + self.owed > MAX_VALUES {
+                return Err(Violation::TooManyValues);
+            }
+        }
+        match usize::try_from(self.position) {
+            Ok(length) if length <= buffer.len() => {
+                self.open.push(1);
+                self.owed = 1;
+                self.position = 0;
+                self.values = 0;
+                Ok(Some(length))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// A value without those that are in it.
+struct Value {
+    /// Of its marker, its length and its bytes.
+    length: u64,
+    /// How many values are in it; keys count.
+    children: u64,
+}
+
+impl Value {
+    /// The value that begins here; `None` if its length is not there yet.
+    fn read(bytes: &[u8]) -> Result<Option<Self>, Violation> {
+        let Some(marker) = bytes.first().copied() else {
+            return Ok(None);
+        };
+        let plain = |data: u64| Self {
+            length: 1 + data,
+            children: 0,
+        };
+        let container = |children: u64| Self {
+            length: 1,
+            children,
+        };
+        let value = match marker {
+            0x00..=0x7f | 0xc0 | 0xc2 | 0xc3 | 0xe0..=0xff => plain(0),
+            0x80..=0x8f => container(2 * u64::from(marker & 0x0f)),
+            0x90..=0x9f => container(u64::from(marker & 0x0f)),
+            0xa0..=0xbf => plain(u64::from(marker & 0x1f)),
+            0xc1 => return Err(Violation::Reserved),
+            // Floats and integers.
+            0xca => plain(4),
+            0xcb => plain(8),
+            0xcc..=0xcf => plain(1 << (marker - 0xcc)),
+            0xd0..=0xd3 => plain(1 << (marker - 0xd0)),
+            // Extensions of a fixed length, which have a type before their bytes.
+            0xd4..=0xd8 => plain(1 + (1 << (marker - 0xd4))),
+            0xc4..=0xc9 | 0xd9..=0xdf => return Ok(Self::with_length(marker, &bytes[1..])),
+        };
+        Ok(Some(value))
+    }
+
+    /// Of a marker that a length follows.
+    fn with_length(marker: u8, rest: &[u8]) -> Option<Self> {
+        let width: usize = match marker {
+            0xc4 | 0xc7 | 0xd9 => 1,
+            0xc5 | 0xc8 | 0xda | 0xdc | 0xde => 2,
+            _ => 4,
+        };
+        let length = rest.get(..width)?;
+        let length = length
+            .iter()
+            .fold(0, |length, byte| length << 8 | u64::from(*byte));
+        let head = 1 + width as u64;
+        let (data, children) = match marker {
+            // Extensions.
+            0xc7..=0xc9 => (1 + length, 0),
+            0xdc | 0xdd => (0, length),
+            0xde | 0xdf => (0, 2 * length),
+            _ => (length, 0),
+        };
+        Some(Self {
+            length: head + data,
+            children,
+        })
+    }
+}

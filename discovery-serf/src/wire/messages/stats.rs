@@ -1,0 +1,20 @@
+//! What an agent says about itself.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{DecodeError, decode, member};
+use crate::member::Tags;
+use crate::wire::text::Text;
+
+/// The body of the reply to `stats`: sections by name, with values by name, which are all strings.
+pub(crate) fn decode_stats(frame: &[u8]) -> Result<BTreeMap<String, Tags>, DecodeError> {
+    #[derive(Deserialize)]
+    struct Section(#[serde(deserialize_with = "member::tags")] Tags);
+    let sections: BTreeMap<Text, Section> = decode("the reply to stats", frame)?;
+    Ok(sections
+        .into_iter()
+        .map(|(name, Section(values))| (name.lossy().into_owned(), values))
+        .collect())
+}

@@ -1,0 +1,157 @@
+//! What the tests share: a source that looks at real agents, and how long what it says may take.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use discovery_core::{ConfigProvider, DiscoveryProvider, ProviderState, SourceState};
+use discovery_serf::client::{ConnectOptions, SerfClient};
+use discovery_serf::{SerfDiscoverer, SerfOptions};
+use proxy_model::ClusterId;
+use proxy_model::config::ProxyConfig;
+use testkit::serf::{SerfAgent, SerfAgentBuilder};
+use testkit::time::{GUARD, within};
+
+/// How long a change may take until it is published.
+pub(crate) const CHANGE: Duration = Duration::from_secs(5);
+
+/// How long a crash may take until it is published: most of that is the cluster's own doubt.
+pub(crate) const CRASH: Duration = Duration::from_secs(15);
+
+/// No timer of the source can be the cause of anything here.
+pub(crate) const NEVER: Duration = Duration::from_secs(3600);
+
+/// A source at these agents that is asked by events alone.
+pub(crate) fn options(agents: &[&SerfAgent]) -> SerfOptions {
+    let addresses = agents.iter().map(|agent| agent.rpc_addr().to_string());
+    SerfOptions::of(addresses).with_reconcile_interval(NEVER)
+}
+
+pub(crate) fn connection_to(agent: &SerfAgent) -> ConnectOptions {
+    ConnectOptions::new(agent.rpc_addr().to_string())
+}
+
+pub(crate) async fn client_of(agent: &SerfAgent) -> SerfClient {
+    SerfClient::connect(&connection_to(agent)).await.unwrap()
+}
+
+/// An instance of a service that is only the agent which announces it.
+pub(crate) fn announcing(agent: SerfAgentBuilder, service: &str, port: u16) -> SerfAgentBuilder {
+    let host = format!("{service}.example");
+    agent
+        .tag("service", service)
+        .tag("http-port", &port.to_string())
+        .tag("host", &host)
+        .tag("instance", &format!("{service}-{port}"))
+}
+
+/// The source under test, as it publishes.
+pub(crate) struct Published {
+    pub(crate) discoverer: SerfDiscoverer,
+    provider: DiscoveryProvider,
+}
+
+impl Published {
+    pub(crate) fn start(options: SerfOptions) -> Self {
+        let discoverer = SerfDiscoverer::new(options);
+        let provider = discoverer.runner().start();
+        Self {
+            discoverer,
+            provider,
+        }
+    }
+
+    pub(crate) fn state(&self) -> Arc<ProviderState> {
+        self.provider.state()
+    }
+
+    /// How often the configuration has changed.
+    pub(crate) fn changes(&self) -> u64 {
+        self.state().status.changes
+    }
+
+    /// Waits until the state is so.
+    pub(crate) async fn when(
+        &self,
+        what: &str,
+        is_so: impl Fn(&ProviderState) -> bool,
+    ) -> Arc<ProviderState> {
+        let mut states = self.provider.subscribe();
+        let wait = states.wait_for(|state| is_so(state));
+        match within(GUARD, wait).await {
+            Ok(state) => Arc::clone(&state.unwrap()),
+            Err(_) => panic!("{what}: it never was so: {:#?}", self.state()),
+        }
+    }
+
+    pub(crate) async fn when_in(&self, wanted: SourceState) -> Arc<ProviderState> {
+        self.when(&format!("{wanted:?}"), |state| state.status.state == wanted)
+            .await
+    }
+
+    /// Waits until a service has exactly these destinations; `None`: until there is no such service.
+    pub(crate) async fn service(&self, name: &str, destinations: Option<&[(&str, &str)]>) {
+        let wanted = destinations.map(|destinations| {
+            let pairs = destinations.iter();
+            pairs
+                .map(|(id, address)| ((*id).to_owned(), (*address).to_owned()))
+                .collect()
+        });
+        let what = format!("{name} with {wanted:?}");
+        self.when(&what, |state| destinations_of(state, name) == wanted)
+            .await;
+    }
+
+    /// Waits for one more round that was answered, whoever caused it.
+    pub(crate) async fn next_round(&self) {
+        let rounds = self.state().status.rounds;
+        let mut reports = self.provider.reports();
+        let wait = reports.wait_for(|report| report.as_ref().is_some_and(|r| r.round > rounds));
+        within(GUARD, wait).await.unwrap().unwrap();
+    }
+}
+
+/// The destinations of a service and their addresses; `None`: there is no such service.
+pub(crate) fn destinations_of(
+    state: &ProviderState,
+    service: &str,
+) -> Option<BTreeMap<String, String>> {
+    let config: &ProxyConfig = state.config.as_ref()?;
+    let id = ClusterId::from(format!("service:{service}"));
+    let cluster = config.clusters.get(&id)?;
+    let pairs = cluster.destinations.iter();
+    Some(
+        pairs
+            .map(|(id, destination)| (id.to_string(), destination.address.clone()))
+            .collect(),
+    )
+}
+
+/// Where an agent's service is.
+pub(crate) fn url(agent: &SerfAgent, port: u16) -> String {
+    let ip = agent.gossip_addr().ip();
+    format!("http://{}", std::net::SocketAddr::new(ip, port))
+}
+
+/// Measures from a cause to what came of it.
+pub(crate) struct Stopwatch {
+    what: &'static str,
+    started: Instant,
+}
+
+impl Stopwatch {
+    pub(crate) fn start(what: &'static str) -> Self {
+        Self {
+            what,
+            started: Instant::now(),
+        }
+    }
+
+    /// Says how long it took; panics when that was longer than the limit.
+    #[track_caller]
+    pub(crate) fn stop(self, limit: Duration) {
+        let took = self.started.elapsed();
+        println!("{}: published after {took:.2?}", self.what);
+        assert!(took < limit, "{}: {took:?} of {limit:?}", self.what);
+    }
+}

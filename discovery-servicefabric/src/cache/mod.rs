@@ -1,0 +1,265 @@
+//! Answers that are remembered for when a call fails.
+
+mod answers;
+mod observed;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::Instant;
+
+use self::answers::{Answers, Question};
+pub use self::observed::{Observed, StaleAnswer};
+use crate::calls::{CallError, CallErrorKind, ClusterCalls, HealthEntity, ServiceReplicas};
+use crate::model::{
+    Application, ApplicationType, HealthInformation, Partition, PartitionInformation, Property,
+    Replica, ResolvedPartition, Service, ServiceType,
+};
+
+/// How long an answer is remembered unless [`CachedCalls::with_duration`] says otherwise.
+pub const DEFAULT_DURATION: Duration = Duration::from_secs(30 * 60);
+
+/// Remembers what another implementation answered, for when it fails.
+///
+/// Every call is made; the last good answer to it is only used when the call fails in a way that says nothing about the
+/// cluster: it could not be reached, did not answer in time, refused the credential, answered nonsense. That something
+/// does not exist any more ([`CallErrorKind::Gone`]) is an answer, and the old one is forgotten. A call that is dropped
+/// changes nothing.
+///
+/// Reports, [`resolve`](ClusterCalls::resolve) and [`replica_ids`](ClusterCalls::replica_ids) are passed on as they are:
+/// old answers to them would be wrong rather than late.
+///
+/// Who wants to know whether an answer is an old one asks through [`observe`](Self::observe).
+#[derive(Debug)]
+pub struct CachedCalls<C> {
+    calls: C,
+    duration: Duration,
+    memory: Mutex<Memory>,
+    tally: Mutex<Tally>,
+}
+
+/// What calls came to, without those that are passed on as they are.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    /// How many the cluster answered. That something does not exist is an answer.
+    pub(crate) answered: u64,
+    /// The last failure since the last answer.
+    pub(crate) failure: Option<(CallErrorKind, String)>,
+}
+
+/// The answers, by what was asked.
+#[derive(Debug, Default)]
+struct Memory {
+    application_types: Answers<ApplicationType>,
+    applications: Answers<Application>,
+    service_types: Answers<ServiceType>,
+    manifests: Answers<u8>,
+    services: Answers<Service>,
+    partitions: Answers<Partition>,
+    replicas: Answers<Replica>,
+    properties: Answers<Property>,
+}
+
+impl<C: ClusterCalls> CachedCalls<C> {
+    /// Remembers what `calls` answer, for 30 minutes.
+    pub fn new(calls: C) -> Self {
+        Self {
+            calls,
+            duration: DEFAULT_DURATION,
+            memory: Mutex::default(),
+            tally: Mutex::default(),
+        }
+    }
+
+    /// Sets how long an answer may be used. Zero: not at all.
+    #[must_use]
+    pub fn with_duration(mut self, duration: Duration) -> Self {
+        self.duration = duration;
+        self
+    }
+
+    /// The same calls, with a memory of which of them were answered with an old answer.
+    pub fn observe(&self) -> Observed<'_, C> {
+        Observed::new(self)
+    }
+
+    /// Forgets the answers that are too old to be used, and those that nobody asked for within `unused`: what is asked
+    /// for round after round stays, and what has been deleted goes.
+    pub fn evict(&self, unused: Duration) {
+        let now = Instant::now();
+        let mut memory = self.memory();
+        let Memory {
+            application_types,
+            applications,
+            service_types,
+            manifests,
+            services,
+            partitions,
+            replicas,
+            properties,
+        } = &mut *memory;
+        let keep = (self.duration, unused);
+        application_types.evict(now, keep);
+        applications.evict(now, keep);
+        service_types.evict(now, keep);
+        manifests.evict(now, keep);
+        services.evict(now, keep);
+        partitions.evict(now, keep);
+        replicas.evict(now, keep);
+        properties.evict(now, keep);
+    }
+
+    /// How many answers are remembered.
+    pub fn remembered(&self) -> usize {
+        let memory = self.memory();
+        memory.application_types.len()
+            + memory.applications.len()
+            + memory.service_types.len()
+            + memory.manifests.len()
+            + memory.services.len()
+            + memory.partitions.len()
+            + memory.replicas.len()
+            + memory.properties.len()
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        // Each step under the lock leaves the memory whole.
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the calls so far came to.
+    pub(crate) fn tally(&self) -> Tally {
+        let tally = self.tally.lock();
+        tally.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn count<T>(&self, result: &Result<T, CallError>) {
+        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        match result {
+            Err(error) if !error.is_gone() => tally.failure = Some((error.kind(), error.chain())),
+            Ok(_) | Err(_) => {
+                tally.answered += 1;
+                tally.failure = None;
+            }
+        }
+    }
+
+    /// Takes in what a call came to. The second value: it is an old answer.
+    fn settle<T: Clone>(
+        &self,
+        question: &Question<'_>,
+        result: Result<Vec<T>, CallError>,
+        answers: fn(&mut Memory) -> &mut Answers<T>,
+    ) -> Result<(Vec<T>, Option<StaleAnswer>), CallError> {
+        let now = Instant::now();
+        self.count(&result);
+        match result {
+            Ok(answer) => {
+                if !self.duration.is_zero() {
+                    let kept: Arc<[T]> = answer.as_slice().into();
+                    answers(&mut self.memory()).keep(question, kept, now);
+                }
+                Ok((answer, None))
+            }
+            Err(error) if error.is_gone() => {
+                answers(&mut self.memory()).forget(question);
+                Err(error)
+            }
+            Err(error) if may_be_replaced(error.kind()) => {
+                let known = answers(&mut self.memory()).find(question, now, self.duration);
+                match known {
+                    Some((answer, at)) => Ok((answer.to_vec(), Some(StaleAnswer::new(at, &error)))),
+                    None => Err(error),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Whether an old answer may take the place of an error of this kind: one that says nothing about the cluster.
+fn may_be_replaced(kind: CallErrorKind) -> bool {
+    match kind {
+        CallErrorKind::Unreachable
+        | CallErrorKind::TimedOut
+        | CallErrorKind::Busy
+        | CallErrorKind::Denied
+        | CallErrorKind::Failed
+        | CallErrorKind::Malformed => true,
+        CallErrorKind::Gone | CallErrorKind::Rejected => false,
+    }
+}
+
+/// Without a look at which answers are old ones.
+#[async_trait]
+impl<C: ClusterCalls> ClusterCalls for CachedCalls<C> {
+    async fn application_types(&self) -> Result<Vec<ApplicationType>, CallError> {
+        self.observe().application_types().await
+    }
+
+    async fn applications(&self) -> Result<Vec<Application>, CallError> {
+        self.observe().applications().await
+    }
+
+    async fn service_types(
+        &self,
+        application_type: &str,
+        version: &str,
+    ) -> Result<Vec<ServiceType>, CallError> {
+        self.observe()
+            .service_types(application_type, version)
+            .await
+    }
+
+    async fn service_manifest(
+        &self,
+        application_type: &str,
+        version: &str,
+        manifest: &str,
+    ) -> Result<String, CallError> {
+        self.observe()
+            .service_manifest(application_type, version, manifest)
+            .await
+    }
+
+    async fn services(&self, application_id: &str) -> Result<Vec<Service>, CallError> {
+        self.observe().services(application_id).await
+    }
+
+    async fn partitions(&self, service_id: &str) -> Result<Vec<Partition>, CallError> {
+        self.observe().partitions(service_id).await
+    }
+
+    async fn replicas(&self, partition_id: &str) -> Result<Vec<Replica>, CallError> {
+        self.observe().replicas(partition_id).await
+    }
+
+    async fn resolve(
+        &self,
+        service_id: &str,
+        partition: &PartitionInformation,
+        previous: Option<&str>,
+    ) -> Result<ResolvedPartition, CallError> {
+        self.calls.resolve(service_id, partition, previous).await
+    }
+
+    async fn properties(&self, name_id: &str) -> Result<Vec<Property>, CallError> {
+        self.observe().properties(name_id).await
+    }
+
+    async fn replica_ids(&self) -> Result<Vec<ServiceReplicas>, CallError> {
+        self.calls.replica_ids().await
+    }
+
+    async fn report_health(
+        &self,
+        entity: &HealthEntity,
+        health: &HealthInformation,
+        immediate: bool,
+    ) -> Result<(), CallError> {
+        self.calls.report_health(entity, health, immediate).await
+    }
+}

@@ -1,0 +1,142 @@
+//! Whom a token must be from and for.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use super::clean::shortened;
+use super::request::Call;
+use super::token::BearerToken;
+use super::{Client, Shared};
+use crate::calls::{CallError, CallErrorKind};
+
+/// What a cluster says of the tokens that it wants. Empty texts were not said.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct AadMetadata {
+    /// Who issues tokens: a URL with the tenant.
+    pub authority: String,
+    /// The application that asks for a token on behalf of a person.
+    pub client: String,
+    /// The application that the token must be for: the resource, or audience.
+    pub cluster: String,
+    /// The host to log in at.
+    pub login: String,
+    /// Where to go after it.
+    pub redirect: String,
+    /// The directory.
+    pub tenant: String,
+}
+
+impl fmt::Display for AadMetadata {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for (what, value) in [
+            ("authority", &self.authority),
+            ("tenant", &self.tenant),
+            ("resource", &self.cluster),
+        ] {
+            if !value.is_empty() {
+                write!(f, "{separator}{what} {}", shortened(value, 200))?;
+                separator = ", ";
+            }
+        }
+        Ok(())
+    }
+}
+
+impl AadMetadata {
+    /// The same for a message: without the token, should the gateway repeat it.
+    fn without(&self, token: &BearerToken) -> Self {
+        Self {
+            authority: token.removed_from(&self.authority),
+            tenant: token.removed_from(&self.tenant),
+            cluster: token.removed_from(&self.cluster),
+            ..Self::default()
+        }
+    }
+}
+
+/// The answer of the gateway.
+#[derive(Deserialize)]
+struct Answer {
+    metadata: Option<AadMetadata>,
+}
+
+/// What was learnt, so that not every refused call asks.
+#[derive(Debug, Default)]
+pub(super) struct AadMemory(Mutex<Option<(Instant, Option<Arc<AadMetadata>>)>>);
+
+/// How long it is believed.
+const BELIEVED: Duration = Duration::from_secs(60);
+
+impl Client {
+    /// Whom a token must be from and for. This is asked without a credential. `None`: the cluster does not want tokens.
+    ///
+    /// # Errors
+    ///
+    /// As for every call.
+    pub async fn aad_metadata(&self) -> Result<Option<AadMetadata>, CallError> {
+        let deadline = Instant::now() + self.shared.options.budget;
+        self.shared.aad_metadata(deadline).await
+    }
+}
+
+impl Shared {
+    async fn aad_metadata(&self, deadline: Instant) -> Result<Option<AadMetadata>, CallError> {
+        let call = Call::get("6.0").at("/$/GetAadMetadata").anonymous();
+        let answer: Answer = self.read(&call, deadline).await?;
+        Ok(answer
+            .metadata
+            .filter(|metadata| *metadata != AadMetadata::default()))
+    }
+
+    /// Adds to the error of a refused token for whom it should have been.
+    /// `sent` is the token.
+    pub(super) async fn explained(
+        &self,
+        error: CallError,
+        sent: Option<&BearerToken>,
+        deadline: Instant,
+    ) -> CallError {
+        const PATIENCE: Duration = Duration::from_secs(5);
+        if error.kind() != CallErrorKind::Denied || error.status() != Some(401) {
+            return error;
+        }
+        let now = Instant::now();
+        let known = self.aad.get(now);
+        let metadata = match known {
+            Some(known) => known,
+            None => {
+                let asked = self.aad_metadata(deadline.min(now + PATIENCE)).await;
+                let metadata = asked.ok().flatten().map(Arc::new);
+                self.aad.set(now, metadata.clone());
+                metadata
+            }
+        };
+        let Some(metadata) = metadata else {
+            return error;
+        };
+        let shown = match sent {
+            Some(token) => metadata.without(token),
+            None => AadMetadata::clone(&metadata),
+        };
+        error.with_hint(&format!("the cluster wants a token with {shown}"))
+    }
+}
+
+impl AadMemory {
+    fn get(&self, now: Instant) -> Option<Option<Arc<AadMetadata>>> {
+        let memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (when, metadata) = memory.as_ref()?;
+        (now.duration_since(*when) < BELIEVED).then(|| metadata.clone())
+    }
+
+    fn set(&self, now: Instant, metadata: Option<Arc<AadMetadata>>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, metadata));
+    }
+}

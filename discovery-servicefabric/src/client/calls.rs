@@ -1,0 +1,170 @@
+//! The calls of discovery.
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use super::Client;
+use super::request::{Call, Safety};
+use crate::calls::{CallError, CallErrorKind, ClusterCalls, HealthEntity, ServiceReplicas};
+use crate::model::{
+    Application, ApplicationType, ClusterHealthChunk, HealthInformation, Partition,
+    PartitionInformation, PartitionKind, Property, Replica, ResolvedPartition, Service,
+    ServiceType,
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Manifest {
+    manifest: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Version {
+    version: String,
+}
+
+impl Client {
+    /// The version of the cluster's runtime, such as `9.1.1833.9590`: a cheap way to see whether an endpoint is a gateway that
+    /// answers.
+    ///
+    /// # Errors
+    ///
+    /// As for every call.
+    pub async fn cluster_version(&self) -> Result<String, CallError> {
+        let call = Call::get("6.4").at("/$/GetClusterVersion");
+        let Version { version } = self.shared.read(&call, self.deadline()).await?;
+        Ok(version)
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        Instant::now() + self.shared.options.budget
+    }
+}
+
+#[async_trait]
+impl ClusterCalls for Client {
+    async fn application_types(&self) -> Result<Vec<ApplicationType>, CallError> {
+        self.shared
+            .list(Call::get("6.0").at("/ApplicationTypes"))
+            .await
+    }
+
+    async fn applications(&self) -> Result<Vec<Application>, CallError> {
+        self.shared.list(Call::get("6.1").at("/Applications")).await
+    }
+
+    async fn service_types(
+        &self,
+        application_type: &str,
+        version: &str,
+    ) -> Result<Vec<ServiceType>, CallError> {
+        let call = Call::get("6.0")
+            .at("/ApplicationTypes")
+            .name(application_type)
+            .at("/$/GetServiceTypes")
+            .argument("ApplicationTypeVersion", version);
+        self.shared.list(call).await
+    }
+
+    async fn service_manifest(
+        &self,
+        application_type: &str,
+        version: &str,
+        manifest: &str,
+    ) -> Result<String, CallError> {
+        let call = Call::get("6.0")
+            .at("/ApplicationTypes")
+            .name(application_type)
+            .at("/$/GetServiceManifest")
+            .argument("ApplicationTypeVersion", version)
+            .argument("ServiceManifestName", manifest);
+        let Manifest { manifest } = self.shared.read(&call, self.deadline()).await?;
+        Ok(manifest)
+    }
+
+    async fn services(&self, application_id: &str) -> Result<Vec<Service>, CallError> {
+        let call = Call::get("6.0")
+            .at("/Applications")
+            .id(application_id)
+            .at("/$/GetServices");
+        self.shared.list(call).await
+    }
+
+    async fn partitions(&self, service_id: &str) -> Result<Vec<Partition>, CallError> {
+        let call = Call::get("6.4")
+            .at("/Services")
+            .id(service_id)
+            .at("/$/GetPartitions");
+        self.shared.list(call).await
+    }
+
+    async fn replicas(&self, partition_id: &str) -> Result<Vec<Replica>, CallError> {
+        let call = Call::get("6.0")
+            .at("/Partitions")
+            .id(partition_id)
+            .at("/$/GetReplicas");
+        self.shared.list(call).await
+    }
+
+    async fn resolve(
+        &self,
+        service_id: &str,
+        partition: &PartitionInformation,
+        previous: Option<&str>,
+    ) -> Result<ResolvedPartition, CallError> {
+        let mut call = Call::get("6.0")
+            .at("/Services")
+            .id(service_id)
+            .at("/$/ResolvePartition");
+        call = match (
+            &partition.service_partition_kind,
+            partition.low_key,
+            &partition.name,
+        ) {
+            // 1, no key, is what the gateway takes for granted.
+            (PartitionKind::Singleton, _, _) => call,
+            (PartitionKind::Int64Range, Some(low), _) => call
+                .argument("PartitionKeyType", "2")
+                .argument("PartitionKeyValue", &low.to_string()),
+            (PartitionKind::Named, _, Some(name)) => call
+                .argument("PartitionKeyType", "3")
+                .argument("PartitionKeyValue", name),
+            _ => call.impossible("the partition has no key to resolve it by"),
+        };
+        if let Some(previous) = previous {
+            call = call.argument("PreviousRspVersion", previous);
+        }
+        self.shared.read(&call, self.deadline()).await
+    }
+
+    async fn properties(&self, name_id: &str) -> Result<Vec<Property>, CallError> {
+        let call = Call::get("6.0")
+            .at("/Names")
+            .id(name_id)
+            .at("/$/GetProperties")
+            .argument("IncludeValues", "true");
+        self.shared.list(call).await
+    }
+
+    async fn replica_ids(&self) -> Result<Vec<ServiceReplicas>, CallError> {
+        // It asks, in spite of its method: what is asked for does not fit into a URL.
+        let call = Call::post("6.0", Safety::Reads, ClusterHealthChunk::QUERY)
+            .at("/$/GetClusterHealthChunk");
+        let chunk: ClusterHealthChunk = self.shared.read(&call, self.deadline()).await?;
+        chunk.replica_ids().ok_or_else(|| {
+            let message = "the answer leaves replicas out: the cluster is too large for one answer";
+            call.error(CallErrorKind::Malformed, message)
+        })
+    }
+
+    async fn report_health(
+        &self,
+        entity: &HealthEntity,
+        health: &HealthInformation,
+        immediate: bool,
+    ) -> Result<(), CallError> {
+        self.shared.report(entity, health, immediate).await
+    }
+}

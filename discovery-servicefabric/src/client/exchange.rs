@@ -1,0 +1,182 @@
+//! One request, with its attempts.
+
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::Shared;
+use super::answer::{Answer, decode, judge};
+use super::endpoint::Endpoint;
+use super::hint;
+use super::request::Call;
+use super::retry::{Attempts, Failure, Step};
+use super::token::BearerToken;
+use super::transport::TransportErrorKind;
+use crate::calls::{CallError, CallErrorKind};
+
+impl Shared {
+    /// Asks, and reads the answer.
+    pub(super) async fn read<T: DeserializeOwned>(
+        &self,
+        call: &Call,
+        deadline: Instant,
+    ) -> Result<T, CallError> {
+        let answer = self.exchange(call, deadline).await?;
+        decode(call, &answer)
+    }
+
+    /// Asks until there is an answer, or no hope or time for one. An error that more can be said about is explained.
+    pub(super) async fn exchange(
+        &self,
+        call: &Call,
+        deadline: Instant,
+    ) -> Result<Answer, CallError> {
+        match self.attempts(call, deadline).await {
+            Ok(answer) => Ok(answer),
+            // The call that explains is anonymous itself. Boxed, since the one calls the other.
+            Err((error, token)) if !call.anonymous => {
+                let explained = self.explained(error, token.as_ref(), deadline);
+                Err(Box::pin(explained).await)
+            }
+            Err((error, _)) => Err(error),
+        }
+    }
+
+    /// An error comes with the token that was sent last.
+    async fn attempts(
+        &self,
+        call: &Call,
+        deadline: Instant,
+    ) -> Result<Answer, (CallError, Option<BearerToken>)> {
+        let mut attempts = Attempts::new(&self.options, self.endpoints.len());
+        let mut refused = None;
+        let first = self.token(call, None, deadline).await;
+        let mut token = first.map_err(|error| (error, None))?;
+        let start = self.endpoints.current();
+        let mut place = start;
+        loop {
+            let endpoint = self.endpoints.at(place);
+            let failure = match self.attempt(call, endpoint, token.as_ref(), deadline).await {
+                Ok(answer) => {
+                    if place != start {
+                        self.endpoints.stay(place);
+                    }
+                    return Ok(answer);
+                }
+                Err(failure) => failure,
+            };
+            tracing::debug!(endpoint = endpoint.base(), error = %failure.error, "a call failed");
+            if failure.error.status() == Some(401) && refused.is_none() && token.is_some() {
+                refused = token;
+                let another = self.token(call, refused.as_ref(), deadline).await;
+                token = another.map_err(|error| (error, refused.clone()))?;
+                if token != refused {
+                    continue;
+                }
+            }
+            let step = attempts.after(&failure, call.safety, fastrand::f64());
+            let elsewhere = match step {
+                Step::GiveUp => return Err((failure.error, token)),
+                Step::Elsewhere => true,
+                Step::Again { elsewhere, .. } => elsewhere,
+            };
+            if elsewhere {
+                // Others need not find out themselves that it cannot be reached. An answer says nothing about theirs.
+                if failure.error.status().is_none()
+                    || failure.error.kind() == CallErrorKind::Unreachable
+                {
+                    self.endpoints.leave(place);
+                }
+                place = self.endpoints.after(place);
+            }
+            if let Step::Again { wait, .. } = step {
+                if Instant::now() + wait >= deadline {
+                    return Err((failure.error, token));
+                }
+                sleep(wait).await;
+            }
+        }
+    }
+
+    /// Asks one gateway once.
+    async fn attempt(
+        &self,
+        call: &Call,
+        endpoint: &Endpoint,
+        token: Option<&BearerToken>,
+        deadline: Instant,
+    ) -> Result<Answer, Failure> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let theirs = left
+            .saturating_sub(self.options.grace)
+            .clamp(Duration::from_secs(1), self.options.server_timeout);
+        let ours = (theirs + self.options.grace).min(left);
+        let request = call
+            .request(endpoint, theirs, token)
+            .map_err(|error| Failure {
+                error,
+                transport: None,
+            })?;
+        let base = endpoint.base();
+        let sent = self.transport.send(request, self.options.max_answer);
+        let response = match timeout(ours, sent).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => {
+                let kind = error.kind();
+                let mut wrong = call.error(kind.of_call(), format!("{base}: {error}"));
+                if let Some(hint) = hint::of_transport(kind, endpoint.is_secure()) {
+                    wrong = wrong.with_hint(hint);
+                }
+                // What the error itself says is in the message already.
+                if let Some(source) = error.into_source() {
+                    wrong = wrong.with_source(source);
+                }
+                return Err(Failure {
+                    error: wrong,
+                    transport: Some(kind),
+                });
+            }
+            Err(_) => {
+                let message = format!("{base}: no answer within {ours:.1?}");
+                return Err(Failure {
+                    error: call.error(CallErrorKind::TimedOut, message),
+                    transport: Some(TransportErrorKind::TimedOut),
+                });
+            }
+        };
+        if response.body().len() > self.options.max_answer {
+            let message = format!(
+                "{base}: the answer is larger than {} bytes",
+                self.options.max_answer
+            );
+            return Err(Failure {
+                error: call.error(CallErrorKind::Malformed, message),
+                transport: Some(TransportErrorKind::TooLarge),
+            });
+        }
+        judge(call, endpoint.is_secure(), token, response).map_err(|error| Failure {
+            error,
+            transport: None,
+        })
+    }
+
+    /// The token to send, if any is sent.
+    async fn token(
+        &self,
+        call: &Call,
+        refused: Option<&BearerToken>,
+        deadline: Instant,
+    ) -> Result<Option<BearerToken>, CallError> {
+        let Some(source) = self.tokens.as_ref().filter(|_| !call.anonymous) else {
+            return Ok(None);
+        };
+        match tokio::time::timeout_at(deadline, source.token(refused)).await {
+            Ok(Ok(token)) => Ok(Some(token)),
+            Ok(Err(error)) => Err(call
+                .error(CallErrorKind::Denied, "there is no token to send")
+                .with_source(error)),
+            Err(_) => Err(call.error(CallErrorKind::Denied, "no token came in time")),
+        }
+    }
+}

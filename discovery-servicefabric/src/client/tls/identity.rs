@@ -1,0 +1,84 @@
+//! The client's own certificate.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use super::{TlsError, pem};
+
+/// A certificate with its private key, which the client shows to the gateway. `Debug` does not show the key.
+///
+/// A cluster knows certificates of administrators and of readers. Discovery only reads; health reports need an
+/// administrator's. Files are read once.
+#[derive(Clone)]
+pub struct ClientIdentity {
+    chain: Vec<CertificateDer<'static>>,
+    key: Arc<PrivateKeyDer<'static>>,
+}
+
+impl ClientIdentity {
+    /// From PEM: the certificate, followed by those of its issuers if the gateway needs them, and the private key (PKCS #8,
+    /// PKCS #1 or SEC 1, not encrypted).
+    ///
+    /// # Errors
+    ///
+    /// There is no certificate, no key, or the PEM is not well formed. Whether they belong together is found out when the
+    /// client is built.
+    pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, TlsError> {
+        Ok(Self {
+            chain: pem::certificates(certificates)?,
+            key: Arc::new(pem::key(key)?),
+        })
+    }
+
+    /// From one PEM with both.
+    ///
+    /// # Errors
+    ///
+    /// As of [`from_pem`](Self::from_pem).
+    pub fn from_combined_pem(pem: &[u8]) -> Result<Self, TlsError> {
+        Self::from_pem(pem, pem)
+    }
+
+    /// From two files in PEM form.
+    ///
+    /// # Errors
+    ///
+    /// As of [`from_pem`](Self::from_pem), or a file cannot be read.
+    pub fn from_files(
+        certificates: impl AsRef<Path>,
+        key: impl AsRef<Path>,
+    ) -> Result<Self, TlsError> {
+        Self::from_pem(
+            &pem::read(certificates.as_ref())?,
+            &pem::read(key.as_ref())?,
+        )
+    }
+
+    /// From one file in PEM form with both.
+    ///
+    /// # Errors
+    ///
+    /// As of [`from_pem`](Self::from_pem), or the file cannot be read.
+    pub fn from_combined_file(path: impl AsRef<Path>) -> Result<Self, TlsError> {
+        Self::from_combined_pem(&pem::read(path.as_ref())?)
+    }
+
+    pub(super) fn chain(&self) -> Vec<CertificateDer<'static>> {
+        self.chain.clone()
+    }
+
+    pub(super) fn key(&self) -> PrivateKeyDer<'static> {
+        self.key.clone_key()
+    }
+}
+
+impl fmt::Debug for ClientIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientIdentity")
+            .field("certificates", &self.chain.len())
+            .finish_non_exhaustive()
+    }
+}

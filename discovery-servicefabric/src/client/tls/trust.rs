@@ -1,0 +1,219 @@
+//! Whom to trust.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::RootCertStore;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::CertificateDer;
+use rustls_platform_verifier::Verifier;
+
+use super::verifier::{Accept, GatewayVerifier, Named};
+use super::{Thumbprint, TlsError, pem};
+
+/// Whom the client takes for a gateway of the cluster.
+///
+/// Certificates of clusters are often self-signed, or issued for a name of the cluster instead of the host's. Whatever is
+/// chosen here, the server must prove in the handshake that it has the key of its certificate.
+#[derive(Clone, Debug)]
+pub struct ServerTrust(Rule);
+
+#[derive(Clone, Debug)]
+enum Rule {
+    /// For the endpoint's host, by issuers that the operating system trusts.
+    System,
+    /// For the endpoint's host, by these issuers.
+    Authorities(Vec<CertificateDer<'static>>),
+    /// One of these certificates.
+    Thumbprints(Vec<Thumbprint>),
+    /// For one of these names.
+    Names(Vec<String>, Issuers),
+    /// Any.
+    Anybody,
+    /// None.
+    Nobody,
+}
+
+/// Who may have issued a certificate that is known by name.
+#[derive(Clone, Debug)]
+enum Issuers {
+    /// Whom the operating system trusts.
+    System,
+    /// These authorities, or others that they have empowered.
+    Authorities(Vec<CertificateDer<'static>>),
+    /// Certificates with these thumbprints, directly; of which those are known beforehand.
+    Pinned(Vec<Thumbprint>, Vec<CertificateDer<'static>>),
+}
+
+impl Default for ServerTrust {
+    /// [`system`](Self::system).
+    fn default() -> Self {
+        Self::system()
+    }
+}
+
+impl ServerTrust {
+    /// Certificates for the endpoint's host that the operating system trusts. The default.
+    pub fn system() -> Self {
+        Self(Rule::System)
+    }
+
+    /// Certificates for the endpoint's host that one of these authorities has issued (PEM, one or more).
+    ///
+    /// # Errors
+    ///
+    /// There is no certificate, or the PEM is not well formed.
+    pub fn authorities_pem(pem: &[u8]) -> Result<Self, TlsError> {
+        Ok(Self(Rule::Authorities(pem::certificates(pem)?)))
+    }
+
+    /// The same from a file, which is read once.
+    ///
+    /// # Errors
+    ///
+    /// As of [`authorities_pem`](Self::authorities_pem), or the file cannot be read.
+    pub fn authorities_file(path: impl AsRef<Path>) -> Result<Self, TlsError> {
+        Self::authorities_pem(&pem::read(path.as_ref())?)
+    }
+
+    /// Exactly these certificates, by their SHA-1 [thumbprints](Thumbprint), whatever host they are for and whether or not
+    /// they have expired.
+    ///
+    /// # Errors
+    ///
+    /// A text is not a thumbprint, or there is none.
+    pub fn thumbprints<T: AsRef<str>>(
+        thumbprints: impl IntoIterator<Item = T>,
+    ) -> Result<Self, TlsError> {
+        Ok(Self(Rule::Thumbprints(parsed(thumbprints)?)))
+    }
+
+    /// Certificates with one of these names, as subject's alternative name or as common name, whatever host the endpoint is.
+    /// Letters' case does not matter, and a certificate for `*.b.example` has the name `a.b.example`. The operating system must trust
+    /// their issuer (then only alternative names count) unless [`issued_by`](Self::issued_by) or
+    /// [`authorities`](Self::authorities) says otherwise.
+    ///
+    /// # Errors
+    ///
+    /// There is no name.
+    pub fn names<T: Into<String>>(names: impl IntoIterator<Item = T>) -> Result<Self, TlsError> {
+        let names: Vec<String> = names.into_iter().map(Into::into).collect();
+        if names.iter().all(|name| name.trim().is_empty()) {
+            return Err(TlsError::NothingTrusted);
+        }
+        let names = names.iter().map(|name| name.trim().to_owned()).collect();
+        Ok(Self(Rule::Names(names, Issuers::System)))
+    }
+
+    /// With [`names`](Self::names): certificates must be signed directly by a certificate with one of these thumbprints, or be
+    /// it. The server sends that certificate along, or it is among the [`authorities`](Self::authorities). Changes nothing in
+    /// other ways to trust.
+    ///
+    /// # Errors
+    ///
+    /// A text is not a thumbprint, or there is none.
+    pub fn issued_by<T: AsRef<str>>(
+        mut self,
+        thumbprints: impl IntoIterator<Item = T>,
+    ) -> Result<Self, TlsError> {
+        let pins = parsed(thumbprints)?;
+        if let Rule::Names(_, issuers) = &mut self.0 {
+            let known = match issuers {
+                Issuers::System => Vec::new(),
+                Issuers::Authorities(known) | Issuers::Pinned(_, known) => std::mem::take(known),
+            };
+            *issuers = Issuers::Pinned(pins, known);
+        }
+        Ok(self)
+    }
+
+    /// With [`names`](Self::names): who may have issued the certificates (PEM, one or more) in place of whom the operating
+    /// system trusts. Changes nothing in other ways to trust.
+    ///
+    /// # Errors
+    ///
+    /// There is no certificate, or the PEM is not well formed.
+    pub fn authorities(mut self, pem: &[u8]) -> Result<Self, TlsError> {
+        let authorities = pem::certificates(pem)?;
+        if let Rule::Names(_, issuers) = &mut self.0 {
+            match issuers {
+                Issuers::Pinned(_, known) => *known = authorities,
+                Issuers::System | Issuers::Authorities(_) => {
+                    *issuers = Issuers::Authorities(authorities);
+                }
+            }
+        }
+        Ok(self)
+    }
+
+    /// Anybody. Whoever is between the client and the cluster can read and change everything, tokens included; for trying
+    /// things out. A client that is built with it says so in the log, as a warning.
+    pub fn no_verify() -> Self {
+        Self(Rule::Anybody)
+    }
+
+    /// Nobody, for clients that do not speak TLS. Needs nothing of the operating system.
+    pub(in crate::client) fn nobody() -> Self {
+        Self(Rule::Nobody)
+    }
+
+    pub(super) fn verifier(
+        &self,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
+        let accept = match &self.0 {
+            Rule::Authorities(authorities) => {
+                let roots = Arc::new(store(authorities)?);
+                return WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(provider))
+                    .build()
+                    .map(|verifier| verifier as _)
+                    .map_err(|error| rustls::Error::General(error.to_string()).into());
+            }
+            Rule::System => return Ok(system(provider)?),
+            Rule::Thumbprints(thumbprints) => Accept::Thumbprints(thumbprints.clone()),
+            Rule::Names(names, issuers) => Accept::Names(
+                names.clone(),
+                match issuers {
+                    Issuers::System => Named::System(system(provider)?),
+                    Issuers::Authorities(authorities) => Named::Roots(store(authorities)?),
+                    Issuers::Pinned(pins, known) => Named::Pinned(pins.clone(), known.clone()),
+                },
+            ),
+            Rule::Anybody => {
+                tracing::warn!(
+                    "certificates of gateways are not verified: anybody in between can read and change what is said"
+                );
+                Accept::Anybody
+            }
+            Rule::Nobody => Accept::Thumbprints(Vec::new()),
+        };
+        Ok(Arc::new(GatewayVerifier::new(accept, provider)))
+    }
+}
+
+fn system(provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, rustls::Error> {
+    Ok(Arc::new(Verifier::new(Arc::clone(provider))?))
+}
+
+fn store(authorities: &[CertificateDer<'static>]) -> Result<RootCertStore, TlsError> {
+    let mut store = RootCertStore::empty();
+    for authority in authorities {
+        store.add(authority.clone())?;
+    }
+    Ok(store)
+}
+
+fn parsed<T: AsRef<str>>(
+    thumbprints: impl IntoIterator<Item = T>,
+) -> Result<Vec<Thumbprint>, TlsError> {
+    let list: Vec<Thumbprint> = thumbprints
+        .into_iter()
+        .map(|text| text.as_ref().parse())
+        .collect::<Result<_, _>>()?;
+    if list.is_empty() {
+        return Err(TlsError::NothingTrusted);
+    }
+    Ok(list)
+}

@@ -1,0 +1,199 @@
+//! Bearer tokens.
+
+mod file;
+
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::HeaderValue;
+
+pub use self::file::TokenFile;
+
+/// Gives the token that is sent with every call: `Authorization: Bearer …`.
+///
+/// Clusters that use Microsoft Entra ID want one. [`AadMetadata`](super::AadMetadata) says for whom the token must be; how it is
+/// got is up to the implementation. [`StaticToken`], [`TokenFile`] and [`token_fn`] are ready-made.
+///
+/// # Cancel safety
+///
+/// The future is dropped when the call that waits for it is.
+#[async_trait]
+pub trait TokenSource: Send + Sync {
+    /// The token to send now. Called for every request, so an implementation keeps its token.
+    ///
+    /// `refused` is the token that the gateway has just refused: another one is wanted. Several calls may say the same at
+    /// the same time. The call fails if the answer is the same token again.
+    ///
+    /// # Errors
+    ///
+    /// There is no token. The call fails as [`Denied`](crate::CallErrorKind::Denied).
+    async fn token(&self, refused: Option<&BearerToken>) -> Result<BearerToken, TokenError>;
+}
+
+#[async_trait]
+impl<T: TokenSource + ?Sized> TokenSource for Arc<T> {
+    async fn token(&self, refused: Option<&BearerToken>) -> Result<BearerToken, TokenError> {
+        (**self).token(refused).await
+    }
+}
+
+/// A token. `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct BearerToken(Arc<str>);
+
+impl BearerToken {
+    /// A token; white space around it is ignored.
+    ///
+    /// # Errors
+    ///
+    /// It is empty, longer than 64 KiB, or has characters that a token does not have (RFC 6750, section 2.1).
+    pub fn new(token: &str) -> Result<Self, InvalidToken> {
+        const LONGEST: usize = 64 * 1024;
+        let token = token.trim();
+        let body = token.trim_end_matches('=');
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte);
+        if body.is_empty() || token.len() > LONGEST || !body.bytes().all(allowed) {
+            return Err(InvalidToken);
+        }
+        Ok(Self(token.into()))
+    }
+
+    pub(super) fn header(&self) -> HeaderValue {
+        // The gateway looks for `Bearer` in exactly this case.
+        let mut value = HeaderValue::try_from(format!("Bearer {}", self.0))
+            .expect("all characters of a token may be in a header");
+        value.set_sensitive(true);
+        value
+    }
+
+    /// A text without the token, should it be in there.
+    pub(super) fn removed_from(&self, text: &str) -> String {
+        text.replace(&*self.0, "[token]")
+    }
+}
+
+impl fmt::Debug for BearerToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BearerToken(…)")
+    }
+}
+
+/// A text is not a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the token is empty, too long, or has characters that no token has")]
+#[non_exhaustive]
+pub struct InvalidToken;
+
+/// Why there is no token. The message is shown to operators, so it must not carry a secret.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct TokenError {
+    message: String,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl TokenError {
+    /// An error whose message says what was tried.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            source: None,
+        }
+    }
+
+    /// Adds the cause.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+}
+
+/// A token that does not change.
+#[derive(Clone, Debug)]
+pub struct StaticToken(BearerToken);
+
+impl StaticToken {
+    /// Always gives this token.
+    pub fn new(token: BearerToken) -> Self {
+        Self(token)
+    }
+}
+
+#[async_trait]
+impl TokenSource for StaticToken {
+    async fn token(&self, _: Option<&BearerToken>) -> Result<BearerToken, TokenError> {
+        Ok(self.0.clone())
+    }
+}
+
+/// Gives what a function gives; see [`token_fn`].
+#[derive(Clone)]
+pub struct TokenFn<F>(F);
+
+/// A source that calls `function` for every request, with the token that was refused, if any.
+///
+/// ```
+/// use discovery_servicefabric::client::{BearerToken, TokenError, token_fn};
+///
+/// let source = token_fn(|_refused| async {
+///     let text = std::env::var("CLUSTER_TOKEN").map_err(|error| TokenError::new("no CLUSTER_TOKEN").with_source(error))?;
+///     BearerToken::new(&text).map_err(|error| TokenError::new("CLUSTER_TOKEN").with_source(error))
+/// });
+/// # let _: &dyn discovery_servicefabric::client::TokenSource = &source;
+/// ```
+pub fn token_fn<F, A>(function: F) -> TokenFn<F>
+where
+    F: Fn(Option<BearerToken>) -> A + Send + Sync,
+    A: Future<Output = Result<BearerToken, TokenError>> + Send,
+{
+    TokenFn(function)
+}
+
+#[async_trait]
+impl<F, A> TokenSource for TokenFn<F>
+where
+    F: Fn(Option<BearerToken>) -> A + Send + Sync,
+    A: Future<Output = Result<BearerToken, TokenError>> + Send,
+{
+    async fn token(&self, refused: Option<&BearerToken>) -> Result<BearerToken, TokenError> {
+        (self.0)(refused.cloned()).await
+    }
+}
+
+impl<F> fmt::Debug for TokenFn<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenFn").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_have_the_characters_of_tokens_and_are_not_shown() {
+        for good in ["abc", " eyJ0.eyJ-_~+/.c2ln== \n", "a"] {
+            let token = BearerToken::new(good).unwrap();
+            assert_eq!(format!("{token:?}"), "BearerToken(…)");
+            let header = token.header();
+            assert!(header.is_sensitive());
+            assert_eq!(header.to_str().unwrap(), format!("Bearer {}", good.trim()));
+        }
+        for bad in [
+            "",
+            " ",
+            "==",
+            "a b",
+            "a\r\nX: y",
+            "a=b",
+            "tökèn",
+            &"a".repeat(70_000),
+        ] {
+            BearerToken::new(bad).unwrap_err();
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Putting a discoverer together.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use discovery_core::Runner;
+use tokio::sync::{Semaphore, watch};
+
+use super::{Inner, ServiceFabricDiscoverer};
+use crate::cache::CachedCalls;
+use crate::calls::ClusterCalls;
+use crate::extension::{ExtensionLabels, LabelsProvider};
+use crate::health::Reporter;
+use crate::labels::{ServiceParser, YarpLabels};
+use crate::options::ServiceFabricOptions;
+use crate::topology::Topology;
+
+/// Makes a [`ServiceFabricDiscoverer`], or the runner of one.
+///
+/// Each part can be replaced: who makes the calls, who finds labels, who turns a service into configuration.
+#[must_use = "nothing is discovered until a runner is made and started"]
+pub struct ServiceFabric {
+    name: Arc<str>,
+    calls: Arc<dyn ClusterCalls>,
+    labels: Arc<dyn LabelsProvider>,
+    parser: Option<Arc<dyn ServiceParser>>,
+    options: ServiceFabricOptions,
+}
+
+impl ServiceFabric {
+    /// Discovery by way of `calls`: a client of the cluster's gateway, or another way to a cluster.
+    pub fn new(calls: impl ClusterCalls + 'static) -> Self {
+        Self {
+            name: "servicefabric".into(),
+            calls: Arc::new(calls),
+            labels: Arc::new(ExtensionLabels::new()),
+            parser: None,
+            options: ServiceFabricOptions::default(),
+        }
+    }
+
+    /// Sets how discovery behaves.
+    pub fn options(mut self, options: ServiceFabricOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Sets the name in logs, metrics and problems, for a proxy of several clusters. Unset: `servicefabric`.
+    pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Sets who finds the labels of services. Unset: [`ExtensionLabels`].
+    pub fn labels(mut self, labels: impl LabelsProvider + 'static) -> Self {
+        self.labels = Arc::new(labels);
+        self
+    }
+
+    /// Sets who turns services into configuration. Unset: [`YarpLabels`] with
+    /// [`ServiceFabricOptions::labels`].
+    pub fn parser(mut self, parser: impl ServiceParser + 'static) -> Self {
+        self.parser = Some(Arc::new(parser));
+        self
+    }
+
+    /// The discoverer. It makes no call before it is asked to.
+    pub fn discoverer(self) -> ServiceFabricDiscoverer {
+        let Self {
+            name,
+            calls,
+            labels,
+            parser,
+            options,
+        } = self;
+        let options = options.bounded();
+        let parser = parser.unwrap_or_else(|| Arc::new(YarpLabels::new(options.labels.clone())));
+        let cached = CachedCalls::new(Arc::clone(&calls)).with_duration(options.cache_duration);
+        let inner = Inner {
+            name,
+            topology: Topology::new(Arc::new(cached), labels, options.clone()),
+            parser,
+            reporter: Reporter::new(calls, &options),
+            options,
+            state: Mutex::default(),
+            parsing: Arc::new(Semaphore::new(1)),
+            wake: watch::Sender::new(None),
+            refusals: Mutex::default(),
+        };
+        ServiceFabricDiscoverer {
+            inner: Arc::new(inner),
+        }
+    }
+
+    /// The runner of such a discoverer.
+    pub fn runner(self) -> Runner {
+        self.discoverer().runner()
+    }
+}
+
+impl fmt::Debug for ServiceFabric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceFabric")
+            .field("name", &self.name)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}

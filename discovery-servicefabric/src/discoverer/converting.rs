@@ -1,0 +1,317 @@
+//! From what was read of a cluster to the answer of a discoverer.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use discovery_core::{DiscoverError, DiscoveredService, Discovery};
+use proxy_model::{ClusterId, Problem, Severity};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::decisions::{Decisions, Verdict, reasons_of};
+use super::making::Making;
+use crate::cache::StaleAnswer;
+use crate::extension::{Enlisted, ServiceLabels};
+use crate::health::Subjects;
+use crate::labels::{ParsedService, ServiceParser};
+use crate::service::ServiceDescription;
+use crate::topology::{KnownService, Memory};
+
+/// What became of services, by name, so that one that did not change is not parsed again.
+pub(super) type ParsedServices = HashMap<Arc<str>, Parsed>;
+
+#[derive(Clone, Debug)]
+pub(super) struct Parsed {
+    description: Arc<ServiceDescription>,
+    parsed: Arc<ParsedService>,
+    /// Whether it was refused for the name that its cluster has.
+    is_usurper: bool,
+}
+
+/// What is to be converted.
+pub(super) struct Conversion {
+    pub(super) parser: Arc<dyn ServiceParser>,
+    pub(super) memory: Arc<Memory>,
+    pub(super) before: Arc<ParsedServices>,
+}
+
+/// What came of it.
+pub(super) struct Converted {
+    pub(super) discovery: Discovery,
+    pub(super) parsed: ParsedServices,
+    pub(super) decisions: Decisions,
+    pub(super) subjects: Subjects,
+}
+
+impl Conversion {
+    /// Converts on a thread where that holds nobody up. There is one at most: while a parser hangs there is no other, and
+    /// the round fails.
+    ///
+    /// # Cancel safety
+    ///
+    /// When it is dropped the thread ends after the service that it is at.
+    pub(super) async fn run(self, turn: &Arc<Semaphore>) -> Result<Converted, DiscoverError> {
+        let Ok(turn) = Arc::clone(turn).try_acquire_owned() else {
+            let message = "labels that were read in an earlier round are still being parsed";
+            return Err(DiscoverError::transient(message));
+        };
+        let cancelled = Cancelled::default();
+        let flag = Arc::clone(&cancelled.0);
+        let work = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            self.convert(&flag)
+        });
+        let ended = "making configuration of the services did not end";
+        match work.await {
+            Ok(Some(converted)) => Ok(converted),
+            Ok(None) => Err(DiscoverError::transient(ended)),
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(DiscoverError::transient(ended)),
+            },
+        }
+    }
+
+    /// `None`: nobody waits for it any more.
+    fn convert(&self, cancelled: &AtomicBool) -> Option<Converted> {
+        let memory = &self.memory;
+        let served = memory.services.values().filter(|known| known.was_served());
+        let mut making = Making {
+            names: served
+                .map(|known| ClusterId::new(Arc::clone(&known.name)))
+                .collect(),
+            ..Making::default()
+        };
+        // Their order decides which of two that claim the same cluster has it.
+        let mut services: Vec<_> = memory.services.values().collect();
+        services.sort_by(|a, b| {
+            let key = |known: &KnownService| Arc::clone(&known.application.name);
+            key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
+        });
+        for known in services {
+            if cancelled.load(Ordering::Relaxed) {
+                return None;
+            }
+            let list = memory.lists.get(&known.application.name);
+            match list.and_then(|list| list.failed.as_ref()) {
+                None => self.one(known, &mut making),
+                // It was there, and may be. It is named so that it keeps its place among the others.
+                Some(failed) if known.was_served() => {
+                    self.unread(known, failed.problem.clone(), &mut making);
+                }
+                Some(_) => {}
+            }
+        }
+        for (name, list) in &memory.lists {
+            if let Some(failed) = &list.failed {
+                let reasons = vec![failed.problem.message.clone()];
+                making.deciding.add(name, Verdict::NotRead, reasons);
+                making.discovery = making
+                    .discovery
+                    .group_failed(Arc::clone(name), failed.problem.clone());
+            }
+        }
+        making.unnameable(memory);
+        for name in memory.applications.keys() {
+            if !memory.lists.contains_key(name) {
+                let reason = "none of its service types has labels, or it has just been deleted";
+                making
+                    .deciding
+                    .add(name, Verdict::NoLabels, vec![reason.to_owned()]);
+            }
+        }
+        if let Some(problem) = stale_problem(memory) {
+            making.discovery = making.discovery.with_problem(problem);
+        }
+        Some(Converted {
+            discovery: making.discovery,
+            parsed: making.parsed,
+            decisions: making.deciding.finish(),
+            subjects: making.subjects,
+        })
+    }
+
+    fn one(&self, known: &KnownService, making: &mut Making) {
+        let name = &known.name;
+        if let Some(failed) = &known.failed {
+            return self.unread(known, failed.problem.clone(), making);
+        }
+        let Some(labels) = &known.labels else { return };
+        match (labels.enlisted, &known.read) {
+            (Enlisted::No, _) => {
+                // The parser may know which label was probably meant.
+                let parsed =
+                    self.parsed(name, &Arc::new(known.described(labels, Vec::new())), making);
+                let mut reasons = vec![not_enlisted(labels)];
+                reasons.extend(reasons_of(&labels.problems));
+                reasons.extend(reasons_of(&parsed.problems));
+                making.not_enlisted(known, reasons, &parsed.problems);
+            }
+            (Enlisted::Yes, Some(read)) => {
+                let parsed = self.parsed(name, &read.description, making);
+                match making.usurped(name, parsed.config.as_ref()) {
+                    Some(cluster) => self.usurper(known, &cluster, making),
+                    None => making.service(known, labels, &parsed),
+                }
+            }
+            (Enlisted::Unknown, _) | (Enlisted::Yes, None) => {
+                making.refused(known, labels.problems.clone());
+            }
+        }
+    }
+
+    /// A service whose cluster has the name of another service. That is refused whoever came first: proxies that have
+    /// seen different pasts must not send the requests for one name to different services.
+    fn usurper(&self, known: &KnownService, cluster: &ClusterId, making: &mut Making) {
+        let name = &known.name;
+        let was_refused = self
+            .before
+            .get(name)
+            .is_some_and(|before| before.is_usurper);
+        if let Some(parsed) = making.parsed.get_mut(name) {
+            parsed.is_usurper = true;
+        }
+        let message = format!(
+            "the cluster `{cluster}` has the name of another service, to which it belongs; choose another `BackendId`"
+        );
+        let mut problem = Problem::error(
+            "/YARP.Backend.BackendId",
+            "cluster_of_another_service",
+            message,
+        );
+        if was_refused {
+            return making.refused(known, problem.into());
+        }
+        // An error would let its last good form serve on, which may have the cluster. Once that is dropped it is one.
+        problem.severity = Severity::Warning;
+        let reasons = vec![problem.message.clone()];
+        making.deciding.add(name, Verdict::Refused, reasons);
+        let service = DiscoveredService::not_enlisted(Arc::clone(name)).with_problem(problem);
+        making.push(known, service);
+    }
+
+    /// A service that could not be read. What it was before is remembered.
+    fn unread(&self, known: &KnownService, problem: Problem, making: &mut Making) {
+        let name = &known.name;
+        if let Some(before) = self.before.get(name)
+            && let Some(cluster) = making.usurped(name, before.parsed.config.as_ref())
+        {
+            making.parsed.insert(Arc::clone(name), before.clone());
+            return self.usurper(known, &cluster, making);
+        }
+        let reasons = vec![problem.message.clone()];
+        making.deciding.add(name, Verdict::NotRead, reasons);
+        if let Some(parsed) = self.before.get(name) {
+            making.parsed.insert(Arc::clone(name), parsed.clone());
+        }
+        making.subject(known, None);
+        making.push(known, DiscoveredService::failed(Arc::clone(name), problem));
+    }
+
+    /// What the parser makes of a service, or made of it when it was the same.
+    fn parsed(
+        &self,
+        name: &Arc<str>,
+        description: &Arc<ServiceDescription>,
+        making: &mut Making,
+    ) -> Arc<ParsedService> {
+        let before = self.before.get(name).filter(|before| {
+            Arc::ptr_eq(&before.description, description) || before.description == *description
+        });
+        let parsed = match before {
+            Some(before) => Arc::clone(&before.parsed),
+            None => Arc::new(self.parse(description)),
+        };
+        making.parsed.insert(
+            Arc::clone(name),
+            Parsed {
+                description: Arc::clone(description),
+                parsed: Arc::clone(&parsed),
+                is_usurper: false,
+            },
+        );
+        parsed
+    }
+
+    /// This may be code of others. Its panic is the service's trouble alone.
+    fn parse(&self, description: &ServiceDescription) -> ParsedService {
+        let parsed = catch_unwind(AssertUnwindSafe(|| self.parser.parse(description)));
+        parsed.unwrap_or_else(|panic| {
+            let message = format!("the labels parser panicked: {}", message_of(&*panic));
+            ParsedService {
+                problems: Problem::error("", "parser_failed", message).into(),
+                ..ParsedService::default()
+            }
+        })
+    }
+}
+
+/// One warning for everything that old answers stand in for.
+fn stale_problem(memory: &Memory) -> Option<Problem> {
+    let types = memory
+        .types
+        .values()
+        .filter_map(|known| known.stale.as_ref());
+    let lists = memory.lists.values().filter_map(|list| list.stale.as_ref());
+    let services = memory.services.values().filter_map(|known| known.stale());
+    let all = memory
+        .stale
+        .iter()
+        .chain(types)
+        .chain(lists)
+        .chain(services);
+    let (mut parts, mut oldest) = (0_usize, None);
+    for stale in all {
+        parts += 1;
+        oldest = StaleAnswer::older(oldest, Some(stale.clone()));
+    }
+    let oldest = oldest?;
+    let message = format!(
+        "{parts} parts of the answer are old ones, up to {} old, since calls fail: {}",
+        age(oldest.at),
+        oldest.error
+    );
+    Some(Problem::warning("", "stale_answer", message))
+}
+
+/// How long ago it was, so roughly that it does not change from round to round.
+pub(super) fn age(at: Instant) -> String {
+    let minutes = at.elapsed().as_secs() / 60;
+    match minutes {
+        0 => "less than a minute".to_owned(),
+        1 => "a minute".to_owned(),
+        minutes => format!("{minutes} minutes"),
+    }
+}
+
+fn not_enlisted(labels: &ServiceLabels) -> String {
+    match labels.labels.get("YARP.Enable") {
+        Some(value) => {
+            let value: String = value.chars().take(60).collect();
+            format!("its label `YARP.Enable` is `{}`", value.escape_debug())
+        }
+        None => "it has no label `YARP.Enable`".to_owned(),
+    }
+}
+
+fn message_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a value that is no text");
+    text.chars().take(500).collect()
+}
+
+/// Tells a thread that nobody waits for it, when it is dropped.
+#[derive(Default)]
+struct Cancelled(Arc<AtomicBool>);
+
+impl Drop for Cancelled {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,169 @@
+//! The answer of a discoverer, put together service by service.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use discovery_core::{DiscoveredService, Discovery};
+use proxy_model::config::ProxyConfig;
+use proxy_model::{ClusterId, Problem, Problems, pointer_to};
+
+use super::converting::{ParsedServices, age};
+use super::decisions::{Deciding, Verdict, reasons_of};
+use crate::extension::ServiceLabels;
+use crate::health::{Subject, Subjects};
+use crate::labels::ParsedService;
+use crate::topology::{KnownService, Memory, service_id};
+
+/// An answer in the making.
+#[derive(Default)]
+pub(super) struct Making {
+    pub(super) discovery: Discovery,
+    pub(super) parsed: ParsedServices,
+    pub(super) deciding: Deciding,
+    pub(super) subjects: Subjects,
+    /// Of the services that ask to be served, or may do so.
+    pub(super) names: HashSet<ClusterId>,
+}
+
+impl Making {
+    /// The cluster of a service that has the name of another one.
+    pub(super) fn usurped(
+        &self,
+        name: &Arc<str>,
+        config: Option<&ProxyConfig>,
+    ) -> Option<ClusterId> {
+        let own = ClusterId::new(Arc::clone(name));
+        let mut clusters = config?.clusters.keys();
+        let usurped = clusters.find(|id| **id != own && self.names.contains(*id));
+        usurped.cloned()
+    }
+
+    /// Applications and services that the gateway would answer for with others.
+    pub(super) fn unnameable(&mut self, memory: &Memory) {
+        for (name, error) in &memory.unnameable {
+            let message = format!("the application `{name}` is not read: {error}");
+            self.deciding
+                .add(name, Verdict::Refused, vec![message.clone()]);
+            let pointer = pointer_to("/Applications", name);
+            let discovery = std::mem::take(&mut self.discovery);
+            self.discovery =
+                discovery.with_problem(Problem::warning(pointer, "name_not_usable", message));
+        }
+        let mut seen = HashSet::new();
+        for (application, list) in &memory.lists {
+            for (name, error) in &list.unnameable {
+                if !seen.insert(name) {
+                    continue;
+                }
+                let message = format!("the service is not read: {error}");
+                self.deciding
+                    .add(name, Verdict::Refused, vec![message.clone()]);
+                // It must not keep a last good form, which would be that of another service.
+                let service = DiscoveredService::not_enlisted(Arc::clone(name))
+                    .in_group(Arc::clone(application))
+                    .with_problem(Problem::warning("", "name_not_usable", message));
+                self.discovery.services.push(service);
+            }
+        }
+    }
+
+    pub(super) fn service(
+        &mut self,
+        known: &KnownService,
+        labels: &ServiceLabels,
+        parsed: &Arc<ParsedService>,
+    ) {
+        let mut problems = labels.problems.clone();
+        problems.append(parsed.problems.clone());
+        let Some(config) = &parsed.config else {
+            if problems.has_errors() {
+                return self.refused(known, problems);
+            }
+            let mut reasons = vec!["its labels do not ask for it to be served".to_owned()];
+            reasons.extend(reasons_of(&problems));
+            return self.not_enlisted(known, reasons, &problems);
+        };
+        let verdict = match problems.has_errors() {
+            true => Verdict::Refused,
+            false => Verdict::Served,
+        };
+        let mut reasons = reasons_of(&problems);
+        if verdict == Verdict::Served {
+            let destinations: usize = config
+                .clusters
+                .values()
+                .map(|cluster| cluster.destinations.len())
+                .sum();
+            reasons.insert(
+                0,
+                format!(
+                    "{} clusters with {destinations} destinations, {} routes",
+                    config.clusters.len(),
+                    config.routes.len()
+                ),
+            );
+        }
+        reasons.extend(
+            known
+                .stale()
+                .map(|stale| format!("it is as it was {} ago: {}", age(stale.at), stale.error)),
+        );
+        self.deciding.add(&known.name, verdict, reasons);
+        self.subject(known, Some(parsed));
+        let mut service = DiscoveredService::configured(Arc::clone(&known.name), config.clone());
+        service.problems = problems;
+        self.push(known, service);
+    }
+
+    /// A service that does not ask to be served. Warnings are told to whoever looks; an error would be held against a
+    /// service that wants nothing.
+    pub(super) fn not_enlisted(
+        &mut self,
+        known: &KnownService,
+        reasons: Vec<String>,
+        problems: &Problems,
+    ) {
+        self.deciding
+            .add(&known.name, Verdict::NotEnlisted, reasons);
+        let mut service = DiscoveredService::not_enlisted(Arc::clone(&known.name));
+        if !problems.has_errors() {
+            service.problems = problems.clone();
+        }
+        self.push(known, service);
+    }
+
+    /// A service that cannot be said anything of but what is wrong with it.
+    pub(super) fn refused(&mut self, known: &KnownService, problems: Problems) {
+        self.deciding
+            .add(&known.name, Verdict::Refused, reasons_of(&problems));
+        self.subjects.insert(
+            Arc::clone(&known.name),
+            Subject {
+                service_id: service_id(&known.info),
+                ..Subject::default()
+            },
+        );
+        let unknown = Problem::error("", "labels_unknown", "its labels cannot be read");
+        let mut service = DiscoveredService::failed(Arc::clone(&known.name), unknown);
+        if problems.has_errors() {
+            service.problems = problems;
+        }
+        self.push(known, service);
+    }
+
+    pub(super) fn push(&mut self, known: &KnownService, service: DiscoveredService) {
+        let group = Arc::clone(&known.application.name);
+        self.discovery.services.push(service.in_group(group));
+    }
+
+    /// What reports about the service's health are made of.
+    pub(super) fn subject(&mut self, known: &KnownService, parsed: Option<&Arc<ParsedService>>) {
+        let subject = Subject {
+            service_id: service_id(&known.info),
+            is_unread: parsed.is_none(),
+            stale: known.stale().cloned(),
+            parsed: parsed.cloned(),
+        };
+        self.subjects.insert(Arc::clone(&known.name), subject);
+    }
+}

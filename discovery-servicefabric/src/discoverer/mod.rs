@@ -1,0 +1,207 @@
+//! The discoverer.
+
+mod builder;
+mod converting;
+mod decisions;
+mod making;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use discovery_core::{
+    DiscoverError, Discoverer, Discovery, RoundReport, Runner, RunnerOptions, ServiceOutcome,
+};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, sleep_until};
+
+pub use self::builder::ServiceFabric;
+use self::converting::{Conversion, Converted, ParsedServices};
+use self::decisions::Refusals;
+pub use self::decisions::{Decision, Decisions, Verdict};
+use crate::health::{HealthReport, Reporter, Subjects, reports_of};
+use crate::labels::ServiceParser;
+use crate::options::ServiceFabricOptions;
+use crate::topology::{Memory, Topology};
+
+/// How long one round may take. The first one of a large cluster behind a slow gateway takes minutes.
+const ROUND_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+
+/// How long reports about one round may take.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Discovers the services of a Service Fabric cluster. [`ServiceFabric`] makes one.
+///
+/// Clones share everything: one can be given to a runner and another asked for [`decisions`](Self::decisions).
+#[derive(Clone)]
+pub struct ServiceFabricDiscoverer {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    name: Arc<str>,
+    topology: Topology,
+    parser: Arc<dyn ServiceParser>,
+    options: ServiceFabricOptions,
+    state: Mutex<Arc<State>>,
+    /// Held while labels are parsed, on a thread that cannot be stopped.
+    parsing: Arc<Semaphore>,
+    /// When the next round is to begin, if not on the interval.
+    wake: watch::Sender<Option<Instant>>,
+    reporter: Reporter,
+    refusals: Mutex<Refusals>,
+}
+
+/// What is remembered between rounds.
+#[derive(Debug, Default)]
+struct State {
+    memory: Arc<Memory>,
+    parsed: Arc<ParsedServices>,
+    decisions: Arc<Decisions>,
+    subjects: Arc<Subjects>,
+}
+
+impl ServiceFabricDiscoverer {
+    /// A runner for it, with options that are derived from its own: one may still add filters, validators and a file that
+    /// survives restarts.
+    pub fn runner(&self) -> Runner {
+        Runner::new(self.clone())
+            .options(self.runner_options())
+            .required(!self.inner.options.allow_start_before_discovery)
+    }
+
+    /// The options of [`runner`](Self::runner), to change some of them.
+    ///
+    /// Services are considered in the order of their applications and names: of two that claim the same cluster the first
+    /// has it, unless the other one already has.
+    pub fn runner_options(&self) -> RunnerOptions {
+        let mut options = RunnerOptions::default()
+            .with_interval(self.inner.options.discovery_period)
+            .with_discover_timeout(ROUND_TIMEOUT)
+            .with_report_timeout(REPORT_TIMEOUT)
+            .with_keep_order(true);
+        options.persist.clone_from(&self.inner.options.persist);
+        options.confirm_removal = self.inner.options.confirm_removal;
+        options
+    }
+
+    /// Why each application and service is served or not, as of the last round.
+    pub fn decisions(&self) -> Decisions {
+        let decisions = Arc::clone(&self.state().decisions);
+        let refusals = self.inner.refusals.lock();
+        refusals
+            .unwrap_or_else(PoisonError::into_inner)
+            .applied_to(&decisions)
+    }
+
+    /// The reports about health that a round with this result gives rise to, without sending them.
+    pub fn health_reports(&self, report: &RoundReport) -> Vec<HealthReport> {
+        reports_of(report, &self.state().subjects, &self.inner.options)
+    }
+
+    fn state(&self) -> Arc<State> {
+        Arc::clone(&self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Arc<State>> {
+        // It is replaced as a whole.
+        let state = self.inner.state.lock();
+        state.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Discoverer for ServiceFabricDiscoverer {
+    fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    async fn discover(&self) -> Result<Discovery, DiscoverError> {
+        let inner = &*self.inner;
+        inner.wake.send_replace(None);
+        let before = self.state();
+        let memory = Arc::new(inner.topology.read(&before.memory).await?);
+        let conversion = Conversion {
+            parser: Arc::clone(&inner.parser),
+            memory: Arc::clone(&memory),
+            before: Arc::clone(&before.parsed),
+        };
+        let Converted {
+            discovery,
+            parsed,
+            decisions,
+            subjects,
+        } = conversion.run(&inner.parsing).await?;
+        let wake = inner.topology.wake(&memory);
+        *self.lock() = Arc::new(State {
+            memory,
+            parsed: Arc::new(parsed),
+            decisions: Arc::new(decisions),
+            subjects: Arc::new(subjects),
+        });
+        inner.wake.send_replace(wake);
+        Ok(discovery)
+    }
+
+    async fn changed(&self) {
+        let mut wake = self.inner.wake.subscribe();
+        loop {
+            let at = *wake.borrow_and_update();
+            let due = async {
+                match at {
+                    Some(at) => sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = due => {
+                    // Said once: the next round sets it again.
+                    self.inner.wake.send_if_modified(|current| {
+                        let mine = *current == at;
+                        if mine {
+                            *current = None;
+                        }
+                        mine
+                    });
+                    return;
+                }
+                // The sender is in `self`, so the channel is open.
+                _ = wake.changed() => {}
+            }
+        }
+    }
+
+    async fn published(&self, report: &RoundReport) {
+        let quarantined = report
+            .services
+            .iter()
+            .filter(|service| matches!(service.outcome, ServiceOutcome::Quarantined { .. }));
+        let refusals: HashMap<_, _> = quarantined
+            .map(|service| (Arc::clone(&service.name), service.problems.clone()))
+            .collect();
+        {
+            let mut known = self
+                .inner
+                .refusals
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            *known = Refusals::new(refusals);
+        }
+        let reports = self.health_reports(report);
+        self.inner.reporter.send(reports).await;
+    }
+}
+
+impl fmt::Debug for ServiceFabricDiscoverer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceFabricDiscoverer")
+            .field("name", &self.inner.name)
+            .field("options", &self.inner.options)
+            .finish_non_exhaustive()
+    }
+}

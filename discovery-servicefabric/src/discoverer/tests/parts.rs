@@ -1,0 +1,346 @@
+//! Parts that are replaced, that fail and that tell why.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use discovery_core::ServiceOutcome;
+use proxy_model::{Problem, Problems};
+
+use super::super::{Decision, Verdict};
+use super::*;
+use crate::calls::{CallError, ClusterCalls};
+use crate::extension::{
+    DeclaredTypes, Enlisted, ExtensionLabels, LabelledBy, LabelsProvider, ServiceLabels,
+};
+use crate::labels::{ParsedService, ServiceParser, YarpLabels};
+use crate::model::ServiceType;
+use crate::service::ServiceDescription;
+use crate::testing::labels_xml;
+
+/// Counts services, and panics at one.
+#[derive(Clone, Default)]
+struct Counting(Arc<AtomicUsize>, Option<&'static str>);
+
+impl ServiceParser for Counting {
+    fn parse(&self, service: &ServiceDescription) -> ParsedService {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        assert_ne!(Some(&*service.name), self.1, "as the test says");
+        YarpLabels::default().parse(service)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_did_not_change_is_not_parsed_again() {
+    let cluster = cluster();
+    let parser = Counting::default();
+    let discoverer = ServiceFabric::new(cluster.clone())
+        .parser(parser.clone())
+        .discoverer();
+    let parsed = || parser.0.swap(0, Ordering::Relaxed);
+    let first = round(&discoverer).await;
+    assert_eq!(parsed(), 4);
+    assert_eq!(next(&discoverer).await, first);
+    assert_eq!(parsed(), 0);
+    cluster.edit(|contents| {
+        contents.instances("a1", &[(7, "https://x:1")]);
+    });
+    next(&discoverer).await;
+    assert_eq!(parsed(), 1);
+    // Full refreshes read everything again, and nothing has changed.
+    for _ in 0..12 {
+        next(&discoverer).await;
+    }
+    assert_eq!(parsed(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parser_that_panics_fails_its_service_alone() {
+    let cluster = cluster();
+    let parser = Counting(Arc::default(), Some("fabric:/A/S2"));
+    let discoverer = ServiceFabric::new(cluster.clone())
+        .parser(parser)
+        .discoverer();
+    let running = Running::start(&discoverer);
+    let report = running.report(1).await;
+    assert_eq!(running.served().len(), 3);
+    let bad = &report.services[1];
+    assert_eq!(&*bad.name, "fabric:/A/S2");
+    assert!(matches!(
+        bad.outcome,
+        ServiceOutcome::Quarantined {
+            last_good_age: None
+        }
+    ));
+    let problem = bad.problems.iter().next().unwrap();
+    assert_eq!(problem.code, "parser_failed");
+    assert!(problem.message.contains("as the test says"), "{problem}");
+}
+
+/// Waits until it is told to go on.
+#[derive(Default)]
+struct Held(Mutex<bool>, Condvar);
+
+impl ServiceParser for Held {
+    fn parse(&self, service: &ServiceDescription) -> ParsedService {
+        let mut free = self.0.lock().unwrap();
+        while !*free {
+            free = self.1.wait(free).unwrap();
+        }
+        YarpLabels::default().parse(service)
+    }
+}
+
+#[tokio::test]
+async fn a_parser_that_hangs_holds_one_thread_and_no_more() {
+    let held = Arc::new(Held::default());
+    let discoverer = ServiceFabric::new(cluster())
+        .parser(Arc::clone(&held))
+        .discoverer();
+    let limit = Duration::from_millis(50);
+    let hung = tokio::time::timeout(limit, discoverer.discover()).await;
+    assert!(hung.is_err());
+    let error = discoverer.discover().await.unwrap_err();
+    assert!(error.to_string().contains("earlier round"), "{error}");
+    *held.0.lock().unwrap() = true;
+    held.1.notify_all();
+    let guard = async {
+        while discoverer.discover().await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), guard)
+        .await
+        .expect("the thread ends");
+}
+
+/// Labels from nowhere but the code.
+struct Fixed;
+
+#[async_trait]
+impl LabelsProvider for Fixed {
+    async fn declared(
+        &self,
+        _: &dyn ClusterCalls,
+        _: &str,
+        _: &str,
+        types: &[ServiceType],
+    ) -> Result<DeclaredTypes, CallError> {
+        let all = types.iter().map(|of| {
+            let name = of.service_type_description.service_type_name.clone();
+            (name, Arc::default())
+        });
+        Ok(all.collect())
+    }
+
+    async fn labels(
+        &self,
+        _: &dyn ClusterCalls,
+        service: LabelledBy<'_>,
+    ) -> Result<ServiceLabels, CallError> {
+        assert_ne!(service.service, "fabric:/B/S1", "as the test says");
+        let labels = LABELS.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        Ok(ServiceLabels {
+            labels: Arc::new(labels.into()),
+            enlisted: Enlisted::Yes,
+            ..ServiceLabels::default()
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn labels_may_come_from_elsewhere_and_their_panic_fails_one_service_alone() {
+    let cluster = cluster();
+    cluster.edit(|contents| {
+        contents.stateless("fabric:/A/P", "Plain", [("p", vec![(1, "https://p:1")])]);
+    });
+    let discoverer = ServiceFabric::new(cluster).labels(Fixed).discoverer();
+    let found = addresses(&round(&discoverer).await);
+    assert_eq!(found["fabric:/A/P"], Some(vec!["https://p:1/".to_owned()]));
+    assert_eq!(found["fabric:/B/S1"], None);
+    assert_eq!(found.len(), 5);
+}
+
+/// Panics over one type, from the second time on.
+#[derive(Default)]
+struct Fickle(AtomicUsize);
+
+#[async_trait]
+impl LabelsProvider for Fickle {
+    async fn declared(
+        &self,
+        calls: &dyn ClusterCalls,
+        application_type: &str,
+        version: &str,
+        types: &[ServiceType],
+    ) -> Result<DeclaredTypes, CallError> {
+        let before = self.0.fetch_add(1, Ordering::Relaxed);
+        assert!(before < 1 || version != "1", "as the test says");
+        let labels = ExtensionLabels::new();
+        labels
+            .declared(calls, application_type, version, types)
+            .await
+    }
+
+    async fn labels(
+        &self,
+        calls: &dyn ClusterCalls,
+        service: LabelledBy<'_>,
+    ) -> Result<ServiceLabels, CallError> {
+        ExtensionLabels::new().labels(calls, service).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn labels_that_cannot_be_read_again_stay_as_they_were() {
+    let options = ServiceFabricOptions::default().with_full_refresh_period(Duration::from_secs(1));
+    let discoverer = ServiceFabric::new(cluster())
+        .labels(Fickle::default())
+        .options(options)
+        .discoverer();
+    let first = round(&discoverer).await;
+    let second = next(&discoverer).await;
+    assert_eq!(second.services, first.services);
+    let told = second.problems.iter().next().unwrap();
+    assert_eq!(told.code, "stale_answer");
+    assert!(told.message.contains("panicked"), "{told}");
+}
+
+fn decision<'a>(decisions: &'a [Decision], name: &str) -> (Verdict, &'a str) {
+    let found = decisions.iter().find(|decision| &*decision.name == name);
+    let found = found.unwrap_or_else(|| panic!("{name} in {decisions:?}"));
+    let reason = found.reasons.first().map_or("", String::as_str);
+    (found.verdict, reason)
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_told_why_something_is_served_or_not() {
+    let cluster = cluster();
+    cluster.edit(|contents| {
+        contents
+            .service_type("T", "1", "Off", [("YARP.Enable", "no")])
+            .service_type("T", "1", "Typo", [("YARP.Enabel", "true")])
+            .service_type(
+                "T",
+                "1",
+                "Bad",
+                [("YARP.Enable", "true"), ("YARP.Routes.r.Order", "first")],
+            )
+            .service_type_with(
+                "T",
+                "1",
+                "Broken",
+                Some(vec![("YARP", "<Labels".to_owned())]),
+            )
+            .application_type("U", "1", [])
+            .application("fabric:/U", "U", "1", []);
+        for of in ["Off", "Typo", "Bad", "Broken"] {
+            contents.stateless(&format!("fabric:/A/{of}"), of, [(of, Vec::new())]);
+        }
+        contents.stateless("fabric:/A/Unread", "S", [("unread", Vec::new())]);
+    });
+    cluster.fail("replicas unread", crate::calls::CallErrorKind::Busy);
+    let options = ServiceFabricOptions::default().with_discovery_period(Duration::from_secs(1));
+    let discoverer = with_options(&cluster, options);
+    round(&discoverer).await;
+    let told = discoverer.decisions();
+    assert_eq!(told.left_out, 0);
+    let told = told.decisions;
+    let of = |name: &str| decision(&told, name);
+    assert_eq!(
+        of("fabric:/A/S1"),
+        (Verdict::Served, "1 clusters with 1 destinations, 1 routes")
+    );
+    assert_eq!(
+        of("fabric:/A/Off"),
+        (Verdict::NotEnlisted, "its label `YARP.Enable` is `no`")
+    );
+    assert_eq!(of("fabric:/A/Typo").0, Verdict::NotEnlisted);
+    let typo = told.iter().find(|d| &*d.name == "fabric:/A/Typo").unwrap();
+    assert!(typo.reasons[1].contains("did you mean"), "{typo:?}");
+    assert_eq!(of("fabric:/A/Bad").0, Verdict::Refused);
+    assert_eq!(of("fabric:/A/Broken").0, Verdict::Refused);
+    assert_eq!(
+        of("fabric:/A/Unread"),
+        (
+            Verdict::NotRead,
+            "the replicas of the partition unread could not be read: replicas unread: the test says so"
+        )
+    );
+    assert_eq!(of("fabric:/U").0, Verdict::NoLabels);
+    // Those that are not served come first.
+    assert_eq!(told.last().unwrap().verdict, Verdict::Served);
+    let json = serde_json::to_value(&told).unwrap();
+    assert_eq!(json[0]["verdict"], "not_read");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_runner_refuses_is_told_too() {
+    let discoverer = discoverer(&cluster());
+    let runner = discoverer.runner().validator(NoSecond);
+    let running = Running {
+        provider: runner.start(),
+    };
+    running.report(2).await;
+    let told = discoverer.decisions().decisions;
+    let (verdict, reason) = decision(&told, "fabric:/A/S2");
+    assert_eq!(verdict, Verdict::Refused);
+    assert!(reason.contains("not this one"), "{reason}");
+    assert_eq!(decision(&told, "fabric:/A/S1").0, Verdict::Served);
+}
+
+struct NoSecond;
+
+#[async_trait]
+impl discovery_core::ConfigValidator for NoSecond {
+    async fn validate(&self, candidate: &discovery_core::Candidate<'_>) -> Problems {
+        let mut clusters = candidate.config.clusters.keys();
+        match clusters.any(|id| id.as_str().ends_with("A/S2")) {
+            true => Problem::error("", "house_rule", "not this one").into(),
+            false => Problems::new(),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn labels_that_break_keep_what_served_before() {
+    let cluster = cluster();
+    let options = ServiceFabricOptions::default().with_full_refresh_period(Duration::from_secs(1));
+    let discoverer = with_options(&cluster, options);
+    let running = Running::start(&discoverer);
+    running.report(1).await;
+    let before = running.config();
+    for (round, broken) in [
+        (3, "<Labels".to_owned()),
+        (
+            5,
+            labels_xml([("YARP.Enable", "true"), ("YARP.Enable", "true")]),
+        ),
+        (
+            7,
+            labels_xml([("YARP.Enable", "true"), ("YARP.Routes.r.Order", "x")]),
+        ),
+    ] {
+        cluster.edit(|contents| {
+            let types = contents.service_types.values_mut().flatten();
+            for service_type in types {
+                let description = &mut service_type.service_type_description;
+                for extension in description.extensions.iter_mut().flatten() {
+                    extension.value.clone_from(&broken);
+                }
+            }
+        });
+        let report = running.report(round).await;
+        assert_eq!(running.config(), before);
+        let quarantined = report.services.iter().filter(|service| {
+            matches!(
+                service.outcome,
+                ServiceOutcome::Quarantined {
+                    last_good_age: Some(_)
+                }
+            )
+        });
+        assert_eq!(quarantined.count(), 4, "{broken}");
+    }
+}

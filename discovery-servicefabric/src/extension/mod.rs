@@ -1,0 +1,287 @@
+//! Labels from the extensions of service manifests.
+//!
+//! The owner of a service writes labels into an extension of the service's type. They are the same for all services of
+//! the type; parameters of the application and properties of the service's name make them different:
+//!
+//! ```text
+//! extension of the type ─▶ declared labels ─▶ `[Parameter]` replaced ─▶ properties of the name applied ─▶ labels of a service
+//! ```
+
+mod bounds;
+mod overrides;
+mod parameters;
+#[cfg(test)]
+mod tests;
+mod xml;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use discovery_core::Labels;
+use proxy_model::{Problem, Problems};
+
+use self::overrides::overridden;
+pub use self::parameters::Parameters;
+use crate::calls::{CallError, ClusterCalls};
+use crate::model::{Extension, ServiceType};
+
+/// Names of the extension, the one that counts most first.
+pub const EXTENSION_NAMES: [&str; 3] = ["YARP-preview", "YARP", "Yarp"];
+
+/// What the keys of labels begin with. Case does not count; what a key is kept as begins exactly so.
+pub(crate) const PREFIX: &str = "YARP.";
+
+/// Finds the labels of services.
+///
+/// The one to use is [`ExtensionLabels`]. Another one may read them from elsewhere: from a file beside the proxy, from
+/// properties alone. Calls are made with the `calls` that are given, so that an answer can be an old one while the
+/// cluster fails.
+///
+/// # Cancel safety
+///
+/// Each future may be dropped at any await point. Nothing may be kept between calls.
+#[async_trait]
+pub trait LabelsProvider: Send + Sync {
+    /// Which of the types of services that an application type declares in one version have labels, and which. Services
+    /// of other types are not looked at.
+    ///
+    /// # Errors
+    ///
+    /// A call failed. What is wrong with what was read is said in [`DeclaredLabels::problems`].
+    async fn declared(
+        &self,
+        calls: &dyn ClusterCalls,
+        application_type: &str,
+        version: &str,
+        types: &[ServiceType],
+    ) -> Result<DeclaredTypes, CallError>;
+
+    /// The labels of one service.
+    ///
+    /// # Errors
+    ///
+    /// A call failed.
+    async fn labels(
+        &self,
+        calls: &dyn ClusterCalls,
+        service: LabelledBy<'_>,
+    ) -> Result<ServiceLabels, CallError>;
+}
+
+/// The types that have labels, by name.
+pub type DeclaredTypes = BTreeMap<String, Arc<DeclaredLabels>>;
+
+/// The labels of a type of services, as they are written.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct DeclaredLabels {
+    /// The labels. `None`: they cannot be read, and nobody knows what they say.
+    pub labels: Option<Arc<Labels>>,
+    /// What is wrong with them, with pointers that begin at the service.
+    pub problems: Problems,
+}
+
+impl DeclaredLabels {
+    /// Labels with nothing wrong.
+    pub fn new(labels: Labels) -> Self {
+        Self {
+            labels: Some(Arc::new(labels)),
+            problems: Problems::new(),
+        }
+    }
+
+    pub(crate) fn unreadable(problem: Problem) -> Self {
+        Self {
+            labels: None,
+            problems: problem.into(),
+        }
+    }
+}
+
+/// What makes the labels of a service.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct LabelledBy<'a> {
+    /// The service's name.
+    pub service: &'a str,
+    /// Its id in paths.
+    pub service_id: &'a str,
+    /// What its type declares.
+    pub declared: &'a DeclaredLabels,
+    /// The parameters of its application.
+    pub parameters: &'a Parameters,
+}
+
+impl<'a> LabelledBy<'a> {
+    /// What makes the labels of a service.
+    pub fn new(
+        service: &'a str,
+        service_id: &'a str,
+        declared: &'a DeclaredLabels,
+        parameters: &'a Parameters,
+    ) -> Self {
+        Self {
+            service,
+            service_id,
+            declared,
+            parameters,
+        }
+    }
+}
+
+/// The labels of a service.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ServiceLabels {
+    /// The labels, ready to be parsed.
+    pub labels: Arc<Labels>,
+    /// Whether the service asks to be served.
+    pub enlisted: Enlisted,
+    /// Whether they may change without a change of the manifest or the application, so that they must be asked for again
+    /// in each round.
+    pub dynamic: bool,
+    /// What is wrong with them, with pointers that begin at the service: `/YARP.Routes.r1.Path`. An error keeps the
+    /// service from serving in this form.
+    pub problems: Problems,
+}
+
+/// Whether a service asks to be served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Enlisted {
+    /// It does.
+    Yes,
+    /// It does not.
+    #[default]
+    No,
+    /// Its labels cannot be read.
+    Unknown,
+}
+
+/// Labels from the extension `YARP-preview`, `YARP` or `Yarp` of a service manifest.
+///
+/// The gateway sends extensions with the types of services; one that does not is asked for the manifests. XML is
+/// limited: 1 MiB, no DTD, no deep nesting.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct ExtensionLabels {}
+
+impl ExtensionLabels {
+    /// Labels from extensions.
+    pub fn new() -> Self {
+        Self {}
+    }
+}
+
+#[async_trait]
+impl LabelsProvider for ExtensionLabels {
+    async fn declared(
+        &self,
+        calls: &dyn ClusterCalls,
+        application_type: &str,
+        version: &str,
+        types: &[ServiceType],
+    ) -> Result<DeclaredTypes, CallError> {
+        let mut declared = DeclaredTypes::new();
+        let mut manifests: BTreeMap<&str, String> = BTreeMap::new();
+        for service_type in types {
+            let description = &service_type.service_type_description;
+            let name = &description.service_type_name;
+            let labels = match &description.extensions {
+                Some(extensions) => from_extensions(extensions),
+                None => {
+                    let manifest = service_type.service_manifest_name.as_str();
+                    if !manifests.contains_key(manifest) {
+                        let text = calls
+                            .service_manifest(application_type, version, manifest)
+                            .await?;
+                        manifests.insert(manifest, text);
+                    }
+                    xml::from_manifest(&manifests[manifest], name)
+                }
+            };
+            if let Some(labels) = labels {
+                declared
+                    .entry(name.clone())
+                    .or_insert_with(|| Arc::new(labels));
+            }
+        }
+        Ok(declared)
+    }
+
+    async fn labels(
+        &self,
+        calls: &dyn ClusterCalls,
+        service: LabelledBy<'_>,
+    ) -> Result<ServiceLabels, CallError> {
+        let mut problems = service.declared.problems.clone();
+        let Some(declared) = &service.declared.labels else {
+            return Ok(ServiceLabels {
+                enlisted: Enlisted::Unknown,
+                problems,
+                ..ServiceLabels::default()
+            });
+        };
+        let mut labels = service.parameters.replaced(declared, &mut problems);
+        let dynamic = is_true(labels.get("YARP.EnableDynamicOverrides"));
+        if dynamic {
+            labels = overridden(calls, service.service_id, labels, &mut problems).await?;
+        }
+        let enlisted = if is_true(labels.get("YARP.Enable")) {
+            Enlisted::Yes
+        } else {
+            Enlisted::No
+        };
+        Ok(ServiceLabels {
+            labels,
+            enlisted,
+            dynamic,
+            problems,
+        })
+    }
+}
+
+/// The labels in the extension that counts most. `None`: there is no such extension.
+fn from_extensions(extensions: &[Extension]) -> Option<DeclaredLabels> {
+    let present: Vec<_> = extensions.iter().map(|of| of.key.as_str()).collect();
+    let (name, warning) = chosen(&present)?;
+    let values = extensions.iter().filter(|extension| extension.key == name);
+    let mut declared = xml::from_values(values.map(|extension| extension.value.as_str()));
+    declared.problems.extend(warning);
+    Some(declared)
+}
+
+/// The name of the extension that counts, and a warning if there are others.
+fn chosen<'a>(present: &[&'a str]) -> Option<(&'a str, Option<Problem>)> {
+    let mut names = EXTENSION_NAMES
+        .iter()
+        .filter_map(|name| present.iter().copied().find(|present| present == name));
+    let first = names.next()?;
+    let ignored: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+    let problem = (!ignored.is_empty()).then(|| {
+        let ignored = ignored.join(" and ");
+        let message = format!(
+            "the type has the extension `{first}` and also {ignored}, which is not read beside it"
+        );
+        Problem::warning("", "several_extensions", message)
+            .with_suggestion(format!("move all labels into `{first}`"))
+    });
+    Some((first, problem))
+}
+
+/// A key with the prefix as it is compared: `yarp.Enable` is `YARP.Enable`. Keys without the prefix are left alone.
+fn canonical(key: &str) -> Cow<'_, str> {
+    match key.split_at_checked(PREFIX.len()) {
+        Some((prefix, _)) if prefix == PREFIX => Cow::Borrowed(key),
+        Some((prefix, rest)) if prefix.eq_ignore_ascii_case(PREFIX) => {
+            Cow::Owned(format!("{PREFIX}{rest}"))
+        }
+        _ => Cow::Borrowed(key),
+    }
+}
+
+fn is_true(value: Option<&String>) -> bool {
+    value.is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
+}

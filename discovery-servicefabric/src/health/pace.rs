@@ -1,0 +1,100 @@
+//! How fast reports go out, and how long they have to hold therefore.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{GATEWAY_BATCH, time_to_live};
+
+/// A report holds no longer on account of what was measured.
+const MOST_HELD: Duration = Duration::from_secs(24 * 3600);
+
+/// How many slow rounds a report outlives. A third of them may pass before it is renewed.
+const ROUNDS_HELD: u32 = 6;
+
+/// A round that takes longer than so many periods is a slow one.
+const SLOW: f64 = 1.5;
+
+/// How many of the last rounds count.
+const REMEMBERED: usize = 8;
+
+/// A round that took longer was an outage, and is no measure of the next one.
+const LONGEST_ROUND: Duration = Duration::from_secs(10 * 60);
+
+/// What may be spent on reports after a round, at least and at most.
+const LEAST_BUDGET: Duration = Duration::from_secs(2);
+const MOST_BUDGET: Duration = Duration::from_secs(10);
+
+/// What was measured of the rounds and the reports.
+#[derive(Debug)]
+pub(super) struct Pace {
+    period: Duration,
+    at_once: u32,
+    /// When the last round of sending began.
+    began: Option<Instant>,
+    /// How long the last rounds were, from reports to reports.
+    rounds: VecDeque<Duration>,
+    /// What a report takes, as a moving average.
+    report: Option<Duration>,
+}
+
+impl Pace {
+    pub(super) fn new(period: Duration, at_once: usize) -> Self {
+        Self {
+            period,
+            at_once: at_once.clamp(1, 1000).try_into().unwrap_or(1),
+            began: None,
+            rounds: VecDeque::with_capacity(REMEMBERED),
+            report: None,
+        }
+    }
+
+    /// Reports about a round begin to be sent now. Since when the last ones were.
+    pub(super) fn begins(&mut self, now: Instant) -> Option<Duration> {
+        let since = now.duration_since(self.began.replace(now)?);
+        if self.rounds.len() == REMEMBERED {
+            self.rounds.pop_front();
+        }
+        self.rounds.push_back(since.min(LONGEST_ROUND));
+        Some(since)
+    }
+
+    /// A report took so long to be taken.
+    pub(super) fn took(&mut self, report: Duration) {
+        self.report = Some(match self.report {
+            Some(before) => before * 7 / 8 + report / 8,
+            None => report,
+        });
+    }
+
+    /// How long the next round will be at most, by what the last ones were.
+    pub(super) fn round(&self) -> Duration {
+        let measured = self.rounds.iter().max().copied().unwrap_or_default();
+        // The period varies.
+        measured.max(self.period.mul_f64(1.2))
+    }
+
+    /// What may be spent on reports after a round. The next round waits for them.
+    pub(super) fn budget(&self) -> Duration {
+        (self.period / 3).clamp(LEAST_BUDGET, MOST_BUDGET)
+    }
+
+    /// How long each of so many reports has to hold: what YARP's rule gives, and longer where rounds or reports are so slow
+    /// that they would expire.
+    pub(super) fn time_to_live(&self, reports: usize) -> Duration {
+        let least = time_to_live(self.period);
+        // All of them may take more than one round to be sent.
+        let report = self.report.unwrap_or_default().as_secs_f64();
+        let all = report * reports as f64 / f64::from(self.at_once);
+        let rounds = (all / self.budget().as_secs_f64()).ceil().max(1.0);
+        if rounds <= 1.0 && self.round() <= self.period.mul_f64(SLOW) {
+            return least;
+        }
+        let turns = self.round().mul_f64(rounds.min(1e6)).saturating_mul(3);
+        let measured = turns
+            .saturating_add(GATEWAY_BATCH * 2)
+            .max(self.round().saturating_mul(ROUNDS_HELD));
+        least.max(measured.min(MOST_HELD))
+    }
+}

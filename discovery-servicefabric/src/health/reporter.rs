@@ -1,0 +1,281 @@
+//! Sending reports: news at once, the rest as seldom as it may be.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt};
+use tokio::time::{Instant, timeout_at};
+
+use super::HealthReport;
+use super::pace::Pace;
+use super::told::{LONGEST_PAUSE, Reason, Told};
+use crate::calls::{CallError, CallErrorKind, ClusterCalls, HealthEntity};
+use crate::model::HealthState;
+use crate::options::ServiceFabricOptions;
+
+/// How long no report is sent after one was refused for want of permission.
+const DENIED_PAUSE: Duration = Duration::from_secs(5 * 60);
+
+/// After so many reports on end that found no gateway to take them the rest is left for the next round.
+const MOST_UNANSWERED: usize = 16;
+
+/// The longest pause of a report while no report at all is answered, so that all are made soon after the gateway is back.
+const AWAY_PAUSE: Duration = Duration::from_secs(30);
+
+/// How long reports that are under way may take when no further one is begun.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Sends reports, and remembers what was said.
+pub(crate) struct Reporter {
+    calls: Arc<dyn ClusterCalls>,
+    period: Duration,
+    at_once: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Of the things that the last round was about, and of no others.
+    told: HashMap<HealthEntity, Told>,
+    pace: Pace,
+    /// How many reports on end found no gateway to take them.
+    unanswered: usize,
+    denied_until: Option<Instant>,
+}
+
+/// One round of sending.
+struct Sending {
+    /// When no further report is begun.
+    until: Instant,
+    /// How many things are reported on, sent or not.
+    things: usize,
+    stopped: AtomicBool,
+    /// How many were not answered since one was.
+    unanswered: AtomicUsize,
+    failed: AtomicUsize,
+    left: AtomicUsize,
+    first_error: Mutex<Option<CallError>>,
+}
+
+impl Reporter {
+    pub(crate) fn new(calls: Arc<dyn ClusterCalls>, options: &ServiceFabricOptions) -> Self {
+        let (period, at_once) = (options.discovery_period, options.max_concurrent_calls);
+        Self {
+            calls,
+            period,
+            at_once,
+            state: Mutex::new(State {
+                told: HashMap::new(),
+                pace: Pace::new(period, at_once),
+                unanswered: 0,
+                denied_until: None,
+            }),
+        }
+    }
+
+    /// Sends those of the reports that are news or would expire, for a third of the discovery period but no longer than
+    /// 10 s, and no more than another 10 s for those that are under way then. What was left goes first the next time;
+    /// what the cluster refuses goes last, after pauses that become longer.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any await point. What was sent by then is not sent again.
+    pub(crate) async fn send(&self, reports: Vec<HealthReport>) {
+        let things = reports.len();
+        let Some(due) = self.due(reports) else { return };
+        let total = due.len();
+        let sending = Sending {
+            until: Instant::now() + self.state().pace.budget(),
+            things,
+            stopped: AtomicBool::new(false),
+            unanswered: AtomicUsize::new(0),
+            failed: AtomicUsize::new(0),
+            left: AtomicUsize::new(0),
+            first_error: Mutex::new(None),
+        };
+        stream::iter(due)
+            .map(|report| self.one(report, &sending))
+            .buffer_unordered(self.at_once)
+            .collect::<()>()
+            .await;
+        let left = sending.left.into_inner();
+        let first = sending.first_error.into_inner();
+        if let Some(error) = first.unwrap_or_else(PoisonError::into_inner) {
+            self.failed(&error, sending.failed.into_inner(), left, total);
+        } else if left > 0 {
+            tracing::debug!(
+                target: "discovery::servicefabric",
+                left,
+                total,
+                "reports about the health of services wait for the next round",
+            );
+        }
+    }
+
+    /// The reports that must be sent now, in the order of their turns.
+    fn due(&self, reports: Vec<HealthReport>) -> Option<Vec<HealthReport>> {
+        let now = Instant::now();
+        let mut state = self.state();
+        let state = &mut *state;
+        let since = state.pace.begins(now);
+        if state.denied_until.is_some_and(|until| now < until) {
+            return None;
+        }
+        let entities: HashSet<_> = reports.iter().map(|report| &report.entity).collect();
+        state.told.retain(|entity, _| entities.contains(entity));
+        let (round, holds) = (state.pace.round(), state.pace.time_to_live(reports.len()));
+        // So many in each round renew all of them in time, and no round has to renew all.
+        let share = since.unwrap_or_default().as_secs_f64() / (holds / 3).as_secs_f64();
+        let mut share = (reports.len() as f64 * share) as usize;
+        let (mut due, mut early) = (Vec::new(), Vec::new());
+        for report in reports {
+            let told = state.told.entry(report.entity.clone()).or_default();
+            match told.reason(&report, now, round) {
+                Some(Reason::News) => due.push(report),
+                Some(Reason::Expiring) => {
+                    share = share.saturating_sub(1);
+                    due.push(report);
+                }
+                Some(Reason::Early) => early.push((told.said_at(), report)),
+                None => told.rests(),
+            }
+        }
+        early.sort_by_key(|(said, _)| *said);
+        let rest = early.split_off(share.min(early.len()));
+        for (_, report) in rest {
+            if let Some(told) = state.told.get_mut(&report.entity) {
+                told.rests();
+            }
+        }
+        due.extend(early.into_iter().map(|(_, report)| report));
+        due.sort_by_cached_key(|report| {
+            let is_well = report.information.health_state == HealthState::Ok;
+            let told = state.told.get(&report.entity);
+            told.map(|told| told.turn(now, is_well))
+        });
+        for report in &due {
+            if let Some(told) = state.told.get_mut(&report.entity) {
+                told.waits(now);
+            }
+        }
+        Some(due)
+    }
+
+    async fn one(&self, report: HealthReport, sending: &Sending) {
+        // What it says is as old as its beginning.
+        let begun = Instant::now();
+        if sending.stopped.load(Ordering::Relaxed) || begun >= sending.until {
+            sending.left.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let HealthReport {
+            entity,
+            mut information,
+            immediate,
+            news,
+        } = report;
+        let holds = {
+            let mut state = self.state();
+            let told = state.told.entry(entity.clone()).or_default();
+            told.tries(begun, news);
+            let holds = state.pace.time_to_live(sending.things);
+            holds.max(information.time_to_live.unwrap_or_default())
+        };
+        information.time_to_live = Some(holds);
+        let call = self.calls.report_health(&entity, &information, immediate);
+        let taken = timeout_at(sending.until + GRACE, call).await;
+        let taken = taken.unwrap_or_else(|_| {
+            let call = format!("report about {entity}");
+            let message = "it was not taken before the next round was due";
+            Err(CallError::new(CallErrorKind::TimedOut, call, message))
+        });
+        let now = Instant::now();
+        let mut state = self.state();
+        match taken {
+            Ok(()) => {
+                state.unanswered = 0;
+                sending.unanswered.store(0, Ordering::Relaxed);
+                state.pace.took(now.duration_since(begun));
+                if let Some(told) = state.told.get_mut(&entity) {
+                    told.succeeded(begun, news, holds);
+                }
+            }
+            Err(error) => {
+                let denied = error.kind() == CallErrorKind::Denied;
+                if is_unanswered(&error) {
+                    state.unanswered = state.unanswered.saturating_add(1);
+                    let unanswered = sending.unanswered.fetch_add(1, Ordering::Relaxed) + 1;
+                    if unanswered >= MOST_UNANSWERED {
+                        sending.stopped.store(true, Ordering::Relaxed);
+                    }
+                } else {
+                    state.unanswered = 0;
+                    sending.unanswered.store(0, Ordering::Relaxed);
+                }
+                if denied {
+                    sending.stopped.store(true, Ordering::Relaxed);
+                }
+                let longest = match denied || state.unanswered >= MOST_UNANSWERED {
+                    true => AWAY_PAUSE,
+                    false => LONGEST_PAUSE,
+                };
+                if let Some(told) = state.told.get_mut(&entity) {
+                    told.failed(now, longest);
+                }
+                sending.failed.fetch_add(1, Ordering::Relaxed);
+                let first = sending.first_error.lock();
+                let mut first = first.unwrap_or_else(PoisonError::into_inner);
+                // That one explains why the rest was not tried.
+                if denied || first.is_none() {
+                    *first = Some(error);
+                }
+            }
+        }
+    }
+
+    fn failed(&self, error: &CallError, failed: usize, left: usize, total: usize) {
+        let denied = error.kind() == CallErrorKind::Denied;
+        if denied {
+            self.state().denied_until = Some(Instant::now() + DENIED_PAUSE);
+        }
+        let hint = match denied {
+            true => {
+                "; reporting health takes the role of an administrator, and `ReportServicesHealth` and `ReportReplicasHealth` switch it off"
+            }
+            false => "",
+        };
+        tracing::warn!(
+            target: "discovery::servicefabric",
+            error = error.chain(),
+            failed,
+            left,
+            total,
+            "reports about the health of services were not taken{hint}",
+        );
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each step under the lock leaves it whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether the gateway is away or has too much to do, which the other reports will find, too. Any other error is about the
+/// one report.
+fn is_unanswered(error: &CallError) -> bool {
+    matches!(
+        error.kind(),
+        CallErrorKind::Unreachable | CallErrorKind::TimedOut | CallErrorKind::Busy
+    )
+}
+
+impl fmt::Debug for Reporter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reporter")
+            .field("period", &self.period)
+            .finish_non_exhaustive()
+    }
+}

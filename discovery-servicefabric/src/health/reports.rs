@@ -1,0 +1,274 @@
+//! What a round gives rise to, as a pure function.
+
+use std::fmt::Write as _;
+use std::sync::Once;
+use std::time::Duration;
+
+use discovery_core::{RoundReport, ServiceOutcome, ServiceReport};
+use proxy_model::Problems;
+
+use super::{HealthReport, PROPERTY, Subject, Subjects, time_to_live};
+use crate::calls::HealthEntity;
+use crate::hash::fnv1a;
+use crate::id::id_of;
+use crate::labels::ReplicaOutcome;
+use crate::model::{HealthInformation, HealthState, ServiceKind};
+use crate::options::ServiceFabricOptions;
+
+/// The most of a description that a cluster keeps.
+const MAX_DESCRIPTION: usize = 4096;
+
+/// What a report says.
+struct Finding {
+    state: HealthState,
+    text: String,
+    /// What makes it news, where that is not the text: prose about calls names addresses and times, which change from
+    /// round to round while nothing happens.
+    news: Option<String>,
+    /// How old that is which serves, if it is old.
+    age: Option<Duration>,
+}
+
+/// The reports that a round gives rise to, in the order of its services.
+pub(crate) fn reports_of(
+    report: &RoundReport,
+    subjects: &Subjects,
+    options: &ServiceFabricOptions,
+) -> Vec<HealthReport> {
+    let mut reports = Vec::new();
+    for service in &report.services {
+        let subject = subjects.get(&service.name);
+        if options.report_services_health {
+            reports.extend(of_service(service, subject, options));
+        }
+        if options.report_replicas_health {
+            let parsed = subject.and_then(|subject| subject.parsed.as_ref());
+            let replicas = parsed.into_iter().flat_map(|parsed| &parsed.replicas);
+            reports.extend(replicas.filter_map(|replica| of_replica(replica, options)));
+        }
+    }
+    reports
+}
+
+fn of_service(
+    service: &ServiceReport,
+    subject: Option<&Subject>,
+    options: &ServiceFabricOptions,
+) -> Option<HealthReport> {
+    let finding = finding(service, subject)?;
+    let entity = HealthEntity::Service {
+        service_id: subject.map_or_else(
+            || id_of(&service.name),
+            |subject| subject.service_id.clone(),
+        ),
+    };
+    let is_well = finding.state == HealthState::Ok;
+    let immediate = options.always_send_immediate_health_reports || !is_well;
+    Some(made(entity, finding, immediate, options))
+}
+
+/// What is to be said of a service. `None`: nothing.
+fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding> {
+    let is_unread = subject.is_some_and(|subject| subject.is_unread);
+    let stale = subject.and_then(|subject| subject.stale.as_ref());
+    match &service.outcome {
+        ServiceOutcome::Accepted { clusters, routes } => {
+            if let Some(stale) = stale {
+                let mut text = String::from("The service is served as it was, since calls fail: ");
+                text.push_str(&stale.error);
+                return Some(Finding {
+                    state: HealthState::Warning,
+                    text,
+                    news: Some("stale".to_owned()),
+                    age: Some(stale.at.elapsed()),
+                });
+            }
+            let rejected = subject.and_then(all_rejected);
+            let (state, mut text) = match rejected {
+                Some(reasons) => (HealthState::Warning, reasons),
+                None => {
+                    let names: Vec<_> = clusters.iter().map(|id| format!("`{id}`")).collect();
+                    let names = names.join(", ");
+                    let routes = routes.len();
+                    let text =
+                        format!("The service is served. Clusters: {names}. Routes: {routes}.");
+                    (HealthState::Ok, text)
+                }
+            };
+            list(&mut text, &service.problems);
+            Some(Finding {
+                state,
+                text,
+                news: None,
+                age: None,
+            })
+        }
+        // Somebody else's trouble, and nothing of the service serves that could be called old.
+        ServiceOutcome::Quarantined {
+            last_good_age: None,
+        } if is_unread => None,
+        ServiceOutcome::Quarantined { last_good_age } => {
+            let mut text = String::from(match (is_unread, last_good_age.is_some()) {
+                (true, _) => "The service could not be read and is served as it was.",
+                (false, true) => "The service is served as it was: what it asks for now is wrong.",
+                (false, false) => "The service is not served: what it asks for is wrong.",
+            });
+            let news = is_unread.then(|| codes(&text, &service.problems));
+            list(&mut text, &service.problems);
+            Some(Finding {
+                state: HealthState::Warning,
+                text,
+                news,
+                age: *last_good_age,
+            })
+        }
+        ServiceOutcome::Kept { last_good_age } => {
+            let mut text = String::from(
+                "The service is served as it was: the services of its application could not be listed.",
+            );
+            let news = codes(&text, &service.problems);
+            list(&mut text, &service.problems);
+            Some(Finding {
+                state: HealthState::Warning,
+                text,
+                news: Some(news),
+                age: Some(*last_good_age),
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Why the service has no destination although replicas are ready.
+fn all_rejected(subject: &Subject) -> Option<String> {
+    let replicas = &subject.parsed.as_ref()?.replicas;
+    if replicas.is_empty() || replicas.iter().any(|replica| replica.result.is_ok()) {
+        return None;
+    }
+    let mut text =
+        String::from("The service has no destination: no replica has a usable endpoint.");
+    let reasons = replicas.iter().filter_map(|replica| {
+        let reason = replica.result.as_ref().err()?;
+        Some(format!(
+            "{}/{}: {reason}",
+            replica.partition_id, replica.replica_id
+        ))
+    });
+    for reason in reasons {
+        if text.len() > MAX_DESCRIPTION {
+            break;
+        }
+        let _ = write!(text, "\n{reason}");
+    }
+    Some(text)
+}
+
+/// `None`: the gateway wants to be told whether a replica keeps state, and that is not known.
+fn of_replica(replica: &ReplicaOutcome, options: &ServiceFabricOptions) -> Option<HealthReport> {
+    static SAID: Once = Once::new();
+    if !matches!(replica.kind, ServiceKind::Stateless | ServiceKind::Stateful) {
+        SAID.call_once(|| {
+            tracing::debug!(
+                target: "discovery::servicefabric",
+                partition = replica.partition_id,
+                replica = replica.replica_id,
+                "no health is reported of replicas of which it is not known whether they keep state",
+            );
+        });
+        return None;
+    }
+    let entity = HealthEntity::Replica {
+        partition_id: replica.partition_id.clone(),
+        replica_id: replica.replica_id,
+        kind: replica.kind.clone(),
+    };
+    let (state, text) = match &replica.result {
+        Ok(listeners) => {
+            let names: Vec<_> = listeners.iter().map(|name| format!("`{name}`")).collect();
+            let text = format!(
+                "The replica is a destination. Listeners: {}.",
+                names.join(", ")
+            );
+            (HealthState::Ok, text)
+        }
+        Err(reason) => {
+            let text = format!("The replica is no destination: {reason}");
+            (HealthState::Warning, text)
+        }
+    };
+    let immediate = state != HealthState::Ok;
+    let finding = Finding {
+        state,
+        text,
+        news: None,
+        age: None,
+    };
+    Some(made(entity, finding, immediate, options))
+}
+
+fn made(
+    entity: HealthEntity,
+    finding: Finding,
+    immediate: bool,
+    options: &ServiceFabricOptions,
+) -> HealthReport {
+    let said = finding.news.as_ref().unwrap_or(&finding.text);
+    let news = fnv1a(finding.state.as_str().bytes().chain(said.bytes()));
+    let text = match finding.age {
+        Some(age) => format!("What serves is {} old. {}", rounded(age), finding.text),
+        None => finding.text,
+    };
+    let source = options.health_report_source.as_str();
+    let mut information = HealthInformation::new(source, PROPERTY, finding.state);
+    information.time_to_live = Some(time_to_live(options.discovery_period));
+    information.description = cut(text);
+    information.remove_when_expired = true;
+    HealthReport {
+        entity,
+        information,
+        immediate,
+        news,
+    }
+}
+
+/// What is wrong, without its prose.
+fn codes(text: &str, problems: &Problems) -> String {
+    let codes = problems
+        .iter()
+        .map(|problem| format!("{} {}", problem.pointer, problem.code));
+    let mut codes: Vec<_> = codes.collect();
+    codes.push(text.to_owned());
+    codes.join("\n")
+}
+
+fn list(text: &mut String, problems: &Problems) {
+    for problem in problems.iter() {
+        if text.len() > MAX_DESCRIPTION {
+            return;
+        }
+        let _ = write!(text, "\n{problem}");
+    }
+}
+
+/// As much of the text as a cluster keeps, cut between characters.
+fn cut(mut text: String) -> String {
+    const MARK: &str = " …";
+    if text.len() > MAX_DESCRIPTION {
+        let mut end = MAX_DESCRIPTION - MARK.len();
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+        text.push_str(MARK);
+    }
+    text
+}
+
+/// `90 s`, `12 min`, `5 h`.
+fn rounded(age: Duration) -> String {
+    match age.as_secs() {
+        seconds @ 0..120 => format!("{seconds} s"),
+        seconds @ 120..7200 => format!("{} min", seconds / 60),
+        seconds => format!("{} h", seconds / 3600),
+    }
+}

@@ -1,0 +1,95 @@
+//! How large a service becomes. One label may be written once and copied for each partition, listener and role, so the
+//! size of what comes out is bounded before it is made.
+
+use proxy_model::Problem;
+
+use super::Layout;
+use crate::labels::options::ListenerMode;
+use crate::labels::partitions::Division;
+use crate::labels::read::Settings;
+use crate::labels::yarp::PREFIX;
+
+/// How many bytes of labels may be copied for one service.
+const MAX_BYTES: usize = 64 << 20;
+
+/// How many parts with clusters of their own the partitions make.
+pub(super) fn groups(division: Division, order: &[usize]) -> usize {
+    match division {
+        Division::Merged => 1,
+        Division::ById | Division::ByKey => order.len(),
+    }
+}
+
+/// With more listeners than this the service becomes too much, whatever else it has.
+pub(super) fn most_listeners(settings: &Settings, groups: usize, candidates: usize) -> usize {
+    let each = groups
+        .saturating_add(candidates)
+        .saturating_mul(settings.roles.pools().len());
+    settings.max_generated / each.max(1)
+}
+
+/// Refuses a service that would become too much.
+pub(super) fn check(layout: &Layout<'_>) -> Result<(), Problem> {
+    let labelled = layout.labelled;
+    let (listeners, pools) = (layout.listeners.len(), layout.pools.len());
+    let groups = groups(layout.division, &layout.order);
+    let clusters = product(&[groups, listeners, pools]);
+    let destinations = product(&[layout.candidates.len(), listeners, pools]);
+    // A route has a copy, or an entry, for each group.
+    let copies = product(&[groups, pools]);
+    let routes = product(&[labelled.routes.len(), copies]);
+    let all = clusters.saturating_add(destinations).saturating_add(routes);
+    let most = labelled.settings.max_generated;
+    if all > most {
+        // Names of listeners are not looked for any longer once there are too many.
+        let at_least = match labelled.settings.listeners {
+            ListenerMode::PerListener => "at least ",
+            ListenerMode::One => "",
+        };
+        let message = format!(
+            "the service would become {at_least}{clusters} clusters with {destinations} destinations and {routes} routes or \
+             entries of routes, together more than {most}: it has {} routes, {} replicas, {} partitions and {listeners} \
+             listeners",
+            labelled.routes.len(),
+            layout.candidates.len(),
+            layout.order.len(),
+        );
+        let problem = Problem::error("", "too_large", message);
+        return Err(problem.with_suggestion(
+            "use `PartitionMode` = `Merge` or `ListenerMode` = `One`, or raise the limit",
+        ));
+    }
+    let bytes = [
+        ("Backend.", clusters),
+        ("Destinations.", destinations),
+        ("Routes.", copies),
+    ]
+    .iter()
+    .map(|&(part, times)| bytes_of(layout, part).saturating_mul(times))
+    .fold(0, usize::saturating_add);
+    if bytes > MAX_BYTES {
+        let message = format!(
+            "the labels of the service, copied for all its parts, would have {bytes} bytes"
+        );
+        return Err(Problem::error("", "too_large", message));
+    }
+    Ok(())
+}
+
+fn product(factors: &[usize]) -> usize {
+    factors
+        .iter()
+        .fold(1, |product, &factor| product.saturating_mul(factor))
+}
+
+/// How many bytes the labels of one part have.
+fn bytes_of(layout: &Layout<'_>, part: &str) -> usize {
+    let begin = PREFIX.len();
+    layout
+        .service
+        .labels
+        .iter()
+        .filter(|(key, _)| key.get(begin..).is_some_and(|rest| rest.starts_with(part)))
+        .map(|(key, value)| key.len() + value.len())
+        .sum()
+}

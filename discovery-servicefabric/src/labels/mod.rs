@@ -1,0 +1,83 @@
+//! Labels: what the owners of services write into their manifests, and how it becomes configuration.
+
+mod endpoints;
+mod ids;
+mod layout;
+mod options;
+mod partitions;
+mod path;
+mod read;
+mod replicas;
+#[cfg(test)]
+mod tests;
+mod yarp;
+
+use std::sync::Arc;
+
+use proxy_model::Problems;
+use proxy_model::config::ProxyConfig;
+
+pub use self::endpoints::{Endpoint, EndpointError, Endpoints, Rejection, Schemes};
+pub use self::options::{LabelOptions, ListenerMode, PartitionMode, ReplicaSelection, RoleRouting};
+pub use self::yarp::YarpLabels;
+use crate::model::ServiceKind;
+use crate::service::ServiceDescription;
+
+/// Turns one service into configuration.
+///
+/// A parser is a pure function of the service. It is given input that anybody may have written, and says everything that is
+/// wrong with it at once instead of failing.
+pub trait ServiceParser: Send + Sync {
+    /// The configuration of a service.
+    fn parse(&self, service: &ServiceDescription) -> ParsedService;
+}
+
+impl<P: ServiceParser + ?Sized> ServiceParser for Arc<P> {
+    fn parse(&self, service: &ServiceDescription) -> ParsedService {
+        (**self).parse(service)
+    }
+}
+
+/// What a parser made of a service.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ParsedService {
+    /// Its clusters and routes; `None`: it does not ask to be served. With an error among the problems it means nothing.
+    pub config: Option<ProxyConfig>,
+    /// What is wrong with it, with pointers that begin at the service: `/YARP.Routes.r1.Path`. An error keeps the service
+    /// from serving in this form.
+    pub problems: Problems,
+    /// What became of each replica that was considered: those that are ready and have a role that is wanted.
+    pub replicas: Vec<ReplicaOutcome>,
+}
+
+/// What became of a replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReplicaOutcome {
+    /// The partition that it belongs to.
+    pub partition_id: String,
+    /// Its id.
+    pub replica_id: i64,
+    /// Whether the service keeps state.
+    pub kind: ServiceKind,
+    /// The listeners that requests are sent to, or why there is no destination for the replica.
+    pub result: Result<Vec<String>, String>,
+}
+
+impl ReplicaOutcome {
+    /// What became of a replica.
+    pub fn new(
+        partition_id: impl Into<String>,
+        replica_id: i64,
+        kind: ServiceKind,
+        result: Result<Vec<String>, String>,
+    ) -> Self {
+        Self {
+            partition_id: partition_id.into(),
+            replica_id,
+            kind,
+            result,
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Partitions: how many clusters they become, and which keys each has.
+
+use std::collections::HashSet;
+
+use proxy_model::ClusterId;
+use proxy_model::Problem;
+use proxy_model::config::{PartitionHash, PartitionedCluster};
+
+use super::endpoints::shortened;
+use super::options::PartitionMode;
+use super::read::Settings;
+use crate::model::PartitionKind;
+use crate::service::PartitionDescription;
+
+/// The query parameter that chooses a partition, as in the gateway of Service Fabric itself and in the successor of YARP's
+/// integration.
+pub(super) const PARTITION_ID: &str = "PartitionID";
+
+/// Whether keys tell partitions apart, even if there is only one at the moment.
+pub(super) fn have_keys(partitions: &[PartitionDescription]) -> bool {
+    let singleton = |partition: &PartitionDescription| {
+        partition.information.service_partition_kind == PartitionKind::Singleton
+    };
+    partitions.len() > 1 || partitions.iter().any(|partition| !singleton(partition))
+}
+
+/// The positions of the partitions in an order that does not depend on how they were listed, each id once.
+pub(super) fn sorted(partitions: &[PartitionDescription]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..partitions.len()).collect();
+    order.sort_by(|&a, &b| {
+        let key = |i: usize| {
+            let information = &partitions[i].information;
+            (
+                information.low_key,
+                information.name.as_deref(),
+                information.id.as_str(),
+            )
+        };
+        key(a).cmp(&key(b))
+    });
+    let mut seen = HashSet::new();
+    order.retain(|&i| seen.insert(partitions[i].information.id.to_ascii_lowercase()));
+    order
+}
+
+/// What becomes of the partitions of one service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Division {
+    /// One cluster has all of them.
+    Merged,
+    /// Each is a cluster; a query parameter chooses.
+    ById,
+    /// Each is a cluster; a key chooses.
+    ByKey,
+}
+
+impl Division {
+    /// A service that can never have a second partition is not divided. Any other is, even if it has one only at the
+    /// moment: what belongs to another partition is refused today, as it would be tomorrow, and ids stay what they are.
+    pub(super) fn of(settings: &Settings, partitions: &[PartitionDescription]) -> Self {
+        match settings.partitions {
+            PartitionMode::PerPartition if have_keys(partitions) => Self::ById,
+            PartitionMode::Key if have_keys(partitions) => Self::ByKey,
+            _ => Self::Merged,
+        }
+    }
+}
+
+/// Refuses partitions that cannot be told apart.
+pub(super) fn check_ids(
+    partitions: &[PartitionDescription],
+    order: &[usize],
+) -> Result<(), Problem> {
+    let mut ids = order.iter().map(|&i| partitions[i].information.id.as_str());
+    match ids.find(|id| id.trim().is_empty()) {
+        None => Ok(()),
+        Some(_) => {
+            let message = "a partition has no id".to_owned();
+            Err(Problem::error("", "unreadable_partitions", message))
+        }
+    }
+}
+
+/// Which keys a partition has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Keys {
+    Range(i64, i64),
+    Name(String),
+}
+
+impl Keys {
+    /// The entry of a route.
+    pub(super) fn entry(&self, cluster_id: ClusterId) -> PartitionedCluster {
+        let (low_key, high_key, name) = match self {
+            Self::Range(low, high) => (Some(*low), Some(*high), None),
+            Self::Name(name) => (None, None, Some(name.clone())),
+        };
+        PartitionedCluster {
+            cluster_id,
+            low_key,
+            high_key,
+            name,
+        }
+    }
+}
+
+/// The keys of each partition in `order`.
+///
+/// # Errors
+///
+/// If the cluster does not say which keys a partition has, or says of two that they have the same one: then no request can
+/// be told where it belongs.
+pub(super) fn keys(
+    partitions: &[PartitionDescription],
+    order: &[usize],
+) -> Result<Vec<Keys>, Problem> {
+    let mut keys: Vec<Keys> = Vec::with_capacity(order.len());
+    let mut names = HashSet::new();
+    for &i in order {
+        let information = &partitions[i].information;
+        let id = shortened(&information.id);
+        let unreadable = |message: String| Problem::error("", "unreadable_partitions", message);
+        let own = match (
+            &information.service_partition_kind,
+            information.low_key,
+            information.high_key,
+            &information.name,
+        ) {
+            (PartitionKind::Int64Range, Some(low), Some(high), _) if low <= high => {
+                Keys::Range(low, high)
+            }
+            (PartitionKind::Named, _, _, Some(name)) if !name.is_empty() => {
+                Keys::Name(name.clone())
+            }
+            (kind, ..) => {
+                let message =
+                    format!("the partition {id} of the kind {kind} does not say which keys it has");
+                return Err(unreadable(message));
+            }
+        };
+        let conflict = match (&own, keys.last()) {
+            (Keys::Name(name), Some(Keys::Name(_)) | None) => !names.insert(name.clone()),
+            // They are sorted by their lowest keys.
+            (Keys::Range(low, _), Some(Keys::Range(_, before))) => low <= before,
+            (Keys::Range(..), None) => false,
+            _ => true,
+        };
+        if conflict {
+            let message = format!("the partition {id} has keys that another one has as well");
+            return Err(unreadable(message));
+        }
+        keys.push(own);
+    }
+    Ok(keys)
+}
+
+/// Names are compared, so they are not hashed.
+pub(super) fn hash_for(keys: &[Keys], hash: PartitionHash) -> PartitionHash {
+    match keys.first() {
+        Some(Keys::Range(..)) => hash,
+        _ => PartitionHash::None,
+    }
+}

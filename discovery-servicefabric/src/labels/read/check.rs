@@ -1,0 +1,202 @@
+//! Whether what the labels say can be compiled, told with the labels' own keys.
+//!
+//! Whoever publishes the configuration compiles it again. Here it is done before one route becomes many, so that one slip
+//! is one problem.
+
+use std::sync::Arc;
+
+use discovery_core::labels::LabelNode;
+use proxy_model::config::{
+    DestinationConfig, PartitionHash, PartitionKey, PartitionedCluster, PartitionedClusters,
+    ProxyConfig, RouteConfig,
+};
+use proxy_model::{CompileOptions, Problem, RouteId, Severity, Snapshot};
+
+use super::routes::ServiceRoute;
+use super::{Labelled, Roles};
+use crate::labels::options::PartitionMode;
+use crate::labels::partitions;
+use crate::service::ServiceDescription;
+
+/// Nobody reads more, and each is looked for in the labels.
+const MOST_ERRORS: usize = 200;
+
+/// Id of a route that no labels can name.
+const READ_ROUTE: &str = "reads by header";
+
+pub(super) fn check(root: &LabelNode<'_>, service: &ServiceDescription, labelled: &Labelled) {
+    if let Some(problem) = missing_key(root, service, labelled) {
+        root.report(problem);
+        return;
+    }
+    let mut config = ProxyConfig::default();
+    let mut cluster = labelled.cluster.clone();
+    let sample = DestinationConfig {
+        address: "https://destination.invalid/".to_owned(),
+        ..labelled.destination.clone()
+    };
+    cluster.destinations.insert("sample".into(), sample);
+    config.clusters.insert(labelled.cluster_id.clone(), cluster);
+    for route in &labelled.routes {
+        let id = RouteId::from(route.name.as_str());
+        config.routes.insert(id, draft(route, service, labelled));
+    }
+    if let Some(route) = read_route(labelled) {
+        config.routes.insert(READ_ROUTE.into(), route);
+    }
+    let options = CompileOptions::default();
+    let Err(problems) = Snapshot::compile(Arc::new(config), &options) else {
+        return;
+    };
+    let errors = problems
+        .into_iter()
+        .filter(|problem| problem.severity == Severity::Error && !names_policy(problem));
+    for mut problem in errors.take(MOST_ERRORS) {
+        problem.pointer = place(root, &problem.pointer, labelled);
+        root.report(problem);
+    }
+}
+
+/// A route with nothing but the header that tells a read, which every route will have.
+fn read_route(labelled: &Labelled) -> Option<RouteConfig> {
+    let Roles::ByHeader(header) = &labelled.settings.roles else {
+        return None;
+    };
+    let mut route = RouteConfig::default();
+    route.r#match.path = Some("/".to_owned());
+    route.r#match.headers = Some(vec![header.clone()]);
+    Some(route)
+}
+
+/// Whether a policy is not known: the program may have one of that name, which whoever publishes knows.
+fn names_policy(problem: &Problem) -> bool {
+    problem.code.starts_with("unknown_") && problem.code.ends_with("_policy")
+}
+
+/// Where requests of a route have their key, if a key decides where they go.
+fn key<'l>(
+    route: &'l ServiceRoute,
+    service: &ServiceDescription,
+    labelled: &'l Labelled,
+) -> Option<(&'l PartitionKey, PartitionHash)> {
+    let settings = &labelled.settings;
+    let by_key = settings.partitions == PartitionMode::Key
+        && partitions::have_keys(&service.partitions)
+        && !route.goes_elsewhere();
+    let (key, hash) = match &route.key {
+        Some((key, hash)) => (key, *hash),
+        None => (&settings.key, settings.hash),
+    };
+    by_key.then_some((key, hash))
+}
+
+/// What to say if a key decides, and nothing tells where it is.
+fn missing_key(
+    root: &LabelNode<'_>,
+    service: &ServiceDescription,
+    labelled: &Labelled,
+) -> Option<Problem> {
+    let mut keys = labelled
+        .routes
+        .iter()
+        .filter_map(|route| key(route, service, labelled));
+    keys.any(|(key, _)| *key == PartitionKey::default())
+        .then(|| {
+            let pointer = root.locate(["Backend", "ServiceFabric", "PartitionMode"]);
+            let message = "requests go to partitions by a key, and nothing says where they have it";
+            Problem::error(pointer, "missing_partition_key", message).with_suggestion(
+                "add `YARP.Backend.ServiceFabric.PartitionKey.Header`, `.Query` or `.RouteValue`",
+            )
+        })
+}
+
+/// The route with something to go to.
+fn draft(route: &ServiceRoute, service: &ServiceDescription, labelled: &Labelled) -> RouteConfig {
+    let mut config = route.config.clone();
+    if route.goes_elsewhere() {
+        return config;
+    }
+    let Some((key, hash)) = key(route, service, labelled) else {
+        config.cluster_id = Some(labelled.cluster_id.clone());
+        return config;
+    };
+    config.partitioned_clusters = Some(PartitionedClusters {
+        key: key.clone(),
+        hash,
+        // Keys are all that labels say of it, so any range will do.
+        partitions: vec![PartitionedCluster {
+            cluster_id: labelled.cluster_id.clone(),
+            low_key: Some(0),
+            high_key: Some(0),
+            name: None,
+        }],
+    });
+    config
+}
+
+/// The label that a place in the configuration comes from.
+fn place(root: &LabelNode<'_>, pointer: &str, labelled: &Labelled) -> String {
+    let tokens: Vec<String> = pointer
+        .split('/')
+        .skip(1)
+        .map(|token| token.replace("~1", "/").replace("~0", "~"))
+        .collect();
+    let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
+    let (kind, id, below) = match tokens.as_slice() {
+        [kind, id, below @ ..] => (*kind, *id, below),
+        _ => return String::new(),
+    };
+    if kind != "Routes" {
+        return match below {
+            ["Destinations", _, path @ ..] => {
+                root.locate(["Destinations"].into_iter().chain(path.iter().copied()))
+            }
+            path => root.locate(["Backend"].into_iter().chain(path.iter().copied())),
+        };
+    }
+    let is_known = labelled.routes.iter().any(|route| route.name == id);
+    let within = |path: &[&str]| {
+        let route = ["Routes", id].into_iter();
+        root.locate(route.chain(path.iter().copied()))
+    };
+    match below {
+        [.., name] if id == READ_ROUTE => {
+            let label = if *name == "Name" { "Name" } else { "Value" };
+            root.locate(["Backend", "ServiceFabric", "RoleRouting", "Header", label])
+        }
+        _ if !is_known => root.locate(["Routes"]),
+        ["Match", "Headers", i, rest @ ..] => listed(root, id, "MatchHeaders", i, rest),
+        ["Match", "QueryParameters", i, rest @ ..] => listed(root, id, "MatchQueries", i, rest),
+        ["Match", name, ..] => within(&[name]),
+        ["Transforms", i, rest @ ..] => {
+            // The first one may not be the labels'.
+            let added = usize::from(labelled.settings.path_prefix);
+            match i.parse::<usize>().ok().and_then(|i| i.checked_sub(added)) {
+                Some(i) => listed(root, id, "Transforms", &i.to_string(), rest),
+                None => within(&[]),
+            }
+        }
+        ["WeightedClusters", i, rest @ ..] => listed(root, id, "WeightedClusters", i, rest),
+        ["PartitionedClusters", "Key", ..] => {
+            let own = labelled
+                .routes
+                .iter()
+                .any(|route| route.name == id && route.key.is_some());
+            match own {
+                true => within(&["ServiceFabric", "PartitionKey"]),
+                false => root.locate(["Backend", "ServiceFabric", "PartitionKey"]),
+            }
+        }
+        path => within(path),
+    }
+}
+
+/// An element of a list: positions in the configuration have no gaps, those in labels may have.
+fn listed(root: &LabelNode<'_>, route: &str, list: &str, position: &str, rest: &[&str]) -> String {
+    let node = root.child("Routes").child(route);
+    let elements = node.elements(list);
+    let element = position.parse().ok().and_then(|i: usize| elements.get(i));
+    let index = element.map_or_else(String::new, |(index, _)| format!("[{index}]"));
+    let path = [list, &index];
+    node.locate(path.into_iter().chain(rest.iter().copied()))
+}

@@ -1,0 +1,142 @@
+//! Replicas that may become destinations.
+
+use super::endpoints::{EndpointError, Endpoints};
+use super::options::ReplicaSelection;
+use super::read::{Roles, Settings};
+use crate::model::{Replica, ReplicaRole, ReplicaStatus, ServiceKind};
+use crate::service::ServiceDescription;
+
+/// What replicas are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pool {
+    /// Everything.
+    Selected(ReplicaSelection),
+    /// Writes: the primary.
+    Writes,
+    /// Reads: the active secondaries, and the primary while there are none.
+    Reads,
+}
+
+/// What a replica does in its partition, as far as it matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It keeps no state, and so there are no roles.
+    Stateless,
+    Primary,
+    ActiveSecondary,
+    /// It is being built, or an auxiliary, or nobody knows.
+    Other,
+}
+
+/// A replica that is ready and has a role that is wanted.
+#[derive(Debug)]
+pub(super) struct Candidate<'a> {
+    /// Position of its partition.
+    pub(super) partition: usize,
+    pub(super) replica: &'a Replica,
+    pub(super) role: Role,
+    pub(super) kind: ServiceKind,
+    /// Where it listens.
+    pub(super) endpoints: Result<Endpoints, EndpointError>,
+    /// Where it is probed, if not where it is used; an error keeps it from being a destination at all.
+    pub(super) health: Result<Option<String>, EndpointError>,
+}
+
+impl Pool {
+    /// The tier that a replica of this role has here, or `None` if it does not belong here.
+    pub(super) fn tier(self, role: Role) -> Option<u32> {
+        use ReplicaSelection::{All, PrimaryOnly, SecondaryOnly};
+        match (self, role) {
+            (_, Role::Stateless)
+            | (Self::Selected(All), _)
+            | (Self::Selected(PrimaryOnly) | Self::Writes, Role::Primary)
+            | (Self::Selected(SecondaryOnly) | Self::Reads, Role::ActiveSecondary) => Some(0),
+            (Self::Reads, Role::Primary) => Some(1),
+            _ => None,
+        }
+    }
+}
+
+impl Roles {
+    /// The pools that clusters are made of. The first is for everything that has no pool of its own.
+    pub(super) fn pools(&self) -> &'static [Pool] {
+        use ReplicaSelection::{All, PrimaryOnly, SecondaryOnly};
+        match self {
+            Self::Alike(All) => &[Pool::Selected(All)],
+            Self::Alike(PrimaryOnly) => &[Pool::Selected(PrimaryOnly)],
+            Self::Alike(SecondaryOnly) => &[Pool::Selected(SecondaryOnly)],
+            Self::ByMethod | Self::ByHeader(_) => &[Pool::Writes, Pool::Reads],
+        }
+    }
+}
+
+/// The replicas that are considered, by partition and id, whatever the order in which they were listed.
+pub(super) fn candidates<'a>(
+    service: &'a ServiceDescription,
+    order: &[usize],
+    settings: &Settings,
+) -> Vec<Candidate<'a>> {
+    let pools = settings.roles.pools();
+    let mut candidates = Vec::new();
+    for &partition in order {
+        let mut replicas: Vec<&Replica> = service.partitions[partition]
+            .replicas
+            .iter()
+            .filter(|replica| replica.replica_status == ReplicaStatus::Ready)
+            .collect();
+        // Ids are unique, but a gateway that answers from two nodes at once could repeat one.
+        replicas.sort_by(|a, b| {
+            let key = |replica: &&'a Replica| {
+                (
+                    replica.replica_id,
+                    replica.address.as_str(),
+                    replica.replica_role.as_str(),
+                )
+            };
+            key(a).cmp(&key(b))
+        });
+        replicas.dedup_by_key(|replica| replica.replica_id);
+        for replica in replicas {
+            let (role, kind) = role(service, replica);
+            if pools.iter().all(|pool| pool.tier(role).is_none()) {
+                continue;
+            }
+            let endpoints = Endpoints::parse(&replica.address);
+            let health = health(&endpoints, settings);
+            candidates.push(Candidate {
+                partition,
+                replica,
+                role,
+                kind,
+                endpoints,
+                health,
+            });
+        }
+    }
+    candidates
+}
+
+fn role(service: &ServiceDescription, replica: &Replica) -> (Role, ServiceKind) {
+    let kind = match service.kind {
+        ServiceKind::Stateless | ServiceKind::Stateful => &service.kind,
+        _ => &replica.service_kind,
+    };
+    let role = match (kind, &replica.replica_role) {
+        (ServiceKind::Stateless, _) => Role::Stateless,
+        (_, ReplicaRole::Primary) => Role::Primary,
+        (_, ReplicaRole::ActiveSecondary) => Role::ActiveSecondary,
+        _ => Role::Other,
+    };
+    (role, kind.clone())
+}
+
+fn health(
+    endpoints: &Result<Endpoints, EndpointError>,
+    settings: &Settings,
+) -> Result<Option<String>, EndpointError> {
+    let (Some(listener), Ok(endpoints)) = (&settings.health_listener, endpoints) else {
+        return Ok(None);
+    };
+    let endpoint = endpoints.choose(Some(listener), settings.schemes)?;
+    Ok(Some(endpoint.url))
+}

@@ -1,0 +1,85 @@
+//! Health, as it is read and as it is reported.
+
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+
+use super::wire::words;
+
+words! {
+    /// How well something is.
+    HealthState, Unknown {
+        /// Not known.
+        Invalid,
+        /// Well.
+        Ok,
+        /// Not well, and able to work.
+        Warning,
+        /// Not well.
+        Error,
+        /// Nobody has said.
+        Unknown,
+    }
+}
+
+/// What is reported about the health of something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+#[non_exhaustive]
+pub struct HealthInformation {
+    /// Who reports.
+    pub source_id: String,
+    /// What about.
+    pub property: String,
+    /// How well it is.
+    pub health_state: HealthState,
+    /// How long the report holds; for ever by default. The field's name on the wire promises milliseconds and means an
+    /// ISO 8601 duration.
+    #[serde(
+        rename = "TimeToLiveInMilliSeconds",
+        serialize_with = "iso_duration",
+        skip_serializing_if = "is_for_ever"
+    )]
+    pub time_to_live: Option<Duration>,
+    /// For people; at most 4 KiB are kept.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// Whether the report vanishes when it does not hold any more. Otherwise it turns into an error.
+    pub remove_when_expired: bool,
+}
+
+impl HealthInformation {
+    /// A report that holds for ever.
+    pub fn new(source: impl Into<String>, property: impl Into<String>, state: HealthState) -> Self {
+        Self {
+            source_id: source.into(),
+            property: property.into(),
+            health_state: state,
+            time_to_live: None,
+            description: String::new(),
+            remove_when_expired: false,
+        }
+    }
+}
+
+/// More than a gateway can count is for ever, which is what it takes a report without a time for.
+fn is_for_ever(time: &Option<Duration>) -> bool {
+    const LONGEST: Duration = Duration::from_secs(10_675_199 * 24 * 3600);
+    time.is_none_or(|time| time > LONGEST)
+}
+
+/// `PT0H1M30.500S`. The gateway requires the `T`, so days are not used.
+fn iso_duration<S: Serializer>(
+    duration: &Option<Duration>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let duration = duration.unwrap_or_default();
+    let (seconds, millis) = (duration.as_secs(), duration.subsec_millis());
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let text = if millis == 0 {
+        format!("PT{hours}H{minutes}M{seconds}S")
+    } else {
+        format!("PT{hours}H{minutes}M{seconds}.{millis:03}S")
+    };
+    serializer.serialize_str(&text)
+}

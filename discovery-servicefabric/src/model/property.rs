@@ -1,0 +1,57 @@
+//! Properties that the naming service keeps for a name.
+
+use serde::Deserialize;
+
+use super::wire::{self, words};
+
+words! {
+    /// What kind of value a property has.
+    PropertyKind, Invalid {
+        /// Not known.
+        Invalid,
+        /// Bytes, as a list of numbers.
+        Binary,
+        /// A 64-bit number, as a text.
+        Int64,
+        /// A number.
+        Double,
+        /// A text.
+        String,
+        /// A GUID, as a text.
+        Guid,
+    }
+}
+
+/// A property of a name.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+#[non_exhaustive]
+pub struct Property {
+    /// Its name.
+    #[serde(deserialize_with = "wire::nullable")]
+    pub name: String,
+    /// Its value; absent if it was not asked for.
+    pub value: Option<PropertyValue>,
+}
+
+impl Property {
+    /// The value, if it is a text.
+    pub fn as_text(&self) -> Option<&str> {
+        let value = self.value.as_ref()?;
+        if value.kind != PropertyKind::String {
+            return None;
+        }
+        value.data.as_str()
+    }
+}
+
+/// A value with its kind.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+#[non_exhaustive]
+pub struct PropertyValue {
+    /// What kind of value it is.
+    pub kind: PropertyKind,
+    /// The value as it is on the wire.
+    pub data: serde_json::Value,
+}

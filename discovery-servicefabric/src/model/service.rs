@@ -1,0 +1,127 @@
+//! Services and their types.
+
+use serde::Deserialize;
+
+use super::health::HealthState;
+use super::wire::{self, words};
+
+words! {
+    /// Whether a service keeps state.
+    ServiceKind, Invalid {
+        /// The gateway does not know.
+        Invalid,
+        /// It does not: it has instances.
+        Stateless,
+        /// It does: it has replicas with roles.
+        Stateful,
+    }
+}
+
+words! {
+    /// What a service is doing.
+    ServiceStatus, Unknown {
+        /// Not known.
+        Unknown,
+        /// It works.
+        Active,
+        /// It is being upgraded.
+        Upgrading,
+        /// It is being deleted.
+        Deleting,
+        /// It is being created.
+        Creating,
+        /// It could not be created or deleted.
+        Failed,
+    }
+}
+
+/// A named service of an application.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+#[non_exhaustive]
+pub struct Service {
+    /// Its id in paths, already encoded. Empty from gateways that do not send it; see [`crate::id_of`].
+    #[serde(deserialize_with = "wire::nullable")]
+    pub id: String,
+    /// Its name: `fabric:/Shop/Web`.
+    #[serde(deserialize_with = "wire::nullable")]
+    pub name: String,
+    /// Name of its type.
+    #[serde(deserialize_with = "wire::nullable")]
+    pub type_name: String,
+    /// Version of the service manifest.
+    #[serde(deserialize_with = "wire::nullable")]
+    pub manifest_version: String,
+    /// Whether it keeps state.
+    pub service_kind: ServiceKind,
+    /// What it is doing.
+    pub service_status: ServiceStatus,
+    /// Health of all that belongs to it.
+    pub health_state: HealthState,
+}
+
+/// A type of services, as an application type in one version declares it.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+#[non_exhaustive]
+pub struct ServiceType {
+    /// The declaration.
+    #[serde(deserialize_with = "wire::nullable")]
+    pub service_type_description: ServiceTypeDescription,
+    /// The manifest that declares it.
+    #[serde(deserialize_with = "wire::nullable")]
+    pub service_manifest_name: String,
+    /// Version of that manifest.
+    #[serde(deserialize_with = "wire::nullable")]
+    pub service_manifest_version: String,
+}
+
+/// The declaration of a type of services.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(from = "Declaration")]
+#[non_exhaustive]
+pub struct ServiceTypeDescription {
+    /// Whether its services keep state.
+    pub is_stateful: bool,
+    /// Its name.
+    pub service_type_name: String,
+    /// What the manifest attaches to it for others. `None`: the gateway does not say, and the manifest has to be asked.
+    pub extensions: Option<Vec<Extension>>,
+}
+
+/// The same on the wire. All gateways write `IsStateful`, newer ones `Kind` as well.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct Declaration {
+    is_stateful: Option<bool>,
+    kind: ServiceKind,
+    #[serde(deserialize_with = "wire::nullable")]
+    service_type_name: String,
+    #[serde(deserialize_with = "wire::optional_list")]
+    extensions: Option<Vec<Extension>>,
+}
+
+impl From<Declaration> for ServiceTypeDescription {
+    fn from(wire: Declaration) -> Self {
+        Self {
+            is_stateful: wire
+                .is_stateful
+                .unwrap_or(wire.kind == ServiceKind::Stateful),
+            service_type_name: wire.service_type_name,
+            extensions: wire.extensions,
+        }
+    }
+}
+
+/// Something that a manifest attaches to a type for others to read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+#[non_exhaustive]
+pub struct Extension {
+    /// Its name: `YARP-preview`.
+    #[serde(deserialize_with = "wire::nullable")]
+    pub key: String,
+    /// Its content, an XML element as text.
+    #[serde(deserialize_with = "wire::nullable")]
+    pub value: String,
+}

@@ -1,0 +1,65 @@
+//! A service as discovery has read it, before it becomes configuration.
+
+use std::sync::Arc;
+
+use discovery_core::Labels;
+
+use crate::model::{PartitionInformation, Replica, ServiceKind};
+
+/// Everything that is known of a service when it is turned into configuration.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ServiceDescription {
+    /// Its name: `fabric:/Shop/Web`.
+    pub name: Arc<str>,
+    /// Name of its application: `fabric:/Shop`.
+    pub application: Arc<str>,
+    /// Type of its application.
+    pub application_type: Arc<str>,
+    /// Its type.
+    pub service_type: Arc<str>,
+    /// Whether it keeps state.
+    pub kind: ServiceKind,
+    /// Its labels, with parameters replaced and overrides applied.
+    pub labels: Arc<Labels>,
+    /// Its partitions, sorted: ranges by their lowest key, named ones by name.
+    pub partitions: Vec<PartitionDescription>,
+}
+
+/// A partition with its replicas.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct PartitionDescription {
+    /// Which part of the service it is.
+    pub information: PartitionInformation,
+    /// Its replicas in every status, sorted by id.
+    pub replicas: Vec<Replica>,
+}
+
+impl ServiceDescription {
+    /// A service of this name with these labels and partitions, of which nothing else is known.
+    pub fn new(
+        name: impl Into<Arc<str>>,
+        kind: ServiceKind,
+        labels: impl Into<Arc<Labels>>,
+        partitions: Vec<PartitionDescription>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            labels: labels.into(),
+            partitions,
+            ..Self::default()
+        }
+    }
+}
+
+impl PartitionDescription {
+    /// A partition with these replicas.
+    pub fn new(information: PartitionInformation, replicas: Vec<Replica>) -> Self {
+        Self {
+            information,
+            replicas,
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! A cluster in memory, for tests of what is built on this crate.
+
+mod calls;
+mod contents;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+pub use self::contents::Contents;
+#[cfg(test)]
+pub(crate) use self::contents::{labels_xml, listener, replica};
+use crate::calls::{CallError, CallErrorKind, HealthEntity};
+use crate::model::{HealthInformation, ResolvedPartition};
+
+/// A cluster whose contents and failures a test decides, and which counts what it is asked. Clones share everything.
+///
+/// ```
+/// use discovery_servicefabric::testing::FakeCluster;
+/// use discovery_servicefabric::{ServiceFabric, ServiceFabricOptions};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// let cluster = FakeCluster::new();
+/// cluster.edit(|contents| {
+///     contents
+///         .application_type("ShopType", "1.0", [("Host", "shop.example")])
+///         .service_type("ShopType", "1.0", "WebType", [
+///             ("YARP.Enable", "true"),
+///             ("YARP.Routes.main.Hosts", "[Host]"),
+///         ])
+///         .application("fabric:/Shop", "ShopType", "1.0", [])
+///         .stateless("fabric:/Shop/Web", "WebType", [("p1", vec![(101, "https://10.0.0.1:443")])]);
+/// });
+///
+/// let once = ServiceFabric::new(cluster.clone()).runner().run_once().await;
+/// assert_eq!(once.state.config.as_ref().map(|config| config.routes.len()), Some(1));
+/// assert_eq!(cluster.calls("replicas"), 1);
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct FakeCluster {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    contents: Contents,
+    /// Every call, as `replicas p1`.
+    calls: Vec<String>,
+    faults: Vec<Fault>,
+    delay: Duration,
+    /// Calls that take longer than others, and how long.
+    slow: Vec<(String, Duration)>,
+    /// What the naming service said once, by partition, if the gateway answers from memory.
+    old_names: BTreeMap<String, ResolvedPartition>,
+    /// Whether the list of all replicas is empty.
+    blind: bool,
+    /// Seed of the order of lists; `None`: as they are.
+    shuffle: Option<u64>,
+    reports: Vec<(HealthEntity, HealthInformation, bool)>,
+}
+
+#[derive(Clone, Debug)]
+struct Fault {
+    call: String,
+    kind: CallErrorKind,
+    times: usize,
+    retry_after: Option<Duration>,
+}
+
+impl FakeCluster {
+    /// A cluster with nothing in it.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Changes what is in it.
+    pub fn edit(&self, edit: impl FnOnce(&mut Contents)) {
+        edit(&mut self.state().contents);
+    }
+
+    /// Makes calls fail until [`heal`](Self::heal): those that begin so, as `replicas` or `replicas p1`.
+    pub fn fail(&self, call: &str, kind: CallErrorKind) {
+        self.fail_times(call, kind, usize::MAX);
+    }
+
+    /// Makes the next so many of these calls fail.
+    pub fn fail_times(&self, call: &str, kind: CallErrorKind, times: usize) {
+        self.state().faults.push(Fault {
+            call: call.to_owned(),
+            kind,
+            times,
+            retry_after: None,
+        });
+    }
+
+    /// Makes these calls fail and ask for patience.
+    pub fn fail_patiently(&self, call: &str, kind: CallErrorKind, wait: Duration) {
+        self.fail(call, kind);
+        if let Some(fault) = self.state().faults.last_mut() {
+            fault.retry_after = Some(wait);
+        }
+    }
+
+    /// Ends all failures, and that calls are [`slow`](Self::slow).
+    pub fn heal(&self) {
+        let mut state = self.state();
+        state.faults.clear();
+        state.slow.clear();
+    }
+
+    /// Makes calls that begin so, as `replicas p1`, take so long until [`heal`](Self::heal).
+    pub fn slow(&self, call: &str, delay: Duration) {
+        self.state().slow.push((call.to_owned(), delay));
+    }
+
+    /// Lets the gateway answer with what the naming service says now about each partition, until it is asked for something
+    /// newer than that.
+    pub fn remember_names(&self) {
+        let mut state = self.state();
+        let State {
+            contents,
+            old_names,
+            ..
+        } = &mut *state;
+        *old_names = contents.named();
+        for answer in old_names.values_mut() {
+            answer.version.insert_str(0, "old-");
+        }
+    }
+
+    /// Makes every call take so long.
+    pub fn delay(&self, delay: Duration) {
+        self.state().delay = delay;
+    }
+
+    /// Gives all lists another order, decided by a number.
+    pub fn shuffle(&self, seed: u64) {
+        self.state().shuffle = Some(seed);
+    }
+
+    /// Lets the list of all replicas be empty, as for a user who may not see them.
+    pub fn blind(&self) {
+        self.state().blind = true;
+    }
+
+    /// How many calls were made that begin so since [`forget_calls`](Self::forget_calls).
+    pub fn calls(&self, call: &str) -> usize {
+        let state = self.state();
+        state.calls.iter().filter(|made| is(made, call)).count()
+    }
+
+    /// The calls that were made, in order, as `replicas p1`.
+    pub fn all_calls(&self) -> Vec<String> {
+        self.state().calls.clone()
+    }
+
+    /// Counts calls anew.
+    pub fn forget_calls(&self) {
+        self.state().calls.clear();
+    }
+
+    /// The reports that were taken since this was asked last.
+    pub fn take_reports(&self) -> Vec<(HealthEntity, HealthInformation, bool)> {
+        std::mem::take(&mut self.state().reports)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a call, waits and fails as it was told to.
+    async fn called(&self, call: &str, arguments: &[&str]) -> Result<(), CallError> {
+        let mut made = call.to_owned();
+        for argument in arguments {
+            made.push(' ');
+            made.push_str(argument);
+        }
+        let delay = {
+            let mut state = self.state();
+            state.calls.push(made.clone());
+            let slow = state.slow.iter().find(|(call, _)| is(&made, call));
+            slow.map_or(state.delay, |(_, delay)| *delay)
+        };
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        let mut state = self.state();
+        let fault = state
+            .faults
+            .iter_mut()
+            .find(|fault| fault.times > 0 && is(&made, &fault.call));
+        let Some(fault) = fault else { return Ok(()) };
+        fault.times -= 1;
+        let error = CallError::new(fault.kind, made, "the test says so");
+        Err(match fault.retry_after {
+            Some(wait) => error.with_retry_after(wait),
+            None => error,
+        })
+    }
+
+    /// The list in the order that the test wants.
+    fn ordered<T>(&self, mut list: Vec<T>) -> Vec<T> {
+        if let Some(seed) = self.state().shuffle {
+            fastrand::Rng::with_seed(seed).shuffle(&mut list);
+        }
+        list
+    }
+}
+
+/// Whether the call is `replicas p1` or begins with that word by word.
+fn is(made: &str, call: &str) -> bool {
+    made.strip_prefix(call)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+}

@@ -1,0 +1,336 @@
+//! Reading a cluster: from application types down to replicas.
+//!
+//! ```text
+//! applications ─▶ their types ─▶ service types with labels ─▶ services ─▶ labels ─▶ partitions ─▶ replicas
+//! ```
+//!
+//! A round makes a new [`Memory`] of the old one. What does not change is read once and then again every now and then;
+//! what is likely to change soon is read again after a short while; the rest is read in every round, or not at all
+//! while a cheap look at the whole cluster says that nothing changed.
+
+mod listing;
+mod memory;
+mod parts;
+mod probe;
+mod reading;
+mod resolving;
+mod settling;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use discovery_core::DiscoverError;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
+
+use self::listing::DENIED;
+use self::memory::{KnownApplication, TypeKey};
+pub(crate) use self::memory::{KnownService, Memory};
+pub(crate) use self::reading::service_id;
+use self::settling::Round;
+use crate::cache::CachedCalls;
+use crate::calls::{CallError, CallErrorKind, ClusterCalls};
+use crate::extension::{DeclaredLabels, LabelsProvider};
+use crate::model::{Service, ServiceKind};
+use crate::options::ServiceFabricOptions;
+
+/// The calls of a round.
+pub(crate) type Calls = CachedCalls<Arc<dyn ClusterCalls>>;
+
+/// The most services that are looked at.
+const MAX_SERVICES: usize = 100_000;
+
+/// How long a call about one service or one application may take. A round is published as a whole, so whoever is slower
+/// would make all others wait; it serves on as it was, and is asked again later. The wait for a place among the calls that
+/// are under way does not count.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Reads clusters.
+pub(crate) struct Topology {
+    calls: Arc<Calls>,
+    labels: Arc<dyn LabelsProvider>,
+    options: ServiceFabricOptions,
+    /// One for each call that may be under way.
+    permits: Semaphore,
+}
+
+/// A service that a round looks at.
+struct Listed {
+    application: Arc<KnownApplication>,
+    declared: Arc<DeclaredLabels>,
+    info: Arc<Service>,
+}
+
+impl Topology {
+    pub(crate) fn new(
+        calls: Arc<Calls>,
+        labels: Arc<dyn LabelsProvider>,
+        options: ServiceFabricOptions,
+    ) -> Self {
+        Self {
+            calls,
+            labels,
+            permits: Semaphore::new(options.max_concurrent_calls),
+            options,
+        }
+    }
+
+    /// What is known after another round.
+    ///
+    /// # Errors
+    ///
+    /// Nothing could be read: the cluster answered no call, the applications could not be listed, or everything below them
+    /// failed and there was no round before or the list is an old one. A list of applications that was read just now is an
+    /// answer by itself: what it lacks is gone, however the rest fares.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any await point; nothing is remembered then but answers of the cluster.
+    pub(crate) async fn read(&self, before: &Memory) -> Result<Memory, DiscoverError> {
+        let now = Instant::now();
+        let period = self.options.discovery_period;
+        // The runner varies its interval by a tenth.
+        let is_due = |listed| now.duration_since(listed) >= period.mul_f64(0.9);
+        let is_whole = before.listed_at.is_none_or(is_due);
+        let round = Round {
+            now,
+            is_whole,
+            before: before.listed_at,
+            options: &self.options,
+        };
+        let answered = self.calls.tally().answered;
+        let mut memory = Memory {
+            was_whole: is_whole,
+            ..before.clone()
+        };
+        if is_whole {
+            memory.listed_at = Some(now);
+            self.list_applications(&round, &mut memory).await?;
+        }
+        self.list_services(&round, &mut memory).await;
+        let listed = listed(&memory).await?;
+        let probe = self.probe(&round, &mut memory, &listed).await;
+        self.read_services(&round, &mut memory, listed, probe).await;
+        let is_answer = before.listed_at.is_some() && memory.is_live;
+        if !is_answer && let Some(error) = nothing_read(&memory) {
+            return Err(error);
+        }
+        let tally = self.calls.tally();
+        if is_whole
+            && tally.answered == answered
+            && let Some((kind, failure)) = tally.failure
+        {
+            // Old answers stand in for single calls. When there is nothing else, the source is not there.
+            let message = format!("the cluster answers nothing: {failure}");
+            return Err(failed(kind, message));
+        }
+        if is_whole {
+            // What was not asked for in two full refreshes is not there any more.
+            let refresh = self.options.full_refresh_period;
+            self.calls.evict((refresh * 2).max(period * 4));
+        }
+        Ok(memory)
+    }
+
+    /// When the round after `memory` is to begin, if not on the interval.
+    pub(crate) fn wake(&self, memory: &Memory) -> Option<Instant> {
+        settling::wake(memory, &self.options, Instant::now())
+    }
+
+    /// Makes a call when there is a place for it.
+    async fn gated<T>(&self, call: impl Future<Output = T> + Send) -> T {
+        let permit = self.permits.acquire().await;
+        let _permit = permit.expect("the semaphore is never closed");
+        call.await
+    }
+
+    /// Makes a call about a single service or application when there is a place for it, and gives it up after a while.
+    async fn limited<T>(
+        &self,
+        call: impl Future<Output = Result<T, CallError>> + Send,
+    ) -> Result<T, CallError> {
+        let call = async {
+            timeout(PATIENCE, call).await.unwrap_or_else(|_| {
+                let seconds = PATIENCE.as_secs();
+                let message = format!("no answer within {seconds} s, and the others do not wait");
+                let kind = CallErrorKind::TimedOut;
+                Err(CallError::new(kind, "reading the cluster", message))
+            })
+        };
+        self.gated(call).await
+    }
+
+    /// The same as [`all`](Self::all), up to the first error.
+    async fn try_all<I, F, T, E>(
+        &self,
+        items: Vec<I>,
+        each: impl FnMut(I) -> F,
+    ) -> Result<Vec<T>, E>
+    where
+        F: Future<Output = Result<T, E>>,
+    {
+        let work = stream::iter(items).map(each);
+        let at_once = self.options.max_concurrent_calls;
+        work.buffer_unordered(at_once).try_collect().await
+    }
+
+    /// Does something with all items, with as many at the same time as calls may be under way.
+    async fn all<I, F: Future>(&self, items: Vec<I>, each: impl FnMut(I) -> F) -> Vec<F::Output> {
+        // A future is large, and there may be tens of thousands: each is made when it is its turn.
+        let work = stream::iter(items).map(each);
+        let at_once = self.options.max_concurrent_calls;
+        work.buffer_unordered(at_once).collect().await
+    }
+
+    async fn probe(
+        &self,
+        round: &Round<'_>,
+        memory: &mut Memory,
+        listed: &[Listed],
+    ) -> Option<probe::Probe> {
+        let is_of_use = self.options.change_probe
+            && round.is_whole
+            && listed
+                .iter()
+                .any(|listed| listed.info.service_kind == ServiceKind::Stateless);
+        let is_refused = memory
+            .probe
+            .refused_until
+            .is_some_and(|until| round.now < until);
+        if !is_of_use || is_refused {
+            return None;
+        }
+        match self.limited(self.calls.replica_ids()).await {
+            Ok(replicas) => {
+                memory.probe.refused_until = None;
+                Some(probe::Probe::new(replicas))
+            }
+            Err(error) => {
+                let lasting = probe::is_lasting(&error);
+                tracing::debug!(
+                    target: "discovery::servicefabric",
+                    error = error.chain(),
+                    lasting,
+                    "the ids of all replicas cannot be had; every service is read instead",
+                );
+                memory.probe.refused_until =
+                    lasting.then(|| round.now + self.options.full_refresh_period);
+                None
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Topology {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Topology")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The services to look at, each once.
+async fn listed(memory: &Memory) -> Result<Vec<Listed>, DiscoverError> {
+    let mut seen = std::collections::HashSet::new();
+    let mut all = Vec::new();
+    for (name, list) in &memory.lists {
+        let Some(application) = memory.applications.get(name) else {
+            continue;
+        };
+        let Some(known) = memory.types.get(&application.type_key) else {
+            continue;
+        };
+        let Some(declared) = &known.declared else {
+            continue;
+        };
+        for info in &list.services {
+            let_others_run(seen.len()).await;
+            let Some(declared) = declared.get(&info.type_name) else {
+                continue;
+            };
+            if seen.insert(info.name.as_str()) {
+                all.push(Listed {
+                    application: Arc::clone(application),
+                    declared: Arc::clone(declared),
+                    info: Arc::clone(info),
+                });
+            }
+        }
+    }
+    if all.len() > MAX_SERVICES {
+        let message = format!(
+            "the cluster has {} services with labels, more than {MAX_SERVICES}",
+            all.len()
+        );
+        return Err(DiscoverError::permanent(message));
+    }
+    Ok(all)
+}
+
+/// Lets the runtime do something else now and then: with tens of thousands of services even looking at each takes a while.
+async fn let_others_run(done: usize) {
+    if done % 256 == 255 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The error to end the round with when nothing below the applications could be read. An answer without anything in it
+/// would say that there is nothing.
+fn nothing_read(memory: &Memory) -> Option<DiscoverError> {
+    let types = memory.types.values().filter_map(|known| {
+        known
+            .declared
+            .is_none()
+            .then_some(known.failed.as_ref())
+            .flatten()
+    });
+    let lists = memory.lists.values();
+    let lists = lists.filter_map(|list| list.failed.as_ref().map(|failed| &failed.problem));
+    let services = memory.services.values();
+    let services = services.filter_map(|known| known.failed.as_ref().map(|failed| &failed.problem));
+    let problem = types.chain(lists).chain(services).next()?;
+    let something = memory
+        .lists
+        .values()
+        .any(|list| list.failed.is_none() && list.services.is_empty())
+        || memory.services.values().any(|known| {
+            let list = memory.lists.get(&known.application.name);
+            known.failed.is_none() && list.is_some_and(|list| list.failed.is_none())
+        });
+    let message = problem.message.clone();
+    (!something).then(|| match problem.code == DENIED {
+        true => DiscoverError::permanent(message),
+        false => DiscoverError::transient(message),
+    })
+}
+
+/// The error to end the round with when a call failed without which there is no answer.
+fn refused(error: CallError) -> DiscoverError {
+    let message = "the applications of the cluster cannot be listed";
+    let refused = failed(error.kind(), message.to_owned());
+    let refused = match error.retry_after() {
+        Some(wait) => refused.with_retry_after(wait),
+        None => refused,
+    };
+    refused.with_source(error)
+}
+
+/// The error of a round that ended because of a call.
+fn failed(kind: CallErrorKind, message: String) -> DiscoverError {
+    match kind {
+        CallErrorKind::Denied | CallErrorKind::Rejected => DiscoverError::permanent(message),
+        CallErrorKind::Gone
+        | CallErrorKind::Unreachable
+        | CallErrorKind::TimedOut
+        | CallErrorKind::Busy
+        | CallErrorKind::Failed
+        | CallErrorKind::Malformed => DiscoverError::transient(message),
+    }
+}
+
+/// A type of applications.
+fn type_key(name: &str, version: &str) -> TypeKey {
+    (name.into(), version.into())
+}

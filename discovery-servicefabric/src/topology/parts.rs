@@ -1,0 +1,239 @@
+//! Partitions and replicas of one service.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proxy_model::Problem;
+
+use super::Topology;
+use super::listing::unreadable;
+use super::memory::{KnownService, Read};
+use super::resolving::Resolved;
+use crate::cache::{Observed, StaleAnswer};
+use crate::calls::{CallError, CallErrorKind, ClusterCalls};
+use crate::model::{Partition, PartitionInformation, PartitionStatus, Replica, ServiceStatus};
+use crate::options::EndpointSource;
+use crate::service::PartitionDescription;
+
+/// The most partitions of a service.
+const MAX_PARTITIONS: usize = 10_000;
+
+/// The most replicas of a partition.
+const MAX_REPLICAS: usize = 10_000;
+
+pub(super) type Watched<'a> = Observed<'a, Arc<dyn ClusterCalls>>;
+
+/// The partitions of a service, as they were read.
+#[derive(Default)]
+pub(super) struct Parts {
+    pub(super) partitions: Vec<PartitionDescription>,
+    pub(super) statuses: Vec<PartitionStatus>,
+    pub(super) resolved: BTreeMap<String, Resolved>,
+    /// The old answers among them; an answer that the naming service did not give is one.
+    pub(super) stale: Option<StaleAnswer>,
+}
+
+impl Topology {
+    /// Reads partitions and replicas. A partition that vanishes meanwhile is not taken for one without replicas: the
+    /// partitions are read once more.
+    pub(super) async fn read_parts(
+        &self,
+        observed: &Watched<'_>,
+        service: &KnownService,
+        service_id: &str,
+    ) -> Result<Parts, Problem> {
+        for _ in 0..2 {
+            if let Some(parts) = self.try_parts(observed, service, service_id).await? {
+                return Ok(parts);
+            }
+        }
+        let message = "a partition of the service is listed and does not exist";
+        Err(Problem::error("", "not_read", message))
+    }
+
+    /// `None`: a partition has vanished.
+    async fn try_parts(
+        &self,
+        observed: &Watched<'_>,
+        service: &KnownService,
+        service_id: &str,
+    ) -> Result<Option<Parts>, Problem> {
+        let mut listed = match self.limited(observed.partitions(service_id)).await {
+            Ok(partitions) => partitions,
+            Err(error) if error.is_gone() => Vec::new(),
+            Err(error) => return Err(unreadable("", "the partitions of the service", &error)),
+        };
+        let status = &service.info.service_status;
+        if listed.is_empty() && matches!(status, ServiceStatus::Active | ServiceStatus::Upgrading) {
+            // One that is being created or deleted has none, any other one has: the lists do not agree.
+            let message =
+                "the service is listed as active, and the cluster lists no partition of it";
+            return Err(Problem::error("", "no_partitions", message));
+        }
+        at_most(listed.len(), MAX_PARTITIONS, "partitions")?;
+        listed.sort_by(|a, b| place_of(a).cmp(&place_of(b)));
+        listed.dedup_by(|a, b| a.partition_information.id == b.partition_information.id);
+        let mut read = Vec::with_capacity(listed.len());
+        let all = self.try_all(listed, |partition| {
+            self.read_replicas(observed, service, service_id, partition)
+        });
+        for part in all.await? {
+            match part {
+                Some(part) => read.push(part),
+                None => return Ok(None),
+            }
+        }
+        read.sort_by(|a, b| place_of(&a.partition).cmp(&place_of(&b.partition)));
+        let mut parts = Parts::default();
+        for part in read {
+            let information = part.partition.partition_information;
+            if let Some(resolved) = part.resolved {
+                parts.resolved.insert(information.id.clone(), resolved);
+            }
+            parts.stale = StaleAnswer::older(parts.stale, part.unresolved);
+            parts.statuses.push(part.partition.partition_status);
+            parts.partitions.push(PartitionDescription {
+                information,
+                replicas: part.replicas,
+                ..PartitionDescription::default()
+            });
+        }
+        Ok(Some(parts))
+    }
+
+    /// `None`: the partition has vanished.
+    async fn read_replicas(
+        &self,
+        observed: &Watched<'_>,
+        service: &KnownService,
+        service_id: &str,
+        partition: Partition,
+    ) -> Result<Option<Part>, Problem> {
+        let id = partition.partition_information.id.as_str();
+        let mut replicas = match self.limited(observed.replicas(id)).await {
+            Ok(replicas) => replicas,
+            Err(error) if error.is_gone() => return Ok(None),
+            Err(error) => {
+                let what = format!("the replicas of the partition {id}");
+                return Err(unreadable("", &what, &error));
+            }
+        };
+        at_most(replicas.len(), MAX_REPLICAS, "replicas in a partition")?;
+        replicas.sort_by_key(|replica| replica.replica_id);
+        replicas.dedup_by_key(|replica| replica.replica_id);
+        let mut part = Part {
+            partition,
+            replicas,
+            resolved: None,
+            unresolved: None,
+        };
+        if self.options.endpoint_source == EndpointSource::ReplicasAndResolve {
+            let before = service.read.as_deref();
+            self.leave_out_drained(service_id, &mut part, before).await;
+        }
+        Ok(Some(part))
+    }
+
+    async fn leave_out_drained(&self, service_id: &str, part: &mut Part, before: Option<&Read>) {
+        let information = &part.partition.partition_information;
+        let before = before.and_then(|read| read.resolved.get(&information.id));
+        let now = tokio::time::Instant::now();
+        let asked = self.resolved(service_id, information, &part.replicas, before);
+        match asked.await {
+            Ok(mut resolved) => {
+                if resolved.names_none(&part.replicas) {
+                    // Nothing is better than an instance that is about to close but a partition that nobody serves.
+                    let message = format!(
+                        "it names none of the replicas of the partition {} that are ready",
+                        information.id
+                    );
+                    let kind = CallErrorKind::Failed;
+                    let error = CallError::new(kind, "the naming service", message);
+                    part.unresolved = Some(StaleAnswer::new(now, &error));
+                } else {
+                    resolved.keep_named(&mut part.replicas);
+                }
+                part.resolved = Some(resolved);
+            }
+            Err(error) => {
+                if let Some(before) = before {
+                    before.keep_undrained(&mut part.replicas);
+                }
+                part.resolved = before.cloned();
+                part.unresolved = Some(StaleAnswer::new(now, &error));
+            }
+        }
+    }
+
+    /// What the naming service says. The gateway may answer from a cache, so an answer that would take away a replica is
+    /// challenged once: asked for with its version, the next one is newer or the same for certain.
+    async fn resolved(
+        &self,
+        service_id: &str,
+        information: &PartitionInformation,
+        replicas: &[Replica],
+        before: Option<&Resolved>,
+    ) -> Result<Resolved, CallError> {
+        let version = before.map(|before| before.version.as_str());
+        let call = self.calls.resolve(service_id, information, version);
+        let first = Resolved::new(self.limited(call).await?);
+        let is_certain = version == Some(first.version.as_str());
+        if is_certain || !first.drops_more(replicas, before) {
+            return Ok(first);
+        }
+        let call = self
+            .calls
+            .resolve(service_id, information, Some(&first.version));
+        Ok(Resolved::new(self.limited(call).await?))
+    }
+
+    /// Whether the naming service gives the same addresses as when the service was read. If it gives no answer nothing
+    /// is known to have changed.
+    pub(super) async fn is_resolved_as_before(
+        &self,
+        service: &KnownService,
+        service_id: &str,
+    ) -> bool {
+        let Some(read) = &service.read else {
+            return false;
+        };
+        let partitions = read.description.partitions.iter();
+        let informations = partitions.map(|partition| partition.information.clone());
+        let same = self.all(informations.collect(), |information| async move {
+            let Some(before) = read.resolved.get(&information.id) else {
+                return false;
+            };
+            let version = Some(before.version.as_str());
+            let call = self.calls.resolve(service_id, &information, version);
+            let answer = self.limited(call).await;
+            answer.is_ok_and(|now| Resolved::new(now).addresses == before.addresses)
+        });
+        same.await.into_iter().all(|same| same)
+    }
+}
+
+/// A partition, as it was read.
+struct Part {
+    partition: Partition,
+    replicas: Vec<Replica>,
+    resolved: Option<Resolved>,
+    unresolved: Option<StaleAnswer>,
+}
+
+/// Ranges by their lowest key, named partitions by name.
+fn place_of(partition: &Partition) -> (Option<i64>, Option<&str>, &str) {
+    let information = &partition.partition_information;
+    (
+        information.low_key,
+        information.name.as_deref(),
+        &information.id,
+    )
+}
+
+fn at_most(count: usize, most: usize, what: &str) -> Result<(), Problem> {
+    if count <= most {
+        return Ok(());
+    }
+    let message = format!("the service has {count} {what}, more than {most}");
+    Err(Problem::error("", "too_large", message))
+}

@@ -1,0 +1,84 @@
+//! A cheap way to notice that nothing changed.
+//!
+//! An instance of a stateless service has another id after every failover, on whichever node it comes back, and an
+//! instance does not change where it listens while it lives. So a stateless service that has the same instances as when
+//! it was read, all of them ready, has the same endpoints. One call names all instances of the cluster. Replicas of
+//! stateful services keep their ids when they come back and change roles, so this says nothing about them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use crate::calls::{CallError, CallErrorKind, ServiceReplicas};
+use crate::model::ReplicaStatus;
+use crate::service::PartitionDescription;
+
+/// The replicas of one service, when it was read.
+///
+/// Two answers to the probe are compared with each other, not with the list of replicas: the two lists come from
+/// different parts of the cluster, which may count a replica differently that is gone.
+pub(crate) type Baseline = Arc<[(String, Vec<i64>)]>;
+
+/// Whether the cluster is asked.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ProbeState {
+    /// It refused to answer; it is asked again then.
+    pub(crate) refused_until: Option<Instant>,
+}
+
+/// An answer to the probe.
+#[derive(Debug, Default)]
+pub(crate) struct Probe {
+    by_service: HashMap<String, Baseline>,
+}
+
+impl Probe {
+    pub(crate) fn new(replicas: Vec<ServiceReplicas>) -> Self {
+        let by_service = replicas
+            .into_iter()
+            .map(|of| (of.service, of.partitions.into()))
+            .collect();
+        Self { by_service }
+    }
+
+    pub(crate) fn baseline(&self, service: &str) -> Option<Baseline> {
+        self.by_service.get(service).cloned()
+    }
+
+    /// Whether the service has the same replicas as when it was read.
+    pub(crate) fn is_same(
+        &self,
+        service: &str,
+        baseline: &Baseline,
+        partitions: &[PartitionDescription],
+    ) -> bool {
+        let Some(now) = self.by_service.get(service) else {
+            return false;
+        };
+        now == baseline && sees(now, partitions)
+    }
+}
+
+/// Whether the answer names every replica that was ready: one that sees nothing, for want of permission, would be the
+/// same for ever.
+fn sees(now: &Baseline, partitions: &[PartitionDescription]) -> bool {
+    partitions.iter().all(|partition| {
+        let id = partition.information.id.as_str();
+        let listed = now.iter().find(|(listed, _)| listed == id);
+        let is_listed = |id: i64| listed.is_some_and(|(_, ids)| ids.binary_search(&id).is_ok());
+        partition
+            .replicas
+            .iter()
+            .filter(|replica| replica.replica_status == ReplicaStatus::Ready)
+            .all(|replica| is_listed(replica.replica_id))
+    })
+}
+
+/// Whether the cluster is not to be asked for a while: it will refuse again, or it makes every round wait.
+pub(crate) fn is_lasting(error: &CallError) -> bool {
+    !matches!(
+        error.kind(),
+        CallErrorKind::Unreachable | CallErrorKind::Busy | CallErrorKind::Failed
+    )
+}

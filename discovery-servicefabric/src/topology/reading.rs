@@ -1,0 +1,283 @@
+//! Labels, partitions and replicas of services.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use proxy_model::Problem;
+
+use super::listing::{TIMED_OUT, unreadable};
+use super::memory::{Failed, KnownService, Memory, Read};
+use super::parts::Parts;
+use super::probe::Probe;
+use super::settling::{self, Plan, Round};
+use super::{Listed, Topology, let_others_run};
+use crate::cache::StaleAnswer;
+use crate::extension::{Enlisted, LabelledBy, ServiceLabels};
+use crate::id::id_of;
+use crate::model::Service;
+
+impl Topology {
+    /// Reads what is due of all services.
+    pub(super) async fn read_services(
+        &self,
+        round: &Round<'_>,
+        memory: &mut Memory,
+        listed: Vec<Listed>,
+        probe: Option<Probe>,
+    ) {
+        let probe = probe.as_ref();
+        let mut services = BTreeMap::new();
+        let mut work = Vec::new();
+        for (done, listed) in listed.into_iter().enumerate() {
+            let_others_run(done).await;
+            let before = memory.services.get(listed.info.name.as_str());
+            match before.and_then(|before| kept(round, before, &listed, probe)) {
+                Some(kept) => {
+                    services.insert(Arc::clone(&kept.name), kept);
+                }
+                None => work.push((listed, before.cloned())),
+            }
+        }
+        let read = self.all(work, |(listed, before)| {
+            self.read_service(round, listed, before, probe)
+        });
+        for service in read.await {
+            services.insert(Arc::clone(&service.name), Arc::new(service));
+        }
+        // Those of applications whose services could not be listed are as they were.
+        for known in memory.services.values() {
+            let list = memory.lists.get(&known.application.name);
+            if list.is_some_and(|list| list.failed.is_some()) {
+                services
+                    .entry(Arc::clone(&known.name))
+                    .or_insert_with(|| Arc::clone(known));
+            }
+        }
+        memory.services = services;
+    }
+
+    async fn read_service(
+        &self,
+        round: &Round<'_>,
+        listed: Listed,
+        before: Option<Arc<KnownService>>,
+        probe: Option<&Probe>,
+    ) -> KnownService {
+        let before = before.as_deref();
+        let mut service = KnownService {
+            name: before.map_or_else(
+                || listed.info.name.as_str().into(),
+                |before| Arc::clone(&before.name),
+            ),
+            application: listed.application,
+            declared: listed.declared,
+            info: listed.info,
+            labels: before.and_then(|before| before.labels.clone()),
+            read: before.and_then(|before| before.read.clone()),
+            failed: None,
+            stale_labels: None,
+        };
+        if let Err(problem) = self.fill(round, &mut service, before, probe).await {
+            let before = before.and_then(|before| before.failed.as_ref());
+            let mut failed = Failed::after(before, problem);
+            if failed.problem.code == TIMED_OUT {
+                let slow_before = before.map_or(0, |before| before.slow_in_a_row);
+                failed.slow_in_a_row = slow_before.saturating_add(1);
+                failed.retry_at = Some(round.retry_at(failed.slow_in_a_row));
+            }
+            service.failed = Some(failed);
+        }
+        service
+    }
+
+    /// Reads labels and, as far as that is due, partitions and replicas.
+    async fn fill(
+        &self,
+        round: &Round<'_>,
+        service: &mut KnownService,
+        before: Option<&KnownService>,
+        probe: Option<&Probe>,
+    ) -> Result<(), Problem> {
+        let service_id = service_id(&service.info);
+        let labels = self
+            .read_labels(round, service, &service_id, before)
+            .await?;
+        service.labels = Some(Arc::clone(&labels));
+        if labels.enlisted != Enlisted::Yes {
+            service.read = None;
+            return Ok(());
+        }
+        let plan = match before.zip(service.read.as_deref()) {
+            Some((before, read)) => round.plan(before, read, &service.info, probe),
+            None => Plan::Read,
+        };
+        let kept = match plan {
+            Plan::Keep => true,
+            Plan::Resolve => self.is_resolved_as_before(service, &service_id).await,
+            Plan::Read => false,
+        };
+        if kept {
+            relabel(service, &labels);
+            return Ok(());
+        }
+        let observed = self.calls.observe();
+        let mut parts = self.read_parts(&observed, service, &service_id).await?;
+        parts.stale = StaleAnswer::older(parts.stale.take(), observed.stale());
+        let read = finished(round, service, &labels, parts, before, probe);
+        service.read = Some(Arc::new(read));
+        Ok(())
+    }
+
+    async fn read_labels(
+        &self,
+        round: &Round<'_>,
+        service: &mut KnownService,
+        service_id: &str,
+        before: Option<&KnownService>,
+    ) -> Result<Arc<ServiceLabels>, Problem> {
+        if let Some(before) = before
+            && let Some(labels) = same_labels(round, before, service)
+        {
+            service.stale_labels.clone_from(&before.stale_labels);
+            return Ok(labels);
+        }
+        let observed = self.calls.observe();
+        let by = LabelledBy::new(
+            &service.name,
+            service_id,
+            &service.declared,
+            &service.application.parameters,
+        );
+        // This may be code of others. Its panic is the service's trouble alone.
+        let call = async { self.limited(self.labels.labels(&observed, by)).await };
+        let result = AssertUnwindSafe(call).catch_unwind().await;
+        service.stale_labels = observed.stale();
+        match result {
+            Ok(Ok(labels)) => Ok(match before.and_then(|before| before.labels.as_ref()) {
+                Some(before) if **before == labels => Arc::clone(before),
+                _ => Arc::new(labels),
+            }),
+            Ok(Err(error)) => Err(unreadable("", "the labels of the service", &error)),
+            Err(_) => {
+                let message = "finding the labels of the service panicked";
+                Err(Problem::error("", "labels_panicked", message))
+            }
+        }
+    }
+}
+
+/// The service as it was, if nothing is to be asked about it.
+fn kept(
+    round: &Round<'_>,
+    before: &Arc<KnownService>,
+    listed: &Listed,
+    probe: Option<&Probe>,
+) -> Option<Arc<KnownService>> {
+    let is_same = Arc::ptr_eq(&before.application, &listed.application)
+        && Arc::ptr_eq(&before.declared, &listed.declared);
+    if !is_same {
+        return None;
+    }
+    let retry_at = before.failed.as_ref().and_then(|failed| failed.retry_at);
+    if let Some(retry_at) = retry_at {
+        return (!round.is_whole || round.now < retry_at).then(|| Arc::clone(before));
+    }
+    if before.failed.is_some() {
+        // What has failed for a while is not worth the hurry of others.
+        return (!round.is_whole && !before.hurries()).then(|| Arc::clone(before));
+    }
+    if before.stale().is_some() && round.is_whole {
+        return None;
+    }
+    let labels = before.labels.as_ref()?;
+    if labels.dynamic && round.is_whole {
+        return None;
+    }
+    let keep = match (&before.read, labels.enlisted) {
+        (Some(read), Enlisted::Yes) => round.plan(before, read, &listed.info, probe) == Plan::Keep,
+        (None, Enlisted::Yes) => false,
+        (_, Enlisted::No | Enlisted::Unknown) => true,
+    };
+    keep.then(|| Arc::clone(before))
+}
+
+/// The labels as they were, if they can have changed only with what they are made of.
+fn same_labels(
+    round: &Round<'_>,
+    before: &KnownService,
+    now: &KnownService,
+) -> Option<Arc<ServiceLabels>> {
+    let labels = before.labels.as_ref()?;
+    let may_change = labels.dynamic || before.stale_labels.is_some();
+    let is_due = may_change && (round.is_whole || before.failed.is_some());
+    let same = !is_due
+        && Arc::ptr_eq(&before.declared, &now.declared)
+        && before.application.parameters == now.application.parameters;
+    same.then(|| Arc::clone(labels))
+}
+
+fn finished(
+    round: &Round<'_>,
+    service: &KnownService,
+    labels: &ServiceLabels,
+    parts: Parts,
+    before: Option<&KnownService>,
+    probe: Option<&Probe>,
+) -> Read {
+    let read = service.read.as_deref();
+    let is_new = before.is_none() && round.before.is_some();
+    let mut unsettled = settling::unsettled(
+        &service.info,
+        &parts.partitions,
+        &parts.statuses,
+        read,
+        is_new,
+    );
+    if unsettled.is_none() {
+        let is_draining = parts.resolved.values().any(|of| !of.drained.is_empty());
+        let why = match (parts.stale.is_some(), is_draining) {
+            (true, _) => Some("calls fail"),
+            (false, true) => Some("an instance is about to close"),
+            (false, false) => None,
+        };
+        unsettled = why.map(|why| settling::counted(why, read, false));
+    }
+    let baseline = probe.and_then(|probe| probe.baseline(&service.name));
+    // Between whole rounds nobody looks; what was seen before this reading still counts.
+    let kept = read.and_then(|read| read.baseline.clone());
+    let description = service.described(labels, parts.partitions);
+    Read {
+        description: match read {
+            Some(read) if *read.description == description => Arc::clone(&read.description),
+            _ => Arc::new(description),
+        },
+        refresh_at: round.refresh_at(&service.name),
+        baseline: if round.is_whole { baseline } else { kept },
+        resolved: parts.resolved,
+        unsettled,
+        stale: parts.stale,
+    }
+}
+
+/// Gives what was read before the labels of now.
+fn relabel(service: &mut KnownService, labels: &ServiceLabels) {
+    let Some(read) = service.read.clone() else {
+        return;
+    };
+    let description = service.described(labels, read.description.partitions.clone());
+    if description != *read.description {
+        service.read = Some(Arc::new(Read {
+            description: Arc::new(description),
+            ..Read::clone(&read)
+        }));
+    }
+}
+
+pub(crate) fn service_id(info: &Service) -> String {
+    match info.id.is_empty() {
+        true => id_of(&info.name),
+        false => info.id.clone(),
+    }
+}

@@ -1,0 +1,225 @@
+//! When what is read again.
+
+use tokio::time::Instant;
+
+use super::memory::{KnownService, Memory, Read, Unsettled};
+use super::probe::Probe;
+use crate::cache::StaleAnswer;
+use crate::calls::CallError;
+use crate::hash::fnv1a;
+use crate::model::{PartitionStatus, ReplicaStatus, Service, ServiceKind, ServiceStatus};
+use crate::options::ServiceFabricOptions;
+use crate::service::PartitionDescription;
+
+/// How often something that stays as it is, or goes on failing, is read again in a hurry: a replica may be out of order
+/// for half an hour.
+const MOST_HURRIES: u32 = 6;
+
+/// What a round is to do with a service that it knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// Nothing: it is as it was.
+    Keep,
+    /// Ask the naming service whether its endpoints are as they were.
+    Resolve,
+    /// Read its partitions and replicas.
+    Read,
+}
+
+/// What decides about a round.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Round<'a> {
+    pub(super) now: Instant,
+    /// Whether everything is listed, or only what is likely to change soon is looked at.
+    pub(super) is_whole: bool,
+    /// When everything was listed before. `None`: never, so that nothing can be called new.
+    pub(super) before: Option<Instant>,
+    pub(super) options: &'a ServiceFabricOptions,
+}
+
+impl Round<'_> {
+    /// What to do with a service of which something was read before.
+    pub(super) fn plan(
+        &self,
+        known: &KnownService,
+        read: &Read,
+        info: &Service,
+        probe: Option<&Probe>,
+    ) -> Plan {
+        if known.failed.is_some() {
+            return Plan::Read;
+        }
+        if !is_same(&known.info, info) {
+            return Plan::Read;
+        }
+        if let Some(unsettled) = read.unsettled {
+            return if self.is_whole || unsettled.hurries() {
+                Plan::Read
+            } else {
+                Plan::Keep
+            };
+        }
+        if !self.is_whole {
+            return Plan::Keep;
+        }
+        let unchanged = info.service_kind == ServiceKind::Stateless
+            && self.now < read.refresh_at
+            && read
+                .baseline
+                .as_ref()
+                .zip(probe)
+                .is_some_and(|(baseline, probe)| {
+                    probe.is_same(&known.name, baseline, &read.description.partitions)
+                });
+        match (unchanged, read.resolved.is_empty()) {
+            (false, _) => Plan::Read,
+            (true, true) => Plan::Keep,
+            (true, false) => Plan::Resolve,
+        }
+    }
+
+    /// What was known `at` some time, or when everything was listed before, and stands in for an answer.
+    pub(super) fn stale(&self, at: Option<Instant>, error: &CallError) -> StaleAnswer {
+        StaleAnswer::new(at.or(self.before).unwrap_or(self.now), error)
+    }
+
+    /// When something is read again that was too slow so many times in a row: in the next round, and then after ever
+    /// longer.
+    pub(super) fn retry_at(&self, slow_in_a_row: u32) -> Instant {
+        let factor = 1_u32 << slow_in_a_row.saturating_sub(1).min(16);
+        let wait = self.options.discovery_period.saturating_mul(factor);
+        let most = self.options.full_refresh_period;
+        Instant::now() + wait.min(most.max(self.options.discovery_period))
+    }
+
+    /// When something that is read now is read again whatever happens: at different times for different names, so that
+    /// not all of it falls into one round.
+    pub(super) fn refresh_at(&self, name: &str) -> Instant {
+        let share = f64::from(spread(name)) / f64::from(u32::MAX);
+        self.now + self.options.full_refresh_period.mul_f64(0.5 + 0.5 * share)
+    }
+}
+
+impl Unsettled {
+    /// Whether the next reading of it is worth a hurry.
+    pub(super) fn hurries(self) -> bool {
+        self.unchanged < MOST_HURRIES
+    }
+}
+
+/// Why a service is likely to change soon.
+pub(super) fn unsettled(
+    info: &Service,
+    partitions: &[PartitionDescription],
+    statuses: &[PartitionStatus],
+    before: Option<&Read>,
+    is_new: bool,
+) -> Option<Unsettled> {
+    let changed =
+        before.is_some_and(|before| !is_alike(&before.description.partitions, partitions));
+    let is_ready = |status: &PartitionStatus| {
+        matches!(status, PartitionStatus::Ready | PartitionStatus::Invalid)
+    };
+    let mut replicas = partitions.iter().flat_map(|partition| &partition.replicas);
+    let why = if is_new {
+        "it is new"
+    } else if changed {
+        "it has just changed"
+    } else if !matches!(
+        info.service_status,
+        ServiceStatus::Active | ServiceStatus::Unknown
+    ) {
+        "the service is not active"
+    } else if !statuses.iter().all(is_ready) {
+        "a partition is not ready"
+    } else if replicas.any(|replica| replica.replica_status != ReplicaStatus::Ready) {
+        "a replica is not ready"
+    } else {
+        return None;
+    };
+    Some(counted(why, before, is_new || changed))
+}
+
+/// A service that was read as well as possible, and is to be read again soon.
+pub(super) fn counted(why: &'static str, before: Option<&Read>, is_fresh: bool) -> Unsettled {
+    let before = before.and_then(|before| before.unsettled);
+    let unchanged = match before {
+        Some(before) if !is_fresh => before.unchanged.saturating_add(1),
+        _ => 0,
+    };
+    Unsettled { why, unchanged }
+}
+
+/// When the next round is to begin, if not on the interval.
+pub(super) fn wake(
+    memory: &Memory,
+    options: &ServiceFabricOptions,
+    now: Instant,
+) -> Option<Instant> {
+    let period = options.discovery_period;
+    let listing = memory.listed_at.map(|at| at + period);
+    if memory.hurries() {
+        let soon = now + options.fast_period;
+        // A round that takes longer than the period must not be followed by the next one at once.
+        let listing = listing.filter(|listing| *listing > now);
+        return Some(listing.map_or(soon, |listing| soon.min(listing)));
+    }
+    listing.filter(|_| !memory.was_whole)
+}
+
+impl Memory {
+    /// Whether something is likely to change soon.
+    fn hurries(&self) -> bool {
+        let failing = self.lists.values().filter_map(|list| list.failed.as_ref());
+        let mut failing = failing.map(|failed| failed.in_a_row);
+        failing.any(|in_a_row| in_a_row <= MOST_HURRIES)
+            || self.services.values().any(|service| service.hurries())
+    }
+}
+
+impl KnownService {
+    /// Whether it is likely to change soon.
+    pub(super) fn hurries(&self) -> bool {
+        match (&self.failed, &self.read) {
+            (Some(failed), _) => failed.retry_at.is_none() && failed.in_a_row <= MOST_HURRIES,
+            (None, Some(read)) => read.unsettled.is_some_and(Unsettled::hurries),
+            (None, None) => false,
+        }
+    }
+}
+
+/// Whether the cluster says the same about a service, its health aside.
+pub(super) fn is_same(before: &Service, now: &Service) -> bool {
+    let facts = |service: &Service| {
+        (
+            service.service_kind.clone(),
+            service.service_status.clone(),
+            service.type_name.clone(),
+            service.manifest_version.clone(),
+        )
+    };
+    facts(before) == facts(now)
+}
+
+/// Whether there are the same replicas in the same places, their health aside.
+fn is_alike(before: &[PartitionDescription], now: &[PartitionDescription]) -> bool {
+    before.len() == now.len()
+        && before.iter().zip(now).all(|(before, now)| {
+            before.information == now.information
+                && before.replicas.len() == now.replicas.len()
+                && before.replicas.iter().zip(&now.replicas).all(|(a, b)| {
+                    a.replica_id == b.replica_id
+                        && a.replica_status == b.replica_status
+                        && a.replica_role == b.replica_role
+                        && a.address == b.address
+                })
+        })
+}
+
+/// A number that is different for different names and the same for one name in every process.
+fn spread(name: &str) -> u32 {
+    let hash = fnv1a(name.bytes());
+    // The last bytes of a name only reach the low bits, so these are spread over all.
+    let spread = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    u32::try_from(spread).unwrap_or(u32::MAX)
+}

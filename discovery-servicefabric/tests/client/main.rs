@@ -1,0 +1,16 @@
+//! The client against gateways that say and do what a test tells them to.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod endpoints;
+mod errors;
+mod hostile;
+#[cfg(feature = "reqwest")]
+mod http;
+mod paging;
+mod reports;
+mod requests;
+mod retries;
+mod support;
+#[cfg(feature = "reqwest")]
+mod tls;
+mod tokens;

@@ -1,0 +1,264 @@
+//! What a gateway answers.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use discovery_servicefabric::client::{
+    BearerToken, Client, ClientOptions, StaticToken, Transport, TransportError, TransportErrorKind,
+};
+use discovery_servicefabric::model::{
+    HealthInformation, HealthState, PartitionInformation, PartitionKind, ServiceKind,
+};
+use discovery_servicefabric::{CallError, CallErrorKind, ClusterCalls, HealthEntity};
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
+use tokio::time::Instant;
+
+use crate::input::{MAX_BYTES, paused};
+
+/// The credential of the client, which answers may repeat.
+const TOKEN: &str = "eyJ-a-secret-that-nobody-may-read";
+
+/// How long a call may take with everything.
+const BUDGET: Duration = Duration::from_secs(60);
+
+/// The most pages of a list.
+const MAX_PAGES: usize = 20;
+
+/// The most items of a list.
+const MAX_ITEMS: usize = 1_000;
+
+/// The longest message, in characters: the texts that it repeats are cut.
+const MAX_MESSAGE: usize = 2_000;
+
+/// Answers, one after the other, with a line of `---` between them: a line with the status and a header, and the body. In
+/// place of a status there can be a failure: `connect`, `interrupted`, `hang`, `certificate`. When there are no more
+/// answers, nobody can be reached.
+///
+/// ```text
+/// 200
+/// {"ContinuationToken":"2","Items":[]}
+/// ---
+/// 503 Retry-After: 3
+/// {"Error":{"Code":"FABRIC_E_NOT_READY","Message":"…"}}
+/// ```
+///
+/// For each call, with such answers:
+///
+/// * There is a result within the time of a call, after few requests, and lists have no more items than they may.
+/// * An error is short and one line, without what commands a terminal, and without the credential.
+/// * Something is gone only if the gateway says so in its own words.
+pub fn servicefabric_answers(data: &[u8]) {
+    let answers = read(&data[..data.len().min(MAX_BYTES)]);
+    for call in CALLS {
+        paused().block_on(check(call, &answers));
+    }
+}
+
+const CALLS: [&str; 12] = [
+    "types",
+    "applications",
+    "service types",
+    "manifest",
+    "services",
+    "partitions",
+    "replicas",
+    "resolve",
+    "properties",
+    "chunk",
+    "report",
+    "version",
+];
+
+/// What comes of a request.
+#[derive(Clone, Debug)]
+enum Act {
+    Answer(StatusCode, Option<(HeaderName, HeaderValue)>, Bytes),
+    Fail(TransportErrorKind),
+    Hang,
+}
+
+fn read(data: &[u8]) -> Vec<Act> {
+    let mut blocks = vec![Vec::new()];
+    for line in data.split_inclusive(|byte| *byte == b'\n') {
+        match line {
+            b"---\n" => blocks.push(Vec::new()),
+            _ => blocks
+                .last_mut()
+                .expect("there is one")
+                .extend_from_slice(line),
+        }
+    }
+    blocks.iter().map(|block| act(block)).collect()
+}
+
+fn act(block: &[u8]) -> Act {
+    let end = block
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .unwrap_or(block.len());
+    let (line, rest) = block.split_at(end);
+    let body = Bytes::copy_from_slice(rest.strip_prefix(b"\n").unwrap_or_default());
+    let line = String::from_utf8_lossy(line);
+    let (first, header) = line.split_once(' ').unwrap_or((&line, ""));
+    match first {
+        "connect" => return Act::Fail(TransportErrorKind::Connect),
+        "interrupted" => return Act::Fail(TransportErrorKind::Interrupted),
+        "certificate" => return Act::Fail(TransportErrorKind::CertificateRefused),
+        "hang" => return Act::Hang,
+        _ => {}
+    }
+    let status = first
+        .parse()
+        .ok()
+        .and_then(|code| StatusCode::from_u16(code).ok());
+    let header = header.split_once(": ").and_then(|(name, value)| {
+        Some((
+            name.parse().ok()?,
+            HeaderValue::from_bytes(value.as_bytes()).ok()?,
+        ))
+    });
+    Act::Answer(status.unwrap_or(StatusCode::OK), header, body)
+}
+
+/// A gateway that does one thing after the other.
+struct Gateway {
+    acts: Mutex<VecDeque<Act>>,
+    requests: Arc<Mutex<usize>>,
+}
+
+#[async_trait]
+impl Transport for Gateway {
+    async fn send(
+        &self,
+        request: Request<Bytes>,
+        _: usize,
+    ) -> Result<Response<Bytes>, TransportError> {
+        assert_eq!(request.uri().host(), Some("gateway"));
+        *self.requests.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        let act = self
+            .acts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop_front();
+        match act {
+            Some(Act::Answer(status, header, body)) => {
+                let mut response = Response::new(body);
+                *response.status_mut() = status;
+                response.headers_mut().extend(header);
+                Ok(response)
+            }
+            Some(Act::Fail(kind)) => Err(TransportError::new(kind, "as the input says")),
+            Some(Act::Hang) => std::future::pending().await,
+            None => Err(TransportError::new(
+                TransportErrorKind::Connect,
+                "there is no more",
+            )),
+        }
+    }
+}
+
+async fn check(call: &str, answers: &[Act]) {
+    let acts: VecDeque<Act> = answers.iter().cloned().collect();
+    let requests = Arc::new(Mutex::new(0));
+    let gateway = Gateway {
+        acts: Mutex::new(acts),
+        requests: Arc::clone(&requests),
+    };
+    let token = BearerToken::new(TOKEN).expect("it is one");
+    let options = ClientOptions::default()
+        .with_budget(BUDGET)
+        .with_max_pages(MAX_PAGES)
+        .with_max_items(MAX_ITEMS);
+    let client = Client::builder("https://gateway:19080")
+        .options(options)
+        .token_source(StaticToken::new(token))
+        .transport(gateway)
+        .build()
+        .expect("the endpoint is one");
+    let begin = Instant::now();
+    let result = ask(&client, call).await;
+    let took = begin.elapsed();
+    assert!(
+        took <= BUDGET + Duration::from_secs(1),
+        "{call} took {took:?}"
+    );
+    // Three attempts for each page and once more with another token, in two forms, with the question why.
+    let requests = *requests.lock().unwrap_or_else(PoisonError::into_inner);
+    assert!(requests <= answers.len() + 10, "{requests} requests");
+    match result {
+        Ok(items) => assert!(items <= MAX_ITEMS, "{call} has {items} items"),
+        Err(error) => check_error(&error, answers),
+    }
+}
+
+/// How many items the answer has.
+async fn ask(client: &Client, call: &str) -> Result<usize, CallError> {
+    let mut range = PartitionInformation::default();
+    range.service_partition_kind = PartitionKind::Int64Range;
+    range.low_key = Some(-1);
+    Ok(match call {
+        "types" => client.application_types().await?.len(),
+        "applications" => client.applications().await?.len(),
+        "service types" => client.service_types("ShopType", "1.0").await?.len(),
+        "services" => client.services("Shop").await?.len(),
+        "partitions" => client.partitions("Shop~Web").await?.len(),
+        "replicas" => client.replicas("p1").await?.len(),
+        "properties" => client.properties("Shop~Web").await?.len(),
+        "manifest" => client
+            .service_manifest("ShopType", "1.0", "Pkg")
+            .await
+            .map(|_| 1)?,
+        "resolve" => client
+            .resolve("Shop~Web", &range, Some("7"))
+            .await
+            .map(|_| 1)?,
+        "version" => client.cluster_version().await.map(|_| 1)?,
+        "report" => {
+            let health = HealthInformation::new("fuzz", "routes", HealthState::Warning);
+            let replica = HealthEntity::Replica {
+                partition_id: "p1".to_owned(),
+                replica_id: 7,
+                kind: ServiceKind::Stateful,
+            };
+            client
+                .report_health(&replica, &health, true)
+                .await
+                .map(|()| 0)?
+        }
+        _ => {
+            let services = client.replica_ids().await?;
+            assert!(services.is_sorted_by_key(|service| &service.service));
+            for service in &services {
+                assert!(service.partitions.is_sorted());
+            }
+            // A chunk is one answer, not a list of pages.
+            1
+        }
+    })
+}
+
+fn check_error(error: &CallError, answers: &[Act]) {
+    let mut said = vec![error.chain(), error.call().to_owned()];
+    said.extend(error.code().map(str::to_owned));
+    for text in said {
+        assert!(!text.is_empty() || error.code() == Some(""), "{error:?}");
+        assert!(text.chars().count() <= MAX_MESSAGE, "{text}");
+        let commands = |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}');
+        assert!(!text.contains(commands), "{text:?}");
+        assert!(!text.contains(TOKEN), "{text}");
+    }
+    if error.is_gone() {
+        let says_so = answers.iter().any(|act| match act {
+            Act::Answer(StatusCode::NO_CONTENT, ..) => true,
+            Act::Answer(StatusCode::NOT_FOUND, _, body) => {
+                body.windows(9).any(|word| word == b"FABRIC_E_")
+            }
+            _ => false,
+        });
+        assert!(says_so, "{error}");
+    }
+    assert_eq!(error.is_gone(), error.kind() == CallErrorKind::Gone);
+}

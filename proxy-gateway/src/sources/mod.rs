@@ -1,0 +1,100 @@
+//! The sources of services that sections of the configuration switch on, beside the files themselves.
+
+mod serf;
+mod service_fabric;
+
+use discovery_core::Merge;
+use discovery_core::runner::Once;
+use proxy_model::CompileOptions;
+use proxy_model::json::ObjectReader;
+use serde::Serialize;
+use serde_json::Value;
+
+use self::serf::SerfSource;
+use self::service_fabric::ServiceFabricSource;
+use crate::commands::Failure;
+
+pub(crate) use self::serf::SECTION as SERF;
+pub(crate) use self::service_fabric::SECTION as SERVICE_FABRIC;
+
+/// The sources that are switched on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Sources {
+    service_fabric: Option<ServiceFabricSource>,
+    serf: Option<SerfSource>,
+}
+
+/// What a source answered when it was asked once.
+pub(crate) struct Answer {
+    pub(crate) source: String,
+    pub(crate) once: Once,
+    /// What the source would be told about the health of its services.
+    pub(crate) health_reports: Vec<Value>,
+    /// What is not served, and why.
+    pub(crate) not_served: Vec<NotServed>,
+}
+
+/// Something that a source has and that is not served.
+#[derive(Serialize)]
+pub(crate) struct NotServed {
+    pub(crate) name: String,
+    pub(crate) reasons: Vec<String>,
+}
+
+impl Sources {
+    /// Reads the sections of a document; everything that is wrong is added to its problems.
+    pub(crate) fn read(document: &mut ObjectReader<'_, '_>) -> Self {
+        Self {
+            service_fabric: document.object(SERVICE_FABRIC, ServiceFabricSource::read),
+            serf: document.object(SERF, SerfSource::read),
+        }
+    }
+
+    /// Whether the files are the only source.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.service_fabric.is_none() && self.serf.is_none()
+    }
+
+    /// Adds the sources to a merge, and begins to ask them.
+    ///
+    /// # Errors
+    ///
+    /// A certificate or a key that a section names cannot be used.
+    pub(crate) fn start(
+        &self,
+        mut merge: Merge,
+        options: &CompileOptions,
+    ) -> Result<Merge, Failure> {
+        if let Some(source) = &self.service_fabric {
+            merge = merge.provider(source.runner(options)?.start());
+        }
+        if let Some(source) = &self.serf {
+            merge = merge.provider(source.runner(options)?.start());
+        }
+        Ok(merge)
+    }
+
+    /// Asks each source once, without telling it anything.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start). A source that does not answer is no error: its answer says so.
+    pub(crate) async fn ask(&self, options: &CompileOptions) -> Result<Vec<Answer>, Failure> {
+        let mut answers = Vec::new();
+        if let Some(source) = &self.service_fabric {
+            answers.push(source.ask(options).await?);
+        }
+        if let Some(source) = &self.serf {
+            answers.push(source.ask(options).await?);
+        }
+        Ok(answers)
+    }
+
+    /// Whatever keeps a source from being asked from this machine: files that cannot be used.
+    pub(crate) fn unusable(&self) -> Vec<proxy_model::Problem> {
+        let service_fabric = self.service_fabric.as_ref();
+        let service_fabric = service_fabric.and_then(ServiceFabricSource::unusable);
+        let serf = self.serf.as_ref().and_then(SerfSource::unusable);
+        service_fabric.into_iter().chain(serf).collect()
+    }
+}

@@ -1,0 +1,20 @@
+//! From the bytes of a key to a number.
+
+/// The 64-bit FNV-1a hash of `bytes`, with the offset basis and the prime of its authors.
+pub(super) fn fnv1a64(bytes: &[u8]) -> u64 {
+    const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    bytes.iter().fold(OFFSET_BASIS, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(PRIME)
+    })
+}
+
+/// The number from `low` to `high` that a hash stands for: its bits as they are if that is every number of 64 bits, else
+/// its remainder, counted from `low`.
+pub(super) fn spread(hash: u64, low: i64, high: i64) -> i64 {
+    match low.abs_diff(high).checked_add(1) {
+        None => hash.cast_signed(),
+        // The remainder is at most `high - low`, so the sum is between the two.
+        Some(numbers) => low.wrapping_add_unsigned(hash % numbers),
+    }
+}

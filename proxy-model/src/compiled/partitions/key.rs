@@ -1,0 +1,137 @@
+//! Where a request has its key.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use http::HeaderName;
+
+use super::KeyRefusal;
+use crate::head::RequestHead;
+use crate::matching::{ParameterName, PathTemplate};
+
+/// Where requests have the key of their partition.
+///
+/// Shown as `the header x-tenant`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionKeySource(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    Header(HeaderName),
+    Query(ParameterName),
+    /// The parameter at a position in the route's template.
+    Route(PathTemplate, usize),
+}
+
+impl PartitionKeySource {
+    pub(crate) fn header(name: HeaderName) -> Self {
+        Self(Source::Header(name))
+    }
+
+    pub(crate) fn query_parameter(name: &str) -> Self {
+        Self(Source::Query(ParameterName::new(name)))
+    }
+
+    /// `None` if the template has no such parameter.
+    pub(crate) fn route_value(template: &PathTemplate, name: &str) -> Option<Self> {
+        let index = template.parameter_index(name)?;
+        Some(Self(Source::Route(template.clone(), index)))
+    }
+
+    /// Shows `look` the key of a request.
+    ///
+    /// A key that is there several times, in several lines of a header or several query parameters, is one if they are
+    /// all equal. Which of several a program takes that sees them all is anybody's guess, so others make no key.
+    ///
+    /// # Errors
+    ///
+    /// The request has no key, an empty one, or several that differ.
+    pub fn with_key<H: RequestHead + ?Sized, T>(
+        &self,
+        head: &H,
+        look: impl FnOnce(&[u8]) -> T,
+    ) -> Result<T, KeyRefusal> {
+        match &self.0 {
+            Source::Header(name) => in_header(head, name.as_str(), look),
+            Source::Query(name) => look_at(in_query(head, name)?.as_bytes(), look),
+            Source::Route(template, index) => template
+                .with_value(head.path(), *index, |value| look_at(value.as_bytes(), look))
+                .ok_or(KeyRefusal::Missing)?,
+        }
+    }
+}
+
+fn look_at<T>(key: &[u8], look: impl FnOnce(&[u8]) -> T) -> Result<T, KeyRefusal> {
+    if key.is_empty() {
+        return Err(KeyRefusal::Missing);
+    }
+    Ok(look(key))
+}
+
+fn in_header<H: RequestHead + ?Sized, T>(
+    head: &H,
+    name: &str,
+    look: impl FnOnce(&[u8]) -> T,
+) -> Result<T, KeyRefusal> {
+    let mut look = Some(look);
+    let mut found = Err(KeyRefusal::Missing);
+    head.for_each_header(name, &mut |line| {
+        if let Some(look) = look.take() {
+            found = look_at(line, look);
+            return true;
+        }
+        // A line lives no longer than it is shown, so the first is asked for again. That costs only who sends several.
+        let mut is_equal = false;
+        head.for_each_header(name, &mut |first| {
+            is_equal = first == line;
+            false
+        });
+        if !is_equal {
+            found = Err(KeyRefusal::Ambiguous);
+        }
+        is_equal
+    });
+    found
+}
+
+fn in_query<'h, H: RequestHead + ?Sized>(
+    head: &'h H,
+    name: &ParameterName,
+) -> Result<Cow<'h, str>, KeyRefusal> {
+    let mut values = name.values(head.query().unwrap_or_default());
+    let first = values.next().ok_or(KeyRefusal::Missing)?;
+    if values.all(|value| value == first) {
+        Ok(first)
+    } else {
+        Err(KeyRefusal::Ambiguous)
+    }
+}
+
+impl fmt::Display for PartitionKeySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Source::Header(name) => write!(f, "the header {name}"),
+            Source::Query(name) => write!(f, "the query parameter {}", name.as_str()),
+            Source::Route(template, index) => {
+                let name = template.parameter_names().nth(*index).unwrap_or_default();
+                write!(f, "the route value {name}")
+            }
+        }
+    }
+}
+
+impl PartialEq for Source {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Header(one), Self::Header(two)) => one == two,
+            (Self::Query(one), Self::Query(two)) => one == two,
+            // The text of a template is all that there is to it.
+            (Self::Route(one, index), Self::Route(two, other)) => {
+                one.as_str() == two.as_str() && index == other
+            }
+            (Self::Header(_) | Self::Query(_) | Self::Route(..), _) => false,
+        }
+    }
+}
+
+impl Eq for Source {}

@@ -1,0 +1,45 @@
+//! The partition that a request belongs to.
+
+use proxy_model::RequestHead;
+use proxy_model::compiled::Partitions;
+use serde::Serialize;
+
+/// The key of a request, and the partition that it belongs to.
+///
+/// Numbers are text, since those of JSON lose digits in many a program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ExplainedPartition {
+    /// Where requests have their key: `the header x-tenant`.
+    pub source: String,
+    /// The key, after decoding. Bytes that are not UTF-8 are shown as `U+FFFD`.
+    pub key: Option<String>,
+    /// The number that is looked for in ranges: the key itself, or its hash.
+    pub number: Option<String>,
+    /// The keys of the partition: `0 to 9`, or a name.
+    pub keys: Option<String>,
+    /// Why the request belongs to no partition.
+    pub why: Option<String>,
+}
+
+pub(super) fn explained_partition<H: RequestHead>(
+    partitions: &Partitions,
+    head: &H,
+) -> ExplainedPartition {
+    let shown = |key: &[u8]| {
+        let number = partitions.number(key).ok().flatten();
+        (
+            String::from_utf8_lossy(key).into_owned(),
+            number.map(|number| number.to_string()),
+        )
+    };
+    let (key, number) = partitions.key().with_key(head, shown).ok().unzip();
+    let found = partitions.find(head);
+    ExplainedPartition {
+        source: partitions.key().to_string(),
+        key,
+        number: number.flatten(),
+        keys: found.ok().map(|target| target.keys().to_string()),
+        why: found.err().map(|refusal| refusal.to_string()),
+    }
+}

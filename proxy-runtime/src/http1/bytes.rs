@@ -1,0 +1,263 @@
+//! Runs of allowed bytes.
+//!
+//! Each function returns where the first byte stands that does not belong, or the length of the input. Whatever stops a run
+//! is looked at by the caller, who knows what may stand there.
+
+/// `tchar` of RFC 9110 section 5.6.2.
+pub(super) const TOKEN: u8 = 1;
+/// A `tchar` that is not `_`, which many programs take for `-` in names of fields.
+const PLAIN_TOKEN: u8 = 1 << 1;
+/// What the path of a target may have.
+pub(super) const PATH: u8 = 1 << 2;
+/// What a path may have besides `.` and `%`.
+const PLAIN_PATH: u8 = 1 << 3;
+/// What the query of a target may have.
+const QUERY: u8 = 1 << 4;
+/// What the name of a host, its port's colon aside, may have.
+pub(super) const HOST: u8 = 1 << 5;
+
+static CLASSES: [u8; 256] = classes();
+
+const fn classes() -> [u8; 256] {
+    let mut classes = [0; 256];
+    let mut byte = 0x21;
+    while byte < 0x7f {
+        let c = byte as u8;
+        if c.is_ascii_alphanumeric() {
+            classes[byte] = TOKEN | PLAIN_TOKEN | PATH | PLAIN_PATH | HOST;
+        }
+        if !matches!(c, b'"' | b'#' | b'<' | b'>') {
+            classes[byte] |= QUERY;
+        }
+        byte += 1;
+    }
+    mark(&mut classes, b"!#$%&'*+-.^`|~", TOKEN | PLAIN_TOKEN);
+    mark(&mut classes, b"_", TOKEN);
+    // RFC 3986 section 3.3, and what browsers leave as it is though it should be encoded.
+    mark(&mut classes, b"/-_~!$&'()*+,;=:@[]|^", PATH | PLAIN_PATH);
+    mark(&mut classes, b".%", PATH);
+    mark(&mut classes, b"-._~", HOST);
+    classes
+}
+
+const fn mark(classes: &mut [u8; 256], bytes: &[u8], class: u8) {
+    let mut at = 0;
+    while at < bytes.len() {
+        classes[bytes[at] as usize] |= class;
+        at += 1;
+    }
+}
+
+/// The classes of a byte.
+#[inline]
+pub(super) fn classes_of(byte: u8) -> u8 {
+    CLASSES[byte as usize]
+}
+
+/// Whether all of `bytes`, of which there is at least one, are of a class.
+#[inline]
+pub(super) fn all(bytes: &[u8], class: u8) -> bool {
+    !bytes.is_empty() && bytes.iter().all(|byte| classes_of(*byte) & class != 0)
+}
+
+/// Where a run of bytes of a class that begins at `at` ends.
+///
+/// Names and paths are short: to look up byte after byte in a table takes fewer instructions than arithmetic on words.
+#[inline(always)]
+fn run_end(bytes: &[u8], mut at: usize, class: u8) -> usize {
+    while let Some(eight) = bytes.get(at..at.wrapping_add(8)) {
+        for (number, byte) in eight.iter().enumerate() {
+            if classes_of(*byte) & class == 0 {
+                return at + number;
+            }
+        }
+        at += 8;
+    }
+    while let Some(byte) = bytes.get(at) {
+        if classes_of(*byte) & class == 0 {
+            break;
+        }
+        at += 1;
+    }
+    at
+}
+
+/// The end of the token without `_` that begins at `at`.
+#[inline]
+pub(super) fn plain_token_end(bytes: &[u8], at: usize) -> usize {
+    run_end(bytes, at, PLAIN_TOKEN)
+}
+
+/// The end of the token that begins at `at`.
+#[inline]
+pub(super) fn token_end(bytes: &[u8], at: usize) -> usize {
+    run_end(bytes, at, TOKEN)
+}
+
+/// The end of the path that begins at `at`, and whether it has neither `.` nor `%`.
+#[inline]
+pub(super) fn path_end(bytes: &[u8], at: usize) -> (usize, bool) {
+    let end = run_end(bytes, at, PLAIN_PATH);
+    match bytes.get(end) {
+        Some(b'.' | b'%') => (run_end(bytes, end, PATH), false),
+        _ => (end, true),
+    }
+}
+
+/// The end of the query that begins at `at`.
+#[inline]
+pub(super) fn query_end(bytes: &[u8], at: usize) -> usize {
+    run_end(bytes, at, QUERY)
+}
+
+/// The end of the host name that begins at `at`.
+#[inline]
+pub(super) fn host_end(bytes: &[u8], at: usize) -> usize {
+    run_end(bytes, at, HOST)
+}
+
+/// The same byte eight times.
+const fn each(byte: u8) -> u64 {
+    0x0101_0101_0101_0101 * byte as u64
+}
+
+/// High bits where a byte is a control character, the tab included.
+///
+/// Sums of numbers below 128 carry into the high bit and no further, so that bytes do not disturb each other.
+#[inline(always)]
+fn controls(word: u64) -> u64 {
+    let seven_bits = word & each(0x7f);
+    let is_below_space = !(seven_bits + each(0x80 - 0x20));
+    let is_delete = seven_bits + each(1);
+    (is_below_space | is_delete) & !word & each(0x80)
+}
+
+/// The end of the field value, or of the reason phrase, that begins at `at`: RFC 9110 section 5.5 without line folding.
+#[inline]
+pub(super) fn text_end(bytes: &[u8], mut at: usize) -> usize {
+    loop {
+        while let Some(word) = word(bytes, at) {
+            let controls = controls(word);
+            if controls != 0 {
+                at += (controls.trailing_zeros() / 8) as usize;
+                break;
+            }
+            at += 8;
+        }
+        match bytes.get(at) {
+            Some(b'\t' | 0x20..=0x7e | 0x80..) => at += 1,
+            _ => return at,
+        }
+    }
+}
+
+/// Eight bytes, the first one lowest.
+#[inline(always)]
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    let eight = bytes.get(at..at.wrapping_add(8))?;
+    eight.try_into().ok().map(u64::from_le_bytes)
+}
+
+/// Whether all of `bytes` can be part of a target: visible ASCII without `#` and what no target ever has.
+#[inline]
+pub(super) fn is_target(bytes: &[u8]) -> bool {
+    query_end(bytes, 0) == bytes.len()
+}
+
+/// `bytes` without spaces and tabs at both ends (`OWS`, RFC 9110 section 5.6.3).
+#[inline]
+pub(super) fn trim(mut bytes: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = bytes {
+        bytes = rest;
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every byte at every place of a word, among bytes that belong.
+    fn check(end: impl Fn(&[u8]) -> usize, belongs: impl Fn(u8) -> bool) {
+        for length in [1, 7, 8, 9, 16, 17, 40] {
+            for at in 0..length {
+                for byte in 0..=255 {
+                    let mut bytes = vec![b'a'; length];
+                    bytes[at] = byte;
+                    let expected = if belongs(byte) { length } else { at };
+                    assert_eq!(end(&bytes), expected, "{byte:#04x} at {at} of {length}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tokens_are_those_of_rfc_9110() {
+        let marks = b"!#$%&'*+-.^_`|~";
+        check(
+            |bytes| token_end(bytes, 0),
+            |byte| byte.is_ascii_alphanumeric() || marks.contains(&byte),
+        );
+    }
+
+    #[test]
+    fn paths_have_no_delimiters_of_others() {
+        let marks = b"/-._~!$&'()*+,;=:@%[]|^";
+        check(
+            |bytes| path_end(bytes, 0).0,
+            |byte| byte.is_ascii_alphanumeric() || marks.contains(&byte),
+        );
+    }
+
+    #[test]
+    fn queries_are_visible() {
+        check(
+            |bytes| query_end(bytes, 0),
+            |byte| byte.is_ascii_graphic() && !b"\"#<>".contains(&byte),
+        );
+    }
+
+    #[test]
+    fn values_have_no_controls_but_tabs() {
+        check(
+            |bytes| text_end(bytes, 0),
+            |byte| byte == b'\t' || (byte >= 0x20 && byte != 0x7f),
+        );
+    }
+
+    #[test]
+    fn what_is_special_is_seen_wherever_it_stands() {
+        for length in [1, 8, 17] {
+            for at in 0..length {
+                let mut bytes = vec![b'a'; length];
+                bytes[at] = b'_';
+                assert_eq!(
+                    (token_end(&bytes, 0), plain_token_end(&bytes, 0)),
+                    (length, at)
+                );
+                assert_eq!(path_end(&bytes, 0), (length, true));
+                for special in *b".%" {
+                    bytes[at] = special;
+                    assert_eq!(path_end(&bytes, 0), (length, false));
+                    assert_eq!(
+                        (token_end(&bytes, 0), plain_token_end(&bytes, 0)),
+                        (length, length)
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_spaces_and_tabs_are_trimmed() {
+        for (bytes, expected) in [
+            (&b" \t a b\t "[..], &b"a b"[..]),
+            (b"", b""),
+            (b" \t", b""),
+            (b"\x0ba\x0c", b"\x0ba\x0c"),
+            (b"\xa0a", b"\xa0a"),
+        ] {
+            assert_eq!(trim(bytes), expected);
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! What a field is to a proxy, by its name.
+
+use super::span::Span;
+
+/// What a field is to a proxy: one byte, found once while the head is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum FieldClass {
+    /// Nothing that a proxy has to know.
+    Other,
+    /// `Host`.
+    Host,
+    /// `Connection`.
+    Connection,
+    /// `Content-Length`.
+    ContentLength,
+    /// `Transfer-Encoding`.
+    TransferEncoding,
+    /// `TE`.
+    Te,
+    /// `Trailer`.
+    Trailer,
+    /// `Upgrade`.
+    Upgrade,
+    /// `Expect`.
+    Expect,
+    /// Further fields that concern one connection only: those of RFC 9110 section 7.6.1, and those that YARP adds to them.
+    HopByHop,
+    /// A field that is [`Other`](Self::Other) by its name and that `Connection` names (RFC 9110 section 7.6.1).
+    NamedByConnection,
+    /// `Forwarded` (RFC 7239).
+    Forwarded,
+    /// `X-Forwarded-For`.
+    XForwardedFor,
+    /// `X-Forwarded-Host`.
+    XForwardedHost,
+    /// `X-Forwarded-Proto`.
+    XForwardedProto,
+    /// `X-Forwarded-Prefix`.
+    XForwardedPrefix,
+    /// Any other name that begins with `X-Forwarded-`.
+    XForwarded,
+    /// `Authorization`, `Cookie`, `Set-Cookie`.
+    Credentials,
+    /// `Content-Type`, `Content-Encoding`, `Content-Range`.
+    Content,
+}
+
+/// A set of [`FieldClass`]es.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassSet(u32);
+
+impl ClassSet {
+    /// The set of none.
+    pub const EMPTY: Self = Self(0);
+
+    /// Fields that are never sent on as they came, whatever a route says: they concern one connection, or the proxy writes
+    /// them anew.
+    pub const CONNECTION: Self = Self::EMPTY
+        .with(FieldClass::Host)
+        .with(FieldClass::Connection)
+        .with(FieldClass::TransferEncoding)
+        .with(FieldClass::Te)
+        .with(FieldClass::Upgrade)
+        .with(FieldClass::HopByHop)
+        .with(FieldClass::NamedByConnection);
+
+    /// Fields that no trailer section may have, because the message would be framed or sent elsewhere by them (RFC 9110
+    /// section 6.5.1).
+    pub const NEVER_TRAILERS: Self = Self::EMPTY
+        .with(FieldClass::Host)
+        .with(FieldClass::ContentLength)
+        .with(FieldClass::TransferEncoding);
+
+    /// Fields that are left out of trailer sections: those of one connection, those by which a request is attributed or
+    /// authorised, and those that say how to read content that has been read by then (RFC 9110 section 6.5.1).
+    pub const DROPPED_FROM_TRAILERS: Self = Self::CONNECTION
+        .union(Self::NEVER_TRAILERS)
+        .with(FieldClass::Trailer)
+        .with(FieldClass::Expect)
+        .with(FieldClass::Forwarded)
+        .with(FieldClass::XForwardedFor)
+        .with(FieldClass::XForwardedHost)
+        .with(FieldClass::XForwardedProto)
+        .with(FieldClass::XForwardedPrefix)
+        .with(FieldClass::XForwarded)
+        .with(FieldClass::Credentials)
+        .with(FieldClass::Content);
+
+    /// The set with one more class.
+    #[must_use]
+    #[inline]
+    pub const fn with(self, class: FieldClass) -> Self {
+        Self(self.0 | 1 << class as u8)
+    }
+
+    /// What is in either.
+    #[must_use]
+    #[inline]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// What is in both.
+    #[must_use]
+    #[inline]
+    pub const fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Whether a class is in the set.
+    #[inline]
+    pub const fn contains(self, class: FieldClass) -> bool {
+        self.0 >> class as u8 & 1 != 0
+    }
+
+    /// Whether nothing is.
+    #[inline]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// A field line: where its name and its value are in the buffer that was parsed, and what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    start: u32,
+    value: u32,
+    value_length: u32,
+    name_length: u16,
+    class: FieldClass,
+}
+
+impl Field {
+    #[inline]
+    pub(super) fn new(start: u32, name_length: u16, value: Span, class: FieldClass) -> Self {
+        Self {
+            start,
+            value: value.start(),
+            value_length: value.len(),
+            name_length,
+            class,
+        }
+    }
+
+    /// Where the name is; the line begins there as well.
+    #[inline]
+    pub fn name(&self) -> Span {
+        Span::new(self.start, self.start + u32::from(self.name_length))
+    }
+
+    /// Where the value is, without the white space around it.
+    #[inline]
+    pub fn value(&self) -> Span {
+        Span::new(self.value, self.value + self.value_length)
+    }
+
+    /// What it is.
+    #[inline]
+    pub fn class(&self) -> FieldClass {
+        self.class
+    }
+
+    #[inline]
+    pub(super) fn set_class(&mut self, class: FieldClass) {
+        self.class = class;
+    }
+}
+
+/// The class of a name, which is a token, in any case.
+///
+/// The length tells most names apart, the first letter nearly all others; what is left is one comparison of known length.
+#[inline]
+pub(super) fn classify(name: &[u8]) -> FieldClass {
+    use FieldClass as Class;
+    let Some(first) = name.first() else {
+        return Class::Other;
+    };
+    match (name.len(), first | 0x20) {
+        (2, b't') => exactly(name, b"te", Class::Te),
+        (4, b'h') => exactly(name, b"host", Class::Host),
+        (4, b'a') => exactly(name, b"alpn", Class::HopByHop),
+        (5, b'c') => exactly(name, b"close", Class::HopByHop),
+        (6, b'e') => exactly(name, b"expect", Class::Expect),
+        (6, b'c') => exactly(name, b"cookie", Class::Credentials),
+        (7, b'u') => exactly(name, b"upgrade", Class::Upgrade),
+        (7, b't') => exactly(name, b"trailer", Class::Trailer),
+        (7, b'a') => exactly(name, b"alt-svc", Class::HopByHop),
+        (9, b'f') => exactly(name, b"forwarded", Class::Forwarded),
+        (10, b'c') => exactly(name, b"connection", Class::Connection),
+        (10, b'k') => exactly(name, b"keep-alive", Class::HopByHop),
+        (10, b's') => exactly(name, b"set-cookie", Class::Credentials),
+        (12, b'c') => exactly(name, b"content-type", Class::Content),
+        (13, b'a') => exactly(name, b"authorization", Class::Credentials),
+        (13, b'c') => exactly(name, b"content-range", Class::Content),
+        (14, b'c') => exactly(name, b"content-length", Class::ContentLength),
+        (14, b'h') => exactly(name, b"http2-settings", Class::HopByHop),
+        (14, b'p') => exactly(name, b"proxy-features", Class::HopByHop),
+        (15, b's') => exactly(name, b"security-scheme", Class::HopByHop),
+        (16, b'c') => exactly(name, b"content-encoding", Class::Content),
+        (16, b'p') => exactly(name, b"proxy-connection", Class::HopByHop),
+        (17, b't') => exactly(name, b"transfer-encoding", Class::TransferEncoding),
+        (17, b'p') => exactly(name, b"proxy-instruction", Class::HopByHop),
+        (18, b'p') => exactly(name, b"proxy-authenticate", Class::HopByHop),
+        (19, b'p') => exactly(name, b"proxy-authorization", Class::HopByHop),
+        (25, b'p') => exactly(name, b"proxy-authentication-info", Class::HopByHop),
+        (25, b'u') => exactly(name, b"upgrade-insecure-requests", Class::HopByHop),
+        (12.., b'x') if name[2] | 0x20 == b'f' => x_forwarded(name),
+        _ => Class::Other,
+    }
+}
+
+fn x_forwarded(name: &[u8]) -> FieldClass {
+    use FieldClass as Class;
+    let Some((prefix, rest)) = name.split_first_chunk::<12>() else {
+        return Class::Other;
+    };
+    if !is(prefix, b"x-forwarded-") {
+        return Class::Other;
+    }
+    match rest.len() {
+        3 if is(rest, b"for") => Class::XForwardedFor,
+        4 if is(rest, b"host") => Class::XForwardedHost,
+        5 if is(rest, b"proto") => Class::XForwardedProto,
+        6 if is(rest, b"prefix") => Class::XForwardedPrefix,
+        _ => Class::XForwarded,
+    }
+}
+
+#[inline]
+fn exactly<const N: usize>(name: &[u8], known: &[u8; N], class: FieldClass) -> FieldClass {
+    if is(name, known) {
+        class
+    } else {
+        FieldClass::Other
+    }
+}
+
+/// Whether a token is `known`, which has letters, digits and `-` only, in any case.
+///
+/// Setting a bit that tells lower from upper case turns no other byte of a token into one of those.
+#[inline]
+pub(super) fn is<const N: usize>(name: &[u8], known: &[u8; N]) -> bool {
+    let Ok(name) = <&[u8; N]>::try_from(name) else {
+        return false;
+    };
+    let (Some(last), Some(known_last)) = (name.last_chunk(), known.last_chunk()) else {
+        return name.map(|byte| byte | 0x20) == *known;
+    };
+    let (words, _) = name.as_chunks();
+    let (known_words, _) = known.as_chunks();
+    let mut pairs = words.iter().zip(known_words);
+    // The last word may overlap the one before.
+    pairs.all(|(word, known)| lower(word) == u64::from_ne_bytes(*known))
+        && lower(last) == u64::from_ne_bytes(*known_last)
+}
+
+#[inline]
+fn lower(word: &[u8; 8]) -> u64 {
+    u64::from_ne_bytes(*word) | 0x2020_2020_2020_2020
+}
+
+/// Whether a name that has an underscore is, with hyphens in their place, one that a proxy relies on.
+#[cold]
+pub(super) fn is_imitation(name: &[u8]) -> bool {
+    /// The longest name that has a class.
+    const LONGEST: usize = 25;
+    let mut plain = [0; LONGEST];
+    let length = name.len().min(LONGEST);
+    for (plain, byte) in plain.iter_mut().zip(name) {
+        *plain = if *byte == b'_' { b'-' } else { *byte };
+    }
+    let plain = &plain[..length];
+    if name.len() > LONGEST {
+        return classify(plain) == FieldClass::XForwarded;
+    }
+    classify(plain) != FieldClass::Other || is(plain, b"x-real-ip") || is(plain, b"x-client-cert")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What has a class, and which.
+    const NAMES: [(&str, FieldClass); 34] = [
+        ("Host", FieldClass::Host),
+        ("Connection", FieldClass::Connection),
+        ("Content-Length", FieldClass::ContentLength),
+        ("Transfer-Encoding", FieldClass::TransferEncoding),
+        ("TE", FieldClass::Te),
+        ("Trailer", FieldClass::Trailer),
+        ("Upgrade", FieldClass::Upgrade),
+        ("Expect", FieldClass::Expect),
+        ("Keep-Alive", FieldClass::HopByHop),
+        ("Proxy-Connection", FieldClass::HopByHop),
+        ("Proxy-Authenticate", FieldClass::HopByHop),
+        ("Proxy-Authentication-Info", FieldClass::HopByHop),
+        ("Proxy-Authorization", FieldClass::HopByHop),
+        ("Proxy-Features", FieldClass::HopByHop),
+        ("Proxy-Instruction", FieldClass::HopByHop),
+        ("Security-Scheme", FieldClass::HopByHop),
+        ("ALPN", FieldClass::HopByHop),
+        ("Close", FieldClass::HopByHop),
+        ("HTTP2-Settings", FieldClass::HopByHop),
+        ("Upgrade-Insecure-Requests", FieldClass::HopByHop),
+        ("Alt-Svc", FieldClass::HopByHop),
+        ("Forwarded", FieldClass::Forwarded),
+        ("X-Forwarded-For", FieldClass::XForwardedFor),
+        ("X-Forwarded-Host", FieldClass::XForwardedHost),
+        ("X-Forwarded-Proto", FieldClass::XForwardedProto),
+        ("X-Forwarded-Prefix", FieldClass::XForwardedPrefix),
+        ("X-Forwarded-Port", FieldClass::XForwarded),
+        ("X-Forwarded-", FieldClass::XForwarded),
+        ("Authorization", FieldClass::Credentials),
+        ("Cookie", FieldClass::Credentials),
+        ("Set-Cookie", FieldClass::Credentials),
+        ("Content-Type", FieldClass::Content),
+        ("Content-Encoding", FieldClass::Content),
+        ("Content-Range", FieldClass::Content),
+    ];
+
+    #[test]
+    fn names_have_their_class_in_any_case() {
+        for (name, class) in NAMES {
+            assert_eq!(classify(name.as_bytes()), class, "{name}");
+            assert_eq!(classify(name.to_lowercase().as_bytes()), class, "{name}");
+            assert_eq!(classify(name.to_uppercase().as_bytes()), class, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_that_differ_in_a_letter_have_none() {
+        for (name, class) in NAMES {
+            for at in 0..name.len() {
+                let mut other = name.as_bytes().to_vec();
+                other[at] = if other[at] == b'q' { b'z' } else { b'q' };
+                let other_class = classify(&other);
+                assert!(
+                    other_class == FieldClass::Other || other_class == FieldClass::XForwarded,
+                    "{other:?} is {other_class:?}, as {name} is {class:?}"
+                );
+            }
+        }
+        for name in ["", "x", "X-Request-Id", "Accept", "User-Agent", "Hosts"] {
+            assert_eq!(classify(name.as_bytes()), FieldClass::Other, "{name}");
+        }
+    }
+
+    #[test]
+    fn underscores_imitate() {
+        for name in [
+            "Transfer_Encoding",
+            "content_length",
+            "X_Forwarded_For",
+            "X-Forwarded_Anything-that-is-quite-long",
+            "X_Real_IP",
+            "x_client_cert",
+            "Content_Type",
+        ] {
+            assert!(is_imitation(name.as_bytes()), "{name}");
+        }
+        for name in ["x_request_id", "_", "transfer_encodings", "X_Forwarded"] {
+            assert!(!is_imitation(name.as_bytes()), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_field_is_small() {
+        assert_eq!(size_of::<Field>(), 16);
+    }
+}

@@ -1,0 +1,103 @@
+//! The field `Connection`: RFC 9110 section 7.6.1, RFC 9112 section 9.
+
+use super::Version;
+use super::table::HeadTable;
+use crate::http1::Refusal;
+use crate::http1::bytes::{TOKEN, all, trim};
+use crate::http1::field::{ClassSet, FieldClass, classify, is};
+
+/// What `Connection` says of the connection itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::http1) struct ConnectionOptions {
+    pub(in crate::http1) close: bool,
+    pub(in crate::http1) keep_alive: bool,
+    pub(in crate::http1) upgrade: bool,
+}
+
+impl ConnectionOptions {
+    /// Whether the sender keeps the connection open (RFC 9112 section 9.3).
+    #[inline]
+    pub(super) fn is_persistent(self, version: Version) -> bool {
+        !self.close && (version == Version::Http11 || self.keep_alive)
+    }
+}
+
+/// More elements than any sender has use for. Each that is the name of a field is compared with every field.
+const MOST_ELEMENTS: usize = 32;
+
+/// Reads all `Connection` lines, and marks the fields that they name.
+#[inline]
+pub(super) fn read_connection(
+    window: &[u8],
+    table: &mut HeadTable,
+) -> Result<ConnectionOptions, Refusal> {
+    if !table.seen.contains(FieldClass::Connection) {
+        return Ok(ConnectionOptions::default());
+    }
+    read_lines(window, table)
+}
+
+fn read_lines(window: &[u8], table: &mut HeadTable) -> Result<ConnectionOptions, Refusal> {
+    let mut options = ConnectionOptions::default();
+    let mut elements = 0;
+    for index in 0..table.fields.len() {
+        let field = table.fields[index];
+        if field.class() != FieldClass::Connection {
+            continue;
+        }
+        for element in field.value().get(window).split(|byte| *byte == b',') {
+            elements += 1;
+            if elements > MOST_ELEMENTS {
+                return Err(Refusal::TooManyConnectionOptions);
+            }
+            let element = trim(element);
+            match element.len() {
+                // RFC 9110 section 5.6.1.2: empty elements are to be ignored.
+                0 => {}
+                5 if is(element, b"close") => options.close = true,
+                7 if is(element, b"upgrade") => options.upgrade = true,
+                10 if is(element, b"keep-alive") => options.keep_alive = true,
+                _ if !all(element, TOKEN) => return Err(Refusal::ConnectionOption),
+                _ => mark(window, table, element),
+            }
+        }
+    }
+    Ok(options)
+}
+
+/// Marks the fields of a name, unless they are meant for the recipient of the content or are the proxy's own: a client must
+/// not take away what the proxies before this one have added.
+fn mark(window: &[u8], table: &mut HeadTable, name: &[u8]) {
+    if classify(name) != FieldClass::Other {
+        return;
+    }
+    for field in &mut table.fields {
+        if field.class() == FieldClass::Other && field.name().get(window).eq_ignore_ascii_case(name)
+        {
+            field.set_class(FieldClass::NamedByConnection);
+            table.seen = table.seen.with(FieldClass::NamedByConnection);
+        }
+    }
+}
+
+/// Whether a comma-separated list has an element, over all lines of a class.
+pub(super) fn has_element<const N: usize>(
+    window: &[u8],
+    table: &HeadTable,
+    class: FieldClass,
+    element: &[u8; N],
+) -> bool {
+    let lines = table.fields.iter().filter(|field| field.class() == class);
+    lines
+        .flat_map(|field| field.value().get(window).split(|byte| *byte == b','))
+        .any(|other| is(trim(other), element))
+}
+
+/// What has to be looked at besides `Host`.
+pub(super) const NOTEWORTHY: ClassSet = ClassSet::EMPTY
+    .with(FieldClass::Connection)
+    .with(FieldClass::ContentLength)
+    .with(FieldClass::TransferEncoding)
+    .with(FieldClass::Te)
+    .with(FieldClass::Upgrade)
+    .with(FieldClass::Expect);

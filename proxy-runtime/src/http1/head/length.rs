@@ -1,0 +1,166 @@
+//! The fields that say how long a body is: RFC 9112 sections 6.1 to 6.3.
+
+use super::Version;
+use super::table::HeadTable;
+use crate::http1::Refusal;
+use crate::http1::bytes::{TOKEN, all, trim};
+use crate::http1::field::{Field, FieldClass, is};
+
+/// What the fields say, whatever the kind of message makes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Announced {
+    Nothing,
+    Length(u64),
+    Chunked,
+}
+
+#[inline]
+pub(super) fn read_length(
+    window: &[u8],
+    table: &HeadTable,
+    version: Version,
+) -> Result<Announced, Refusal> {
+    if let Some(coding) = table.first(FieldClass::TransferEncoding) {
+        if table.repeated.contains(FieldClass::TransferEncoding) {
+            return Err(Refusal::CodingRepeated);
+        }
+        if has_tabs_around(window, coding) {
+            return Err(Refusal::CodingInvalid);
+        }
+        check_coding(coding.value().get(window))?;
+        if version == Version::Http10 {
+            return Err(Refusal::CodingInHttp10);
+        }
+        if table.seen.contains(FieldClass::ContentLength) {
+            return Err(Refusal::LengthAndCoding);
+        }
+        return Ok(Announced::Chunked);
+    }
+    if let Some(length) = table.first(FieldClass::ContentLength) {
+        if table.repeated.contains(FieldClass::ContentLength) {
+            return Err(Refusal::LengthRepeated);
+        }
+        if has_tabs_around(window, length) {
+            return Err(Refusal::LengthInvalid);
+        }
+        return parse_length(length.value().get(window)).map(Announced::Length);
+    }
+    Ok(Announced::Nothing)
+}
+
+/// Whether the white space around the value is not spaces alone.
+///
+/// Tabs are `OWS` as well (RFC 9110 section 5.6.3), but not every parser knows: to llhttp, `chunked` and a tab is some other
+/// coding, and the body ends elsewhere.
+#[inline]
+fn has_tabs_around(window: &[u8], field: &Field) -> bool {
+    let (name, value) = (field.name(), field.value());
+    let before = &window[name.end() as usize..value.start() as usize];
+    let behind = &window[value.end() as usize..];
+    before.contains(&b'\t') || behind.iter().find(|byte| **byte != b' ') != Some(&b'\r')
+}
+
+/// `1*DIGIT` of a number that programs with signed numbers can hold.
+fn parse_length(value: &[u8]) -> Result<u64, Refusal> {
+    let mut length: u64 = 0;
+    for byte in value {
+        let digit = byte.wrapping_sub(b'0');
+        // A tenth of the bound, times ten and with another digit, is within 64 bits.
+        if digit > 9 || length > MOST / 10 {
+            return Err(not_a_length(value));
+        }
+        length = length * 10 + u64::from(digit);
+    }
+    if value.is_empty() || length > MOST {
+        return Err(Refusal::LengthInvalid);
+    }
+    Ok(length)
+}
+
+/// The longest body that can be announced.
+const MOST: u64 = i64::MAX as u64;
+
+#[cold]
+fn not_a_length(value: &[u8]) -> Refusal {
+    if value.contains(&b',') {
+        Refusal::LengthRepeated
+    } else {
+        Refusal::LengthInvalid
+    }
+}
+
+#[inline]
+fn check_coding(value: &[u8]) -> Result<(), Refusal> {
+    if is(value, b"chunked") {
+        Ok(())
+    } else {
+        Err(not_chunked(value))
+    }
+}
+
+/// What is wrong with codings that are not `chunked` alone.
+#[cold]
+fn not_chunked(value: &[u8]) -> Refusal {
+    let codings = || value.split(|byte| *byte == b',').map(trim);
+    let last = codings().count() - 1;
+    for (number, coding) in codings().enumerate() {
+        if !all(coding, TOKEN) || (is(coding, b"chunked") && number < last) {
+            return Refusal::CodingInvalid;
+        }
+    }
+    Refusal::CodingUnknown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_digits() {
+        for (value, expected) in [
+            ("0", Ok(0)),
+            ("5", Ok(5)),
+            ("0005", Ok(5)),
+            ("9223372036854775807", Ok(i64::MAX.unsigned_abs())),
+            ("9223372036854775808", Err(Refusal::LengthInvalid)),
+            ("18446744073709551621", Err(Refusal::LengthInvalid)),
+            ("", Err(Refusal::LengthInvalid)),
+            ("+5", Err(Refusal::LengthInvalid)),
+            ("-5", Err(Refusal::LengthInvalid)),
+            ("0x5", Err(Refusal::LengthInvalid)),
+            ("5a", Err(Refusal::LengthInvalid)),
+            ("5 5", Err(Refusal::LengthInvalid)),
+            ("5.0", Err(Refusal::LengthInvalid)),
+            ("1_0", Err(Refusal::LengthInvalid)),
+            ("5, 5", Err(Refusal::LengthRepeated)),
+            ("5,6", Err(Refusal::LengthRepeated)),
+            ("5,", Err(Refusal::LengthRepeated)),
+        ] {
+            assert_eq!(parse_length(value.as_bytes()), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn only_chunked_alone_is_a_coding() {
+        for (value, expected) in [
+            (&b"chunked"[..], Ok(())),
+            (b"Chunked", Ok(())),
+            (b"CHUNKED", Ok(())),
+            (b"xchunked", Err(Refusal::CodingUnknown)),
+            (b"gzip", Err(Refusal::CodingUnknown)),
+            (b"identity", Err(Refusal::CodingUnknown)),
+            (b"gzip, chunked", Err(Refusal::CodingUnknown)),
+            (b"chunked, identity", Err(Refusal::CodingInvalid)),
+            (b"chunked, chunked", Err(Refusal::CodingInvalid)),
+            (b"chunked,", Err(Refusal::CodingInvalid)),
+            (b",chunked", Err(Refusal::CodingInvalid)),
+            (b"chunked;q=1", Err(Refusal::CodingInvalid)),
+            (b"\"chunked\"", Err(Refusal::CodingInvalid)),
+            (b"chunked chunked", Err(Refusal::CodingInvalid)),
+            (b"\xa0chunked", Err(Refusal::CodingInvalid)),
+            (b"", Err(Refusal::CodingInvalid)),
+        ] {
+            assert_eq!(check_coding(value), expected, "{}", value.escape_ascii());
+        }
+    }
+}

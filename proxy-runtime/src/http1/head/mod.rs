@@ -1,0 +1,41 @@
+//! Heads: start line and fields, read in place.
+
+mod authority;
+mod connection;
+mod length;
+mod lines;
+mod request;
+mod request_line;
+mod response;
+mod status_line;
+mod table;
+mod target;
+#[cfg(test)]
+mod tests;
+mod view;
+
+pub(super) use self::lines::{Section, Stop, read_fields};
+pub use self::request::{Method, RawRequest, parse_request};
+pub use self::response::{Asked, RawResponse, parse_response};
+pub use self::table::HeadTable;
+pub use self::target::TargetForm;
+pub use self::view::RequestView;
+
+/// Whether a head is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status<T> {
+    /// It is.
+    Complete(T),
+    /// Its end has not come yet.
+    Partial,
+}
+
+/// The version of a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Version {
+    /// HTTP/1.0: no chunks, and a connection ends with the response unless both sides say `keep-alive`.
+    Http10,
+    /// HTTP/1.1.
+    #[default]
+    Http11,
+}

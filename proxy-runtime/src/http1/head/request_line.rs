@@ -1,0 +1,124 @@
+//! `method SP request-target SP HTTP-version`: RFC 9112 section 3.
+
+use super::lines::Stop;
+use super::target::{Target, read_target};
+use super::{Method, Version};
+use crate::http1::bytes::token_end;
+use crate::http1::span::Span;
+use crate::http1::{HeadLimits, Refusal};
+
+/// The longest method that is passed on. The longest registered one has 17 letters.
+const LONGEST_METHOD: usize = 64;
+
+/// The parts of a request line.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::http1) struct RequestLine {
+    pub(in crate::http1) method: Method,
+    pub(in crate::http1) method_span: Span,
+    pub(in crate::http1) target: Target,
+    pub(in crate::http1) version: Version,
+}
+
+/// Reads the line, and returns it with where the next one begins.
+#[inline]
+pub(super) fn read_request_line(
+    window: &[u8],
+    limits: &HeadLimits,
+) -> Result<(RequestLine, usize), Stop> {
+    // One empty line is left out: clients of old wrote one behind a body (RFC 9112 section 2.2).
+    let start = match window {
+        [b'\r', b'\n', ..] => 2,
+        [] | [b'\r'] => return Err(Stop::Partial),
+        [b'\r', ..] => return Err(Refusal::BareCarriageReturn.into()),
+        [b'\n', ..] => return Err(Refusal::BareLineFeed.into()),
+        _ => 0,
+    };
+    let (method, method_end) = read_method(window, start)?;
+    // The limit is of method and target; the space between them is not counted.
+    let room = start.saturating_add(limits.request_line).saturating_add(1);
+    let line = &window[..window.len().min(room.saturating_add(1))];
+    let (target, end) = match read_target(line, method_end + 1, method) {
+        Ok(read) => read,
+        Err(Stop::Partial) if line.len() > room => {
+            return Err(Refusal::TargetTooLong.into());
+        }
+        Err(stop) => return Err(stop),
+    };
+    let version = match window.get(end..end + 11) {
+        Some(b" HTTP/1.1\r\n") => Version::Http11,
+        Some(b" HTTP/1.0\r\n") => Version::Http10,
+        _ => return Err(read_version(window, end + 1)),
+    };
+    let line = RequestLine {
+        method,
+        method_span: Span::of(start, method_end),
+        target,
+        version,
+    };
+    Ok((line, end + 11))
+}
+
+/// Returns the method and where it ends, at a space.
+#[inline]
+fn read_method(window: &[u8], start: usize) -> Result<(Method, usize), Stop> {
+    let bytes = &window[start..];
+    let (method, length) = match bytes {
+        [b'G', b'E', b'T', b' ', ..] => (Method::Get, 3),
+        [b'P', b'O', b'S', b'T', b' ', ..] => (Method::Post, 4),
+        [b'P', b'U', b'T', b' ', ..] => (Method::Put, 3),
+        [b'H', b'E', b'A', b'D', b' ', ..] => (Method::Head, 4),
+        _ => read_other_method(bytes)?,
+    };
+    Ok((method, start + length))
+}
+
+fn read_other_method(bytes: &[u8]) -> Result<(Method, usize), Stop> {
+    let end = token_end(&bytes[..bytes.len().min(LONGEST_METHOD + 1)], 0);
+    if end > LONGEST_METHOD {
+        return Err(Refusal::MethodTooLong.into());
+    }
+    let method = match bytes.get(end) {
+        None => return Err(Stop::Partial),
+        Some(b' ') if end > 0 => &bytes[..end],
+        Some(b' ' | b'\t' | b'\r' | b'\n') => return Err(Refusal::StartLine.into()),
+        Some(_) => return Err(Refusal::Method.into()),
+    };
+    let method = match method {
+        b"CONNECT" => Method::Connect,
+        b"DELETE" => Method::Delete,
+        b"OPTIONS" => Method::Options,
+        b"PATCH" => Method::Patch,
+        b"TRACE" => Method::Trace,
+        _ => Method::Other,
+    };
+    Ok((method, end))
+}
+
+/// What is wrong with a version and the end of its line.
+#[cold]
+fn read_version(window: &[u8], start: usize) -> Stop {
+    let rest = window.get(start..).unwrap_or_default();
+    for (at, expected) in b"HTTP/".iter().enumerate() {
+        match rest.get(at) {
+            None => return Stop::Partial,
+            Some(byte) if byte == expected => {}
+            // A second target, or a space too many.
+            Some(_) => return Refusal::StartLine.into(),
+        }
+    }
+    match &rest[5..] {
+        [] => Stop::Partial,
+        [major, ..] if !major.is_ascii_digit() => Refusal::Version.into(),
+        [_] => Stop::Partial,
+        [_, b'.'] => Stop::Partial,
+        [_, b'.', minor, end @ ..] if minor.is_ascii_digit() => match end {
+            [] | [b'\r'] => Stop::Partial,
+            [b'\n', ..] => Refusal::BareLineFeed.into(),
+            // The caller knows those that are.
+            [b'\r', b'\n', ..] => Refusal::VersionNotSupported.into(),
+            [b'\r', ..] => Refusal::BareCarriageReturn.into(),
+            _ => Refusal::Version.into(),
+        },
+        _ => Refusal::Version.into(),
+    }
+}

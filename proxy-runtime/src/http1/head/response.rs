@@ -1,0 +1,187 @@
+//! The head of a response.
+
+use super::connection::{ConnectionOptions, NOTEWORTHY, read_connection};
+use super::length::{Announced, read_length};
+use super::lines::{Section, Stop, read_fields};
+use super::status_line::{StatusLine, read_status_line};
+use super::table::HeadTable;
+use super::{Method, Status, Version};
+use crate::http1::field::FieldClass;
+use crate::http1::span::Span;
+use crate::http1::{Framing, HeadLimits, Refusal};
+
+/// What a response must be known to answer: where it ends depends on it (RFC 9112 section 6.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// The method of the request, as it was sent to this origin.
+    pub method: Method,
+    /// Whether the request asked to switch protocols. If not, a 101 is refused.
+    pub upgrade: bool,
+}
+
+/// The head of a response that has one meaning.
+///
+/// It is made of ranges of the buffer that was parsed; its fields are in the [`HeadTable`].
+#[derive(Clone, Copy, Debug)]
+pub struct RawResponse {
+    pub(in crate::http1) line: StatusLine,
+    length: u32,
+    framing: Framing,
+    is_persistent: bool,
+}
+
+impl RawResponse {
+    /// How many bytes the head has: there the body, or the next response, begins.
+    #[inline]
+    pub fn head_length(&self) -> usize {
+        self.length as usize
+    }
+
+    /// The status code, 100 to 999. Those from 600 on are in no registry and are passed on.
+    #[inline]
+    pub fn status(&self) -> u16 {
+        self.line.status
+    }
+
+    /// Whether it is an interim response, behind which another one follows: 1xx without 101.
+    #[inline]
+    pub fn is_interim(&self) -> bool {
+        self.line.status < 200 && self.line.status != 101
+    }
+
+    /// The reason phrase.
+    #[inline]
+    pub fn reason(&self) -> Span {
+        self.line.reason
+    }
+
+    /// The version.
+    #[inline]
+    pub fn version(&self) -> Version {
+        self.line.version
+    }
+
+    /// Where the body ends.
+    #[inline]
+    pub fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    /// Whether the connection can carry another request when this response has ended (RFC 9112 section 9.3).
+    ///
+    /// Not so after a body that ends with the connection, and not after a 204 that announced a body: what its sender
+    /// believes to have sent is not known.
+    #[inline]
+    pub fn is_persistent(&self) -> bool {
+        self.is_persistent
+    }
+
+    /// Whether the status is one whose responses never have a body: then a `Content-Length` is not sent on.
+    #[inline]
+    pub fn is_bodiless(&self) -> bool {
+        self.line.status < 200 || self.line.status == 204
+    }
+}
+
+/// Reads the head of a response at the beginning of `buffer`, as [`parse_request`](super::parse_request) does.
+///
+/// An interim response is a head of its own; the next one is parsed behind it, for the same [`Asked`].
+///
+/// # Errors
+///
+/// The first thing that is wrong. The client gets 502, and the connection to the origin is closed. The table begins anew with
+/// the next call.
+#[inline]
+pub fn parse_response(
+    buffer: &[u8],
+    asked: Asked,
+    limits: &HeadLimits,
+    table: &mut HeadTable,
+) -> Result<Status<RawResponse>, Refusal> {
+    let window = limits.window(buffer);
+    let read = if table.is_begun() && !table.has_further_line(window) {
+        Err(Stop::Partial)
+    } else {
+        read_head(window, limits, table)
+    };
+    let settled = match read {
+        Ok(end) => settle(window, end, asked, table).map(Status::Complete),
+        Err(Stop::Partial) if window.len() < limits.most_bytes() => {
+            table.pause(window);
+            return Ok(Status::Partial);
+        }
+        Err(Stop::Partial) => Err(Refusal::HeadTooLarge),
+        Err(Stop::Refused(refusal)) => Err(refusal),
+    };
+    table.end();
+    settled
+}
+
+#[inline]
+fn read_head(window: &[u8], limits: &HeadLimits, table: &mut HeadTable) -> Result<usize, Stop> {
+    if table.line == 0 {
+        table.clear();
+        let (line, end) = read_status_line(window)?;
+        table.status_line = line;
+        table.line = end as u32;
+    }
+    read_fields(window, limits.most_fields(), Section::Response, table)
+}
+
+#[inline]
+fn settle(
+    window: &[u8],
+    end: usize,
+    asked: Asked,
+    table: &mut HeadTable,
+) -> Result<RawResponse, Refusal> {
+    let line = table.status_line;
+    let (announced, connection) = if table.seen.intersection(NOTEWORTHY).is_empty() {
+        (Announced::Nothing, ConnectionOptions::default())
+    } else {
+        let announced = read_length(window, table, line.version)?;
+        (announced, read_connection(window, table)?)
+    };
+    let framing = settle_framing(line.status, announced, asked)?;
+    let is_doubtful =
+        line.status == 204 && !matches!(announced, Announced::Nothing | Announced::Length(0));
+    let ends_http = matches!(framing, Framing::UntilClose | Framing::Tunnel);
+    Ok(RawResponse {
+        line,
+        length: end as u32,
+        framing,
+        is_persistent: !ends_http && !is_doubtful && connection.is_persistent(line.version),
+    })
+}
+
+/// RFC 9112 section 6.3, in its order.
+#[inline]
+fn settle_framing(status: u16, announced: Announced, asked: Asked) -> Result<Framing, Refusal> {
+    match status {
+        // What follows would be taken for the next response, or for the tunnel's first bytes.
+        100..200 if !matches!(announced, Announced::Nothing | Announced::Length(0)) => {
+            return Err(Refusal::InterimWithBody);
+        }
+        101 if asked.upgrade => return Ok(Framing::Tunnel),
+        101 => return Err(Refusal::UnexpectedSwitch),
+        100..200 | 204 | 304 => return Ok(Framing::None),
+        200..300 if asked.method == Method::Connect => return Ok(Framing::Tunnel),
+        _ if asked.method == Method::Head => return Ok(Framing::None),
+        _ => {}
+    }
+    Ok(match announced {
+        Announced::Nothing => Framing::UntilClose,
+        Announced::Length(length) => Framing::Length(length),
+        Announced::Chunked => Framing::Chunked,
+    })
+}
+
+impl HeadTable {
+    /// The protocol of the `Upgrade` field, as a 101 has it; `None` if there are several lines of it.
+    #[inline]
+    pub fn upgrade(&self) -> Option<Span> {
+        let is_single = !self.repeated.contains(FieldClass::Upgrade);
+        let field = self.first(FieldClass::Upgrade).filter(|_| is_single)?;
+        Some(field.value())
+    }
+}

@@ -1,0 +1,89 @@
+//! `HTTP-version SP status-code SP reason-phrase`: RFC 9112 section 4.
+
+use super::Version;
+use super::lines::Stop;
+use crate::http1::Refusal;
+use crate::http1::bytes::text_end;
+use crate::http1::span::Span;
+
+/// The parts of a status line.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::http1) struct StatusLine {
+    pub(in crate::http1) version: Version,
+    pub(in crate::http1) status: u16,
+    pub(in crate::http1) reason: Span,
+    /// Whether there is a space behind the status, as there should be.
+    pub(in crate::http1) has_space: bool,
+}
+
+/// Where the status begins, behind the version and a space.
+const STATUS: usize = 9;
+
+/// Reads the line, and returns it with where the next one begins.
+#[inline]
+pub(super) fn read_status_line(window: &[u8]) -> Result<(StatusLine, usize), Stop> {
+    let version = match window.get(..STATUS) {
+        Some(b"HTTP/1.1 ") => Version::Http11,
+        Some(b"HTTP/1.0 ") => Version::Http10,
+        _ => return Err(read_version(window)),
+    };
+    let (status, end) = match &window[STATUS..] {
+        [a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', ..] => {
+            let digit = |digit: &u8| u16::from(digit - b'0');
+            (digit(a) * 100 + digit(b) * 10 + digit(c), STATUS + 3)
+        }
+        digits => return Err(short_of(digits, 3, Refusal::StatusCode)),
+    };
+    // A server writes the space even if no phrase follows. Some do not, and there is nothing to misread.
+    let (reason, has_space) = match window.get(end) {
+        Some(b' ') => (end + 1, true),
+        Some(b'\r' | b'\n') => (end, false),
+        Some(_) => return Err(Refusal::StatusCode.into()),
+        None => return Err(Stop::Partial),
+    };
+    let reason_end = text_end(window, reason);
+    match &window[reason_end..] {
+        [b'\r', b'\n', ..] => {}
+        [] | [b'\r'] => return Err(Stop::Partial),
+        [b'\n', ..] => return Err(Refusal::BareLineFeed.into()),
+        [b'\r', ..] => return Err(Refusal::BareCarriageReturn.into()),
+        _ => return Err(Refusal::Reason.into()),
+    }
+    let line = StatusLine {
+        version,
+        status,
+        reason: Span::of(reason, reason_end),
+        has_space,
+    };
+    Ok((line, reason_end + 2))
+}
+
+/// Whether more digits may come.
+#[cold]
+fn short_of(digits: &[u8], wanted: usize, refusal: Refusal) -> Stop {
+    if digits.len() < wanted && digits.iter().all(u8::is_ascii_digit) {
+        Stop::Partial
+    } else {
+        refusal.into()
+    }
+}
+
+/// What is wrong with a version and the space behind it.
+#[cold]
+fn read_version(window: &[u8]) -> Stop {
+    let name = b"HTTP/";
+    let common = window.len().min(name.len());
+    if window[..common] != name[..common] {
+        return Refusal::StartLine.into();
+    }
+    match &window[common..] {
+        [] => Stop::Partial,
+        [major, ..] if !major.is_ascii_digit() => Refusal::Version.into(),
+        [_] | [_, b'.'] => Stop::Partial,
+        [_, b'.', minor, ..] if !minor.is_ascii_digit() => Refusal::Version.into(),
+        [b'1', b'.', b'0' | b'1'] => Stop::Partial,
+        [b'1', b'.', b'0' | b'1', ..] => Refusal::StartLine.into(),
+        [_, b'.', ..] => Refusal::VersionNotSupported.into(),
+        _ => Refusal::Version.into(),
+    }
+}

@@ -1,0 +1,102 @@
+//! Where the fields of a head are, and how far a head that comes in pieces has been read.
+
+use super::request_line::RequestLine;
+use super::status_line::StatusLine;
+use crate::http1::field::{ClassSet, Field, FieldClass};
+
+/// The fields of a head, and how far a head that comes in pieces has been read.
+///
+/// One serves any number of messages, one after the other, and allocates nothing once it has held as many fields as they
+/// have; it grows to [`HeadLimits::fields`](crate::http1::HeadLimits::fields) at most. It belongs to one head from the
+/// first call of a parser to its end: a program with one table for many connections gives a connection a table of its
+/// own while a head is [`Partial`](super::Status::Partial).
+#[derive(Debug, Default)]
+pub struct HeadTable {
+    pub(super) fields: Vec<Field>,
+    /// Classes that were met.
+    pub(super) seen: ClassSet,
+    /// Classes that were met more than once.
+    pub(super) repeated: ClassSet,
+    /// Where the first line begins that has not been read; 0 when nothing has.
+    pub(super) line: u32,
+    /// Up to where there is no line feed behind [`line`](Self::line).
+    pub(super) searched: u32,
+    pub(super) request_line: RequestLine,
+    pub(super) status_line: StatusLine,
+}
+
+impl HeadTable {
+    /// What most heads get along with.
+    const FIELDS: usize = 32;
+
+    /// A table with room for 32 fields.
+    pub fn new() -> Self {
+        Self {
+            fields: Vec::with_capacity(Self::FIELDS),
+            ..Self::default()
+        }
+    }
+
+    /// The fields, in order.
+    #[inline]
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// The classes of the fields.
+    #[inline]
+    pub fn classes(&self) -> ClassSet {
+        self.seen
+    }
+
+    /// The first field of a class.
+    #[inline]
+    pub fn first(&self, class: FieldClass) -> Option<&Field> {
+        if !self.seen.contains(class) {
+            return None;
+        }
+        self.fields.iter().find(|field| field.class() == class)
+    }
+
+    /// Forgets everything, to begin with another head. Keeps the room.
+    ///
+    /// Only needed when a head is given up while it is [`Partial`](super::Status::Partial).
+    #[inline]
+    pub fn clear(&mut self) {
+        self.fields.clear();
+        self.seen = ClassSet::EMPTY;
+        self.repeated = ClassSet::EMPTY;
+        self.line = 0;
+        self.searched = 0;
+    }
+
+    /// Whether a head has been begun.
+    #[inline]
+    pub(in crate::http1) fn is_begun(&self) -> bool {
+        self.searched != 0
+    }
+
+    /// Whether a line has ended that was not complete at the last call. Looks at no byte twice.
+    #[inline]
+    pub(in crate::http1) fn has_further_line(&mut self, window: &[u8]) -> bool {
+        let news = window.get(self.searched as usize..).unwrap_or_default();
+        if news.contains(&b'\n') {
+            return true;
+        }
+        self.pause(window);
+        false
+    }
+
+    /// Remembers that all of `window` was looked at.
+    #[inline]
+    pub(in crate::http1) fn pause(&mut self, window: &[u8]) {
+        self.searched = window.len() as u32;
+    }
+
+    /// Begins with the next head at the next call; the fields stay until then.
+    #[inline]
+    pub(in crate::http1) fn end(&mut self) {
+        self.line = 0;
+        self.searched = 0;
+    }
+}

@@ -1,0 +1,164 @@
+//! The target of a request in its four forms: RFC 9112 section 3.2.
+
+use super::Method;
+use super::authority::authority_end;
+use super::lines::Stop;
+use crate::http1::Refusal;
+use crate::http1::bytes::{path_end, query_end};
+use crate::http1::span::Span;
+
+/// In which form a target is (RFC 9112 section 3.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TargetForm {
+    /// A path, perhaps with a query: section 3.2.1.
+    #[default]
+    Origin,
+    /// A whole URL, as clients send it to a proxy: section 3.2.2. Its authority counts, not `Host`.
+    Absolute,
+    /// Host and port, of `CONNECT` alone: section 3.2.3.
+    Authority,
+    /// `*`, of `OPTIONS` alone: section 3.2.4. A URL without a path and a query means the same.
+    Asterisk,
+}
+
+/// The target's parts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::http1) struct Target {
+    pub(in crate::http1) form: TargetForm,
+    /// Whether the path has neither `.` nor `%`.
+    pub(in crate::http1) is_plain: bool,
+    pub(in crate::http1) has_query: bool,
+    pub(in crate::http1) whole: Span,
+    /// Empty unless the target has one.
+    pub(in crate::http1) authority: Span,
+    /// May be empty in an absolute target.
+    pub(in crate::http1) path: Span,
+    /// Without the `?`.
+    pub(in crate::http1) query: Span,
+}
+
+/// Reads the target that begins at `start`; returns it with where it ends, at a space.
+#[inline]
+pub(super) fn read_target(
+    line: &[u8],
+    start: usize,
+    method: Method,
+) -> Result<(Target, usize), Stop> {
+    match line.get(start) {
+        Some(b'/') if method != Method::Connect => {
+            let mut target = Target::default();
+            let end = read_path(line, start, start, &mut target)?;
+            Ok((target, end))
+        }
+        Some(_) => read_other(line, start, method),
+        None => Err(Stop::Partial),
+    }
+}
+
+/// Reads path and query, up to a space.
+#[inline]
+fn read_path(line: &[u8], whole: usize, start: usize, target: &mut Target) -> Result<usize, Stop> {
+    let (mut end, is_plain) = path_end(line, start);
+    target.is_plain = is_plain;
+    target.path = Span::of(start, end);
+    if let Some(b'?') = line.get(end) {
+        let query = end + 1;
+        end = query_end(line, query);
+        target.query = Span::of(query, end);
+        target.has_query = true;
+    }
+    target.whole = Span::of(whole, end);
+    match line.get(end) {
+        Some(b' ') => Ok(end),
+        Some(byte) => Err(not_in_target(*byte).into()),
+        None => Err(Stop::Partial),
+    }
+}
+
+/// Reads a target that is no path.
+#[cold]
+fn read_other(line: &[u8], start: usize, method: Method) -> Result<(Target, usize), Stop> {
+    let rest = &line[start..];
+    // The rest of it must be there: what it is, its end says.
+    let end = start + query_end(rest, 0);
+    let stop = match line.get(end) {
+        Some(b' ') if end > start => None,
+        Some(b' ') => Some(Refusal::StartLine),
+        Some(byte) => Some(not_in_target(*byte)),
+        None => return Err(Stop::Partial),
+    };
+    if let Some(refusal) = stop {
+        return Err(refusal.into());
+    }
+    let whole = Span::of(start, end);
+    let bytes = &line[start..end];
+    if method == Method::Connect {
+        let has_port = bytes.contains(&b':') && bytes.last().is_some_and(u8::is_ascii_digit);
+        if authority_end(bytes) != Some(bytes.len()) || !has_port {
+            return Err(Refusal::ConnectTarget.into());
+        }
+        let target = Target {
+            form: TargetForm::Authority,
+            whole,
+            authority: whole,
+            ..Target::default()
+        };
+        return Ok((target, end));
+    }
+    if bytes == b"*" {
+        if method != Method::Options {
+            return Err(Refusal::TargetForm.into());
+        }
+        let target = Target {
+            form: TargetForm::Asterisk,
+            whole,
+            path: whole,
+            ..Target::default()
+        };
+        return Ok((target, end));
+    }
+    read_absolute(line, start, method)
+}
+
+fn read_absolute(line: &[u8], start: usize, method: Method) -> Result<(Target, usize), Stop> {
+    let rest = &line[start..];
+    let scheme = match rest {
+        _ if begins_with(rest, b"http://") => 7,
+        _ if begins_with(rest, b"https://") => 8,
+        _ => return Err(Refusal::TargetForm.into()),
+    };
+    let authority = start + scheme;
+    let Some(length) = authority_end(&line[authority..]) else {
+        return Err(Refusal::TargetAuthority.into());
+    };
+    let path = authority + length;
+    if !matches!(line.get(path), Some(b'/' | b'?' | b' ')) {
+        return Err(Refusal::TargetAuthority.into());
+    }
+    let mut target = Target {
+        form: TargetForm::Absolute,
+        authority: Span::of(authority, path),
+        ..Target::default()
+    };
+    let end = read_path(line, start, path, &mut target)?;
+    if method == Method::Options && target.path.is_empty() && !target.has_query {
+        target.form = TargetForm::Asterisk;
+    }
+    Ok((target, end))
+}
+
+fn begins_with(bytes: &[u8], prefix: &[u8]) -> bool {
+    bytes
+        .get(..prefix.len())
+        .is_some_and(|begin| begin.eq_ignore_ascii_case(prefix))
+}
+
+/// What is wrong with a byte that ends a target and is no space.
+#[cold]
+fn not_in_target(byte: u8) -> Refusal {
+    match byte {
+        // The version is missing: HTTP/0.9.
+        b'\r' | b'\n' | b'\t' => Refusal::StartLine,
+        _ => Refusal::TargetByte,
+    }
+}

@@ -1,0 +1,190 @@
+//! What routes say of fields, compiled.
+
+use crate::http1::bytes::{TOKEN, all, text_end, trim};
+use crate::http1::field::{ClassSet, Field, FieldClass, classify};
+
+/// The name of a field, ready to be written and to be compared. Made when a route is compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldName {
+    /// CRLF, the name, a colon and a space.
+    prefix: Box<[u8]>,
+    class: FieldClass,
+}
+
+impl FieldName {
+    /// `None` if `name` is no token (RFC 9110 section 5.1). It is written as it is here.
+    pub fn new(name: &str) -> Option<Self> {
+        let is_name = all(name.as_bytes(), TOKEN) && u16::try_from(name.len()).is_ok();
+        is_name.then(|| Self {
+            prefix: [b"\r\n", name.as_bytes(), b": "].concat().into(),
+            class: classify(name.as_bytes()),
+        })
+    }
+
+    /// Its class.
+    #[inline]
+    pub fn class(&self) -> FieldClass {
+        self.class
+    }
+
+    #[inline]
+    pub(super) fn prefix(&self) -> &[u8] {
+        &self.prefix
+    }
+
+    #[inline]
+    pub(super) fn name(&self) -> &[u8] {
+        &self.prefix[2..self.prefix.len() - 2]
+    }
+
+    /// Whether it is the name of a field.
+    #[inline]
+    pub(super) fn is_of(&self, buffer: &[u8], field: &Field) -> bool {
+        // A class with several names tells nothing.
+        field.class() == self.class
+            && field.name().len() as usize == self.prefix.len() - 4
+            && field.name().get(buffer).eq_ignore_ascii_case(self.name())
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.class == other.class && self.name().eq_ignore_ascii_case(other.name())
+    }
+}
+
+/// The value of a field, without anything in it that could end it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldValue<'a>(&'a [u8]);
+
+impl<'a> FieldValue<'a> {
+    /// `None` if there is a control character in it (RFC 9110 section 5.5). White space around it is left out.
+    #[inline]
+    pub fn new(value: &'a [u8]) -> Option<Self> {
+        (text_end(value, 0) == value.len()).then(|| Self(trim(value)))
+    }
+
+    /// A value that is known when the program is compiled.
+    ///
+    /// # Panics
+    ///
+    /// If there is a control character in it, or white space around it: when the program is compiled, if it is a constant.
+    #[must_use]
+    pub const fn from_static(value: &'static str) -> FieldValue<'static> {
+        let bytes = value.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            assert!(!bytes[at].is_ascii_control(), "a control character");
+            at += 1;
+        }
+        assert!(bytes.trim_ascii().len() == bytes.len(), "white space");
+        FieldValue(bytes)
+    }
+
+    /// A value that was checked when it was received.
+    #[inline]
+    pub(in crate::http1) fn received(value: &'a [u8]) -> Self {
+        Self(value)
+    }
+
+    /// Its bytes.
+    #[inline]
+    pub fn as_bytes(self) -> &'a [u8] {
+        self.0
+    }
+}
+
+/// One change of a head's fields. Changes are made in order.
+///
+/// Those of `Host`, `Connection`, `Upgrade`, `TE`, `Content-Length` and `Transfer-Encoding` are ignored: connections and bodies
+/// live by these fields.
+#[derive(Clone, Copy, Debug)]
+pub enum FieldOperation<'a> {
+    /// Leaves out all lines of a name.
+    Remove(&'a FieldName),
+    /// Leaves out all lines of a name, and writes one.
+    Set(&'a FieldName, FieldValue<'a>),
+    /// Writes a line behind those that are there.
+    Append(&'a FieldName, FieldValue<'a>),
+}
+
+/// What operations cannot change.
+const PROTECTED: ClassSet = ClassSet::EMPTY
+    .with(FieldClass::Host)
+    .with(FieldClass::Connection)
+    .with(FieldClass::Upgrade)
+    .with(FieldClass::Te)
+    .with(FieldClass::ContentLength)
+    .with(FieldClass::TransferEncoding);
+
+impl FieldOperation<'_> {
+    #[inline]
+    fn is_ignored(&self) -> bool {
+        let (Self::Remove(name) | Self::Set(name, _) | Self::Append(name, _)) = self;
+        PROTECTED.contains(name.class)
+    }
+
+    /// The name whose lines it leaves out.
+    #[inline]
+    fn removed(&self) -> Option<&FieldName> {
+        match self {
+            Self::Remove(name) | Self::Set(name, _) if !self.is_ignored() => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The line that it writes.
+    #[inline]
+    fn written(&self) -> Option<(&FieldName, FieldValue<'_>)> {
+        match self {
+            Self::Set(name, value) | Self::Append(name, value) if !self.is_ignored() => {
+                Some((name, *value))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What operations leave out, in a form that most fields are told apart by with one look.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Removed<'a> {
+    operations: &'a [FieldOperation<'a>],
+    classes: ClassSet,
+}
+
+impl<'a> Removed<'a> {
+    #[inline]
+    pub(super) fn new(operations: &'a [FieldOperation<'a>]) -> Self {
+        let mut classes = ClassSet::EMPTY;
+        for name in operations.iter().filter_map(FieldOperation::removed) {
+            classes = classes.with(name.class);
+        }
+        Self {
+            operations,
+            classes,
+        }
+    }
+
+    #[inline]
+    pub(super) fn has(&self, buffer: &[u8], field: &Field) -> bool {
+        self.classes.contains(field.class()) && self.is_named(buffer, field)
+    }
+
+    fn is_named(&self, buffer: &[u8], field: &Field) -> bool {
+        let mut names = self.operations.iter().filter_map(FieldOperation::removed);
+        names.any(|name| name.is_of(buffer, field))
+    }
+}
+
+/// Writes the lines of operations that no later one leaves out.
+#[inline]
+pub(super) fn write_operations(operations: &[FieldOperation<'_>], out: &mut Vec<u8>) {
+    for (number, operation) in operations.iter().enumerate() {
+        let Some((name, value)) = operation.written() else {
+            continue;
+        };
+        let mut later = operations[number + 1..].iter();
+        if later.any(|later| later.removed().is_some_and(|other| other.is_same(name))) {
+            continue;
+        }
+        super::put(out, &[name.prefix(), value.as_bytes()]);
+    }
+}

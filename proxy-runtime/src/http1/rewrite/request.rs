@@ -1,0 +1,167 @@
+//! Requests as they are sent to a destination.
+
+use super::fields::{Choice, Copied, copy_fields, has_padded_length, write_length};
+use super::operation::{FieldOperation, FieldValue, Removed, write_operations};
+use super::{CHUNKED, END, put};
+use crate::http1::bytes::{TOKEN, all, is_target};
+use crate::http1::field::{ClassSet, FieldClass};
+use crate::http1::framing::Framing;
+use crate::http1::head::{HeadTable, RawRequest, TargetForm, Version};
+
+/// A method that replaces the one that was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutgoingMethod<'a>(&'a [u8]);
+
+impl<'a> OutgoingMethod<'a> {
+    /// `None` if it is no token.
+    pub fn new(method: &'a str) -> Option<Self> {
+        let method = method.as_bytes();
+        all(method, TOKEN).then_some(Self(method))
+    }
+}
+
+/// A target that replaces the one that was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutgoingTarget<'a> {
+    path: &'a [u8],
+    query: Option<&'a [u8]>,
+}
+
+impl<'a> OutgoingTarget<'a> {
+    /// `None` unless `path` begins with `/` or is `*`, and path and query, which is without its `?`, could be received.
+    pub fn new(path: &'a [u8], query: Option<&'a [u8]>) -> Option<Self> {
+        let is_path = (path.first() == Some(&b'/') && is_target(path) && !path.contains(&b'?'))
+            || (path == b"*" && query.is_none());
+        (is_path && query.is_none_or(is_target)).then_some(Self { path, query })
+    }
+}
+
+/// What becomes of a request's head. The default sends it on with nothing changed but what concerns the connection.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct RequestRewrite<'a> {
+    /// The method, if it is another one.
+    pub method: Option<OutgoingMethod<'a>>,
+    /// The target, if it is another one. In any case it is written in origin form, or as `*`.
+    pub target: Option<OutgoingTarget<'a>>,
+    /// `Host`, if it is to be another one than the client named. Needed where the client named none.
+    pub host: Option<FieldValue<'a>>,
+    /// Which fields are sent on.
+    pub copied: Copied<'a>,
+    /// Further classes that are left out: `Expect`, if it was answered here.
+    pub dropped: ClassSet,
+    /// What the route says.
+    pub operations: &'a [FieldOperation<'a>],
+    /// Whether to say that trailers are welcome: `TE: trailers`.
+    pub accepts_trailers: bool,
+    /// The protocol to switch to, if the client's wish is passed on.
+    pub upgrade: Option<FieldValue<'a>>,
+}
+
+/// Appends the head of a request, as it is sent to a destination, to `out`.
+///
+/// Written are the request line with HTTP/1.1, `Host`, the lines that stay, the framing of the body as it was received, what
+/// concerns the connection, and what the operations write. Allocates nothing if `out` has room; a head grows by what is
+/// added to it, so 1 KiB more than the received one is enough for most routes.
+///
+/// # Panics
+///
+/// If `buffer` and `table` are not those that `request` was parsed in.
+#[inline]
+pub fn write_request(
+    buffer: &[u8],
+    request: &RawRequest,
+    table: &HeadTable,
+    rewrite: &RequestRewrite<'_>,
+    out: &mut Vec<u8>,
+) {
+    out.reserve(request.head_length() + 256);
+    write_request_line(buffer, request, rewrite, out);
+    let host = match rewrite.host {
+        Some(host) => host.as_bytes(),
+        None => request.authority().get(buffer),
+    };
+    put(out, &[b" HTTP/1.1\r\nHost: ", host]);
+    let mut dropped = ClassSet::CONNECTION.union(rewrite.dropped);
+    if request.version() == Version::Http10 {
+        // It meant nothing there (RFC 9110 section 10.1.1), and would now.
+        dropped = dropped.with(FieldClass::Expect);
+    }
+    let length = match request.framing() {
+        Framing::Length(length) if has_padded_length(buffer, table) => {
+            dropped = dropped.with(FieldClass::ContentLength);
+            Some(length)
+        }
+        _ => None,
+    };
+    let choice = Choice {
+        dropped,
+        removed: Removed::new(rewrite.operations),
+        copied: rewrite.copied,
+    };
+    copy_fields(
+        buffer,
+        table,
+        request.head_length() - END.len(),
+        &choice,
+        out,
+    );
+    if request.framing() == Framing::Chunked {
+        out.extend_from_slice(CHUNKED);
+    }
+    if let Some(length) = length {
+        write_length(length, out);
+    }
+    write_connection(rewrite, out);
+    write_operations(rewrite.operations, out);
+    out.extend_from_slice(END);
+}
+
+/// Method and target, without the space behind them.
+#[inline]
+fn write_request_line(
+    buffer: &[u8],
+    request: &RawRequest,
+    rewrite: &RequestRewrite<'_>,
+    out: &mut Vec<u8>,
+) {
+    // Most request lines stay as they are.
+    if rewrite.method.is_none()
+        && rewrite.target.is_none()
+        && request.target_form() == TargetForm::Origin
+    {
+        let start = request.method_span().start() as usize;
+        let end = request.target().end() as usize;
+        out.extend_from_slice(&buffer[start..end]);
+        return;
+    }
+    let method = match rewrite.method {
+        Some(OutgoingMethod(method)) => method,
+        None => request.method_span().get(buffer),
+    };
+    let received = OutgoingTarget {
+        path: match request.target_form() {
+            TargetForm::Asterisk => b"*",
+            TargetForm::Authority => request.target().get(buffer),
+            TargetForm::Absolute if request.path().is_empty() => b"/",
+            _ => request.path().get(buffer),
+        },
+        query: request.query().map(|query| query.get(buffer)),
+    };
+    let target = rewrite.target.unwrap_or(received);
+    put(out, &[method, b" ", target.path]);
+    if let Some(query) = target.query {
+        put(out, &[b"?", query]);
+    }
+}
+
+/// RFC 9110 section 7.6.1: what concerns the connection is named by `Connection`.
+#[inline]
+fn write_connection(rewrite: &RequestRewrite<'_>, out: &mut Vec<u8>) {
+    if let Some(protocol) = rewrite.upgrade {
+        let protocol = protocol.as_bytes();
+        put(out, &[b"\r\nConnection: Upgrade\r\nUpgrade: ", protocol]);
+    } else if rewrite.accepts_trailers {
+        out.extend_from_slice(b"\r\nConnection: TE\r\nTE: trailers");
+    }
+}

@@ -1,0 +1,121 @@
+//! Responses as they are sent to a client.
+
+use super::fields::{Choice, Copied, copy_fields, has_padded_length, write_length};
+use super::operation::{FieldOperation, FieldValue, Removed, write_operations};
+use super::{CHUNKED, END, put};
+use crate::http1::field::{ClassSet, FieldClass};
+use crate::http1::framing::Framing;
+use crate::http1::head::{HeadTable, RawResponse, Version};
+
+/// What a response says of the connection to the client (RFC 9112 section 9).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OutgoingConnection<'a> {
+    /// Nothing: as the client's version has it by default.
+    #[default]
+    Default,
+    /// It is closed behind this response.
+    Close,
+    /// It stays open, which an HTTP/1.0 client has to be told.
+    KeepAlive,
+    /// It becomes a tunnel of this protocol.
+    Upgrade(FieldValue<'a>),
+}
+
+/// What becomes of a response's head.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ResponseRewrite<'a> {
+    /// Whether the body goes to the client in chunks.
+    pub chunked: bool,
+    /// What is said of the connection.
+    pub connection: OutgoingConnection<'a>,
+    /// Which fields are sent on.
+    pub copied: Copied<'a>,
+    /// Further classes that are left out.
+    pub dropped: ClassSet,
+    /// What the route says.
+    pub operations: &'a [FieldOperation<'a>],
+}
+
+impl ResponseRewrite<'_> {
+    /// Sends it on with nothing changed but what concerns the connection; the body is framed as it was received.
+    #[inline]
+    pub fn new(response: &RawResponse) -> Self {
+        Self {
+            chunked: response.framing() == Framing::Chunked,
+            connection: OutgoingConnection::Default,
+            copied: Copied::All,
+            dropped: ClassSet::EMPTY,
+            operations: &[],
+        }
+    }
+}
+
+/// Appends the head of a response, as it is sent to a client, to `out`.
+///
+/// Written are the status line with HTTP/1.1, the lines that stay, the framing, what concerns the connection, and what the
+/// operations write. A `Content-Length` stays unless no response of this status has one, or the body goes in chunks.
+/// Allocates nothing if `out` has room.
+///
+/// # Panics
+///
+/// If `buffer` and `table` are not those that `response` was parsed in.
+#[inline]
+pub fn write_response(
+    buffer: &[u8],
+    response: &RawResponse,
+    table: &HeadTable,
+    rewrite: &ResponseRewrite<'_>,
+    out: &mut Vec<u8>,
+) {
+    let end = response.head_length() - END.len();
+    out.reserve(end + 256);
+    write_status_line(buffer, response, out);
+    let mut dropped = ClassSet::CONNECTION.union(rewrite.dropped);
+    let mut length = None;
+    if response.is_bodiless() || rewrite.chunked {
+        dropped = dropped.with(FieldClass::ContentLength);
+    } else if let Framing::Length(known) = response.framing()
+        && has_padded_length(buffer, table)
+    {
+        dropped = dropped.with(FieldClass::ContentLength);
+        length = Some(known);
+    }
+    let choice = Choice {
+        dropped,
+        removed: Removed::new(rewrite.operations),
+        copied: rewrite.copied,
+    };
+    copy_fields(buffer, table, end, &choice, out);
+    if rewrite.chunked {
+        out.extend_from_slice(CHUNKED);
+    }
+    if let Some(length) = length {
+        write_length(length, out);
+    }
+    match rewrite.connection {
+        OutgoingConnection::Default => {}
+        OutgoingConnection::Close => out.extend_from_slice(b"\r\nConnection: close"),
+        OutgoingConnection::KeepAlive => out.extend_from_slice(b"\r\nConnection: keep-alive"),
+        OutgoingConnection::Upgrade(protocol) => put(
+            out,
+            &[b"\r\nConnection: Upgrade\r\nUpgrade: ", protocol.as_bytes()],
+        ),
+    }
+    write_operations(rewrite.operations, out);
+    out.extend_from_slice(END);
+}
+
+/// The line as it was received if it is one of HTTP/1.1 with all its parts.
+#[inline]
+fn write_status_line(buffer: &[u8], response: &RawResponse, out: &mut Vec<u8>) {
+    let line = &response.line;
+    let end = line.reason.end() as usize;
+    if line.version == Version::Http11 && line.has_space {
+        out.extend_from_slice(&buffer[..end]);
+        return;
+    }
+    // Digits of the status stand behind the version in either case.
+    let status = &buffer[9..12];
+    put(out, &[b"HTTP/1.1 ", status, b" ", line.reason.get(buffer)]);
+}

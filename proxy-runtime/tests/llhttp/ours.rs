@@ -1,0 +1,139 @@
+//! Streams as we read them, in the form in which llhttp tells of them.
+
+use proxy_runtime::http1::{
+    Asked, ChunkTracker, Field, FieldClass, Framing, HeadLimits, HeadTable, Method, Status,
+    Version, parse_request, parse_response,
+};
+
+/// A message. Bytes are one character each, and trailers are behind the fields.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Message {
+    pub(crate) start: String,
+    pub(crate) target: String,
+    pub(crate) version: String,
+    pub(crate) fields: Vec<(String, String)>,
+    pub(crate) body: String,
+}
+
+fn latin1(bytes: &[u8]) -> String {
+    bytes.iter().copied().map(char::from).collect()
+}
+
+fn version(version: Version) -> String {
+    match version {
+        Version::Http10 => "1.0".to_owned(),
+        Version::Http11 => "1.1".to_owned(),
+    }
+}
+
+fn fields(buffer: &[u8], table: &HeadTable) -> Vec<(String, String)> {
+    let pair = |field: &Field| {
+        (
+            latin1(field.name().get(buffer)),
+            latin1(field.value().get(buffer)),
+        )
+    };
+    table.fields().iter().map(pair).collect()
+}
+
+/// The requests that are complete.
+pub(crate) fn requests(mut bytes: &[u8]) -> Vec<Message> {
+    let mut table = HeadTable::new();
+    let mut messages = Vec::new();
+    loop {
+        let read = parse_request(bytes, &HeadLimits::default(), &mut table);
+        let Ok(Status::Complete(head)) = read else {
+            return messages;
+        };
+        // What is no registered method, such as one with the rest of a body in front of it, llhttp does not take for one.
+        if head.method() == Method::Other {
+            return messages;
+        }
+        let mut message = Message {
+            start: latin1(head.method_span().get(bytes)),
+            target: latin1(head.target().get(bytes)),
+            version: version(head.version()),
+            fields: fields(bytes, &table),
+            body: String::new(),
+        };
+        let may_upgrade = table.classes().contains(FieldClass::Upgrade);
+        // Such a request may have a body, as `h2c` had. llhttp counts it to what others read.
+        if may_upgrade && !head.framing().is_empty() {
+            return messages;
+        }
+        bytes = &bytes[head.head_length()..];
+        let Some(length) = body(bytes, head.framing(), &mut table, &mut message) else {
+            return messages;
+        };
+        bytes = &bytes[length..];
+        messages.push(message);
+        // What follows a request that may ask for an upgrade, llhttp leaves to others.
+        if !head.is_persistent() || may_upgrade {
+            return messages;
+        }
+    }
+}
+
+/// The responses to a GET that are complete, interim ones included.
+pub(crate) fn responses(mut bytes: &[u8]) -> Vec<Message> {
+    let mut table = HeadTable::new();
+    let mut messages = Vec::new();
+    loop {
+        let asked = Asked::default();
+        let read = parse_response(bytes, asked, &HeadLimits::default(), &mut table);
+        let Ok(Status::Complete(head)) = read else {
+            return messages;
+        };
+        let mut message = Message {
+            start: head.status().to_string(),
+            target: String::new(),
+            version: version(head.version()),
+            fields: fields(bytes, &table),
+            body: String::new(),
+        };
+        bytes = &bytes[head.head_length()..];
+        let Some(length) = body(bytes, head.framing(), &mut table, &mut message) else {
+            return messages;
+        };
+        bytes = &bytes[length..];
+        messages.push(message);
+        if !head.is_persistent() {
+            return messages;
+        }
+    }
+}
+
+/// How many bytes the body takes; `None` if it is not whole or not right.
+fn body(
+    bytes: &[u8],
+    framing: Framing,
+    table: &mut HeadTable,
+    message: &mut Message,
+) -> Option<usize> {
+    match framing {
+        Framing::None | Framing::Tunnel => Some(0),
+        Framing::UntilClose => {
+            message.body = latin1(bytes);
+            Some(bytes.len())
+        }
+        Framing::Length(length) => {
+            let body = bytes.get(..usize::try_from(length).ok()?)?;
+            message.body = latin1(body);
+            Some(body.len())
+        }
+        Framing::Chunked => {
+            let mut content = Vec::new();
+            let mut tracker = ChunkTracker::new();
+            let track = tracker.track_data(bytes, &HeadLimits::default(), table, |data| {
+                content.extend_from_slice(data);
+            });
+            let progress = track.ok().filter(|progress| progress.ended)?;
+            message.body = latin1(&content);
+            if progress.trailers > 0 {
+                let section = &bytes[progress.consumed..];
+                message.fields.extend(fields(section, table));
+            }
+            Some(progress.consumed + progress.trailers)
+        }
+    }
+}

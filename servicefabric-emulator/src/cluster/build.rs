@@ -1,0 +1,171 @@
+//! A cluster from its description.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::endpoint::PortPool;
+use super::entity::{Node, NodeStatus};
+use super::error::FabricError;
+use super::identity::{instance_id, node_id};
+use super::naming::{NameStore, ResolveCache};
+use super::state::{Cluster, NodeEntry, Script, Settings};
+use crate::health::{EntityKey, HealthStore, ReportQueue};
+use crate::hosting::{self, HostingConfig, Moment};
+use crate::topology::{ClusterDescription, NodeDescription, Plan, Topology, TopologyError};
+
+/// So many nodes keep the cluster together.
+const SEED_NODES: usize = 5;
+
+impl Cluster {
+    /// A cluster as `topology` describes it, at its first moment: everything is created, and what takes no time has
+    /// happened.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with the topology.
+    pub fn new(topology: &Topology) -> Result<Self, TopologyError> {
+        Self::build(topology, false)
+    }
+
+    /// The same, with [workloads](Self::attach_workloads) from the first moment on: no replica is ready before its address
+    /// was [published](Self::publish_address).
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](Self::new).
+    pub fn with_workloads(topology: &Topology) -> Result<Self, TopologyError> {
+        Self::build(topology, true)
+    }
+
+    fn build(topology: &Topology, workloads: bool) -> Result<Self, TopologyError> {
+        let plan = topology.plan()?;
+        let described = &topology.cluster;
+        let settings = Settings {
+            name: described.name.clone(),
+            version: described.version.clone(),
+            start: plan.start,
+            hosting: plan.hosting.clone(),
+            reconfiguration_time: described.reconfiguration_time,
+        };
+        let mut cluster = Self {
+            now: Moment::ZERO,
+            settings,
+            nodes: BTreeMap::new(),
+            types: BTreeMap::new(),
+            image_store: BTreeMap::new(),
+            applications: BTreeMap::new(),
+            services: BTreeMap::new(),
+            partitions: BTreeMap::new(),
+            names: NameStore::default(),
+            resolve_cache: ResolveCache::new(described.resolve_cache),
+            health: HealthStore::new(plan.start.ticks()),
+            reports: ReportQueue::new(described.health_report_interval),
+            effects: Vec::new(),
+            workloads,
+            scripts: Vec::new(),
+            timers: BTreeMap::new(),
+            dirty: BTreeSet::new(),
+            unplaced: BTreeSet::new(),
+            everywhere: BTreeSet::new(),
+            blocked: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            upgrades: BTreeMap::new(),
+            disabling: BTreeSet::new(),
+            unheard: false,
+            wanted_replicas: 0,
+            sequence: 0,
+        };
+        for (index, node) in plan.nodes.iter().enumerate() {
+            cluster.add_node(index, node, described, &plan.hosting);
+        }
+        cluster
+            .populate(plan)
+            .map_err(|(at, error)| TopologyError::refused(at, error.message))?;
+        Ok(cluster)
+    }
+
+    fn add_node(
+        &mut self,
+        index: usize,
+        described: &NodeDescription,
+        cluster: &ClusterDescription,
+        hosting: &HostingConfig,
+    ) {
+        let text = |written: &Option<String>| written.clone().unwrap_or_default();
+        let name: Arc<str> = text(&described.name).into();
+        let mut host = hosting::Node::new(&name, hosting.clone());
+        if described.down {
+            host.stop();
+        }
+        let node = Node {
+            name: name.clone(),
+            address: text(&described.address),
+            node_type: text(&described.node_type),
+            upgrade_domain: text(&described.upgrade_domain),
+            fault_domain: text(&described.fault_domain),
+            code_version: cluster.version.clone(),
+            config_version: "1.0".to_owned(),
+            status: if described.down {
+                NodeStatus::Down
+            } else {
+                NodeStatus::Up
+            },
+            is_seed_node: index < SEED_NODES,
+            id: node_id(&name),
+            instance_id: instance_id(self.next_sequence()),
+            up_at: (!described.down).then_some(Moment::ZERO),
+            down_at: described.down.then_some(Moment::ZERO),
+            deactivation: None,
+            properties: described.properties.clone().into_iter().collect(),
+        };
+        let entry = NodeEntry {
+            node,
+            host,
+            replicas: BTreeSet::new(),
+            ports: PortPool::new(cluster.ports),
+            versions: BTreeMap::new(),
+            scripted: BTreeSet::new(),
+        };
+        self.nodes.insert(name.clone(), entry);
+        self.health
+            .insert(EntityKey::Node(name.clone()), Some(EntityKey::Cluster));
+        self.say_node_status(&name);
+    }
+
+    /// Creates everything that is planned. An error comes with the place that it is about.
+    fn populate(&mut self, plan: Plan) -> Result<(), (String, FabricError)> {
+        for script in plan.scripts {
+            self.scripts.push(Script {
+                node: script.node.map(Into::into),
+                application: script.application,
+                manifest: script.manifest,
+                behaviour: script.behaviour,
+            });
+        }
+        for planned in plan.types {
+            let declared = planned.application_type;
+            let at = format!("application type {}", declared.name);
+            let key = (declared.name.clone(), declared.version.clone());
+            self.image_store.insert(key, declared.clone());
+            if planned.provisioned {
+                self.provision_type(declared).map_err(|error| (at, error))?;
+            }
+        }
+        for creation in plan.applications {
+            let at = format!("application {}", creation.name);
+            self.create_application(creation)
+                .map_err(|error| (at, error))?;
+        }
+        for creation in plan.services {
+            let at = format!("service {}", creation.name);
+            self.add_service(creation).map_err(|error| (at, error))?;
+        }
+        for (name, property, value) in plan.properties {
+            let at = format!("property {property} of {name}");
+            self.put_property(&name, &property, value, "")
+                .map_err(|error| (at, error))?;
+        }
+        self.settle();
+        Ok(())
+    }
+}

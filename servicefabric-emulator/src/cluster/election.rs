@@ -1,0 +1,188 @@
+//! Primaries: who is, who becomes one, and whether enough replicas are up.
+
+use super::effect::Effect;
+use super::entity::{
+    Intent, Partition, PartitionStatus, Replica, ReplicaRole, ReplicaStatus, ServiceKind,
+    ServiceScale, Vitals,
+};
+use super::identity::{PartitionId, ReplicaRef};
+use super::state::Cluster;
+use super::timer::Timer;
+use crate::hosting::Span;
+
+impl Partition {
+    /// Whether it belongs to a stateful service.
+    pub(super) fn epoch_of_stateful(&self) -> bool {
+        self.kind == ServiceKind::Stateful
+    }
+
+    /// Whether so few of the replicas that have the state are up that nothing can be decided.
+    fn has_lost_quorum(&self) -> bool {
+        let members = || self.replicas.values().filter(|replica| replica.is_member());
+        let up = members()
+            .filter(|replica| replica.status != ReplicaStatus::Down)
+            .count();
+        let total = members().count();
+        total > 0 && up < total / 2 + 1
+    }
+
+    /// The replica that can be the primary next.
+    fn candidate(&self) -> Option<ReplicaRef> {
+        let secondaries = self.replicas.values().filter(|replica| {
+            replica.role == ReplicaRole::ActiveSecondary
+                && replica.status == ReplicaStatus::Ready
+                && replica.intent == Intent::Stay
+        });
+        let chosen = secondaries.min_by_key(|replica| (!replica.heir, replica.key));
+        chosen.map(|replica| replica.key)
+    }
+
+    /// Whether a replica is being built that is to be the primary.
+    fn awaits_heir(&self) -> bool {
+        self.replicas
+            .values()
+            .any(|replica| replica.heir && replica.role == ReplicaRole::IdleSecondary)
+    }
+}
+
+impl Replica {
+    /// Whether it has the state of its partition.
+    fn is_member(&self) -> bool {
+        matches!(
+            self.role,
+            ReplicaRole::Primary | ReplicaRole::ActiveSecondary
+        )
+    }
+
+    /// Whether it counts towards what the partition is to have.
+    pub(super) fn is_counted(&self) -> bool {
+        self.intent != Intent::Leave
+    }
+
+    /// Whether it only waits for the end of its time.
+    pub(super) fn is_drained_away(&self) -> bool {
+        self.draining_until.is_some() && self.intent == Intent::Leave
+    }
+}
+
+impl Cluster {
+    /// Chooses a new primary when there is none that works, or it is about to leave.
+    pub(super) fn elect(&mut self, id: PartitionId) {
+        let now = self.now;
+        let wait = self.settings.reconfiguration_time;
+        let Some(partition) = self.partitions.get_mut(&id) else {
+            return;
+        };
+        let primary = partition.primary();
+        let settled = primary.is_some_and(|primary| {
+            primary.intent == Intent::Stay && primary.status == ReplicaStatus::Ready
+        });
+        let candidate = partition.candidate();
+        let (Some(candidate), false, false) = (candidate, settled, partition.has_lost_quorum())
+        else {
+            partition.reconfigured_at = None;
+            return;
+        };
+        // A primary that still works hands over at once; one that is gone has to be found out about first.
+        let works = primary.is_some_and(|primary| primary.status == ReplicaStatus::Ready);
+        if works && partition.awaits_heir() {
+            return;
+        }
+        if works || wait == Span::ZERO {
+            self.promote(id, candidate);
+            return;
+        }
+        match partition.reconfigured_at {
+            Some(at) if at <= now => self.promote(id, candidate),
+            Some(_) => {}
+            None => {
+                partition.reconfigured_at = now.after(wait);
+                self.plan(wait, Timer::Reconfigured(id));
+            }
+        }
+    }
+
+    /// Makes a secondary the primary.
+    pub(super) fn promote(&mut self, id: PartitionId, key: ReplicaRef) {
+        let Some(partition) = self.partitions.get_mut(&id) else {
+            return;
+        };
+        partition.reconfigured_at = None;
+        partition.epoch.configuration_version += 1;
+        partition.lookup += 1;
+        let former = partition.primary().map(|primary| primary.key);
+        let changes = [
+            (former, ReplicaRole::ActiveSecondary),
+            (Some(key), ReplicaRole::Primary),
+        ];
+        let mut told = Vec::new();
+        for (changed, role) in changes {
+            let Some(changed) = changed else {
+                continue;
+            };
+            if let Some(replica) = partition.replicas.get_mut(&changed.replica) {
+                replica.role = role;
+                replica.heir = false;
+                if replica.status == ReplicaStatus::Ready {
+                    told.push(Effect::Role {
+                        replica: changed,
+                        role,
+                    });
+                }
+            }
+        }
+        for effect in told {
+            self.want(effect);
+        }
+        self.dirty.insert(id);
+    }
+
+    /// Works out the status of a partition, and tells the health store what changed.
+    pub(super) fn refresh_status(&mut self, id: PartitionId) {
+        let now = self.now;
+        let unplaced = self.unplaced.contains(&id);
+        let Some(partition) = self.partitions.get_mut(&id) else {
+            return;
+        };
+        let quorum_lost = partition.epoch_of_stateful() && partition.has_lost_quorum();
+        match (quorum_lost, partition.quorum_lost_at) {
+            (true, None) => partition.quorum_lost_at = Some(now),
+            (false, Some(since)) => {
+                partition.last_quorum_loss = now.since(since);
+                partition.quorum_lost_at = None;
+            }
+            _ => {}
+        }
+        let ready = |replica: &Replica| replica.status == ReplicaStatus::Ready;
+        let usable = match partition.scale {
+            ServiceScale::Stateless {
+                instance_count: 0, ..
+            } => true,
+            ServiceScale::Stateless { .. } => partition.replicas.values().any(ready),
+            ServiceScale::Stateful { .. } => partition.primary().is_some_and(ready),
+        };
+        let status = if quorum_lost {
+            PartitionStatus::InQuorumLoss
+        } else if partition.reconfigured_at.is_some() {
+            PartitionStatus::Reconfiguring
+        } else if usable {
+            PartitionStatus::Ready
+        } else {
+            PartitionStatus::NotReady
+        };
+        partition.status = partition.status_override.unwrap_or(status);
+        let down = partition
+            .replicas
+            .values()
+            .any(|replica| replica.status == ReplicaStatus::Down);
+        let vitals = match (quorum_lost, unplaced || down) {
+            (true, _) => Vitals::QuorumLoss,
+            (false, true) => Vitals::BelowTarget,
+            (false, false) => Vitals::Healthy,
+        };
+        if partition.vitals != vitals {
+            partition.vitals = vitals;
+            self.say_vitals(id, vitals);
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! Addresses of replicas: made up from ports of their node, published by a workload, or wrong on purpose.
+
+use std::collections::BTreeSet;
+
+use super::effect::{Effect, OpenedReplica};
+use super::entity::{EndpointResource, Intent, ReplicaRole, ReplicaStatus};
+use super::error::{ErrorCode, FabricError};
+use super::identity::ReplicaRef;
+use super::state::Cluster;
+use super::timer::Timer;
+use crate::hosting::Span;
+
+/// The longest address that is published, in bytes.
+const MAX_ADDRESS: usize = 64 * 1024;
+
+/// Ports that a node gives to endpoints without one.
+#[derive(Clone, Debug)]
+pub(super) struct PortPool {
+    first: u16,
+    next: u32,
+    last: u16,
+    free: BTreeSet<u16>,
+}
+
+impl PortPool {
+    pub(super) fn new((first, last): (u16, u16)) -> Self {
+        Self {
+            first,
+            next: u32::from(first),
+            last,
+            free: BTreeSet::new(),
+        }
+    }
+
+    /// A port that is not taken, as long as there is one.
+    fn take(&mut self) -> u16 {
+        if let Ok(port) = u16::try_from(self.next)
+            && port <= self.last
+        {
+            self.next += 1;
+            return port;
+        }
+        // A node of an emulated cluster may have more replicas than ports: then some share one. Nothing listens there.
+        self.free.pop_first().unwrap_or(self.first)
+    }
+
+    fn give_back(&mut self, port: u16) {
+        self.free.insert(port);
+    }
+}
+
+impl Cluster {
+    /// From now on a replica is ready only when its address was [published](Self::publish_address). Replicas that are
+    /// ready keep what they have.
+    pub fn attach_workloads(&mut self) {
+        self.workloads = true;
+    }
+
+    /// The replica listens: this is its address, usually `{"Endpoints":{"http":"http://127.0.0.1:8080"}}`.
+    ///
+    /// # Errors
+    ///
+    /// `FABRIC_E_REPLICA_DOES_NOT_EXIST` when it is gone, `FABRIC_E_NOT_READY` when it is not being opened,
+    /// `FABRIC_E_VALUE_TOO_LARGE` for more than 64 KiB.
+    pub fn publish_address(
+        &mut self,
+        replica: ReplicaRef,
+        address: &str,
+    ) -> Result<(), FabricError> {
+        if address.len() > MAX_ADDRESS {
+            return Err(FabricError::new(
+                ErrorCode::ValueTooLarge,
+                "an address has at most 65536 bytes",
+            ));
+        }
+        let found = self.existing_replica(replica)?;
+        match found.status {
+            ReplicaStatus::InBuild => self.become_ready(replica, address.to_owned()),
+            ReplicaStatus::Ready => self.show_address(replica, address.to_owned()),
+            ReplicaStatus::Standby | ReplicaStatus::Down | ReplicaStatus::Dropped => {
+                return Err(FabricError::new(
+                    ErrorCode::NotReady,
+                    format!("replica {replica} is not being opened"),
+                ));
+            }
+        }
+        self.settle();
+        Ok(())
+    }
+
+    /// The replica could not be opened: it is given up, and another is placed after the time between two questions of the
+    /// reconfiguration agent.
+    ///
+    /// # Errors
+    ///
+    /// `FABRIC_E_REPLICA_DOES_NOT_EXIST` when it is gone.
+    pub fn open_failed(&mut self, replica: ReplicaRef, reason: &str) -> Result<(), FabricError> {
+        let node = self.existing_replica(replica)?.node.clone();
+        self.say_open_failed(replica.partition, replica, reason);
+        self.refuse(replica.partition, node.clone());
+        self.close_in_hosting(replica, &node);
+        self.forget_replica(replica);
+        self.settle();
+        Ok(())
+    }
+
+    /// Hosting has opened a replica: somebody outside has to listen, or an address is made up.
+    pub(super) fn open(&mut self, key: ReplicaRef) {
+        let listeners = self.listeners_of(key);
+        let now = self.now;
+        if let Some(replica) = self.replica_mut(key) {
+            replica.opened = true;
+            if replica.status == ReplicaStatus::Down {
+                // It is back, and is built anew from the others.
+                replica.status = ReplicaStatus::InBuild;
+                replica.since = now;
+                self.dirty.insert(key.partition);
+            }
+        }
+        if self.workloads {
+            if let Some(opened) = self.opened_replica(key, listeners) {
+                self.want(Effect::Open(opened));
+            }
+            return;
+        }
+        if let Some(address) = self.make_address(key, &listeners) {
+            self.become_ready(key, address);
+        }
+    }
+
+    /// The listeners of a replica, as the version of its package on its node says.
+    fn listeners_of(&self, key: ReplicaRef) -> Vec<EndpointResource> {
+        let found = self.replica(key).and_then(|replica| {
+            let service = self
+                .services
+                .get(&self.partitions.get(&key.partition)?.service)?;
+            let version = self.version_on(&replica.node, &service.application)?;
+            let application = self.applications.get(&service.application)?;
+            let declared = self.types.get(&(application.type_name.clone(), version))?;
+            let (manifest, service_type) = declared.service_type(&service.type_name)?;
+            let endpoints = manifest.endpoints.iter();
+            let endpoints =
+                endpoints.filter(|endpoint| service_type.listeners.contains(&endpoint.name));
+            Some(endpoints.cloned().collect())
+        });
+        found.unwrap_or_default()
+    }
+
+    fn opened_replica(
+        &self,
+        key: ReplicaRef,
+        listeners: Vec<EndpointResource>,
+    ) -> Option<OpenedReplica> {
+        let replica = self.replica(key)?;
+        let service = self
+            .services
+            .get(&self.partitions.get(&key.partition)?.service)?;
+        let entry = self.nodes.get(&replica.node)?;
+        Some(OpenedReplica {
+            replica: key,
+            node: replica.node.clone(),
+            node_address: entry.node.address.clone(),
+            service: service.name.clone(),
+            service_type: service.type_name.clone(),
+            application: service.application.clone(),
+            code_version: self.version_on(&replica.node, &service.application)?,
+            kind: service.kind,
+            role: replica.role,
+            listeners,
+        })
+    }
+
+    /// An address for each listener, with the port that the manifest says or one of the node.
+    fn make_address(&mut self, key: ReplicaRef, listeners: &[EndpointResource]) -> Option<String> {
+        let replica = self
+            .partitions
+            .get_mut(&key.partition)?
+            .replicas
+            .get_mut(&key.replica)?;
+        let entry = self.nodes.get_mut(&replica.node)?;
+        let mut endpoints = Vec::new();
+        for listener in listeners {
+            let port = listener.port.unwrap_or_else(|| {
+                let port = entry.ports.take();
+                replica.ports.push(port);
+                port
+            });
+            let (protocol, path) = (&listener.protocol, &listener.path);
+            let url = format!("{protocol}://{}:{port}{path}", entry.node.address);
+            endpoints.push(format!("{}:{}", quoted(&listener.name), quoted(&url)));
+        }
+        Some(format!("{{\"Endpoints\":{{{}}}}}", endpoints.join(",")))
+    }
+
+    /// Gives the ports of a replica back to its node.
+    pub(super) fn release_ports(&mut self, key: ReplicaRef) {
+        let replica = self.partitions.get_mut(&key.partition);
+        let Some(replica) = replica.and_then(|found| found.replicas.get_mut(&key.replica)) else {
+            return;
+        };
+        if let Some(entry) = self.nodes.get_mut(&replica.node) {
+            for port in replica.ports.drain(..) {
+                entry.ports.give_back(port);
+            }
+        }
+    }
+
+    /// The replica listens, and so it is ready.
+    pub(super) fn become_ready(&mut self, key: ReplicaRef, address: String) {
+        let now = self.now;
+        let Some(partition) = self.partitions.get_mut(&key.partition) else {
+            return;
+        };
+        let alone = partition.primary().is_none();
+        let stateful = partition.epoch_of_stateful();
+        let Some(replica) = partition.replicas.get_mut(&key.replica) else {
+            return;
+        };
+        replica.last_in_build = now.since(replica.since);
+        replica.status = ReplicaStatus::Ready;
+        replica.since = now;
+        if replica.intent == Intent::Upgrade {
+            replica.intent = Intent::Stay;
+        }
+        match &mut replica.hidden_address {
+            Some(hidden) => *hidden = address,
+            None => replica.address = address,
+        }
+        let before = replica.role;
+        if stateful && alone {
+            replica.role = ReplicaRole::Primary;
+        } else if stateful && replica.role != ReplicaRole::Primary {
+            replica.role = ReplicaRole::ActiveSecondary;
+        }
+        let role = replica.role;
+        if stateful && (alone || partition.epoch.configuration_version == 0) {
+            partition.epoch.configuration_version += 1;
+        }
+        partition.lookup += 1;
+        if role != before {
+            self.want(Effect::Role { replica: key, role });
+        }
+        self.say_replica_is_open(key);
+        self.dirty.insert(key.partition);
+    }
+
+    /// Shows another address of a replica that is ready.
+    fn show_address(&mut self, key: ReplicaRef, address: String) {
+        if let Some(partition) = self.partitions.get_mut(&key.partition)
+            && let Some(replica) = partition.replicas.get_mut(&key.replica)
+        {
+            replica.address = address;
+            partition.lookup += 1;
+        }
+    }
+
+    /// Shows this address in the place of what the replica published: any text, an empty one too. `None` takes it
+    /// back.
+    ///
+    /// # Errors
+    ///
+    /// `FABRIC_E_REPLICA_DOES_NOT_EXIST`.
+    pub fn override_address(
+        &mut self,
+        replica: ReplicaRef,
+        address: Option<&str>,
+    ) -> Result<(), FabricError> {
+        self.existing_replica(replica)?;
+        let partition = self.partitions.get_mut(&replica.partition);
+        let found = partition.and_then(|found| found.replicas.get_mut(&replica.replica));
+        let Some(found) = found else {
+            return Ok(());
+        };
+        let shown = match (address, found.hidden_address.take()) {
+            (Some(address), hidden) => {
+                found.hidden_address = Some(hidden.unwrap_or_else(|| found.address.clone()));
+                address.to_owned()
+            }
+            (None, Some(hidden)) => hidden,
+            (None, None) => return Ok(()),
+        };
+        self.show_address(replica, shown);
+        Ok(())
+    }
+
+    /// Gives a replica another made-up address every `period`; zero ends that.
+    ///
+    /// # Errors
+    ///
+    /// `FABRIC_E_REPLICA_DOES_NOT_EXIST`; `E_INVALIDARG` for a period below 100 ms that is not zero.
+    pub fn flap_address(&mut self, replica: ReplicaRef, period: Span) -> Result<(), FabricError> {
+        self.existing_replica(replica)?;
+        if period != Span::ZERO && period < Span::from_millis(100) {
+            return Err(FabricError::invalid_argument(
+                "an address changes every 100 ms at most",
+            ));
+        }
+        let partition = self.partitions.get_mut(&replica.partition);
+        let found = partition.and_then(|found| found.replicas.get_mut(&replica.replica));
+        let Some(found) = found else {
+            return Ok(());
+        };
+        let before = found.flapping.take();
+        if period != Span::ZERO {
+            found.flapping = Some(period);
+            // A timer that is planned already goes on with the new period.
+            if before.is_none() {
+                self.plan(period, Timer::Flap(replica));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn flap(&mut self, key: ReplicaRef) {
+        let Some(replica) = self.replica(key) else {
+            return;
+        };
+        let Some(period) = replica.flapping else {
+            return;
+        };
+        if replica.status == ReplicaStatus::Ready && replica.hidden_address.is_none() {
+            self.release_ports(key);
+            let listeners = self.listeners_of(key);
+            // The ports that were just given back are taken last, so that the address is another one.
+            if let Some(address) = self.make_address(key, &listeners) {
+                self.show_address(key, address);
+            }
+        }
+        self.plan(period, Timer::Flap(key));
+    }
+}
+
+/// A JSON text.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_given_once_while_there_are_enough() {
+        let mut pool = PortPool::new((20_000, 20_002));
+        let taken: Vec<u16> = (0..3).map(|_| pool.take()).collect();
+        assert_eq!(taken, [20_000, 20_001, 20_002]);
+        assert_eq!(pool.take(), 20_000, "all are taken: one is shared");
+        pool.give_back(20_001);
+        assert_eq!(pool.take(), 20_001);
+    }
+
+    #[test]
+    fn a_pool_that_ends_at_the_last_port_does_not_overflow() {
+        let mut pool = PortPool::new((65_535, 65_535));
+        assert_eq!(pool.take(), 65_535);
+        assert_eq!(pool.take(), 65_535);
+    }
+}

@@ -1,0 +1,140 @@
+//! Application types: what can be deployed.
+
+use indexmap::IndexMap;
+
+use super::{ServiceKind, wire_words};
+
+/// An application type in one version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ApplicationType {
+    /// Its name.
+    pub name: String,
+    /// Its version: a text that is compared for equality only.
+    pub version: String,
+    /// Parameters that applications of this type take, with what they are when nothing is said.
+    pub default_parameters: IndexMap<String, String>,
+    /// The service packages that it consists of.
+    pub service_manifests: Vec<ServiceManifest>,
+    /// Whether it can be used.
+    pub status: ApplicationTypeStatus,
+}
+
+impl ApplicationType {
+    /// All service types with the manifest that declares them, in the order of the manifests.
+    pub fn service_types(&self) -> impl Iterator<Item = (&ServiceManifest, &ServiceType)> {
+        let manifests = self.service_manifests.iter();
+        manifests.flat_map(|manifest| manifest.service_types.iter().map(move |t| (manifest, t)))
+    }
+
+    /// A service type by its name, with the manifest that declares it.
+    pub fn service_type(&self, name: &str) -> Option<(&ServiceManifest, &ServiceType)> {
+        self.service_types().find(|(_, found)| found.name == name)
+    }
+
+    /// A service manifest by its name.
+    pub fn service_manifest(&self, name: &str) -> Option<&ServiceManifest> {
+        self.service_manifests
+            .iter()
+            .find(|found| found.name == name)
+    }
+}
+
+/// The status of an application type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApplicationTypeStatus {
+    /// It is being copied into the cluster.
+    Provisioning,
+    /// Applications can be made of it.
+    Available,
+    /// It is being removed.
+    Unprovisioning,
+}
+
+wire_words!(ApplicationTypeStatus {
+    Provisioning = "Provisioning",
+    Available = "Available",
+    Unprovisioning = "Unprovisioning",
+});
+
+/// A service package: what is downloaded to a node, activated and deactivated as one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServiceManifest {
+    /// Its name, e.g. `WebPkg`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The types of services that it has.
+    pub service_types: Vec<ServiceType>,
+    /// The programs that it runs.
+    pub code_packages: Vec<CodePackage>,
+    /// The ports that it wants.
+    pub endpoints: Vec<EndpointResource>,
+}
+
+impl ServiceManifest {
+    /// The code package whose process registers `service_type`.
+    pub fn host_of(&self, service_type: &str) -> Option<&CodePackage> {
+        let mut packages = self.code_packages.iter();
+        packages.find(|package| package.hosts.iter().any(|hosted| hosted == service_type))
+    }
+}
+
+/// A type of services.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServiceType {
+    /// Its name.
+    pub name: String,
+    /// Whether its services keep state.
+    pub kind: ServiceKind,
+    /// Whether the state outlives the process; only for stateful types.
+    pub has_persisted_state: bool,
+    /// Which nodes its services may be on; empty for any.
+    pub placement_constraints: String,
+    /// Extensions of the manifest, by name; the value is XML as text.
+    pub extensions: Vec<Extension>,
+    /// The listeners that its replicas open: names of [`EndpointResource`]s.
+    pub listeners: Vec<String>,
+}
+
+/// An extension of a service type: XML that the cluster carries and does not look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Extension {
+    /// The name.
+    pub name: String,
+    /// What is inside of the `Extension` element.
+    pub xml: String,
+}
+
+/// A program of a service package.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CodePackage {
+    /// Its name, e.g. `Code`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The service types that its process registers; empty for a program that only helps the others.
+    pub hosts: Vec<String>,
+    /// The program that is run once before the main one.
+    pub setup: Option<String>,
+    /// The program.
+    pub program: String,
+}
+
+/// A port that a service package wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EndpointResource {
+    /// Its name, which is that of the listener too.
+    pub name: String,
+    /// Scheme of the address, e.g. `http`.
+    pub protocol: String,
+    /// A fixed port; `None` for one that the node gives.
+    pub port: Option<u16>,
+    /// What follows the port in the address: empty, or a path that begins with `/`.
+    pub path: String,
+}

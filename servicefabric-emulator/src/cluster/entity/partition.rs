@@ -1,0 +1,137 @@
+//! Partitions.
+
+use std::collections::BTreeMap;
+
+use super::{PartitionKey, Replica, ServiceKind, ServiceScale, wire_words};
+use crate::cluster::{FabricName, PartitionId};
+use crate::hosting::{Moment, Span};
+
+/// A partition of a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Partition {
+    /// Its id.
+    pub id: PartitionId,
+    /// The service that it belongs to.
+    pub service: FabricName,
+    /// Whether the service keeps state.
+    pub kind: ServiceKind,
+    /// Which keys it has.
+    pub information: PartitionInformation,
+    /// Whether it can be used.
+    pub status: PartitionStatus,
+    /// How many replicas or instances it is to have.
+    pub scale: ServiceScale,
+    /// The epoch of its primary; only of a stateful service.
+    pub epoch: Epoch,
+    /// How long the last quorum loss took; nothing when there was none.
+    pub last_quorum_loss: Span,
+    /// Its replicas or instances, by id.
+    pub replicas: BTreeMap<i64, Replica>,
+    /// An id of its creation, which versions of answers begin with.
+    pub(in crate::cluster) created_as: i64,
+    /// Grows with each change of what the naming service would say.
+    pub(in crate::cluster) lookup: u64,
+    /// Since when too few replicas are up.
+    pub(in crate::cluster) quorum_lost_at: Option<Moment>,
+    /// Until when a new primary is being chosen.
+    pub(in crate::cluster) reconfigured_at: Option<Moment>,
+    /// What the status is said to be, whatever it is.
+    pub(in crate::cluster) status_override: Option<PartitionStatus>,
+    /// What was last said about it to the health store.
+    pub(in crate::cluster) vitals: Vitals,
+}
+
+/// What the failover manager thinks of a partition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::cluster) enum Vitals {
+    /// Nothing was said yet.
+    #[default]
+    Unknown,
+    /// It is as it should be.
+    Healthy,
+    /// It has fewer replicas than it should have.
+    BelowTarget,
+    /// Too few replicas are up.
+    QuorumLoss,
+}
+
+impl Partition {
+    /// The primary, if there is one.
+    pub fn primary(&self) -> Option<&Replica> {
+        let mut replicas = self.replicas.values();
+        replicas.find(|replica| replica.role == super::ReplicaRole::Primary)
+    }
+}
+
+/// Which keys a partition has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PartitionInformation {
+    /// All: the service is not divided.
+    Singleton,
+    /// The numbers from `low` to `high`, both included.
+    Int64Range {
+        /// The lowest key.
+        low: i64,
+        /// The highest key.
+        high: i64,
+    },
+    /// One name.
+    Named(String),
+}
+
+impl PartitionInformation {
+    /// The word for it in answers.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Singleton => "Singleton",
+            Self::Int64Range { .. } => "Int64Range",
+            Self::Named(_) => "Named",
+        }
+    }
+
+    /// Whether the partition has this key; `None` when keys of this kind do not belong to the scheme.
+    pub fn has(&self, key: &PartitionKey) -> Option<bool> {
+        match (self, key) {
+            (Self::Singleton, PartitionKey::None) => Some(true),
+            (Self::Int64Range { low, high }, PartitionKey::Int64(key)) => {
+                Some(low <= key && key <= high)
+            }
+            (Self::Named(name), PartitionKey::Named(key)) => Some(name == key),
+            _ => None,
+        }
+    }
+}
+
+/// The status of a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartitionStatus {
+    /// It can be used.
+    Ready,
+    /// It has no replica that could be used.
+    NotReady,
+    /// Too few replicas are up for a write.
+    InQuorumLoss,
+    /// It is choosing a new primary.
+    Reconfiguring,
+    /// It is being deleted.
+    Deleting,
+}
+
+wire_words!(PartitionStatus {
+    Ready = "Ready",
+    NotReady = "NotReady",
+    InQuorumLoss = "InQuorumLoss",
+    Reconfiguring = "Reconfiguring",
+    Deleting = "Deleting",
+});
+
+/// The epoch of a primary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct Epoch {
+    /// Grows with each new primary.
+    pub configuration_version: i64,
+    /// Grows when state may have been lost.
+    pub data_loss_version: i64,
+}

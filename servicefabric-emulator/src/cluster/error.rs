@@ -1,0 +1,153 @@
+//! What a cluster answers when it does not do what it was asked.
+
+use std::fmt;
+
+/// Why the cluster refused, in the words of Service Fabric: a code that programs compare, and a sentence for people.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{code}: {message}")]
+#[non_exhaustive]
+pub struct FabricError {
+    /// The code, e.g. `FABRIC_E_APPLICATION_NOT_FOUND`.
+    pub code: ErrorCode,
+    /// What is wrong, and with what.
+    pub message: String,
+}
+
+impl FabricError {
+    /// An error of one kind, with its sentence.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+
+    /// `E_INVALIDARG`: the request itself is wrong.
+    pub fn invalid_argument(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::InvalidArgument, message)
+    }
+}
+
+macro_rules! error_codes {
+    ($($(#[$doc:meta])* $variant:ident = $text:literal, $status:literal;)*) => {
+        /// The codes that the cluster answers with.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum ErrorCode {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl ErrorCode {
+            /// Every code there is.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The code as it stands in an answer, e.g. `FABRIC_E_TIMEOUT`.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+
+            /// The status that the REST gateway answers with.
+            pub fn http_status(self) -> u16 {
+                match self { $(Self::$variant => $status,)* }
+            }
+        }
+    };
+}
+
+error_codes! {
+    /// The request is malformed, or has a value that is not allowed.
+    InvalidArgument = "E_INVALIDARG", 400;
+    /// A partition key that does not fit the scheme of the service.
+    InvalidPartitionKey = "FABRIC_E_INVALID_PARTITION_KEY", 400;
+    /// A name that is not a `fabric:` URI.
+    InvalidNameUri = "FABRIC_E_INVALID_NAME_URI", 400;
+    /// An address that cannot be used.
+    InvalidAddress = "FABRIC_E_INVALID_ADDRESS", 400;
+    /// A service type that the application's type does not declare.
+    ServiceTypeNotRegistered = "FABRIC_E_SERVICE_TYPE_NOT_REGISTERED", 400;
+    /// A required value is empty.
+    ValueEmpty = "FABRIC_E_VALUE_EMPTY", 400;
+    /// An operation that only stateful services have.
+    InvalidForStatelessServices = "FABRIC_E_INVALID_FOR_STATELESS_SERVICES", 400;
+    /// An operation that only stateless services have.
+    InvalidForStatefulServices = "FABRIC_E_INVALID_FOR_STATEFUL_SERVICES", 400;
+    /// The node is up, and has to be down for this.
+    NodeIsUp = "FABRIC_E_NODE_IS_UP", 400;
+    /// There is no such node.
+    NodeNotFound = "FABRIC_E_NODE_NOT_FOUND", 404;
+    /// There is no such application type, or not in this version.
+    ApplicationTypeNotFound = "FABRIC_E_APPLICATION_TYPE_NOT_FOUND", 404;
+    /// There is no such application.
+    ApplicationNotFound = "FABRIC_E_APPLICATION_NOT_FOUND", 404;
+    /// The application type has no such service type.
+    ServiceTypeNotFound = "FABRIC_E_SERVICE_TYPE_NOT_FOUND", 404;
+    /// There is no such service.
+    ServiceDoesNotExist = "FABRIC_E_SERVICE_DOES_NOT_EXIST", 404;
+    /// There is no such partition.
+    PartitionNotFound = "FABRIC_E_PARTITION_NOT_FOUND", 404;
+    /// The partition has no such replica.
+    ReplicaDoesNotExist = "FABRIC_E_REPLICA_DOES_NOT_EXIST", 404;
+    /// There is no such name.
+    NameDoesNotExist = "FABRIC_E_NAME_DOES_NOT_EXIST", 404;
+    /// The name has no such property.
+    PropertyDoesNotExist = "FABRIC_E_PROPERTY_DOES_NOT_EXIST", 404;
+    /// The application type has no such service manifest.
+    ServiceManifestNotFound = "FABRIC_E_SERVICE_MANIFEST_NOT_FOUND", 404;
+    /// Nothing in the cluster bears this name or id.
+    HealthEntityNotFound = "FABRIC_E_HEALTH_ENTITY_NOT_FOUND", 404;
+    /// There is no such code package on the node.
+    CodePackageNotFound = "FABRIC_E_CODE_PACKAGE_NOT_FOUND", 404;
+    /// There is an application of this name already.
+    ApplicationAlreadyExists = "FABRIC_E_APPLICATION_ALREADY_EXISTS", 409;
+    /// The application is being upgraded already.
+    ApplicationUpgradeInProgress = "FABRIC_E_APPLICATION_UPGRADE_IN_PROGRESS", 409;
+    /// No upgrade of the application is under way.
+    ApplicationNotUpgrading = "FABRIC_E_APPLICATION_NOT_UPGRADING", 400;
+    /// The application is what the upgrade would make of it.
+    ApplicationAlreadyInTargetVersion = "FABRIC_E_APPLICATION_ALREADY_IN_TARGET_VERSION", 409;
+    /// There is a service of this name already.
+    ServiceAlreadyExists = "FABRIC_E_SERVICE_ALREADY_EXISTS", 409;
+    /// The type is provisioned in this version already.
+    ApplicationTypeAlreadyExists = "FABRIC_E_APPLICATION_TYPE_ALREADY_EXISTS", 409;
+    /// An application uses the type in this version.
+    ApplicationTypeInUse = "FABRIC_E_APPLICATION_TYPE_IN_USE", 409;
+    /// There is such a name already.
+    NameAlreadyExists = "FABRIC_E_NAME_ALREADY_EXISTS", 409;
+    /// The name has names or properties below it, or is that of a service or an application.
+    NameNotEmpty = "FABRIC_E_NAME_NOT_EMPTY", 409;
+    /// A condition of a batch of property operations did not hold.
+    PropertyCheckFailed = "FABRIC_E_PROPERTY_CHECK_FAILED", 409;
+    /// A report that is older than one that the health store has.
+    HealthStaleReport = "FABRIC_E_HEALTH_STALE_REPORT", 409;
+    /// More health reports than are kept.
+    HealthMaxReportsReached = "FABRIC_E_HEALTH_MAX_REPORTS_REACHED", 409;
+    /// What is asked for is about another instance than the one that runs.
+    InstanceIdMismatch = "FABRIC_E_INSTANCE_ID_MISMATCH", 409;
+    /// A value that is larger than what is allowed.
+    ValueTooLarge = "FABRIC_E_VALUE_TOO_LARGE", 413;
+    /// Something failed that has no code of its own.
+    Fail = "E_FAIL", 500;
+    /// Too few replicas are up to write.
+    NoWriteQuorum = "FABRIC_E_NO_WRITE_QUORUM", 503;
+    /// The replica is no primary.
+    NotPrimary = "FABRIC_E_NOT_PRIMARY", 503;
+    /// The partition is not ready yet.
+    NotReady = "FABRIC_E_NOT_READY", 503;
+    /// The partition is choosing a new primary.
+    ReconfigurationPending = "FABRIC_E_RECONFIGURATION_PENDING", 503;
+    /// No endpoint of the service is known.
+    ServiceOffline = "FABRIC_E_SERVICE_OFFLINE", 503;
+    /// The operation was aborted.
+    Abort = "E_ABORT", 503;
+    /// The operation took longer than it may.
+    Timeout = "FABRIC_E_TIMEOUT", 504;
+    /// Another part of the cluster could not be reached.
+    CommunicationError = "FABRIC_E_COMMUNICATION_ERROR", 504;
+    /// The operation is not complete yet.
+    OperationNotComplete = "FABRIC_E_OPERATION_NOT_COMPLETE", 504;
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

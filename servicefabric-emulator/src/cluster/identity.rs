@@ -1,0 +1,147 @@
+//! Ids that look as those of a real cluster, and are the same in every run: each is a hash of what it identifies.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::error::FabricError;
+
+/// The id of a partition: a GUID, written in lower case with dashes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PartitionId(u128);
+
+impl PartitionId {
+    /// The id of the `index`-th partition of the service that was created as the `generation`-th of its name.
+    pub(crate) fn derive(service: &str, generation: u64, index: usize) -> Self {
+        let seed = format!("partition\0{service}\0{generation}\0{index}");
+        let high = u128::from(hash(&seed, 0));
+        let low = u128::from(hash(&seed, 1));
+        let raw = (high << 64) | low;
+        // The bits of a version-8 GUID (RFC 9562): one whose content its maker decides.
+        let version = (raw & !(0xF << 76)) | (0x8 << 76);
+        Self((version & !(0x3 << 62)) | (0x2 << 62))
+    }
+}
+
+impl fmt::Display for PartitionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hex = format!("{:032x}", self.0);
+        let (a, b, c, d, e) = (
+            &hex[..8],
+            &hex[8..12],
+            &hex[12..16],
+            &hex[16..20],
+            &hex[20..],
+        );
+        write!(f, "{a}-{b}-{c}-{d}-{e}")
+    }
+}
+
+impl fmt::Debug for PartitionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for PartitionId {
+    type Err = FabricError;
+
+    /// Reads a GUID with dashes.
+    ///
+    /// # Errors
+    ///
+    /// `E_INVALIDARG` for anything else.
+    fn from_str(text: &str) -> Result<Self, FabricError> {
+        let bytes = text.as_bytes();
+        let shape = bytes.len() == 36
+            && bytes.iter().enumerate().all(|(at, byte)| match at {
+                8 | 13 | 18 | 23 => *byte == b'-',
+                _ => byte.is_ascii_hexdigit(),
+            });
+        let value = shape
+            .then(|| u128::from_str_radix(&text.replace('-', ""), 16).ok())
+            .flatten();
+        value.map(Self).ok_or_else(|| {
+            let shown: String = text.chars().take(60).collect();
+            FabricError::invalid_argument(format!("'{shown}' is not the id of a partition"))
+        })
+    }
+}
+
+/// One replica of a stateful service, or one instance of a stateless one, in the whole cluster. The number alone is
+/// unique inside its partition only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReplicaRef {
+    /// The partition.
+    pub partition: PartitionId,
+    /// The id of the replica or instance.
+    pub replica: i64,
+}
+
+impl fmt::Display for ReplicaRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.partition, self.replica)
+    }
+}
+
+/// The first number of an instance or replica id. Real ones are a count of 100 ns steps: 18 digits that grow.
+const FIRST_INSTANCE: i64 = 133_000_000_000_000_000;
+
+/// An id that grows with `sequence`, has 18 digits, and does not look as if it were a counter.
+pub(crate) fn instance_id(sequence: u64) -> i64 {
+    let step = i64::try_from(sequence % 1_000_000_000).unwrap_or(0);
+    let spread = i64::try_from(hash("instance", sequence) % 7_000_000).unwrap_or(0);
+    FIRST_INSTANCE + step * 10_000_000 + spread
+}
+
+/// A 128-bit id as nodes have it: 32 hexadecimal digits.
+pub(crate) fn node_id(name: &str) -> String {
+    format!("{:016x}{:016x}", hash(name, 0x6e), hash(name, 0x6f))
+}
+
+/// The 64-bit FNV-1a of `text`, stirred with `salt`.
+pub(crate) fn hash(text: &str, salt: u64) -> u64 {
+    let mut state = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in text.bytes().chain(salt.to_le_bytes()) {
+        state = (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    // FNV leaves neighbours alike in their high bits; this is the finalizer of SplitMix64.
+    state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    state ^ (state >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partition_ids_are_written_as_guids_and_read_back() {
+        let id = PartitionId::derive("fabric:/Shop/Web", 1, 0);
+        let text = id.to_string();
+        assert_eq!(text.len(), 36);
+        assert_eq!(text.parse(), Ok(id));
+        assert_eq!(text.to_uppercase().parse(), Ok(id));
+        assert_ne!(id, PartitionId::derive("fabric:/Shop/Web", 1, 1));
+        assert_ne!(id, PartitionId::derive("fabric:/Shop/Web", 2, 0));
+    }
+
+    #[test]
+    fn what_is_no_guid_is_refused() {
+        for text in [
+            "",
+            "1",
+            "{00000000-0000-0000-0000-000000000000}",
+            "0000000000000000000000000000000000-0",
+            "+0000000-0000-0000-0000-000000000000",
+        ] {
+            assert!(text.parse::<PartitionId>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn instance_ids_grow_and_have_eighteen_digits() {
+        let ids: Vec<i64> = (0..1000).map(instance_id).collect();
+        assert!(ids.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(ids.iter().all(|id| id.to_string().len() == 18));
+    }
+}

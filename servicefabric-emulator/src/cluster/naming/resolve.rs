@@ -1,0 +1,168 @@
+//! Where a partition answers, as the naming service tells it: from a cache that may be stale.
+
+use std::collections::BTreeMap;
+
+use super::{EndpointKind, ResolvedEndpoint, ResolvedPartition};
+use crate::cluster::{
+    Cluster, ErrorCode, FabricError, FabricName, Partition, PartitionId, PartitionKey, ReplicaRole,
+    ServiceKind,
+};
+use crate::hosting::{Moment, Span};
+
+/// What the gateway remembers of earlier answers.
+#[derive(Clone, Debug)]
+pub(in crate::cluster) struct ResolveCache {
+    /// So old an answer may be.
+    age: Span,
+    answers: BTreeMap<PartitionId, Answer>,
+}
+
+#[derive(Clone, Debug)]
+struct Answer {
+    endpoints: Vec<ResolvedEndpoint>,
+    lookup: u64,
+    at: Moment,
+}
+
+impl ResolveCache {
+    pub(in crate::cluster) fn new(age: Span) -> Self {
+        Self {
+            age,
+            answers: BTreeMap::new(),
+        }
+    }
+
+    pub(in crate::cluster) fn set_age(&mut self, age: Span) {
+        self.age = age;
+    }
+
+    pub(in crate::cluster) fn forget(&mut self, partition: PartitionId) {
+        self.answers.remove(&partition);
+    }
+
+    /// An answer that may still be given: not too old, and not the one that the caller has already.
+    fn usable(
+        &self,
+        partition: PartitionId,
+        previous: Option<u64>,
+        now: Moment,
+    ) -> Option<&Answer> {
+        let answer = self.answers.get(&partition)?;
+        let fresh = self.age.is_infinite() || now.since(answer.at) < self.age;
+        let challenged = previous.is_some_and(|previous| previous >= answer.lookup);
+        (fresh && !challenged).then_some(answer)
+    }
+}
+
+impl Cluster {
+    /// Where the partition of a service that has `key` answers.
+    ///
+    /// The answer comes from a cache, and may be older than what replicas are listed. Whoever knows that it is stale
+    /// says so with the version of that answer, `previous`: then a newer one is looked for.
+    ///
+    /// # Errors
+    ///
+    /// `FABRIC_E_SERVICE_DOES_NOT_EXIST`; `FABRIC_E_INVALID_PARTITION_KEY` for a key that is not of the service's scheme, or that no
+    /// partition has; `E_INVALIDARG` for a version that no answer had; `FABRIC_E_SERVICE_OFFLINE` when nothing answers.
+    pub fn resolve(
+        &mut self,
+        service: &FabricName,
+        key: &PartitionKey,
+        previous: Option<&str>,
+    ) -> Result<ResolvedPartition, FabricError> {
+        let previous = previous
+            .filter(|text| !text.is_empty())
+            .map(lookup_of)
+            .transpose()?;
+        let partition = self.partition_with(service, key)?;
+        let (id, now) = (partition.id, self.now);
+        let epoch = partition.created_as;
+        if let Some(answer) = self.resolve_cache.usable(id, previous, now) {
+            return Ok(resolved(partition, answer, epoch));
+        }
+        let endpoints = endpoints(partition);
+        if endpoints.is_empty() {
+            self.resolve_cache.forget(id);
+            return Err(FabricError::new(
+                ErrorCode::ServiceOffline,
+                format!("nothing of service '{service}' answers for this partition"),
+            ));
+        }
+        let answer = Answer {
+            endpoints,
+            lookup: partition.lookup,
+            at: now,
+        };
+        let resolved = resolved(partition, &answer, epoch);
+        self.resolve_cache.answers.insert(id, answer);
+        Ok(resolved)
+    }
+
+    /// The partition of a service that has a key.
+    ///
+    /// # Errors
+    ///
+    /// `FABRIC_E_SERVICE_DOES_NOT_EXIST`; `FABRIC_E_INVALID_PARTITION_KEY`.
+    pub fn partition_with(
+        &self,
+        service: &FabricName,
+        key: &PartitionKey,
+    ) -> Result<&Partition, FabricError> {
+        let found = self.existing_service(service)?;
+        let candidate = found.by_key.candidate(key);
+        let partition = candidate.and_then(|id| self.partitions.get(&id));
+        let partition = partition.filter(|found| found.information.has(key) == Some(true));
+        partition.ok_or_else(|| {
+            FabricError::new(
+                ErrorCode::InvalidPartitionKey,
+                format!("no partition of service '{service}' has this key"),
+            )
+        })
+    }
+}
+
+/// The number in a version that grows with each change.
+fn lookup_of(version: &str) -> Result<u64, FabricError> {
+    let mut parts = version.split(':');
+    let lookup = parts.nth(1).and_then(|part| part.parse().ok());
+    lookup.ok_or_else(|| {
+        let shown: String = version.chars().take(120).collect();
+        FabricError::invalid_argument(format!("'{shown}' is not the version of an answer"))
+    })
+}
+
+fn resolved(partition: &Partition, answer: &Answer, epoch: i64) -> ResolvedPartition {
+    ResolvedPartition {
+        service: partition.service.clone(),
+        partition: partition.id,
+        information: partition.information.clone(),
+        endpoints: answer.endpoints.clone(),
+        version: format!("{epoch}:{}:{epoch}", answer.lookup),
+    }
+}
+
+/// What can be called now, a primary first.
+fn endpoints(partition: &Partition) -> Vec<ResolvedEndpoint> {
+    let replicas = partition
+        .replicas
+        .values()
+        .filter(|replica| replica.is_resolvable());
+    let mut endpoints: Vec<ResolvedEndpoint> = replicas
+        .filter_map(|replica| {
+            let kind = match (partition.kind, replica.role) {
+                (ServiceKind::Stateless, _) => EndpointKind::Stateless,
+                (ServiceKind::Stateful, ReplicaRole::Primary) => EndpointKind::StatefulPrimary,
+                (ServiceKind::Stateful, ReplicaRole::ActiveSecondary) => {
+                    EndpointKind::StatefulSecondary
+                }
+                (ServiceKind::Stateful, _) => return None,
+            };
+            Some(ResolvedEndpoint {
+                kind,
+                address: replica.address.clone(),
+            })
+        })
+        .collect();
+    endpoints.sort_by_key(|endpoint| endpoint.kind);
+    endpoints
+}

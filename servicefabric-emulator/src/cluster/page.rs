@@ -1,0 +1,73 @@
+//! Lists, page by page.
+
+/// Which page of a list is wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageRequest {
+    /// What the page before gave; `None` or empty for the first page.
+    pub continuation_token: Option<String>,
+    /// How many items at most; 0 for all that fit.
+    pub max_results: usize,
+}
+
+impl PageRequest {
+    /// A page of at most so many items; 0 for all that fit.
+    pub fn first(max_results: usize) -> Self {
+        Self {
+            continuation_token: None,
+            max_results,
+        }
+    }
+
+    /// The page after the one that gave this token.
+    #[must_use]
+    pub fn after(mut self, continuation_token: impl Into<String>) -> Self {
+        self.continuation_token = Some(continuation_token.into());
+        self
+    }
+
+    /// The key behind which the page begins.
+    pub(crate) fn lower_bound(&self) -> Option<&str> {
+        self.continuation_token
+            .as_deref()
+            .filter(|token| !token.is_empty())
+    }
+}
+
+/// A part of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Page<T> {
+    /// What is on it.
+    pub items: Vec<T>,
+    /// What to ask for the next page with: the key of the last item. Empty on the last page.
+    pub continuation_token: String,
+}
+
+impl<T> Page<T> {
+    /// Takes a page of items that begin behind the lower bound and come in the order of their keys.
+    pub(crate) fn take(
+        items: impl Iterator<Item = T>,
+        request: &PageRequest,
+        key: impl Fn(&T) -> String,
+    ) -> Self {
+        let limit = if request.max_results == 0 {
+            usize::MAX
+        } else {
+            request.max_results
+        };
+        let mut items = items.peekable();
+        let mut page = Vec::new();
+        while page.len() < limit {
+            let Some(item) = items.next() else {
+                break;
+            };
+            page.push(item);
+        }
+        let more = items.peek().is_some();
+        let token = page.last().filter(|_| more).map(key);
+        Self {
+            items: page,
+            continuation_token: token.unwrap_or_default(),
+        }
+    }
+}

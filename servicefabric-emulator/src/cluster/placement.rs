@@ -1,0 +1,116 @@
+//! Which node takes a replica.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use super::entity::{Intent, Node, Partition, Replica, Service};
+use super::identity::{PartitionId, hash};
+use super::state::Cluster;
+use super::timer::Timer;
+use crate::hosting::{ActivationMode, PackageKey};
+
+impl Cluster {
+    /// The node for one more replica of a partition: `prefer` if that one may take it, otherwise the one in the fault
+    /// domain and the upgrade domain with the fewest replicas of the partition, with the fewest replicas of all.
+    /// Equals are told apart by a hash, so that partitions do not all begin at the same node.
+    pub(super) fn choose_node(
+        &self,
+        partition: &Partition,
+        prefer: Option<&str>,
+    ) -> Option<Arc<str>> {
+        let service = self.services.get(&partition.service)?;
+        let candidates = || {
+            self.nodes
+                .values()
+                .filter(|entry| self.may_take(&entry.node, service, partition))
+        };
+        if let Some(prefer) = prefer
+            && let Some(entry) = candidates().find(|entry| *entry.node.name == *prefer)
+        {
+            return Some(entry.node.name.clone());
+        }
+        let in_domain = |same: &dyn Fn(&Node) -> bool| {
+            let nodes = partition.replicas.values().filter(|replica| stays(replica));
+            nodes
+                .filter(|replica| self.node(&replica.node).is_some_and(same))
+                .count()
+        };
+        let best = candidates().min_by_key(|entry| {
+            let node = &entry.node;
+            let salt = hash(partition.service.as_str(), 0);
+            (
+                in_domain(&|other| other.fault_domain == node.fault_domain),
+                in_domain(&|other| other.upgrade_domain == node.upgrade_domain),
+                entry.replicas.len(),
+                hash(&node.name, salt),
+            )
+        });
+        best.map(|entry| entry.node.name.clone())
+    }
+
+    /// Whether a node may take a replica of a partition now.
+    pub(super) fn may_take(&self, node: &Node, service: &Service, partition: &Partition) -> bool {
+        let taken = partition.replicas.values();
+        let mut taken = taken.filter(|replica| !replica.is_drained_away());
+        node.takes_replicas()
+            && service.constraint.admits(node)
+            && taken.all(|replica| replica.node != node.name)
+            && !self.is_blocked(&node.name, service, partition.id)
+            && !self
+                .refused
+                .contains_key(&(partition.id, node.name.clone()))
+    }
+
+    /// Whether hosting has told not to use a node for the type of a service.
+    fn is_blocked(&self, node: &str, service: &Service, partition: PartitionId) -> bool {
+        if self.blocked.is_empty() {
+            return false;
+        }
+        let key = package_of(service, partition).service_type(&service.type_name);
+        self.blocked
+            .get(&key)
+            .is_some_and(|nodes| nodes.contains(node))
+    }
+
+    /// A node does not take a replica of a partition for now; it is asked again later.
+    pub(super) fn refuse(&mut self, partition: PartitionId, node: Arc<str>) {
+        self.refused.insert((partition, node), self.now);
+        let wait = self.settings.hosting.rap_message_retry_interval;
+        self.plan(wait, Timer::Reconsider(partition));
+        self.dirty.insert(partition);
+    }
+
+    /// The replica that goes first when there are too many: one that is not there yet, then the one on the fullest
+    /// node, then the youngest.
+    pub(super) fn choose_victim<'a>(
+        &self,
+        replicas: impl Iterator<Item = &'a Replica>,
+    ) -> Option<&'a Replica> {
+        replicas.min_by_key(|replica| {
+            let on_node = self
+                .nodes
+                .get(&replica.node)
+                .map_or(0, |entry| entry.replicas.len());
+            (
+                replica.is_resolvable(),
+                Reverse(on_node),
+                Reverse(replica.key.replica),
+            )
+        })
+    }
+}
+
+fn stays(replica: &Replica) -> bool {
+    replica.intent != Intent::Leave && replica.draining_until.is_none()
+}
+
+/// The package instance in which the replicas of a partition live.
+pub(super) fn package_of(service: &Service, partition: PartitionId) -> PackageKey {
+    let (application, manifest) = (service.application.as_str(), service.manifest_name.as_str());
+    match service.activation_mode {
+        ActivationMode::SharedProcess => PackageKey::shared(application, manifest),
+        ActivationMode::ExclusiveProcess => {
+            PackageKey::exclusive(application, manifest, &partition.to_string())
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The state of a cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::date::Date;
+use super::effect::Effect;
+use super::endpoint::PortPool;
+use super::entity::{Application, ApplicationType, Node, Partition, Service};
+use super::identity::{PartitionId, ReplicaRef};
+use super::name::FabricName;
+use super::naming::{NameStore, ResolveCache};
+use super::timer::Timer;
+use super::upgrade::UpgradeRun;
+use crate::health::{HealthStore, ReportQueue};
+use crate::hosting::{self, Behaviour, HostingConfig, Moment, PackageKey, Span, TypeKey};
+
+/// A cluster. See the [module](super).
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    pub(super) now: Moment,
+    pub(super) settings: Settings,
+    pub(super) nodes: BTreeMap<Arc<str>, NodeEntry>,
+    /// Application types by name and version.
+    pub(super) types: BTreeMap<(String, String), ApplicationType>,
+    /// Application types that can be provisioned, by name and version.
+    pub(super) image_store: BTreeMap<(String, String), ApplicationType>,
+    pub(super) applications: BTreeMap<FabricName, Application>,
+    pub(super) services: BTreeMap<FabricName, Service>,
+    pub(super) partitions: BTreeMap<PartitionId, Partition>,
+    pub(super) names: NameStore,
+    pub(super) resolve_cache: ResolveCache,
+    pub(super) health: HealthStore,
+    pub(super) reports: ReportQueue,
+    pub(super) effects: Vec<Effect>,
+    /// Whether an address is published by somebody outside.
+    pub(super) workloads: bool,
+    /// What was scripted, in the order in which it was said; later ones go before earlier ones.
+    pub(super) scripts: Vec<Script>,
+    /// What is to happen, by moment and order of planning.
+    pub(super) timers: BTreeMap<(Moment, u64), Timer>,
+    /// Partitions that have to be looked at.
+    pub(super) dirty: BTreeSet<PartitionId>,
+    /// Partitions for which no node was found.
+    pub(super) unplaced: BTreeSet<PartitionId>,
+    /// Partitions with an instance on every node.
+    pub(super) everywhere: BTreeSet<PartitionId>,
+    /// Nodes that hosting has told not to use for a service type.
+    pub(super) blocked: BTreeMap<TypeKey, BTreeSet<Arc<str>>>,
+    /// Nodes that refused a replica of a partition, and when.
+    pub(super) refused: BTreeMap<(PartitionId, Arc<str>), Moment>,
+    /// Upgrades that are under way.
+    pub(super) upgrades: BTreeMap<FabricName, UpgradeRun>,
+    /// Nodes that are being deactivated.
+    pub(super) disabling: BTreeSet<Arc<str>>,
+    /// Whether hosting may have something to say.
+    pub(super) unheard: bool,
+    /// How many replicas and instances all services together want.
+    pub(super) wanted_replicas: usize,
+    /// What ids are made from.
+    pub(super) sequence: u64,
+}
+
+/// What does not change in the life of a cluster.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) start: Date,
+    pub(super) hosting: HostingConfig,
+    pub(super) reconfiguration_time: Span,
+}
+
+/// A node, with what runs on it.
+#[derive(Clone, Debug)]
+pub(super) struct NodeEntry {
+    pub(super) node: Node,
+    pub(super) host: hosting::Node,
+    pub(super) replicas: BTreeSet<ReplicaRef>,
+    pub(super) ports: PortPool,
+    /// The version of the application type that the node was told about, by application.
+    pub(super) versions: BTreeMap<FabricName, String>,
+    /// Packages that were told how they behave.
+    pub(super) scripted: BTreeSet<PackageKey>,
+}
+
+/// How a package behaves.
+#[derive(Clone, Debug)]
+pub(super) struct Script {
+    /// On this node; `None`: on all.
+    pub(super) node: Option<Arc<str>>,
+    /// Of this application; `None`: of all.
+    pub(super) application: Option<FabricName>,
+    /// The service manifest.
+    pub(super) manifest: String,
+    pub(super) behaviour: Behaviour,
+}
+
+impl Cluster {
+    /// The name of the cluster.
+    pub fn name(&self) -> &str {
+        &self.settings.name
+    }
+
+    /// The version of the runtime that the cluster says it has, e.g. `9.1.2277.9590`.
+    pub fn version(&self) -> &str {
+        &self.settings.version
+    }
+
+    /// The date of a moment.
+    pub fn date(&self, moment: Moment) -> Date {
+        self.settings.start.plus(moment)
+    }
+
+    /// The settings of hosting.
+    pub fn hosting_config(&self) -> &HostingConfig {
+        &self.settings.hosting
+    }
+
+    /// Takes what was to be done outside since the last call.
+    pub fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Wants something done outside. Without workloads there is nobody who would take it.
+    pub(super) fn want(&mut self, effect: Effect) {
+        if self.workloads {
+            self.effects.push(effect);
+        }
+    }
+
+    /// The next number that an id is made from.
+    pub(super) fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
+    }
+}

@@ -1,0 +1,118 @@
+//! The clock of a cluster, and what waits for it.
+
+use super::identity::{PartitionId, ReplicaRef};
+use super::name::FabricName;
+use super::state::Cluster;
+use crate::hosting::{Moment, Span};
+
+/// Something that is to happen. What it is about may be gone by then, or may have moved on: then nothing happens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Timer {
+    /// The time of an instance that is taken out of service is over.
+    DrainEnd(ReplicaRef),
+    /// A replica that went down at this moment has been waited for long enough.
+    RestartWait(ReplicaRef, Moment),
+    /// A new primary can be chosen.
+    Reconfigured(PartitionId),
+    /// The address of a replica changes.
+    Flap(ReplicaRef),
+    /// A node that refused a replica may be asked again.
+    Reconsider(PartitionId),
+    /// The wait of an upgrade is over; the number tells this wait from others.
+    UpgradeWait(FabricName, u64),
+    /// A domain, or an upgrade, has taken as long as it may; the number tells it from every other one.
+    UpgradeTimeout(FabricName, u64),
+}
+
+impl Cluster {
+    /// The time.
+    pub fn now(&self) -> Moment {
+        self.now
+    }
+
+    /// When something happens next by itself; `None`: nothing does.
+    pub fn next_due(&self) -> Option<Moment> {
+        if self.is_unsettled() {
+            return Some(self.now);
+        }
+        let timers = self.timers.first_key_value().map(|((at, _), _)| *at);
+        let hosts = self
+            .nodes
+            .values()
+            .filter_map(|entry| entry.host.next_due())
+            .min();
+        let all = [
+            timers,
+            hosts,
+            self.health.next_due(),
+            self.reports.next_due(),
+        ];
+        all.into_iter().flatten().min().map(|due| due.max(self.now))
+    }
+
+    /// Lets time pass until `to`: all that is due until then, `to` included, happens in its order. A moment that is not
+    /// later than now changes nothing but what is due now.
+    ///
+    /// The work grows with what happens. Whoever has a distant moment and little time goes step by step, with
+    /// [`next_due`](Self::next_due).
+    pub fn advance(&mut self, to: Moment) {
+        self.settle();
+        while let Some(due) = self.next_due().filter(|due| *due <= to) {
+            self.step(due);
+        }
+        if to > self.now {
+            self.step(to);
+        }
+    }
+
+    /// Does what is due at `now`, which is no earlier than any moment before.
+    fn step(&mut self, now: Moment) {
+        self.now = now;
+        for entry in self.nodes.values_mut() {
+            entry.host.advance(now);
+        }
+        self.settle();
+        while let Some(((at, _), _)) = self.timers.first_key_value() {
+            if *at > now {
+                break;
+            }
+            if let Some((_, timer)) = self.timers.pop_first() {
+                self.fire(timer);
+                self.settle();
+            }
+        }
+        self.reports.flush(&mut self.health, now);
+        self.health.expire(now);
+    }
+
+    /// Plans something; it never happens when the span is infinite.
+    pub(super) fn plan(&mut self, after: Span, timer: Timer) {
+        if let Some(at) = self.now.after(after) {
+            let order = self.next_sequence();
+            self.timers.insert((at, order), timer);
+        }
+    }
+
+    fn fire(&mut self, timer: Timer) {
+        match timer {
+            Timer::DrainEnd(key) => self.end_drain(key),
+            Timer::RestartWait(key, since) => self.end_restart_wait(key, since),
+            Timer::Reconfigured(partition) => {
+                self.dirty.insert(partition);
+            }
+            Timer::Flap(key) => self.flap(key),
+            Timer::Reconsider(partition) => {
+                let now = self.now;
+                let mut asked_again = self.refused.keys().filter(|(id, _)| *id == partition);
+                let any = asked_again.next().is_some();
+                self.refused
+                    .retain(|(id, _), at| *id != partition || *at == now);
+                if any {
+                    self.dirty.insert(partition);
+                }
+            }
+            Timer::UpgradeWait(application, token) => self.end_upgrade_wait(&application, token),
+            Timer::UpgradeTimeout(application, token) => self.time_out_upgrade(&application, token),
+        }
+    }
+}

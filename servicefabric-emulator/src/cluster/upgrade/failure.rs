@@ -1,0 +1,106 @@
+//! Upgrades that fail: they are taken back, or stop until somebody says what is to be done.
+
+use super::Phase;
+use crate::cluster::entity::{FailureAction, FailureReason, Intent, UpgradeMode, UpgradeState};
+use crate::cluster::name::FabricName;
+use crate::cluster::state::Cluster;
+
+impl Cluster {
+    /// A time limit of an upgrade is over. It may be that of an earlier domain, or of an earlier upgrade.
+    pub(in crate::cluster) fn time_out_upgrade(&mut self, name: &FabricName, token: u64) {
+        let Some(run) = self.upgrades.get(name) else {
+            return;
+        };
+        if run.back || run.mode != UpgradeMode::Monitored {
+            return;
+        }
+        let reason = if token == run.domain_timer {
+            FailureReason::UpgradeDomainTimeout
+        } else if token == run.overall_timer {
+            FailureReason::OverallUpgradeTimeout
+        } else {
+            return;
+        };
+        match run.failure_action {
+            FailureAction::Rollback => self.turn_back(name, reason),
+            FailureAction::Manual => self.stop_inside_domain(name, reason),
+        }
+    }
+
+    /// Takes an upgrade back.
+    pub(super) fn turn_back(&mut self, name: &FabricName, reason: FailureReason) {
+        let token = self.next_sequence();
+        let Some(run) = self.upgrades.get_mut(name) else {
+            return;
+        };
+        run.back = true;
+        let begun = if run.phase == Phase::Begin || run.phase == Phase::Paused {
+            run.index
+        } else {
+            run.index + 1
+        };
+        run.domains.truncate(begun);
+        run.domains.reverse();
+        run.index = 0;
+        run.phase = Phase::Begin;
+        run.token = token;
+        run.domain_timer = 0;
+        self.unheard = true;
+        self.set_upgrade_state(name, UpgradeState::RollingBackInProgress);
+        self.note_failure(name, reason);
+        self.keep_all(name);
+    }
+
+    fn stop_inside_domain(&mut self, name: &FabricName, reason: FailureReason) {
+        let drains = self
+            .upgrades
+            .get(name)
+            .is_some_and(|run| run.phase == Phase::Draining);
+        if drains {
+            // It may take long until somebody comes: nobody waits for what is not closed.
+            self.keep_all(name);
+        }
+        self.stop_upgrade(name, Phase::Stopped, reason);
+    }
+
+    /// Stops an upgrade until somebody lets it go on, or takes it back. From now on it waits before each domain.
+    pub(super) fn stop_upgrade(&mut self, name: &FabricName, phase: Phase, reason: FailureReason) {
+        self.enter_phase(name, phase);
+        if let Some(run) = self.upgrades.get_mut(name) {
+            run.mode = UpgradeMode::UnmonitoredManual;
+        }
+        if let Some(upgrade) = self.upgrade_mut(name) {
+            upgrade.mode = UpgradeMode::UnmonitoredManual;
+        }
+        self.set_upgrade_state(name, UpgradeState::RollingForwardPending);
+        self.note_failure(name, reason);
+    }
+
+    fn note_failure(&mut self, name: &FabricName, reason: FailureReason) {
+        let now = self.now;
+        let why = match reason {
+            FailureReason::None => "",
+            FailureReason::Interrupted => "it was asked for",
+            FailureReason::HealthCheck => "the health of the application is Error",
+            FailureReason::UpgradeDomainTimeout => "a domain took longer than it may",
+            FailureReason::OverallUpgradeTimeout => "the upgrade took longer than it may",
+        };
+        if let Some(upgrade) = self.upgrade_mut(name) {
+            why.clone_into(&mut upgrade.failure);
+            upgrade.failure_reason = reason;
+            upgrade.failed_at = Some(now);
+        }
+    }
+
+    /// What was to be upgraded stays as it is.
+    fn keep_all(&mut self, name: &FabricName) {
+        for key in self.replicas_of_application(name, |_| true) {
+            if self
+                .replica(key)
+                .is_some_and(|replica| replica.intent == Intent::Upgrade)
+            {
+                self.keep(key);
+            }
+        }
+    }
+}

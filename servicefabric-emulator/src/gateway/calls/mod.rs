@@ -1,0 +1,171 @@
+//! The calls: what each asks of the cluster, and what it answers.
+
+mod application;
+mod application_type;
+mod body;
+mod cluster;
+mod deployed;
+mod health;
+mod name;
+mod node;
+mod partition;
+mod replica;
+mod report;
+mod service;
+mod upgrade;
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+
+use super::admin;
+use super::emulator::Shared;
+use super::route::{Parameters, Route};
+use super::shapes::word;
+use super::wire::{ApiError, ApiVersion, Arguments, PageFaults, Paging, parse_replica_id};
+use crate::cluster::{Cluster, FabricName, PartitionId, ReplicaRef};
+use crate::health::EntityKey;
+
+/// One call, with everything that it needs.
+pub(crate) struct Call<'a> {
+    /// The cluster, at the present moment.
+    pub(crate) cluster: &'a mut Cluster,
+    /// What is around the cluster.
+    pub(crate) shared: &'a Shared,
+    /// What stood at the places of the template.
+    pub(crate) parameters: Parameters,
+    /// What stood behind the `?`.
+    pub(crate) arguments: Arguments,
+    /// In which version it is answered.
+    pub(crate) version: ApiVersion,
+    /// What came with it.
+    pub(crate) body: &'a [u8],
+    /// What is done to its pages.
+    pub(crate) pages: PageFaults,
+}
+
+/// All tables.
+pub(super) fn tables() -> [&'static [Route]; 13] {
+    [
+        cluster::ROUTES,
+        node::ROUTES,
+        application_type::ROUTES,
+        application::ROUTES,
+        upgrade::ROUTES,
+        service::ROUTES,
+        partition::ROUTES,
+        replica::ROUTES,
+        deployed::ROUTES,
+        name::ROUTES,
+        health::ROUTES,
+        report::ROUTES,
+        admin::ROUTES,
+    ]
+}
+
+/// A body as JSON. Some writers put a byte order mark before it, which a reader may ignore (RFC 8259, section 8.1).
+///
+/// # Errors
+///
+/// `E_INVALIDARG` that says what is wrong with it.
+pub(crate) fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
+    if body.trim_ascii_start().starts_with(b"[") {
+        // A list would be taken for the members of the object, in the order in which they happen to be written here.
+        return Err(ApiError::invalid(
+            "the body cannot be read: it is a list, expected an object",
+        ));
+    }
+    serde_json::from_slice(body)
+        .map_err(|error| ApiError::invalid(format!("the body cannot be read: {error}")))
+}
+
+impl Call<'_> {
+    /// What stands at this place.
+    pub(crate) fn at(&self, place: &str) -> &str {
+        self.parameters.get(place)
+    }
+
+    /// The name whose id stands at this place.
+    ///
+    /// # Errors
+    ///
+    /// `FABRIC_E_INVALID_NAME_URI` when no name has this id.
+    pub(crate) fn name(&self, place: &str) -> Result<FabricName, ApiError> {
+        Ok(FabricName::from_id(self.at(place))?)
+    }
+
+    /// The node of the path, which must be there.
+    ///
+    /// # Errors
+    ///
+    /// `FABRIC_E_NODE_NOT_FOUND`.
+    pub(crate) fn node(&self) -> Arc<str> {
+        self.at("node").into()
+    }
+
+    /// The partition of the path.
+    ///
+    /// # Errors
+    ///
+    /// `E_INVALIDARG` for what is no GUID.
+    pub(crate) fn partition(&self) -> Result<PartitionId, ApiError> {
+        Ok(self.at("partition").parse()?)
+    }
+
+    /// The replica of the path.
+    ///
+    /// # Errors
+    ///
+    /// `E_INVALIDARG` for ids that are none.
+    pub(crate) fn replica(&self) -> Result<ReplicaRef, ApiError> {
+        Ok(ReplicaRef {
+            partition: self.partition()?,
+            replica: parse_replica_id(self.at("replica"))?,
+        })
+    }
+
+    /// The body as JSON.
+    ///
+    /// # Errors
+    ///
+    /// `E_INVALIDARG` that says what is wrong with it.
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
+        read_json(self.body)
+    }
+
+    /// The body as JSON; nothing when there is none.
+    ///
+    /// # Errors
+    ///
+    /// As for [`json`](Self::json).
+    pub(crate) fn json_or_nothing<T: DeserializeOwned>(&self) -> Result<Option<T>, ApiError> {
+        if self.body.iter().all(u8::is_ascii_whitespace) {
+            return Ok(None);
+        }
+        self.json().map(Some)
+    }
+
+    /// How the list is cut, where `MaxResults` counts.
+    ///
+    /// # Errors
+    ///
+    /// `E_INVALIDARG` for a bad `MaxResults`.
+    pub(crate) fn paging(&self) -> Result<Paging, ApiError> {
+        Paging::of(self.version, &self.arguments, true, self.pages)
+    }
+
+    /// How the list is cut, where `MaxResults` does not count.
+    ///
+    /// # Errors
+    ///
+    /// As for [`paging`](Self::paging).
+    pub(crate) fn paging_by_token(&self) -> Result<Paging, ApiError> {
+        Paging::of(self.version, &self.arguments, false, self.pages)
+    }
+
+    /// The aggregated health of an entity, as a word.
+    pub(crate) fn health_word(&self, entity: &EntityKey) -> &'static str {
+        word(self.cluster.health_state(entity))
+    }
+}

@@ -1,0 +1,253 @@
+use std::io;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+
+use super::Emulator;
+use super::clock::{Clock, MAX_SPEED, Time};
+use super::dialect::Dialect;
+use super::driver::Driver;
+use super::shared::{Shared, Surroundings};
+use super::workload::Workload;
+use crate::cluster::Cluster;
+use crate::gateway::security::{AadMetadata, Role, Security, TlsError, TlsOptions};
+use crate::gateway::server::{Gateway, Server};
+use crate::topology::{Topology, TopologyError};
+
+/// Where the gateway of a local cluster is.
+const DEFAULT_LISTEN: &str = "127.0.0.1:19080";
+
+/// Describes an [`Emulator`] before it starts.
+///
+/// | what | default |
+/// |---|---|
+/// | [`listen`](Self::listen) | `127.0.0.1:19080` |
+/// | [`time`](Self::time) | with the real clock |
+/// | [`workload`](Self::workload) | none: addresses are made up, and nobody listens there |
+/// | [`page_size`](Self::page_size) | as many items as callers ask for |
+/// | [`report_interval`](Self::report_interval) | what the topology says, by default 30 s |
+/// | [`tls`](Self::tls), [`bearer`](Self::bearer) | none: everybody may do everything |
+#[must_use = "an emulator begins to run with `start`"]
+pub struct Builder {
+    topology: Topology,
+    listen: String,
+    time: Time,
+    workload: Option<Arc<dyn Workload>>,
+    page_size: Option<usize>,
+    report_interval: Option<Duration>,
+    tls: Option<TlsOptions>,
+    tokens: Vec<(String, Role)>,
+    metadata: AadMetadata,
+    cluster_id: Option<String>,
+    dialect: Dialect,
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder")
+            .field("listen", &self.listen)
+            .field("time", &self.time)
+            .field("workload", &self.workload.is_some())
+            .field("secured", &(self.tls.is_some() || !self.tokens.is_empty()))
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why an emulator did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The topology makes no cluster.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    /// Nobody can listen there.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// Where.
+        address: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// There can be no TLS.
+    #[error("cannot serve TLS")]
+    Tls(#[from] TlsError),
+    /// Time cannot go like this.
+    #[error("time cannot go {0} times as fast: more than 0 and at most {MAX_SPEED} is possible")]
+    Speed(f64),
+    /// A bearer token is empty: nobody could ever show it.
+    #[error("a bearer token is empty")]
+    Token,
+    /// Pages without items: no list would ever end.
+    #[error("pages have at least one item")]
+    PageSize,
+}
+
+impl Builder {
+    pub(super) fn new(topology: Topology) -> Self {
+        Self {
+            topology,
+            listen: DEFAULT_LISTEN.to_owned(),
+            time: Time::default(),
+            workload: None,
+            page_size: None,
+            report_interval: None,
+            tls: None,
+            tokens: Vec::new(),
+            metadata: AadMetadata::default(),
+            cluster_id: None,
+            dialect: Dialect::default(),
+        }
+    }
+
+    /// The address to listen on; port 0 for any that is free.
+    pub fn listen(mut self, address: impl Into<String>) -> Self {
+        self.listen = address.into();
+        self
+    }
+
+    /// How time goes.
+    pub fn time(mut self, time: Time) -> Self {
+        self.time = time;
+        self
+    }
+
+    /// Time goes with the real clock, so many times as fast.
+    pub fn speed(self, speed: f64) -> Self {
+        self.time(Time::Real { speed })
+    }
+
+    /// Time stands still until [`Emulator::advance`] moves it.
+    pub fn manual_time(self) -> Self {
+        self.time(Time::Manual)
+    }
+
+    /// What runs inside of replicas.
+    pub fn workload(mut self, workload: impl Workload) -> Self {
+        self.workload = Some(Arc::new(workload));
+        self
+    }
+
+    /// No page of a list is longer than this.
+    pub fn page_size(mut self, items: usize) -> Self {
+        self.page_size = Some(items);
+        self
+    }
+
+    /// How often health reports that are not immediate reach the store; zero: at once.
+    pub fn report_interval(mut self, interval: Duration) -> Self {
+        self.report_interval = Some(interval);
+        self
+    }
+
+    /// Serves TLS.
+    pub fn tls(mut self, tls: TlsOptions) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    /// Wants a bearer token from clients; this one is good. May be called several times.
+    pub fn bearer(mut self, token: impl Into<String>, role: Role) -> Self {
+        self.tokens.push((token.into(), role));
+        self
+    }
+
+    /// What clients are told that look for a token.
+    pub fn aad_metadata(mut self, metadata: AadMetadata) -> Self {
+        self.metadata = metadata;
+        self
+    }
+
+    /// The id of the cluster: a request with a header `ClusterId` that says another one is refused.
+    pub fn cluster_id(mut self, id: impl Into<String>) -> Self {
+        self.cluster_id = Some(id.into());
+        self
+    }
+
+    /// Which gateway to speak like.
+    pub fn dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = dialect;
+        self
+    }
+
+    /// Starts the cluster and listens. What the topology has in it is there when this returns; replicas open as time goes.
+    ///
+    /// The cluster is built on a thread for blocking work: other tasks go on meanwhile. When the future is dropped before it is
+    /// done, a cluster that is just being built is finished there and thrown away; nothing else is left behind.
+    ///
+    /// # Errors
+    ///
+    /// For a topology that makes no cluster, an address that cannot be listened on, keys and tokens that cannot be used, and a
+    /// speed or size of pages that cannot be.
+    pub async fn start(self) -> Result<Emulator, StartError> {
+        if let Time::Real { speed } = self.time
+            && !(speed > 0.0 && speed <= MAX_SPEED)
+        {
+            return Err(StartError::Speed(speed));
+        }
+        if self.tokens.iter().any(|(token, _)| token.is_empty()) {
+            return Err(StartError::Token);
+        }
+        if self.page_size == Some(0) {
+            return Err(StartError::PageSize);
+        }
+        let mut topology = self.topology;
+        if let Some(interval) = self.report_interval {
+            topology.cluster.health_report_interval = interval.into();
+        }
+        let workloads = self.workload.is_some();
+        let built = spawn_blocking(move || {
+            if workloads {
+                Cluster::with_workloads(&topology)
+            } else {
+                Cluster::new(&topology)
+            }
+        });
+        let cluster = built
+            .await
+            .unwrap_or_else(|error| match error.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                Err(_) => {
+                    unreachable!("nobody aborts it, and a runtime that ends does not poll this")
+                }
+            })?;
+        let tls = self.tls.as_ref().map(TlsOptions::build).transpose()?;
+        let security = Security {
+            certificates: tls.as_ref().is_some_and(|tls| tls.trust.is_some()),
+            tokens: self.tokens,
+            metadata: self.metadata,
+        };
+        let listen_error = |source| StartError::Listen {
+            address: self.listen.clone(),
+            source,
+        };
+        let listener = TcpListener::bind(&self.listen)
+            .await
+            .map_err(listen_error)?;
+        let surroundings = Surroundings {
+            security,
+            cluster_id: self.cluster_id,
+            dialect: self.dialect,
+        };
+        let shared = Arc::new(Shared::new(cluster, Clock::new(self.time), surroundings));
+        shared.faults().set_page_size(self.page_size);
+        let secure = tls.is_some();
+        let gateway = Arc::new(Gateway::new(Arc::clone(&shared)));
+        let server = Server::start(listener, tls, Arc::clone(&gateway)).map_err(listen_error)?;
+        let (stop, stopped) = watch::channel(false);
+        let driver = Driver::new(Arc::clone(&shared), self.workload);
+        let driver = tokio::spawn(driver.run(stopped));
+        Ok(Emulator {
+            shared,
+            gateway,
+            address: server.address(),
+            server: Some(server),
+            secure,
+            stop,
+            driver: Some(driver),
+        })
+    }
+}

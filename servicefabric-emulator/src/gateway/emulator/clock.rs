@@ -1,0 +1,140 @@
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::hosting::Moment;
+
+/// How virtual time goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Time {
+    /// With the real clock, so many times as fast.
+    Real {
+        /// Seconds of the cluster in one second; more than 0, at most 10,000.
+        speed: f64,
+    },
+    /// Only when it is told to: [`Emulator::advance`](super::Emulator::advance).
+    Manual,
+}
+
+impl Default for Time {
+    fn default() -> Self {
+        Self::Real { speed: 1.0 }
+    }
+}
+
+/// The fastest that time may go.
+pub(super) const MAX_SPEED: f64 = 10_000.0;
+/// Virtual time never goes beyond this: some three thousand years.
+const END: u64 = 100_000_000_000_000;
+
+/// Which moment it is.
+#[derive(Debug)]
+pub(crate) struct Clock(Mutex<State>);
+
+#[derive(Clone, Copy, Debug)]
+struct State {
+    /// The moment at `since`.
+    base: u64,
+    since: Instant,
+    /// 0 when time stands still.
+    speed: f64,
+}
+
+impl State {
+    fn now(&self) -> u64 {
+        let elapsed = self.since.elapsed().as_secs_f64() * 1_000.0 * self.speed;
+        // A float becomes the nearest number there is.
+        self.base.saturating_add(elapsed as u64).min(END)
+    }
+}
+
+impl Clock {
+    /// Begins at the moment 0.
+    pub(super) fn new(time: Time) -> Self {
+        let speed = match time {
+            Time::Real { speed } => speed,
+            Time::Manual => 0.0,
+        };
+        Self(Mutex::new(State {
+            base: 0,
+            since: Instant::now(),
+            speed,
+        }))
+    }
+
+    /// The present moment.
+    pub(crate) fn now(&self) -> Moment {
+        Moment::from_millis(self.lock().now())
+    }
+
+    /// Seconds of the cluster in one second; 0 when time is moved by hand.
+    pub(crate) fn speed(&self) -> f64 {
+        self.lock().speed
+    }
+
+    /// Moves to a later moment at once.
+    pub(crate) fn skip(&self, by: Duration) {
+        let mut state = self.lock();
+        let by = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+        state.base = state.base.saturating_add(by).min(END);
+    }
+
+    /// When the real clock says that this moment has come; nothing when it never will by itself.
+    pub(super) fn instant(&self, moment: Moment) -> Option<Instant> {
+        let state = self.lock();
+        if state.speed <= 0.0 {
+            return None;
+        }
+        let ahead = moment.as_millis().saturating_sub(state.base) as f64 / 1_000.0;
+        let after = Duration::try_from_secs_f64(ahead / state.speed).ok()?;
+        // Timers count whole milliseconds; one more, so that the moment has really come.
+        state
+            .since
+            .checked_add(after.saturating_add(Duration::from_millis(1)))
+    }
+
+    /// Nothing here is ever half done, so a panic elsewhere does no harm.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn time_goes_as_fast_as_it_is_told() {
+        let clock = Clock::new(Time::Real { speed: 10.0 });
+        tokio::time::advance(Duration::from_secs(3)).await;
+        assert_eq!(clock.now(), Moment::from_secs(30));
+        clock.skip(Duration::from_secs(5));
+        assert_eq!(clock.now(), Moment::from_secs(35));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn by_hand_time_stands_until_it_is_moved() {
+        let clock = Clock::new(Time::Manual);
+        tokio::time::advance(Duration::from_secs(3)).await;
+        assert_eq!(clock.now(), Moment::ZERO);
+        assert_eq!(clock.instant(Moment::from_secs(1)), None);
+        clock.skip(Duration::from_millis(1_500));
+        assert_eq!(clock.now(), Moment::from_millis(1_500));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn at_the_instant_of_a_moment_it_has_come() {
+        let clock = Clock::new(Time::Real { speed: 3.0 });
+        let due = Moment::from_millis(10_001);
+        let instant = clock.instant(due).unwrap();
+        tokio::time::sleep_until(instant).await;
+        assert!(clock.now() >= due, "{:?}", clock.now());
+        assert!(
+            clock.now() < Moment::from_millis(10_010),
+            "{:?}",
+            clock.now()
+        );
+    }
+}

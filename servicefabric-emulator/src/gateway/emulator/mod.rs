@@ -1,0 +1,135 @@
+//! A cluster that runs: its clock, its gateway, and what lives inside of its replicas.
+
+mod builder;
+mod clock;
+mod dialect;
+mod driver;
+mod responder;
+mod shared;
+mod workload;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::faults::Faults;
+use super::server::{Connection, Gateway, Peer, Server};
+use crate::cluster::Cluster;
+use crate::hosting::Moment;
+
+pub use self::builder::{Builder, StartError};
+pub use self::clock::Time;
+pub use self::dialect::Dialect;
+pub use self::responder::Responder;
+pub(crate) use self::shared::Shared;
+pub use self::workload::{BoxFuture, Endpoints, Workload};
+
+/// A cluster with its gateway, inside of this process.
+///
+/// Everything ends when it is dropped; [`shutdown`](Self::shutdown) ends it in order. It needs a tokio runtime with time and
+/// I/O around it, and makes none of its own.
+#[derive(Debug)]
+pub struct Emulator {
+    shared: Arc<Shared>,
+    gateway: Arc<Gateway>,
+    server: Option<Server>,
+    address: SocketAddr,
+    secure: bool,
+    stop: watch::Sender<bool>,
+    driver: Option<JoinHandle<()>>,
+}
+
+impl Emulator {
+    /// Describes an emulator of this cluster.
+    pub fn builder(topology: crate::topology::Topology) -> Builder {
+        Builder::new(topology)
+    }
+
+    /// Where the gateway is: `http://127.0.0.1:19080`.
+    pub fn endpoint(&self) -> String {
+        let scheme = if self.secure { "https" } else { "http" };
+        format!("{scheme}://{}", self.address())
+    }
+
+    /// The address that the gateway listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Looks at the cluster as it is now, or changes it. Everybody else waits meanwhile.
+    ///
+    /// A cluster in which so much happens that it falls behind a clock that goes by itself is looked at as far as it has
+    /// got.
+    ///
+    /// ```
+    /// # use servicefabric_emulator::{gateway::Emulator, topology::Topology};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let emulator = Emulator::builder(Topology::default()).listen("127.0.0.1:0").start().await?;
+    /// let up = emulator.with_cluster(|cluster| cluster.node("_Node_0").is_some());
+    /// assert!(up);
+    /// emulator.shutdown().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_cluster<R>(&self, look: impl FnOnce(&mut Cluster) -> R) -> R {
+        self.shared.with_cluster(look)
+    }
+
+    /// What goes wrong on purpose.
+    pub fn faults(&self) -> &Faults {
+        self.shared.faults()
+    }
+
+    /// The present moment of the cluster.
+    pub fn now(&self) -> Moment {
+        self.shared.clock().now()
+    }
+
+    /// Moves the cluster's clock by this much at once, however time goes otherwise.
+    ///
+    /// All that was due happens before this returns, except for what a [`Workload`] does: that begins afterwards.
+    ///
+    /// Blocks the thread for as long as that takes, which grows with what happens: a year of a replica that moves every
+    /// 100 ms takes hours. Others who look at the cluster get turns meanwhile. Nothing ends it early; whoever goes far does so
+    /// in steps, or with `POST /emulator/time/advance`, which is bounded.
+    pub fn advance(&self, by: Duration) {
+        self.shared.skip(by);
+    }
+
+    /// Answers the requests that come over a stream, as if it were a connection that was accepted, without TLS: a pipe in
+    /// memory needs no port. Returns when either end has enough.
+    ///
+    /// When dropped before it is done, a request in flight is not answered; what it changed in the cluster stays.
+    pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) {
+        let gateway = Arc::clone(&self.gateway);
+        let connection = Connection::alone(self.stop.subscribe());
+        connection.serve(stream, Peer::default(), gateway).await;
+    }
+
+    /// Ends the gateway (calls in flight get five seconds), then the driver, and closes all workloads (which get ten).
+    ///
+    /// When dropped before it is done, everything ends at once.
+    pub async fn shutdown(mut self) {
+        if let Some(server) = self.server.take() {
+            server.shutdown().await;
+        }
+        self.stop.send_replace(true);
+        if let Some(driver) = self.driver.take()
+            && let Err(error) = driver.await
+        {
+            tracing::error!(%error, "the driver ended badly");
+        }
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        if let Some(driver) = &self.driver {
+            driver.abort();
+        }
+    }
+}

@@ -1,0 +1,196 @@
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use super::clock::Clock;
+use super::dialect::Dialect;
+use crate::cluster::{Cluster, Effect};
+use crate::gateway::faults::Faults;
+use crate::gateway::security::Security;
+use crate::gateway::wire::Epoch;
+use crate::hosting::Moment;
+
+/// How long the cluster computes at a time before others get a turn.
+const SLICE: Duration = Duration::from_millis(20);
+/// How long whoever computes rests between two turns: without it the same thread takes the lock again and again.
+pub(super) const TURN: Duration = Duration::from_millis(1);
+
+/// What the gateway, the driver and the owner of an emulator share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    cluster: Mutex<Cluster>,
+    clock: Clock,
+    faults: Faults,
+    security: Security,
+    cluster_id: Option<String>,
+    dialect: Dialect,
+    epoch: Epoch,
+    changed: Notify,
+}
+
+/// How things stand after a cluster followed its clock.
+#[derive(Debug)]
+pub(super) struct Tick {
+    /// What is to be done outside.
+    pub(super) effects: Vec<Effect>,
+    /// When something happens next.
+    pub(super) due: Option<Moment>,
+    /// Whether the cluster is at the present moment; otherwise it wants another turn.
+    pub(super) caught_up: bool,
+}
+
+/// Lets time pass until `to`, but not for longer than [`SLICE`]. Returns whether that moment has come.
+fn follow(cluster: &mut Cluster, to: Moment) -> bool {
+    let begun = Instant::now();
+    while let Some(due) = cluster.next_due().filter(|due| *due <= to) {
+        cluster.advance(due);
+        if begun.elapsed() >= SLICE {
+            return false;
+        }
+    }
+    cluster.advance(to);
+    true
+}
+
+/// The clock counts whole milliseconds.
+fn whole(duration: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// What is told of a gateway before it starts.
+#[derive(Debug)]
+pub(super) struct Surroundings {
+    pub(super) security: Security,
+    pub(super) cluster_id: Option<String>,
+    pub(super) dialect: Dialect,
+}
+
+impl Shared {
+    pub(super) fn new(cluster: Cluster, clock: Clock, surroundings: Surroundings) -> Self {
+        Self {
+            epoch: Epoch::at(cluster.date(Moment::ZERO)),
+            cluster: Mutex::new(cluster),
+            clock,
+            faults: Faults::default(),
+            security: surroundings.security,
+            cluster_id: surroundings.cluster_id,
+            dialect: surroundings.dialect,
+            changed: Notify::new(),
+        }
+    }
+
+    /// Looks at the cluster as it is at the present moment, or changes it. The driver hears of it afterwards.
+    ///
+    /// A cluster in which so much happens that it falls behind its clock is looked at as far as it has got.
+    pub(crate) fn with_cluster<R>(&self, look: impl FnOnce(&mut Cluster) -> R) -> R {
+        let result = {
+            let mut cluster = self.lock();
+            self.follow(&mut cluster);
+            look(&mut cluster)
+        };
+        self.changed.notify_one();
+        result
+    }
+
+    /// Brings the cluster to the present moment, or nearer to it; tells what is to be done outside, and what comes next.
+    pub(super) fn tick(&self) -> Tick {
+        let mut cluster = self.lock();
+        let caught_up = self.follow(&mut cluster);
+        Tick {
+            effects: cluster.take_effects(),
+            due: cluster.next_due(),
+            caught_up,
+        }
+    }
+
+    /// Lets the cluster follow its clock, but not for longer than [`SLICE`]. Returns whether it has caught up.
+    fn follow(&self, cluster: &mut Cluster) -> bool {
+        follow(cluster, self.clock.now())
+    }
+
+    /// Moves clock and cluster together from one thing that happens to the next, but not for longer than [`SLICE`].
+    /// Returns what remains of `by`.
+    fn skip_some(&self, mut by: Duration) -> Duration {
+        let begun = Instant::now();
+        let mut cluster = self.lock();
+        if !self.follow(&mut cluster) {
+            return by;
+        }
+        while !by.is_zero() {
+            let now = self.clock.now();
+            let ahead = cluster.next_due().map_or(by, |due| {
+                Duration::from_millis(due.as_millis().saturating_sub(now.as_millis()))
+            });
+            let step = ahead.min(by);
+            self.clock.skip(step);
+            by = by.saturating_sub(step);
+            cluster.advance(self.clock.now());
+            if begun.elapsed() >= SLICE {
+                break;
+            }
+        }
+        by
+    }
+
+    /// Waits until somebody looked at the cluster or moved the clock. Cancel-safe.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Moves the clock, and the cluster with it. Returns when all is done that was due; the lock is free now and then.
+    pub(super) fn skip(&self, by: Duration) {
+        self.clock.skip(by);
+        // A clock that goes by itself goes on meanwhile: who waited for it could wait for ever.
+        let to = self.clock.now();
+        while !follow(&mut self.lock(), to) {}
+        self.changed.notify_one();
+    }
+
+    /// As [`skip`](Self::skip), with turns for everybody else. Returns what was left to do after `patience` of real time.
+    ///
+    /// When dropped before it is done, the clock stands where it has got to.
+    pub(crate) async fn skip_in_turns(&self, by: Duration, patience: Duration) -> Duration {
+        let begun = Instant::now();
+        let mut left = whole(by);
+        loop {
+            left = self.skip_some(left);
+            self.changed.notify_one();
+            if left.is_zero() || begun.elapsed() >= patience {
+                return left;
+            }
+            sleep(TURN).await;
+        }
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    pub(crate) fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    pub(crate) fn security(&self) -> &Security {
+        &self.security
+    }
+
+    pub(crate) fn cluster_id(&self) -> Option<&str> {
+        self.cluster_id.as_deref()
+    }
+
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// A cluster whose last change panicked is still looked at: an emulator that answers strangely is of more use than
+    /// one that does not answer, and the panic has been heard.
+    fn lock(&self) -> MutexGuard<'_, Cluster> {
+        self.cluster.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

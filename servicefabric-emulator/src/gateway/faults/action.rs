@@ -1,0 +1,113 @@
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+
+use super::FaultError;
+use crate::gateway::wire::{Answer, ApiError};
+
+const HOUR: u64 = 3_600_000;
+
+/// What happens to a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "Kind", rename_all_fields = "PascalCase", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum FaultAction {
+    /// Refused with a status and a body as the gateway writes it.
+    Fail {
+        /// The status.
+        status: u16,
+        /// The code, `FABRIC_E_…` or whatever else.
+        code: String,
+        /// The message; default: that it was asked for.
+        #[serde(default = "asked_for")]
+        message: String,
+    },
+    /// A status and no body.
+    Empty {
+        /// The status.
+        status: u16,
+    },
+    /// Any text that claims to be JSON.
+    Text {
+        /// The status.
+        status: u16,
+        /// The body.
+        text: String,
+    },
+    /// Answered as ever, but later, in real time.
+    Delay {
+        /// By how much.
+        milliseconds: u64,
+    },
+    /// The call is done, and the connection closed in place of an answer.
+    Close,
+    /// The call is done, and the connection closed after half of the body.
+    CloseMidAnswer,
+    /// The body ends after so many bytes, as if it were whole.
+    Cut {
+        /// How many.
+        bytes: usize,
+    },
+    /// A page with at most so many items (0 is possible), and a token that goes on.
+    ShortPage {
+        /// How many.
+        items: usize,
+    },
+    /// A page that was asked for with a token names this token as the next, too.
+    RepeatToken,
+}
+
+fn asked_for() -> String {
+    "this failure was asked for".to_owned()
+}
+
+impl FaultAction {
+    /// Refuses with this status and code.
+    pub fn fail(status: u16, code: impl Into<String>) -> Self {
+        Self::Fail {
+            status,
+            code: code.into(),
+            message: asked_for(),
+        }
+    }
+
+    /// Whether this can be done.
+    pub(super) fn check(&self) -> Result<(), FaultError> {
+        match *self {
+            Self::Fail { status, .. } | Self::Empty { status } | Self::Text { status, .. }
+                if !(200..600).contains(&status) =>
+            {
+                Err(FaultError::Status(status))
+            }
+            Self::Delay { milliseconds } if milliseconds > HOUR => {
+                Err(FaultError::Delay(milliseconds))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The answer that takes the place of the call, which then is not done at all.
+    pub(crate) fn instead(&self) -> Option<Answer> {
+        let status_of = |status: u16| {
+            StatusCode::from_u16(status).expect("a status was checked when it was injected")
+        };
+        match self {
+            Self::Fail {
+                status,
+                code,
+                message,
+            } => Some(Answer::from(ApiError {
+                status: status_of(*status),
+                code: code.clone().into(),
+                message: message.clone(),
+            })),
+            Self::Empty { status } => Some(Answer::empty(status_of(*status))),
+            Self::Text { status, text } => Some(Answer::raw_json(status_of(*status), text.clone())),
+            Self::Delay { .. }
+            | Self::Close
+            | Self::CloseMidAnswer
+            | Self::Cut { .. }
+            | Self::ShortPage { .. }
+            | Self::RepeatToken => None,
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! What goes wrong on purpose.
+
+mod action;
+mod pattern;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use self::pattern::matches;
+use super::admin::is_own;
+use super::wire::PageFaults;
+
+pub use self::action::FaultAction;
+
+/// How many faults can be waiting at a time.
+const MAX_FAULTS: usize = 1_000;
+
+/// Something that goes wrong with the next calls that match. Also the JSON of `POST /emulator/faults`.
+///
+/// ```
+/// use servicefabric_emulator::gateway::{Fault, FaultAction};
+///
+/// let fault = Fault::new("/Applications*", FaultAction::fail(503, "FABRIC_E_NOT_READY")).times(2);
+/// let json = serde_json::to_string(&fault)?;
+/// assert_eq!(serde_json::from_str::<Fault>(&json)?, fault);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Fault {
+    /// Only calls with this method; default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// The raw path of the call without its query; `*` stands for anything. `/emulator/…` is never matched.
+    pub path: String,
+    /// How many matching calls pass before the first that is hit; default: 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skip: u32,
+    /// How many calls are hit; default: all, until the faults are cleared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<u32>,
+    /// What happens to them.
+    pub action: FaultAction,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl Fault {
+    /// Every call of this path, until the faults are cleared.
+    pub fn new(path: impl Into<String>, action: FaultAction) -> Self {
+        Self {
+            method: None,
+            path: path.into(),
+            skip: 0,
+            times: None,
+            action,
+        }
+    }
+
+    /// Only so many calls.
+    #[must_use]
+    pub fn times(mut self, times: u32) -> Self {
+        self.times = Some(times);
+        self
+    }
+
+    /// Only after so many matching calls.
+    #[must_use]
+    pub fn after(mut self, calls: u32) -> Self {
+        self.skip = calls;
+        self
+    }
+
+    /// Only calls with this method.
+    #[must_use]
+    pub fn method(mut self, method: impl Into<String>) -> Self {
+        self.method = Some(method.into());
+        self
+    }
+}
+
+/// The faults of one emulator. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    faults: Vec<Fault>,
+    page_size: Option<usize>,
+    hits: u64,
+}
+
+/// Why a fault is not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FaultError {
+    /// A status that no answer has.
+    #[error("{0} is not a status of a final answer: 200 to 599 are")]
+    Status(u16),
+    /// A delay beyond an hour.
+    #[error("a delay of {0} ms is longer than an hour")]
+    Delay(u64),
+    /// A path that no call has.
+    #[error("no call ever has the path `{0}`: {1}")]
+    Path(String, &'static str),
+    /// Nothing is to be hit.
+    #[error("a fault that hits no call is none; without Times it hits all, until it is cleared")]
+    Times,
+    /// Too many wait already.
+    #[error("there are {MAX_FAULTS} faults already")]
+    TooMany,
+}
+
+/// Whether the path of any call can be like this.
+fn check_path(path: &str) -> Result<(), FaultError> {
+    let hint = if !path.starts_with(['/', '*']) {
+        "it begins with / or *"
+    } else if path.contains(['?', '#']) {
+        "the query is no part of it"
+    } else if is_own(path) {
+        "no fault hits the calls below /emulator"
+    } else {
+        return Ok(());
+    };
+    Err(FaultError::Path(path.to_owned(), hint))
+}
+
+impl Faults {
+    /// From now on.
+    ///
+    /// # Errors
+    ///
+    /// For a status outside of 200 to 599, a delay of more than an hour, a path that no call has, no calls to hit, and the
+    /// 1,001st fault.
+    pub fn inject(&self, fault: Fault) -> Result<(), FaultError> {
+        fault.action.check()?;
+        check_path(&fault.path)?;
+        if fault.times == Some(0) {
+            return Err(FaultError::Times);
+        }
+        let mut state = self.lock();
+        if state.faults.len() >= MAX_FAULTS {
+            return Err(FaultError::TooMany);
+        }
+        state.faults.push(fault);
+        Ok(())
+    }
+
+    /// The next `times` calls of this path (`*` stands for anything) fail with this status and code.
+    ///
+    /// # Errors
+    ///
+    /// As for [`inject`](Self::inject).
+    pub fn fail_next(
+        &self,
+        times: u32,
+        path: &str,
+        status: u16,
+        code: &str,
+    ) -> Result<(), FaultError> {
+        self.inject(Fault::new(path, FaultAction::fail(status, code)).times(times))
+    }
+
+    /// The next `times` calls of this path are answered so much later, in real time.
+    ///
+    /// # Errors
+    ///
+    /// As for [`inject`](Self::inject).
+    pub fn delay_next(&self, times: u32, path: &str, delay: Duration) -> Result<(), FaultError> {
+        let milliseconds = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        self.inject(Fault::new(path, FaultAction::Delay { milliseconds }).times(times))
+    }
+
+    /// No page of any list is longer than this; nothing for pages as long as callers like.
+    pub fn set_page_size(&self, items: Option<usize>) {
+        self.lock().page_size = items;
+    }
+
+    /// What [`set_page_size`](Self::set_page_size) said last.
+    pub fn page_size(&self) -> Option<usize> {
+        self.lock().page_size
+    }
+
+    /// Forgets all faults; the size of pages stays.
+    pub fn clear(&self) {
+        self.lock().faults.clear();
+    }
+
+    /// What still waits, in the order in which it was injected.
+    pub fn waiting(&self) -> Vec<Fault> {
+        self.lock().faults.clone()
+    }
+
+    /// How many calls were hit so far.
+    pub fn hits(&self) -> u64 {
+        self.lock().hits
+    }
+
+    /// What is to happen to this call. The first fault that matches counts, and nothing else.
+    pub(crate) fn take(&self, method: &str, path: &str) -> Option<FaultAction> {
+        let mut state = self.lock();
+        let at = state.faults.iter_mut().position(|fault| {
+            let hit = fault
+                .method
+                .as_deref()
+                .is_none_or(|wanted| wanted.eq_ignore_ascii_case(method))
+                && matches(&fault.path, path);
+            if hit && fault.skip > 0 {
+                fault.skip -= 1;
+                return false;
+            }
+            hit
+        })?;
+        state.hits += 1;
+        let fault = state.faults.get_mut(at)?;
+        let action = fault.action.clone();
+        if let Some(times) = &mut fault.times {
+            *times -= 1;
+            if *times == 0 {
+                state.faults.remove(at);
+            }
+        }
+        Some(action)
+    }
+
+    /// How the pages of a call with this fault are cut.
+    pub(crate) fn pages(&self, action: Option<&FaultAction>) -> PageFaults {
+        let forced = self.page_size();
+        match action {
+            Some(FaultAction::ShortPage { items }) => PageFaults {
+                at_most: Some(forced.map_or(*items, |forced| forced.min(*items))),
+                repeat_token: false,
+            },
+            Some(FaultAction::RepeatToken) => PageFaults {
+                at_most: forced,
+                repeat_token: true,
+            },
+            _ => PageFaults {
+                at_most: forced,
+                repeat_token: false,
+            },
+        }
+    }
+
+    /// What was consistent before a panic of another thread is consistent after it: nothing here is half done.
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

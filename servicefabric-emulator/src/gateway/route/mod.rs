@@ -1,0 +1,189 @@
+//! Which call a request is: verb, path and version against the table of templates.
+
+mod path;
+mod template;
+
+#[cfg(test)]
+mod tests;
+
+use http::Method;
+
+use self::path::Path;
+use self::template::Template;
+use super::calls::{self, Call};
+use super::wire::{Answer, ApiError, ApiVersion};
+
+pub(crate) use self::template::Parameters;
+
+/// What answers a call.
+pub(crate) type Handler = fn(&mut Call<'_>) -> Result<Answer, ApiError>;
+
+/// One call of the gateway.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Route {
+    verb: Verb,
+    template: &'static str,
+    since: ApiVersion,
+    /// Whether a certificate or token that may only read is enough.
+    pub(crate) reads: bool,
+    /// Whether nobody needs to say who they are.
+    pub(crate) anonymous: bool,
+    /// Whether `api-version` must be there.
+    versioned: bool,
+    /// Whether time is moved before it is answered.
+    pub(crate) moves_time: bool,
+    /// What answers it.
+    pub(crate) handler: Handler,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    Get,
+    Post,
+    Put,
+    Delete,
+}
+
+impl Route {
+    const fn new(verb: Verb, template: &'static str, handler: Handler) -> Self {
+        Self {
+            verb,
+            template,
+            since: ApiVersion::FIRST,
+            reads: matches!(verb, Verb::Get),
+            anonymous: false,
+            versioned: true,
+            moves_time: false,
+            handler,
+        }
+    }
+
+    /// A query.
+    pub(crate) const fn get(template: &'static str, handler: Handler) -> Self {
+        Self::new(Verb::Get, template, handler)
+    }
+
+    /// A change.
+    pub(crate) const fn post(template: &'static str, handler: Handler) -> Self {
+        Self::new(Verb::Post, template, handler)
+    }
+
+    /// A query whose arguments are in the body.
+    pub(crate) const fn query(template: &'static str, handler: Handler) -> Self {
+        let mut route = Self::new(Verb::Post, template, handler);
+        route.reads = true;
+        route
+    }
+
+    /// A change that may be repeated.
+    pub(crate) const fn put(template: &'static str, handler: Handler) -> Self {
+        Self::new(Verb::Put, template, handler)
+    }
+
+    /// A removal.
+    pub(crate) const fn delete(template: &'static str, handler: Handler) -> Self {
+        Self::new(Verb::Delete, template, handler)
+    }
+
+    /// Unknown to older versions than `major.minor`.
+    pub(crate) const fn since(mut self, major: u32, minor: u32) -> Self {
+        self.since = ApiVersion::new(major, minor);
+        self
+    }
+
+    /// For everybody.
+    pub(crate) const fn anonymous(mut self) -> Self {
+        self.anonymous = true;
+        self
+    }
+
+    /// Without `api-version`: what a cluster has no version of.
+    pub(crate) const fn unversioned(mut self) -> Self {
+        self.versioned = false;
+        self
+    }
+
+    /// Time is moved as the body says, before the call is answered.
+    pub(crate) const fn moving_time(mut self) -> Self {
+        self.moves_time = true;
+        self
+    }
+
+    /// Whether a request with this `api-version`, if any, is for this call; and the version it is answered in.
+    pub(crate) fn version(&self, asked: Option<&str>) -> Result<ApiVersion, ApiError> {
+        if !self.versioned {
+            return Ok(ApiVersion::CURRENT);
+        }
+        let Some(asked) = asked else {
+            return Err(ApiError::missing("api-version"));
+        };
+        ApiVersion::parse(asked)
+            .filter(|version| (self.since..=ApiVersion::CURRENT).contains(version))
+            .ok_or_else(|| {
+                ApiError::invalid(format!(
+                    "api-version is `{asked}`, but this call is there from {} to {}",
+                    self.since,
+                    ApiVersion::CURRENT
+                ))
+            })
+    }
+}
+
+/// All calls, ready to be looked up.
+#[derive(Debug)]
+pub(crate) struct Router {
+    routes: Vec<(Template, &'static Route)>,
+}
+
+/// Why no call was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoRoute {
+    /// Nothing of the gateway begins like this.
+    Unknown,
+    /// The path begins like one of the gateway's, but no template has this verb and shape.
+    Shape,
+    /// The path is not percent-encoded UTF-8.
+    Encoding,
+}
+
+impl Router {
+    /// The table of this crate.
+    pub(crate) fn new() -> Self {
+        let routes = calls::tables()
+            .into_iter()
+            .flatten()
+            .map(|route| (Template::new(route.template), route))
+            .collect();
+        Self { routes }
+    }
+
+    /// The call for this verb and raw path, and what stands at the places of the template.
+    pub(crate) fn find(
+        &self,
+        method: &Method,
+        raw_path: &str,
+    ) -> Result<(&'static Route, Parameters), NoRoute> {
+        let path = Path::parse(raw_path).ok_or(NoRoute::Encoding)?;
+        let verb = match *method {
+            Method::GET => Some(Verb::Get),
+            Method::POST => Some(Verb::Post),
+            Method::PUT => Some(Verb::Put),
+            Method::DELETE => Some(Verb::Delete),
+            _ => None,
+        };
+        let mut begins = false;
+        for (template, route) in &self.routes {
+            begins |= template.begins_like(&path);
+            if Some(route.verb) == verb
+                && let Some(parameters) = template.matches(&path)
+            {
+                return Ok((route, parameters));
+            }
+        }
+        Err(if begins {
+            NoRoute::Shape
+        } else {
+            NoRoute::Unknown
+        })
+    }
+}

@@ -1,0 +1,120 @@
+//! Who may do what: nobody asked, client certificates, bearer tokens.
+
+mod tls;
+
+#[cfg(test)]
+mod tests;
+
+use http::header::{AUTHORIZATION, HeaderValue};
+use http::{HeaderMap, StatusCode};
+use serde::{Deserialize, Serialize};
+
+use super::server::Peer;
+use super::wire::Answer;
+
+pub(crate) use self::tls::ClientTrust;
+pub use self::tls::{TlsError, TlsOptions};
+
+/// What a client may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// Queries, but no reports and no changes.
+    Reader,
+    /// Everything.
+    Admin,
+}
+
+/// What `GetAadMetadata` tells a client that wants a token, before anybody knows who it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AadMetadata {
+    /// Who gives tokens, `https://login.example/TENANT`.
+    pub authority: String,
+    /// The application id of the client.
+    pub client: String,
+    /// The application id of the cluster, for which a token must be.
+    pub cluster: String,
+    /// The sign-in endpoint.
+    pub login: String,
+    /// Where the sign-in page leads back to.
+    pub redirect: String,
+    /// The tenant.
+    pub tenant: String,
+}
+
+/// How the gateway knows its clients.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Security {
+    /// Whether a client certificate is wanted.
+    pub(crate) certificates: bool,
+    /// The tokens that are good.
+    pub(crate) tokens: Vec<(String, Role)>,
+    /// What is told to those who need a token.
+    pub(crate) metadata: AadMetadata,
+}
+
+/// Why a client is not let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// 403 with an empty body, as the gateway does; the reason is in the status line.
+    Forbidden(&'static str),
+    /// 401, and how to authenticate.
+    Unauthorized(HeaderValue),
+}
+
+impl Refusal {
+    /// What is sent back, and the reason in its status line if it is not the usual one.
+    pub(crate) fn answer(self) -> (Answer, Option<&'static str>) {
+        match self {
+            Self::Forbidden(reason) => (Answer::empty(StatusCode::FORBIDDEN), Some(reason)),
+            Self::Unauthorized(challenge) => {
+                let answer = Answer::empty(StatusCode::UNAUTHORIZED);
+                (answer.challenge(challenge), None)
+            }
+        }
+    }
+}
+
+impl Security {
+    /// Lets a client in, or says why not.
+    pub(crate) fn admit(
+        &self,
+        headers: &HeaderMap,
+        peer: Peer,
+        reads: bool,
+        anonymous: bool,
+    ) -> Result<(), Refusal> {
+        if anonymous || (!self.certificates && self.tokens.is_empty()) {
+            return Ok(());
+        }
+        let role = peer.role.or_else(|| self.token_role(headers));
+        match role {
+            Some(Role::Admin) => Ok(()),
+            Some(Role::Reader) if reads => Ok(()),
+            Some(Role::Reader) => Err(Refusal::Forbidden("Read-only client")),
+            None if !self.tokens.is_empty() => Err(self.challenge()),
+            None if peer.certificate => Err(Refusal::Forbidden("Client certificate not trusted")),
+            None => Err(Refusal::Forbidden("Client certificate required")),
+        }
+    }
+
+    /// The word `Bearer` is compared as written: the real gateway does so, although RFC 9110 11.1 says otherwise.
+    fn token_role(&self, headers: &HeaderMap) -> Option<Role> {
+        let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+        let token = value.strip_prefix("Bearer ")?.trim();
+        self.tokens
+            .iter()
+            .find(|(known, _)| known == token)
+            .map(|(_, role)| *role)
+    }
+
+    fn challenge(&self) -> Refusal {
+        let AadMetadata {
+            authority, cluster, ..
+        } = &self.metadata;
+        let text = format!("Bearer authorization_uri=\"{authority}\", resource_id=\"{cluster}\"");
+        let value =
+            HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("Bearer"));
+        Refusal::Unauthorized(value)
+    }
+}

@@ -1,0 +1,242 @@
+use std::sync::Arc;
+
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::CryptoProvider;
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{
+    DigitallySignedStruct, DistinguishedName, Error, RootCertStore, ServerConfig, SignatureScheme,
+};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use tokio_rustls::TlsAcceptor;
+
+use super::Role;
+use crate::gateway::server::Tls;
+
+/// The gateway over TLS. All values are PEM text.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct TlsOptions {
+    certificate: String,
+    key: String,
+    admins: Option<String>,
+    readers: Option<String>,
+}
+
+/// Why there can be no TLS.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// A text has no PEM in it of the kind that is wanted, or it is broken.
+    #[error("the {what} is not PEM")]
+    Pem {
+        /// Which text.
+        what: &'static str,
+        /// What is wrong with it.
+        source: rustls_pki_types::pem::Error,
+    },
+    /// A text has no certificate at all.
+    #[error("the {what} has no certificate in it")]
+    Empty {
+        /// Which text.
+        what: &'static str,
+    },
+    /// Certificate and key do not fit, or the certificate cannot be used.
+    #[error("the {what} cannot be used")]
+    Unusable {
+        /// Which text.
+        what: &'static str,
+        /// What is wrong with it.
+        source: Error,
+    },
+    /// The authority of the clients cannot be used.
+    #[error("the authority of the clients cannot be used")]
+    Authority(#[source] rustls::server::VerifierBuilderError),
+}
+
+impl TlsOptions {
+    /// With this certificate (its chain behind it) and its key.
+    pub fn new(certificate: impl Into<String>, key: impl Into<String>) -> Self {
+        Self {
+            certificate: certificate.into(),
+            key: key.into(),
+            admins: None,
+            readers: None,
+        }
+    }
+
+    /// Asks clients for a certificate. Those of these authorities may do everything; without one the answer is 403.
+    #[must_use]
+    pub fn admins(mut self, authorities: impl Into<String>) -> Self {
+        self.admins = Some(authorities.into());
+        self
+    }
+
+    /// Asks clients for a certificate. Those of these authorities may query and nothing else.
+    #[must_use]
+    pub fn readers(mut self, authorities: impl Into<String>) -> Self {
+        self.readers = Some(authorities.into());
+        self
+    }
+
+    /// Makes it ready.
+    pub(crate) fn build(&self) -> Result<Tls, TlsError> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let chain = certificates("server certificate", &self.certificate)?;
+        let key =
+            PrivateKeyDer::from_pem_slice(self.key.as_bytes()).map_err(|source| TlsError::Pem {
+                what: "server key",
+                source,
+            })?;
+        let trust = ClientTrust::new(self, &provider)?.map(Arc::new);
+        let builder = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("aws-lc-rs has cipher suites for TLS 1.2 and 1.3");
+        let builder = match &trust {
+            None => builder.with_no_client_auth(),
+            Some(trust) => builder.with_client_cert_verifier(Arc::clone(trust) as _),
+        };
+        let mut config =
+            builder
+                .with_single_cert(chain, key)
+                .map_err(|source| TlsError::Unusable {
+                    what: "server certificate with its key",
+                    source,
+                })?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Tls {
+            acceptor: TlsAcceptor::from(Arc::new(config)),
+            trust,
+        })
+    }
+}
+
+fn certificates(what: &'static str, pem: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let found: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
+        .collect::<Result<_, _>>()
+        .map_err(|source| TlsError::Pem { what, source })?;
+    if found.is_empty() {
+        return Err(TlsError::Empty { what });
+    }
+    Ok(found)
+}
+
+/// Judges certificates of clients: not in the handshake, where a refusal is only a broken connection, but for each call,
+/// which then is answered 403.
+#[derive(Debug)]
+pub(crate) struct ClientTrust {
+    admins: Option<Arc<dyn ClientCertVerifier>>,
+    readers: Option<Arc<dyn ClientCertVerifier>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ClientTrust {
+    fn new(options: &TlsOptions, provider: &Arc<CryptoProvider>) -> Result<Option<Self>, TlsError> {
+        let verifier = |what, pem: &Option<String>| {
+            pem.as_ref()
+                .map(|pem| verifier(what, pem, provider))
+                .transpose()
+        };
+        let admins = verifier("authority of the admins", &options.admins)?;
+        let readers = verifier("authority of the readers", &options.readers)?;
+        if admins.is_none() && readers.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            admins,
+            readers,
+            provider: Arc::clone(provider),
+        }))
+    }
+
+    /// What the holder of this chain may do; nothing when nobody vouches for it.
+    pub(crate) fn role(&self, chain: &[CertificateDer<'static>]) -> Option<Role> {
+        let (leaf, between) = chain.split_first()?;
+        let trusted = |verifier: &Option<Arc<dyn ClientCertVerifier>>| {
+            verifier.as_ref().is_some_and(|verifier| {
+                verifier
+                    .verify_client_cert(leaf, between, UnixTime::now())
+                    .is_ok()
+            })
+        };
+        if trusted(&self.admins) {
+            Some(Role::Admin)
+        } else if trusted(&self.readers) {
+            Some(Role::Reader)
+        } else {
+            None
+        }
+    }
+}
+
+fn verifier(
+    what: &'static str,
+    pem: &str,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(what, pem)? {
+        roots
+            .add(certificate)
+            .map_err(|source| TlsError::Unusable { what, source })?;
+    }
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
+        .build()
+        .map_err(TlsError::Authority)
+}
+
+impl ClientCertVerifier for ClientTrust {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    /// Anybody may come in: `role` decides later what they may do. That they have the key of the certificate is proven
+    /// by the signatures below.
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        rustls::crypto::verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        rustls::crypto::verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}

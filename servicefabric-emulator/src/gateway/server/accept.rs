@@ -1,0 +1,199 @@
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use super::Answers;
+use super::activity::Activity;
+use super::connection::{Connection, Peer};
+use super::places::Places;
+use super::seldom::Seldom;
+use crate::gateway::security::ClientTrust;
+
+/// How many connections are open at a time. The next takes the place of one whose client does nothing, or waits.
+const MAX_CONNECTIONS: usize = 1_024;
+/// How long a client may do nothing while another wants its place.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a client may read nothing of its answer.
+const STALL: Duration = Duration::from_secs(60);
+/// How long a client may take to shake hands.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long connections get to end by themselves.
+const DRAIN: Duration = Duration::from_secs(5);
+/// How long to wait after the system refused to accept, for example because there are no descriptors left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How a connection becomes a secured one.
+#[derive(Clone)]
+pub(crate) struct Tls {
+    pub(crate) acceptor: TlsAcceptor,
+    pub(crate) trust: Option<Arc<ClientTrust>>,
+}
+
+/// What clients may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) connections: usize,
+    pub(super) patience: Duration,
+    pub(super) stall: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: MAX_CONNECTIONS,
+            patience: PATIENCE,
+            stall: STALL,
+        }
+    }
+}
+
+/// A running server. Dropping it ends it at once.
+#[derive(Debug)]
+pub(crate) struct Server {
+    address: SocketAddr,
+    stop: watch::Sender<bool>,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Begins to accept.
+    ///
+    /// # Errors
+    ///
+    /// That of the socket, when it does not know its address.
+    pub(crate) fn start<A: Answers>(
+        listener: TcpListener,
+        tls: Option<Tls>,
+        answers: Arc<A>,
+    ) -> io::Result<Self> {
+        Self::start_with(Limits::default(), listener, tls, answers)
+    }
+
+    /// The same with other limits.
+    pub(super) fn start_with<A: Answers>(
+        limits: Limits,
+        listener: TcpListener,
+        tls: Option<Tls>,
+        answers: Arc<A>,
+    ) -> io::Result<Self> {
+        let address = listener.local_addr()?;
+        let (stop, stopped) = watch::channel(false);
+        let task = tokio::spawn(accept(limits, listener, tls, answers, stopped));
+        Ok(Self {
+            address,
+            stop,
+            task: Some(task),
+        })
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Accepts no more, lets calls in flight end (for at most five seconds), and returns when all is closed.
+    ///
+    /// When dropped before it is done, the server ends at once.
+    pub(crate) async fn shutdown(mut self) {
+        self.stop.send_replace(true);
+        if let Some(task) = &mut self.task
+            && let Err(error) = task.await
+        {
+            tracing::error!(%error, "the server ended badly");
+        }
+        self.task = None;
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+async fn accept<A: Answers>(
+    limits: Limits,
+    listener: TcpListener,
+    tls: Option<Tls>,
+    answers: Arc<A>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let mut places = Places::new(limits.connections, limits.patience);
+    let mut refused = Seldom::default();
+    // One that is accepted and has no place yet. The others wait in the system's queue.
+    let mut newcomer: Option<TcpStream> = None;
+    loop {
+        if let Some(stream) = newcomer.take_if(|_| places.has_room()) {
+            let activity = Arc::new(Activity::new());
+            let (tls, answers) = (tls.clone(), Arc::clone(&answers));
+            let connection = Connection {
+                activity: Arc::clone(&activity),
+                stall: limits.stall,
+                stopped: stopped.clone(),
+            };
+            places.take(activity, serve(stream, tls, answers, connection));
+        }
+        let again = newcomer.is_some().then(|| places.make_room());
+        tokio::select! {
+            () = until(&mut stopped) => break,
+            () = places.freed() => {}
+            () = sleep_until(again.unwrap_or_else(Instant::now)), if again.is_some() => {}
+            accepted = listener.accept(), if newcomer.is_none() => match accepted {
+                Ok((stream, _)) => newcomer = Some(stream),
+                Err(error) => {
+                    if refused.tell() {
+                        tracing::warn!(%error, "connections cannot be accepted");
+                    }
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            },
+        }
+    }
+    drop((listener, newcomer));
+    places.drain(DRAIN).await;
+}
+
+/// Waits until it is true, or nobody is left who could say so. Cancel-safe.
+pub(crate) async fn until(stopped: &mut watch::Receiver<bool>) {
+    // What is borrowed from the channel ends here: it could not be kept across an await.
+    let _ = stopped.wait_for(|stopped| *stopped).await;
+}
+
+async fn serve<A: Answers>(
+    stream: TcpStream,
+    tls: Option<Tls>,
+    answers: Arc<A>,
+    connection: Connection,
+) {
+    // Answers are written whole; waiting for more to send would only delay them.
+    let _ = stream.set_nodelay(true);
+    let Some(tls) = tls else {
+        return connection.serve(stream, Peer::default(), answers).await;
+    };
+    match timeout(HANDSHAKE, tls.acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => {
+            let certificates = stream.get_ref().1.peer_certificates();
+            let role = tls
+                .trust
+                .as_ref()
+                .zip(certificates)
+                .and_then(|(trust, certificates)| trust.role(certificates));
+            let peer = Peer {
+                certificate: certificates.is_some_and(|certificates| !certificates.is_empty()),
+                role,
+            };
+            connection.serve(stream, peer, answers).await;
+        }
+        Ok(Err(error)) => tracing::debug!(%error, "no TLS with a client"),
+        Err(_) => tracing::debug!("a client took too long for its handshake"),
+    }
+}

@@ -1,0 +1,169 @@
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep};
+
+/// How a connection is getting on, for the server that may need its place.
+#[derive(Debug)]
+pub(crate) struct Activity {
+    begun: Instant,
+    /// When bytes last went in or out, in milliseconds since it began.
+    progress: AtomicU64,
+    /// Whether we work on an answer, so that the client has to wait and not we.
+    answering: AtomicBool,
+}
+
+impl Activity {
+    pub(crate) fn new() -> Self {
+        Self {
+            begun: Instant::now(),
+            progress: AtomicU64::new(0),
+            answering: AtomicBool::new(false),
+        }
+    }
+
+    /// Since when we have waited for the client; nothing while the client waits for us.
+    pub(super) fn waiting_since(&self) -> Option<Instant> {
+        let progress = Duration::from_millis(self.progress.load(Ordering::Relaxed));
+        let answering = self.answering.load(Ordering::Relaxed);
+        (!answering).then(|| self.begun + progress)
+    }
+
+    fn progressed(&self) {
+        let since = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.progress.store(since, Ordering::Relaxed);
+    }
+
+    fn set_answering(&self, answering: bool) {
+        self.progressed();
+        self.answering.store(answering, Ordering::Relaxed);
+    }
+
+    /// From now on the client waits for us, until the guard is dropped.
+    pub(super) fn answering(&self) -> Turn<'_> {
+        Turn::begin(self, true)
+    }
+
+    /// From now on we wait for the rest of the request, until the guard is dropped.
+    pub(super) fn reading(&self) -> Turn<'_> {
+        Turn::begin(self, false)
+    }
+}
+
+/// While it lasts, one side has to wait; afterwards the other.
+pub(super) struct Turn<'a> {
+    activity: &'a Activity,
+    ours: bool,
+}
+
+impl<'a> Turn<'a> {
+    fn begin(activity: &'a Activity, ours: bool) -> Self {
+        activity.set_answering(ours);
+        Self { activity, ours }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.activity.set_answering(!self.ours);
+    }
+}
+
+/// A stream whose progress is seen, and that fails when the other end reads nothing for too long.
+pub(super) struct Watched<'a, S> {
+    stream: S,
+    activity: &'a Activity,
+    stall: Duration,
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl<'a, S> Watched<'a, S> {
+    pub(super) fn new(stream: S, activity: &'a Activity, stall: Duration) -> Self {
+        Self {
+            stream,
+            activity,
+            stall,
+            stalled: None,
+        }
+    }
+
+    /// Passes on how far a write has come, and ends those that come no further.
+    fn written<T>(
+        &mut self,
+        result: Poll<io::Result<T>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        if result.is_ready() {
+            self.activity.progressed();
+            self.stalled = None;
+            return result;
+        }
+        let stall = self.stall;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(stall)));
+        ready!(stalled.as_mut().poll(context));
+        Poll::Ready(Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the client does not read its answer",
+        )))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<'_, S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let result = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            self.activity.progressed();
+        }
+        result
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<'_, S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.written(result, context)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // What is flushed was written before: a stream that has nothing to flush makes no progress.
+        match Pin::new(&mut self.stream).poll_flush(context) {
+            Poll::Pending => self.written(Poll::Pending, context),
+            flushed @ Poll::Ready(_) => {
+                self.stalled = None;
+                flushed
+            }
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let result = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.written(result, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffers: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.stream).poll_write_vectored(context, buffers);
+        self.written(result, context)
+    }
+}

@@ -1,0 +1,120 @@
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::CONTENT_LENGTH;
+use http::request::Parts;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use tokio::time::timeout;
+
+use super::activity::Activity;
+use super::connection::ClosedByFault;
+use crate::cluster::ErrorCode;
+use crate::gateway::wire::ApiError;
+
+/// `HttpGateway/MaxEntityBodySize`.
+const MAX_BODY: usize = 4 * 1024 * 1024;
+/// How long a client may take for a body.
+const READ: Duration = Duration::from_secs(60);
+
+/// Reads a whole body.
+///
+/// # Errors
+///
+/// 413 beyond 4 MiB, 408 after a minute, 400 when the client ends early or its framing is broken.
+pub(super) async fn read(head: &Parts, body: Incoming) -> Result<Bytes, ApiError> {
+    let declared = head
+        .headers
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.parse::<u64>().ok());
+    if declared.is_some_and(|length| length > MAX_BODY as u64) {
+        return Err(too_large());
+    }
+    let activity = head.extensions.get::<Arc<Activity>>();
+    let _reading = activity.map(|activity| activity.reading());
+    match timeout(READ, Limited::new(body, MAX_BODY).collect()).await {
+        Ok(Ok(whole)) => Ok(whole.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+        Ok(Err(error)) => Err(ApiError::invalid(format!(
+            "the body cannot be read: {error}"
+        ))),
+        Err(_) => Err(ApiError {
+            status: StatusCode::REQUEST_TIMEOUT,
+            ..ApiError::new(ErrorCode::Timeout, "the body took longer than a minute")
+        }),
+    }
+}
+
+fn too_large() -> ApiError {
+    ApiError::new(
+        ErrorCode::ValueTooLarge,
+        format!("the body is larger than {MAX_BODY} bytes"),
+    )
+}
+
+/// The body of an answer: whole, or broken off on purpose.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    data: Option<Bytes>,
+    missing: u64,
+    /// Whether what was there has had a chance to leave before the failure.
+    paused: bool,
+}
+
+impl Reply {
+    /// All of it.
+    pub(crate) fn whole(data: Bytes) -> Self {
+        Self {
+            data: Some(data).filter(|data| !data.is_empty()),
+            missing: 0,
+            paused: false,
+        }
+    }
+
+    /// Promises all of it, sends half, and fails, which closes the connection.
+    pub(super) fn half(data: &Bytes) -> Self {
+        let half = data.len() / 2;
+        Self {
+            data: Some(data.slice(..half)).filter(|data| !data.is_empty()),
+            // Even an answer without a body is broken off.
+            missing: (data.len() - half).max(1) as u64,
+            paused: false,
+        }
+    }
+}
+
+impl Body for Reply {
+    type Data = Bytes;
+    type Error = ClosedByFault;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, ClosedByFault>>> {
+        if self.data.is_none() && self.missing > 0 && !self.paused {
+            // A server flushes what it has when a body makes it wait, and drops it when a body fails.
+            self.paused = true;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(match self.data.take() {
+            Some(data) => Some(Ok(Frame::data(data))),
+            None if self.missing > 0 => Some(Err(ClosedByFault)),
+            None => None,
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.data.is_none() && self.missing == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let here = self.data.as_ref().map_or(0, Bytes::len) as u64;
+        SizeHint::with_exact(here + self.missing)
+    }
+}

@@ -1,0 +1,109 @@
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+
+use super::Answers;
+use super::accept::{Limits, until};
+use super::activity::{Activity, Watched};
+use crate::gateway::security::Role;
+
+/// How long a client may take for the head of a request; an idle connection is closed after it, too.
+const HEAD: Duration = Duration::from_secs(60);
+/// What is read of a head at most. The limit that callers see is smaller and answered with an explanation.
+const BUFFER: usize = 64 * 1024;
+
+/// Who is at the other end, as far as the handshake told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Peer {
+    /// Whether there was a certificate.
+    pub(crate) certificate: bool,
+    /// What that certificate allows; nothing for one that nobody trusts.
+    pub(crate) role: Option<Role>,
+}
+
+/// What a connection needs besides its stream.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    /// How it is getting on.
+    pub(super) activity: Arc<Activity>,
+    /// How long its client may read nothing of an answer.
+    pub(super) stall: Duration,
+    /// When this is true it ends after the call in flight.
+    pub(super) stopped: watch::Receiver<bool>,
+}
+
+impl Connection {
+    /// One with the usual limits, which nobody looks after.
+    pub(crate) fn alone(stopped: watch::Receiver<bool>) -> Self {
+        Self {
+            activity: Arc::new(Activity::new()),
+            stall: Limits::default().stall,
+            stopped,
+        }
+    }
+
+    /// Answers the requests of the connection until either end has enough.
+    pub(crate) async fn serve<S, A>(self, stream: S, peer: Peer, answers: Arc<A>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+        A: Answers,
+    {
+        let Self {
+            activity,
+            stall,
+            mut stopped,
+        } = self;
+        let service = service_fn(|mut request| {
+            let (answers, activity) = (Arc::clone(&answers), Arc::clone(&activity));
+            async move {
+                request.extensions_mut().insert(Arc::clone(&activity));
+                let _answering = activity.answering();
+                answers.serve(request, peer).await
+            }
+        });
+        let stream = TokioIo::new(Watched::new(stream, &activity, stall));
+        let mut connection = pin!(
+            http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD)
+                .max_buf_size(BUFFER)
+                .serve_connection(stream, service)
+        );
+        let result = tokio::select! {
+            result = connection.as_mut() => result,
+            () = until(&mut stopped) => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = result {
+            tracing::debug!(error = %Chain(&error), "a connection ended early");
+        }
+    }
+}
+
+/// An error with its causes.
+struct Chain<'a>(&'a hyper::Error);
+
+impl std::fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut error: &dyn std::error::Error = self.0;
+        write!(f, "{error}")?;
+        while let Some(cause) = error.source() {
+            write!(f, ": {cause}")?;
+            error = cause;
+        }
+        Ok(())
+    }
+}
+
+/// What a handler fails with to have its connection closed in place of an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("closed because a fault says so")]
+pub(crate) struct ClosedByFault;

@@ -1,0 +1,32 @@
+//! HTTP/1.1 in front of the calls: connections, limits, and what leaves as bytes.
+
+mod accept;
+mod activity;
+mod body;
+mod connection;
+mod places;
+mod request;
+mod seldom;
+#[cfg(test)]
+mod tests;
+
+use std::future::Future;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+
+pub(crate) use self::accept::{Server, Tls, until};
+pub(crate) use self::body::Reply;
+pub(crate) use self::connection::{ClosedByFault, Connection, Peer};
+pub(crate) use self::request::Gateway;
+pub(crate) use self::seldom::Seldom;
+
+/// What answers the requests of a [`Server`].
+pub(crate) trait Answers: Send + Sync + 'static {
+    /// Answers one; a failure closes the connection in place of an answer.
+    fn serve(
+        &self,
+        request: Request<Incoming>,
+        peer: Peer,
+    ) -> impl Future<Output = Result<Response<Reply>, ClosedByFault>> + Send;
+}

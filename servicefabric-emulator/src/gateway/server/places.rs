@@ -1,0 +1,90 @@
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::{AbortHandle, Id, JoinSet};
+use tokio::time::{Instant, timeout};
+
+use super::activity::Activity;
+
+/// The connections of a server, of which there are only so many at a time.
+#[derive(Debug)]
+pub(super) struct Places {
+    limit: usize,
+    /// How long a client may keep us waiting while somebody else wants its place.
+    patience: Duration,
+    tasks: JoinSet<()>,
+    /// Those that were not told to end.
+    open: HashMap<Id, (AbortHandle, Arc<Activity>)>,
+}
+
+impl Places {
+    pub(super) fn new(limit: usize, patience: Duration) -> Self {
+        Self {
+            limit,
+            patience,
+            tasks: JoinSet::new(),
+            open: HashMap::new(),
+        }
+    }
+
+    /// Whether one more connection may be open.
+    pub(super) fn has_room(&self) -> bool {
+        self.tasks.len() < self.limit
+    }
+
+    /// Takes a place for a connection.
+    pub(super) fn take(
+        &mut self,
+        activity: Arc<Activity>,
+        connection: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let task = self.tasks.spawn(connection);
+        self.open.insert(task.id(), (task, activity));
+    }
+
+    /// Waits until a place is free again; never, if none is taken. Cancel-safe.
+    pub(super) async fn freed(&mut self) {
+        let ended = match self.tasks.join_next_with_id().await {
+            Some(Ok((id, ()))) => id,
+            Some(Err(error)) => error.id(),
+            None => return std::future::pending().await,
+        };
+        self.open.remove(&ended);
+    }
+
+    /// Ends the connection whose client has kept us waiting for longest, if that is longer than patience lasts and no other is
+    /// ending already. Returns when to ask again.
+    pub(super) fn make_room(&mut self) -> Instant {
+        let now = Instant::now();
+        if self.open.len() < self.limit {
+            return now + self.patience;
+        }
+        let waits = self.open.iter();
+        let waits = waits.filter_map(|(id, (_, activity))| Some((activity.waiting_since()?, *id)));
+        let Some((since, id)) = waits.min_by_key(|(since, _)| *since) else {
+            return now + self.patience;
+        };
+        let due = since + self.patience;
+        if due > now {
+            return due;
+        }
+        if let Some((task, _)) = self.open.remove(&id) {
+            tracing::debug!("a connection whose client does nothing makes room for another");
+            task.abort();
+        }
+        now + self.patience
+    }
+
+    /// Waits until all have ended, and cuts them when that takes longer than `limit`.
+    pub(super) async fn drain(&mut self, limit: Duration) {
+        let ended = timeout(limit, async {
+            while self.tasks.join_next().await.is_some() {}
+        });
+        if ended.await.is_err() {
+            tracing::warn!(left = self.tasks.len(), "connections are cut");
+            self.tasks.shutdown().await;
+        }
+    }
+}

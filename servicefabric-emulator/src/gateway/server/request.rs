@@ -1,0 +1,210 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::ext::ReasonPhrase;
+use tokio::time::sleep;
+
+use super::Answers;
+use super::body::{self, Reply};
+use super::connection::{ClosedByFault, Peer};
+use crate::gateway::admin;
+use crate::gateway::calls::Call;
+use crate::gateway::emulator::Shared;
+use crate::gateway::faults::FaultAction;
+use crate::gateway::route::{NoRoute, Parameters, Route, Router};
+use crate::gateway::security::Refusal;
+use crate::gateway::wire::{Answer, ApiError, Arguments};
+
+/// The gateway's buffer for the head of a request.
+const MAX_HEAD: usize = 8 * 1024;
+const CLUSTER_ID: HeaderName = HeaderName::from_static("clusterid");
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-servicefabricrequestid");
+
+/// Answers requests.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    router: Router,
+    shared: Arc<Shared>,
+}
+
+impl Gateway {
+    /// In front of this cluster.
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            router: Router::new(),
+            shared,
+        }
+    }
+
+    fn fault_for(&self, head: &Parts) -> Option<FaultAction> {
+        let path = head.uri.path();
+        if admin::is_own(path) {
+            return None;
+        }
+        self.shared.faults().take(head.method.as_str(), path)
+    }
+
+    async fn answer(
+        &self,
+        head: &Parts,
+        body: Incoming,
+        peer: Peer,
+        fault: Option<&FaultAction>,
+    ) -> Result<Answer, Refused> {
+        check_length(head)?;
+        let found = self.router.find(&head.method, head.uri.path());
+        let (reads, anonymous) = match &found {
+            Ok((route, _)) => (route.reads, route.anonymous),
+            Err(_) => (true, false),
+        };
+        self.shared
+            .security()
+            .admit(&head.headers, peer, reads, anonymous)
+            .map_err(Refused::Access)?;
+        self.check_cluster(&head.headers)?;
+        if admin::is_own(head.uri.path()) {
+            admin::check_origin(head)?;
+        }
+        let (route, parameters) = match found {
+            Ok(found) => found,
+            Err(NoRoute::Unknown) => return Ok(Answer::empty(StatusCode::NOT_FOUND)),
+            Err(NoRoute::Encoding) => {
+                return Err(ApiError::invalid("the path is not UTF-8").into());
+            }
+            Err(NoRoute::Shape) => {
+                return Err(ApiError::invalid(format!(
+                    "there is no call {} {}",
+                    head.method,
+                    head.uri.path()
+                ))
+                .into());
+            }
+        };
+        let arguments = Arguments::parse(head.uri.query().unwrap_or_default())?;
+        let body = body::read(head, body).await?;
+        if route.moves_time {
+            admin::move_time(&self.shared, &body).await?;
+        }
+        self.call(route, parameters, arguments, &body, fault)
+            .map_err(Refused::Error)
+    }
+
+    fn call(
+        &self,
+        route: &Route,
+        parameters: Parameters,
+        arguments: Arguments,
+        body: &Bytes,
+        fault: Option<&FaultAction>,
+    ) -> Result<Answer, ApiError> {
+        let version = route.version(arguments.get("api-version"))?;
+        self.shared.with_cluster(|cluster| {
+            (route.handler)(&mut Call {
+                cluster,
+                shared: &self.shared,
+                parameters,
+                arguments,
+                version,
+                body,
+                pages: self.shared.faults().pages(fault),
+            })
+        })
+    }
+
+    /// A client may say which cluster it means.
+    fn check_cluster(&self, headers: &HeaderMap) -> Result<(), Refused> {
+        let meant = headers.get(CLUSTER_ID).map(http::HeaderValue::as_bytes);
+        match (meant, self.shared.cluster_id()) {
+            (Some(meant), Some(own)) if !meant.eq_ignore_ascii_case(own.as_bytes()) => {
+                Err(Refused::Access(Refusal::Forbidden("Wrong cluster")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Answers for Gateway {
+    /// Fails only when a fault wants the connection closed.
+    async fn serve(
+        &self,
+        request: Request<Incoming>,
+        peer: Peer,
+    ) -> Result<Response<Reply>, ClosedByFault> {
+        let (head, body) = request.into_parts();
+        let fault = self.fault_for(&head);
+        if let Some(FaultAction::Delay { milliseconds }) = fault {
+            sleep(Duration::from_millis(milliseconds)).await;
+        }
+        let (answer, reason) = match fault.as_ref().and_then(FaultAction::instead) {
+            Some(answer) => (answer, None),
+            None => match self.answer(&head, body, peer, fault.as_ref()).await {
+                Ok(answer) => (answer, None),
+                Err(Refused::Error(error)) => (error.into(), None),
+                Err(Refused::Access(refusal)) => refusal.answer(),
+            },
+        };
+        tracing::debug!(
+            method = %head.method,
+            path = head.uri.path(),
+            status = answer.status.as_u16(),
+            request = head.headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()),
+            ?fault,
+            "answered"
+        );
+        let reply = match fault {
+            Some(FaultAction::Close) => return Err(ClosedByFault),
+            Some(FaultAction::CloseMidAnswer) => Reply::half(&answer.body),
+            Some(FaultAction::Cut { bytes }) => {
+                let end = bytes.min(answer.body.len());
+                Reply::whole(answer.body.slice(..end))
+            }
+            _ => Reply::whole(answer.body),
+        };
+        let mut response = Response::new(reply);
+        *response.status_mut() = answer.status;
+        *response.headers_mut() = answer.headers;
+        if let Some(reason) = reason {
+            response
+                .extensions_mut()
+                .insert(ReasonPhrase::from_static(reason.as_bytes()));
+        }
+        Ok(response)
+    }
+}
+
+/// Why a request got no further.
+enum Refused {
+    Error(ApiError),
+    Access(Refusal),
+}
+
+impl From<ApiError> for Refused {
+    fn from(error: ApiError) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// The gateway reads no longer head than this; we say so, where the real one is terse.
+fn check_length(head: &Parts) -> Result<(), ApiError> {
+    let line =
+        head.method.as_str().len() + head.uri.path_and_query().map_or(1, |p| p.as_str().len());
+    let fields: usize = head
+        .headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + 4)
+        .sum();
+    let length = line + fields;
+    if length <= MAX_HEAD {
+        return Ok(());
+    }
+    Err(ApiError {
+        status: StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        ..ApiError::invalid(format!(
+            "the head of the request has {length} bytes, but {MAX_HEAD} are read; shorten the address or the fields"
+        ))
+    })
+}

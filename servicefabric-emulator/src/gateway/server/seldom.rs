@@ -1,0 +1,41 @@
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How long nothing is told again.
+const REST: Duration = Duration::from_secs(10);
+
+/// Whether it is time to tell the same thing again: what goes wrong a hundred times a second fills logs otherwise.
+#[derive(Debug, Default)]
+pub(crate) struct Seldom {
+    told: Option<Instant>,
+}
+
+impl Seldom {
+    /// True at first, and then once in ten seconds.
+    pub(crate) fn tell(&mut self) -> bool {
+        let now = Instant::now();
+        let due = self
+            .told
+            .is_none_or(|told| now.duration_since(told) >= REST);
+        if due {
+            self.told = Some(now);
+        }
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_same_is_told_once_in_ten_seconds() {
+        let mut seldom = Seldom::default();
+        assert!(seldom.tell());
+        assert!(!seldom.tell());
+        tokio::time::advance(REST).await;
+        assert!(seldom.tell());
+        assert!(!seldom.tell());
+    }
+}

@@ -1,0 +1,26 @@
+use crate::cluster::Date;
+use crate::hosting::Moment;
+
+/// How a moment is written that never came.
+const NEVER: &str = "0001-01-01T00:00:00.000Z";
+
+/// Which date the moment 0 of a cluster is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Epoch(Date);
+
+impl Epoch {
+    /// Begins here.
+    pub(crate) fn at(start: Date) -> Self {
+        Self(start)
+    }
+
+    /// The moment as ISO 8601 in UTC, with milliseconds.
+    pub(crate) fn date(self, moment: Moment) -> String {
+        self.0.plus(moment).to_string()
+    }
+
+    /// The same; the first day of the calendar for nothing.
+    pub(crate) fn date_or_never(self, moment: Option<Moment>) -> String {
+        moment.map_or_else(|| NEVER.to_owned(), |moment| self.date(moment))
+    }
+}

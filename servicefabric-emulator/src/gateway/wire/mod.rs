@@ -1,0 +1,27 @@
+//! How things are written on the wire: errors, answers, versions, ids, arguments, times and pages.
+
+mod answer;
+mod arguments;
+mod date;
+mod duration;
+mod error;
+mod id;
+mod page;
+mod version;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use self::answer::Answer;
+pub(crate) use self::arguments::Arguments;
+pub(crate) use self::date::Epoch;
+pub(crate) use self::duration::{parse_duration, print_duration};
+pub(crate) use self::error::ApiError;
+pub(crate) use self::id::{id_of, parse_replica_id};
+pub(crate) use self::page::{PageFaults, Paging};
+pub(crate) use self::version::ApiVersion;
+
+/// A 64-bit number, which the gateway writes as a string: a JavaScript number cannot hold it.
+pub(crate) fn text(number: impl std::fmt::Display) -> String {
+    number.to_string()
+}

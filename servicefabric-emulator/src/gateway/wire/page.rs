@@ -1,0 +1,151 @@
+use http::StatusCode;
+use serde::Serialize;
+
+use super::{Answer, ApiError, ApiVersion, Arguments};
+use crate::cluster::{FabricError, Page, PageRequest};
+
+/// How many bytes of items fit into one answer: three quarters of the largest message of 4 MiB.
+const MESSAGE: usize = 3 * 1024 * 1024;
+/// The token of a page of nothing at the beginning of a list: goes on at the beginning.
+const BEGINNING: &str = "^";
+
+/// How one list is to be cut into pages.
+#[derive(Clone, Debug)]
+pub(crate) struct Paging {
+    version: ApiVersion,
+    /// What the caller said, if it was anything.
+    token: Option<String>,
+    limit: Option<usize>,
+    repeat_token: bool,
+}
+
+/// What the emulator was told to do to pages, beside what callers ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PageFaults {
+    /// No page is longer.
+    pub(crate) at_most: Option<usize>,
+    /// A page that was asked for with a token names that token again.
+    pub(crate) repeat_token: bool,
+}
+
+/// A page as JSON texts.
+#[derive(Debug)]
+pub(crate) struct Rendered {
+    /// The items with commas between them.
+    items: Vec<u8>,
+    /// The token as JSON.
+    token: String,
+}
+
+impl Paging {
+    /// As the arguments say: `ContinuationToken`, and `MaxResults` where the call knows it.
+    ///
+    /// # Errors
+    ///
+    /// `E_INVALIDARG` for a bad `MaxResults`.
+    pub(crate) fn of(
+        version: ApiVersion,
+        arguments: &Arguments,
+        max_results: bool,
+        faults: PageFaults,
+    ) -> Result<Self, ApiError> {
+        let asked = arguments.max_results()?.filter(|_| max_results);
+        Ok(Self {
+            version,
+            token: arguments.given("ContinuationToken").map(str::to_owned),
+            limit: asked.into_iter().chain(faults.at_most).min(),
+            repeat_token: faults.repeat_token,
+        })
+    }
+
+    /// The page as `{"ContinuationToken","Items"}`; before version 2.0 a bare array of everything.
+    ///
+    /// # Errors
+    ///
+    /// What `fetch` says.
+    pub(crate) fn answer<T, S: Serialize>(
+        &self,
+        fetch: impl Fn(&PageRequest) -> Result<Page<T>, FabricError>,
+        shape: impl Fn(&T) -> S,
+    ) -> Result<Answer, ApiError> {
+        if self.version < ApiVersion::PAGED {
+            let page = fetch(&PageRequest::default())?;
+            let all: Vec<S> = page.items.iter().map(shape).collect();
+            return Answer::json(&all);
+        }
+        Ok(self.render(fetch, shape)?.wrapped("", "Items"))
+    }
+
+    /// The page in pieces, for those whose wrapper is another one.
+    ///
+    /// # Errors
+    ///
+    /// What `fetch` says.
+    pub(crate) fn render<T, S: Serialize>(
+        &self,
+        fetch: impl Fn(&PageRequest) -> Result<Page<T>, FabricError>,
+        shape: impl Fn(&T) -> S,
+    ) -> Result<Rendered, ApiError> {
+        let token = self.token.as_deref().filter(|token| *token != BEGINNING);
+        let mut request = PageRequest::first(self.limit.unwrap_or(0));
+        if let Some(token) = token {
+            request = request.after(token);
+        }
+        if self.limit == Some(0) {
+            // Looks whether the list is there, and goes on where it stands.
+            fetch(&request)?;
+            return Ok(Rendered::new(Vec::new(), token.unwrap_or(BEGINNING)));
+        }
+        let mut page = fetch(&request)?;
+        let (mut items, fitting) = write(&page.items, &shape)?;
+        if fitting < page.items.len() {
+            request.max_results = fitting;
+            page = fetch(&request)?;
+            (items, _) = write(&page.items, &shape)?;
+        }
+        let next = match token {
+            Some(token) if self.repeat_token => token,
+            _ => &page.continuation_token,
+        };
+        Ok(Rendered::new(items, next))
+    }
+}
+
+/// Writes as many items as fit, and tells how many that are; one at least.
+fn write<T, S: Serialize>(
+    items: &[T],
+    shape: impl Fn(&T) -> S,
+) -> Result<(Vec<u8>, usize), ApiError> {
+    let mut written = Vec::new();
+    for (at, item) in items.iter().enumerate() {
+        let end = written.len();
+        if at > 0 {
+            written.push(b',');
+        }
+        serde_json::to_writer(&mut written, &shape(item))
+            .map_err(|error| ApiError::unwritable(&error))?;
+        if at > 0 && written.len() > MESSAGE {
+            written.truncate(end);
+            return Ok((written, at));
+        }
+    }
+    Ok((written, items.len()))
+}
+
+impl Rendered {
+    fn new(items: Vec<u8>, token: &str) -> Self {
+        Self {
+            items,
+            token: serde_json::to_string(token).expect("a text is always JSON"),
+        }
+    }
+
+    /// The answer, with further members (`"IsConsistent":true,`) in front of the items.
+    pub(crate) fn wrapped(mut self, members: &str, key: &str) -> Answer {
+        let token = &self.token;
+        let mut body = format!("{{\"ContinuationToken\":{token},{members}\"{key}\":[").into_bytes();
+        body.append(&mut self.items);
+        body.extend_from_slice(b"]}");
+        Answer::raw_json(StatusCode::OK, body)
+    }
+}

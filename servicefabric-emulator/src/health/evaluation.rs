@@ -1,0 +1,134 @@
+//! The health of one entity, as it is asked for.
+
+use super::{EntityKey, EntityKind, HealthEvent, HealthState, StateFilter, Statistics};
+
+/// What an answer about the health of an entity is to contain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HealthQuery {
+    /// Which events.
+    pub events: StateFilter,
+    /// Which nodes below it.
+    pub nodes: StateFilter,
+    /// Which applications below it.
+    pub applications: StateFilter,
+    /// Which services below it.
+    pub services: StateFilter,
+    /// Which partitions below it.
+    pub partitions: StateFilter,
+    /// Which replicas below it.
+    pub replicas: StateFilter,
+    /// Which deployed applications below it.
+    pub deployed_applications: StateFilter,
+    /// Which deployed service packages below it.
+    pub deployed_service_packages: StateFilter,
+}
+
+impl HealthQuery {
+    /// The filter for children of one kind.
+    pub fn children(&self, kind: EntityKind) -> StateFilter {
+        match kind {
+            EntityKind::Cluster => StateFilter::NONE,
+            EntityKind::Node => self.nodes,
+            EntityKind::Application => self.applications,
+            EntityKind::Service => self.services,
+            EntityKind::Partition => self.partitions,
+            EntityKind::Replica => self.replicas,
+            EntityKind::DeployedApplication => self.deployed_applications,
+            EntityKind::DeployedServicePackage => self.deployed_service_packages,
+        }
+    }
+}
+
+/// The health of an entity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EntityHealth {
+    /// What it is about.
+    pub entity: EntityKey,
+    /// The worst of its events and of everything below it.
+    pub state: HealthState,
+    /// Its events, by source and property.
+    pub events: Vec<HealthEvent>,
+    /// Why it is not Ok; empty when it is.
+    pub evaluations: Vec<Evaluation>,
+    /// Counts of everything below it.
+    pub statistics: Statistics,
+    /// The entities right below it, in the order of their keys.
+    pub children: Vec<ChildHealth>,
+}
+
+/// The state of an entity below the one that was asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChildHealth {
+    /// The entity.
+    pub entity: EntityKey,
+    /// Its aggregated state.
+    pub state: HealthState,
+}
+
+/// A reason why an entity is not Ok.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Evaluation {
+    /// An event of its own.
+    Event(HealthEvent),
+    /// Entities right below it.
+    Children {
+        /// Their kind.
+        kind: EntityKind,
+        /// The worst state among them.
+        state: HealthState,
+        /// How many there are.
+        total: u64,
+        /// Those that are as bad as the worst, at most ten.
+        unhealthy: Vec<ChildHealth>,
+    },
+}
+
+impl Evaluation {
+    /// How bad it is.
+    pub fn state(&self) -> HealthState {
+        match self {
+            Self::Event(event) => event.state(),
+            Self::Children { state, .. } => *state,
+        }
+    }
+
+    /// The sentence for people.
+    pub fn description(&self) -> String {
+        match self {
+            Self::Event(event) => {
+                let report = &event.report;
+                let (source, property) = (&report.source, &report.property);
+                let mut sentence = format!(
+                    "'{source}' reported {} for property '{property}'.",
+                    report.state
+                );
+                if event.is_expired {
+                    sentence.push_str(" The event has expired.");
+                }
+                if !report.description.is_empty() {
+                    sentence.push('\n');
+                    sentence.push_str(&report.description);
+                }
+                sentence
+            }
+            Self::Children {
+                kind,
+                state,
+                total,
+                unhealthy,
+            } => {
+                let named: Vec<String> = unhealthy
+                    .iter()
+                    .map(|child| child.entity.to_string())
+                    .collect();
+                format!(
+                    "of {total} entities of kind {}, the worst are in {state}: {}",
+                    kind.as_str(),
+                    named.join(", ")
+                )
+            }
+        }
+    }
+}

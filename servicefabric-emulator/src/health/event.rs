@@ -1,0 +1,136 @@
+//! Reports, and the events that the store keeps of them.
+
+use super::HealthState;
+use crate::cluster::{ErrorCode, FabricError};
+use crate::hosting::{Moment, Span};
+
+/// The longest description that is kept, in bytes; what is longer is cut.
+const MAX_DESCRIPTION: usize = 4096;
+/// The longest source or property, in bytes.
+const MAX_WORD: usize = 1024;
+
+/// What somebody says about one property of an entity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HealthReport {
+    /// Who says it.
+    pub source: String,
+    /// What it is about.
+    pub property: String,
+    /// How well it is.
+    pub state: HealthState,
+    /// How long it counts; infinite by default.
+    pub ttl: Span,
+    /// A sentence for people; cut after 4 KiB.
+    pub description: String,
+    /// Orders the reports of one source about one property; 0 and less: the store gives the next one.
+    pub sequence_number: i64,
+    /// Whether the event disappears at the end of its time. Otherwise it is an Error then.
+    pub remove_when_expired: bool,
+}
+
+impl HealthReport {
+    /// A report without an end and without a number.
+    pub fn new(source: impl Into<String>, property: impl Into<String>, state: HealthState) -> Self {
+        Self {
+            source: source.into(),
+            property: property.into(),
+            state,
+            ttl: Span::INFINITE,
+            description: String::new(),
+            sequence_number: 0,
+            remove_when_expired: false,
+        }
+    }
+
+    /// The same with a description.
+    #[must_use]
+    pub fn with_description(mut self, description: impl Into<String>) -> Self {
+        self.description = description.into();
+        self
+    }
+
+    /// The same with a time to live.
+    #[must_use]
+    pub fn with_ttl(mut self, ttl: Span, remove_when_expired: bool) -> Self {
+        self.ttl = ttl;
+        self.remove_when_expired = remove_when_expired;
+        self
+    }
+
+    /// The same with a sequence number.
+    #[must_use]
+    pub fn with_sequence_number(mut self, sequence_number: i64) -> Self {
+        self.sequence_number = sequence_number;
+        self
+    }
+
+    /// Whether a user may make this report; cuts the description.
+    ///
+    /// # Errors
+    ///
+    /// `E_INVALIDARG` for an empty or `System.` source and for an empty property, `FABRIC_E_VALUE_TOO_LARGE` for words
+    /// that are too long.
+    pub(crate) fn checked(mut self) -> Result<Self, FabricError> {
+        if self.source.is_empty() || self.property.is_empty() {
+            return Err(FabricError::invalid_argument(
+                "a health report needs a SourceId and a Property",
+            ));
+        }
+        let system = self.source.get(..7);
+        if system.is_some_and(|start| start.eq_ignore_ascii_case("System.")) {
+            return Err(FabricError::invalid_argument(
+                "a SourceId that begins with 'System.' is for the cluster itself",
+            ));
+        }
+        if self.source.len() > MAX_WORD || self.property.len() > MAX_WORD {
+            return Err(FabricError::new(
+                ErrorCode::ValueTooLarge,
+                "SourceId and Property have at most 1024 bytes",
+            ));
+        }
+        if self.description.len() > MAX_DESCRIPTION {
+            let mut end = MAX_DESCRIPTION;
+            while !self.description.is_char_boundary(end) {
+                end -= 1;
+            }
+            self.description.truncate(end);
+        }
+        Ok(self)
+    }
+}
+
+/// What the store knows about one property of an entity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HealthEvent {
+    /// The report. Its state is the one that was reported; see [`state`](Self::state) for the one that counts.
+    pub report: HealthReport,
+    /// Whether its time is over, and it was not to be removed.
+    pub is_expired: bool,
+    /// When it was reported.
+    pub reported_at: Moment,
+    /// When the store last changed it.
+    pub modified_at: Moment,
+    /// When it last became Ok.
+    pub last_ok_at: Option<Moment>,
+    /// When it last became Warning.
+    pub last_warning_at: Option<Moment>,
+    /// When it last became Error.
+    pub last_error_at: Option<Moment>,
+}
+
+impl HealthEvent {
+    /// How well it is by now: an expired event is an Error.
+    pub fn state(&self) -> HealthState {
+        if self.is_expired {
+            HealthState::Error
+        } else {
+            self.report.state
+        }
+    }
+
+    /// When its time is over.
+    pub fn expires_at(&self) -> Option<Moment> {
+        self.reported_at.after(self.report.ttl)
+    }
+}

@@ -1,0 +1,95 @@
+//! Reports that wait for the next batch.
+
+use std::collections::BTreeMap;
+
+use super::store::check_order;
+use super::{EntityKey, HealthReport, HealthStore};
+use crate::cluster::{ErrorCode, FabricError};
+use crate::hosting::{Moment, Span};
+
+/// So many reports wait at most.
+const MAX_WAITING: usize = 20_000;
+
+/// The gateway's health client: it sends what was reported in batches, at whole multiples of an interval.
+#[derive(Clone, Debug)]
+pub(crate) struct ReportQueue {
+    interval: Span,
+    /// By entity, source and property; a later report takes the place of an earlier one.
+    waiting: BTreeMap<(EntityKey, String, String), (HealthReport, Moment)>,
+    /// When the first of those that wait was made.
+    oldest: Moment,
+}
+
+impl ReportQueue {
+    /// A queue that sends at multiples of `interval`; nothing waits when that is zero.
+    pub(crate) fn new(interval: Span) -> Self {
+        Self {
+            interval,
+            waiting: BTreeMap::new(),
+            oldest: Moment::ZERO,
+        }
+    }
+
+    /// Changes the interval.
+    pub(crate) fn set_interval(&mut self, interval: Span) {
+        self.interval = interval;
+    }
+
+    /// Takes a report. It reaches the store at once when it is `immediate`, otherwise with the next batch.
+    ///
+    /// # Errors
+    ///
+    /// `FABRIC_E_HEALTH_STALE_REPORT` when a newer one was made before, `FABRIC_E_HEALTH_MAX_REPORTS_REACHED` when too
+    /// many wait or are kept. Not when there is no such entity: that is found out too late to say so.
+    pub(crate) fn report(
+        &mut self,
+        store: &mut HealthStore,
+        key: EntityKey,
+        report: HealthReport,
+        immediate: bool,
+        now: Moment,
+    ) -> Result<(), FabricError> {
+        store.check(&key, &report)?;
+        let slot = (key, report.source.clone(), report.property.clone());
+        if let Some((waiting, _)) = self.waiting.get(&slot) {
+            check_order(waiting.sequence_number, &report)?;
+        }
+        if immediate || self.interval == Span::ZERO {
+            // What waits about the same property is older, and would otherwise undo this report.
+            self.waiting.remove(&slot);
+            store.apply_report(&slot.0, report, now, now);
+            return Ok(());
+        }
+        if self.waiting.len() >= MAX_WAITING && !self.waiting.contains_key(&slot) {
+            return Err(FabricError::new(
+                ErrorCode::HealthMaxReportsReached,
+                format!("{MAX_WAITING} reports wait to be sent"),
+            ));
+        }
+        if self.waiting.is_empty() {
+            self.oldest = now;
+        }
+        self.waiting.insert(slot, (report, now));
+        Ok(())
+    }
+
+    /// When the next batch is sent; `None` when nothing waits for it.
+    pub(crate) fn next_due(&self) -> Option<Moment> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let interval = self.interval.as_millis().max(1);
+        let tick = self.oldest.as_millis() / interval + 1;
+        Some(Moment::from_millis(tick.saturating_mul(interval)))
+    }
+
+    /// Sends what waits, if it is time.
+    pub(crate) fn flush(&mut self, store: &mut HealthStore, now: Moment) {
+        if self.next_due().is_none_or(|due| due > now) {
+            return;
+        }
+        for ((key, ..), (report, reported_at)) in std::mem::take(&mut self.waiting) {
+            store.apply_report(&key, report, reported_at, now);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! How the outside of the machine behaves: networks, disks and processes, as a script says.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::moment::Span;
+
+/// How often something fails before it succeeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failures {
+    /// The first so many attempts, counted from the moment the script was given and across operations.
+    First(u32),
+    /// All of them.
+    Always,
+}
+
+impl Default for Failures {
+    fn default() -> Self {
+        Self::First(0)
+    }
+}
+
+/// How attempts at one thing (a download, an activation, a deactivation) turn out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Attempts {
+    /// How long an attempt takes, whether it fails or not. Default none.
+    pub time: Span,
+    /// How many fail. Default none.
+    pub failures: Failures,
+    /// How many fail first for a reason that is not the package's fault, such as a locked file. They do not count as
+    /// failures (`RetryOnInternalError`, at most `MaxRetryOnInternalError` of an operation). Default 0.
+    pub internal_errors: u32,
+    /// What is added to the wait before the first, second, … attempt: the random part of the real runtime, chosen here.
+    /// Nothing after the end of the list. Downloads limit it to `DeploymentFailedRetryIntervalRange`. Default empty.
+    pub jitter: Vec<Span>,
+}
+
+impl Attempts {
+    /// Attempts that take so long and succeed.
+    pub fn taking(time: Span) -> Self {
+        Self {
+            time,
+            ..Self::default()
+        }
+    }
+
+    /// Attempts that take no time, so many of which fail first.
+    pub fn failing(failures: u32) -> Self {
+        Self {
+            failures: Failures::First(failures),
+            ..Self::default()
+        }
+    }
+
+    /// Attempts that take no time and never succeed.
+    pub fn always_failing() -> Self {
+        Self {
+            failures: Failures::Always,
+            ..Self::default()
+        }
+    }
+}
+
+/// When a process that hosts service types registers them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Registration {
+    /// So long after its start.
+    After(Span),
+    /// Not at all.
+    Never,
+}
+
+impl Default for Registration {
+    fn default() -> Self {
+        Self::After(Span::ZERO)
+    }
+}
+
+/// One life of a process: it ends by itself after some time, with an exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Life {
+    /// How long it runs; at least a millisecond. Infinite: until it is told to stop.
+    pub lasts: Span,
+    /// What it exits with.
+    pub exit_code: i32,
+}
+
+impl Life {
+    /// It crashes, with exit code 1, after a time.
+    pub fn crashing_after(lasts: Span) -> Self {
+        Self {
+            lasts,
+            exit_code: 1,
+        }
+    }
+}
+
+/// How the processes of one code package behave.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProcessBehaviour {
+    /// How long the setup entry point runs, if the code package has one. Default no time.
+    pub setup_time: Span,
+    /// The exit codes of its runs, in their order; 0 after the end of the list. Default empty.
+    pub setup_exit_codes: Vec<i32>,
+    /// How many starts of the main process fail outright. Default none.
+    pub start_failures: Failures,
+    /// When it registers its types. Default at once.
+    pub registration: Registration,
+    /// How its lives end, in their order. After the last it runs until it is told to stop. Default empty.
+    pub lives: Vec<Life>,
+    /// Begin with the first life again after the last. Default false.
+    pub repeat: bool,
+    /// Added to the waits before restarts, in their order; nothing after the end of the list. Default empty.
+    pub restart_jitter: Vec<Span>,
+}
+
+/// How everything about one package instance behaves. By default all succeeds at once and nothing crashes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Behaviour {
+    /// Downloads of the package.
+    pub download: Attempts,
+    /// Activations of the package.
+    pub activation: Attempts,
+    /// Deactivations; the time is how long the processes need after Ctrl+C.
+    pub deactivation: Attempts,
+    /// Processes by the name of their code package; one that is not listed never fails.
+    pub processes: BTreeMap<Arc<str>, ProcessBehaviour>,
+}
+
+impl Behaviour {
+    /// Sets how downloads behave.
+    #[must_use]
+    pub fn with_download(mut self, attempts: Attempts) -> Self {
+        self.download = attempts;
+        self
+    }
+
+    /// Sets how activations behave.
+    #[must_use]
+    pub fn with_activation(mut self, attempts: Attempts) -> Self {
+        self.activation = attempts;
+        self
+    }
+
+    /// Sets how deactivations behave.
+    #[must_use]
+    pub fn with_deactivation(mut self, attempts: Attempts) -> Self {
+        self.deactivation = attempts;
+        self
+    }
+
+    /// Sets how the processes of a code package behave.
+    #[must_use]
+    pub fn with_process(mut self, code_package: &str, behaviour: ProcessBehaviour) -> Self {
+        self.processes.insert(code_package.into(), behaviour);
+        self
+    }
+}

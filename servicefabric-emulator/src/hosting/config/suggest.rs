@@ -1,0 +1,33 @@
+//! Which name was probably meant.
+
+/// The known name that is closest to an unknown one, if any is close: at most a third of it, rounded up, is different.
+pub(crate) fn closest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // The work grows with the square of the length; nobody means a known name with something that long.
+    if name.len() > 200 {
+        return None;
+    }
+    let wanted = name.to_lowercase();
+    known
+        .into_iter()
+        .map(|candidate| (distance(&wanted, &candidate.to_lowercase()), candidate))
+        .filter(|(distance, candidate)| {
+            *distance <= candidate.len().div_ceil(3) && *distance < candidate.len()
+        })
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// How many characters must be added, left out or replaced to get from one text to the other.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, b) in to.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[to.len()]
+}

@@ -1,0 +1,180 @@
+//! What a node is told about: packages and placements.
+
+use std::sync::Arc;
+
+use super::key::{PackageKey, ReplicaKey};
+
+/// What a service manifest says about a package, as far as hosting cares.
+///
+/// It holds for all instances of the package, shared and exclusive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackageDescription {
+    /// The application's name.
+    pub application: Arc<str>,
+    /// The service manifest's name.
+    pub manifest: Arc<str>,
+    /// The service manifest's version. It is part of the names of health properties.
+    pub version: Arc<str>,
+    /// The code packages, in the order in which they are started.
+    pub code_packages: Vec<CodePackageDescription>,
+}
+
+impl PackageDescription {
+    /// A package of one code package `Code` that hosts the types.
+    pub fn new(application: &str, manifest: &str, version: &str, types: &[&str]) -> Self {
+        Self {
+            application: application.into(),
+            manifest: manifest.into(),
+            version: version.into(),
+            code_packages: vec![CodePackageDescription::hosting("Code", version, types)],
+        }
+    }
+
+    /// Adds a code package.
+    #[must_use]
+    pub fn with(mut self, code_package: CodePackageDescription) -> Self {
+        self.code_packages.push(code_package);
+        self
+    }
+
+    /// The service types that its code packages host.
+    pub fn service_types(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.code_packages
+            .iter()
+            .flat_map(CodePackageDescription::types)
+    }
+
+    /// The code package that hosts a service type.
+    pub fn host_of(&self, service_type: &str) -> Option<&CodePackageDescription> {
+        self.code_packages
+            .iter()
+            .find(|code| code.types().iter().any(|name| **name == *service_type))
+    }
+}
+
+/// What runs a code package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub enum HostType {
+    /// A process of its own.
+    #[default]
+    ExeHost,
+    /// A container.
+    ContainerHost,
+}
+
+/// What a code package is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Role {
+    /// Its process registers these service types and hosts their replicas.
+    TypeHost(Vec<Arc<str>>),
+    /// Its process registers nothing; its crashes never harm a service type.
+    Helper,
+}
+
+/// A code package of a service manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodePackageDescription {
+    /// Its name, unique in the package.
+    pub name: Arc<str>,
+    /// Its version.
+    pub version: Arc<str>,
+    /// What it is for.
+    pub role: Role,
+    /// What runs it.
+    pub host_type: HostType,
+    /// The program of the setup entry point, which runs once, to its end, before the main one starts. Default none.
+    pub setup: Option<Arc<str>>,
+    /// The program of the main entry point.
+    pub main: Arc<str>,
+    /// An exit with code 0 is its regular end: it is not started again. Default false.
+    pub run_to_completion: bool,
+    /// A program that does not know Service Fabric: hosting registers the types on its behalf, and moves its replicas
+    /// elsewhere when it fails again and again (`DeployedServiceFailoverContinuousFailureThreshold`). Default false.
+    pub guest: bool,
+}
+
+impl CodePackageDescription {
+    /// A code package that hosts service types.
+    pub fn hosting(name: &str, version: &str, types: &[&str]) -> Self {
+        Self {
+            role: Role::TypeHost(types.iter().map(|&name| name.into()).collect()),
+            ..Self::helper(name, version)
+        }
+    }
+
+    /// A code package that hosts no service type.
+    pub fn helper(name: &str, version: &str) -> Self {
+        Self {
+            name: name.into(),
+            version: version.into(),
+            role: Role::Helper,
+            host_type: HostType::ExeHost,
+            setup: None,
+            main: format!("{name}.exe").into(),
+            run_to_completion: false,
+            guest: false,
+        }
+    }
+
+    /// The types that it hosts.
+    pub fn types(&self) -> &[Arc<str>] {
+        match &self.role {
+            Role::TypeHost(types) => types,
+            Role::Helper => &[],
+        }
+    }
+}
+
+/// Whether a replica has been somewhere before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplicaKind {
+    /// It is being created: a disabled service type refuses it for good, so that it can be placed on another node.
+    #[default]
+    New,
+    /// It is being reopened, its state is here: it waits until the service type is enabled again.
+    Existing,
+}
+
+/// The wish that a replica runs on the node.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Placement {
+    /// The replica.
+    pub replica: ReplicaKey,
+    /// Whether it is new here.
+    pub kind: ReplicaKind,
+    /// The package instance that shall host it.
+    pub package: PackageKey,
+    /// Its service type, which a code package of the package hosts.
+    pub service_type: Arc<str>,
+    /// Its state survives on the node's disk, so that it comes back, as [`ReplicaKind::Existing`], after a restart of
+    /// the node. Otherwise it is dropped then.
+    pub persisted: bool,
+}
+
+impl Placement {
+    /// A new replica without persisted state.
+    pub fn new(replica: ReplicaKey, package: PackageKey, service_type: &str) -> Self {
+        Self {
+            replica,
+            kind: ReplicaKind::New,
+            package,
+            service_type: service_type.into(),
+            persisted: false,
+        }
+    }
+
+    /// The same with persisted state.
+    #[must_use]
+    pub fn persisted(mut self) -> Self {
+        self.persisted = true;
+        self
+    }
+
+    /// The same of another kind.
+    #[must_use]
+    pub fn with_kind(mut self, kind: ReplicaKind) -> Self {
+        self.kind = kind;
+        self
+    }
+}

@@ -1,0 +1,47 @@
+//! Why a node cannot do what it is told.
+
+use crate::hosting::key::{PackageKey, ProcessKey, ReplicaKey};
+
+/// Why a node cannot do what it is told. Nothing has changed then.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NodeError {
+    /// The node is down.
+    #[error("node {node} is down")]
+    NodeDown {
+        /// The node.
+        node: String,
+    },
+    /// No such package was declared.
+    #[error("package {package} was not declared")]
+    UnknownPackage {
+        /// The package.
+        package: PackageKey,
+    },
+    /// No code package of the package hosts the type.
+    #[error("no code package of {package} hosts the service type {service_type}")]
+    UnknownType {
+        /// The package.
+        package: PackageKey,
+        /// The type.
+        service_type: String,
+    },
+    /// The replica is already here.
+    #[error("replica {replica} is already on the node")]
+    ReplicaExists {
+        /// The replica.
+        replica: ReplicaKey,
+    },
+    /// There is no such replica here.
+    #[error("replica {replica} is not on the node")]
+    UnknownReplica {
+        /// The replica.
+        replica: ReplicaKey,
+    },
+    /// The code package has no process at the moment.
+    #[error("{process} is not running")]
+    NotRunning {
+        /// The code package.
+        process: ProcessKey,
+    },
+}

@@ -1,0 +1,194 @@
+//! The life of one node.
+//!
+//! One file per concern: [`placement`] asks for replicas, [`operation`] downloads and activates packages,
+//! [`process`] runs their code, [`types`] registers and disables service types, [`deactivation`] removes what nobody
+//! uses, [`upgrade`] replaces versions, [`power`] takes the node down and up. [`timers`] decides what comes first.
+
+mod clock;
+mod deactivation;
+mod error;
+mod failing;
+mod operation;
+mod placement;
+mod power;
+mod process;
+mod queries;
+mod report;
+mod script;
+mod state;
+mod stopping;
+#[cfg(test)]
+mod tests;
+mod timers;
+mod types;
+mod upgrade;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+pub use self::error::NodeError;
+use self::report::{Log, Standing};
+use self::script::Script;
+use self::state::{Application, Package, Slot};
+pub use self::stopping::{ABORTED_EXIT_CODE, DEACTIVATED_EXIT_CODE};
+use self::timers::{TimerId, Timers};
+use super::behaviour::Behaviour;
+use super::config::HostingConfig;
+use super::description::PackageDescription;
+use super::event::{Event, Logged};
+use super::key::{PackageKey, ReplicaKey};
+use super::moment::Moment;
+
+/// One node: its clock, what is on it, and the log of what happens.
+///
+/// Nothing happens but by a call, and the same calls give the same events. An instruction (such as
+/// [`place`](Self::place)) happens at [`now`](Self::now), after all that [`advance`](Self::advance) had to do until then.
+#[derive(Debug, Clone)]
+pub struct Node {
+    name: String,
+    config: HostingConfig,
+    now: Moment,
+    up: bool,
+    /// Since when the node is up: the scans for unused packages count from here.
+    started_at: Moment,
+    descriptions: BTreeMap<(Arc<str>, Arc<str>), Arc<PackageDescription>>,
+    scripts: BTreeMap<PackageKey, Script>,
+    applications: BTreeMap<Arc<str>, Application>,
+    packages: BTreeMap<PackageKey, Package>,
+    slots: BTreeMap<ReplicaKey, Slot>,
+    slots_of: BTreeMap<PackageKey, BTreeSet<ReplicaKey>>,
+    health: Standing,
+    timers: Timers,
+    scan: Option<TimerId>,
+    /// Processes started so far: their ids are made of it.
+    processes: u64,
+    log: Log,
+}
+
+impl Node {
+    /// An empty node that starts at [`Moment::ZERO`].
+    pub fn new(name: &str, config: HostingConfig) -> Self {
+        Self::starting_at(name, config, Moment::ZERO)
+    }
+
+    /// An empty node that starts later, such as one that joins a cluster: its scans count from there.
+    pub fn starting_at(name: &str, config: HostingConfig, now: Moment) -> Self {
+        Self {
+            name: name.to_owned(),
+            config,
+            now,
+            up: true,
+            started_at: now,
+            descriptions: BTreeMap::new(),
+            scripts: BTreeMap::new(),
+            applications: BTreeMap::new(),
+            packages: BTreeMap::new(),
+            slots: BTreeMap::new(),
+            slots_of: BTreeMap::new(),
+            health: Standing::default(),
+            timers: Timers::default(),
+            scan: None,
+            processes: 0,
+            log: Log::default(),
+        }
+    }
+
+    /// The node's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its settings.
+    pub fn config(&self) -> &HostingConfig {
+        &self.config
+    }
+
+    /// Whether the node is up.
+    pub fn is_up(&self) -> bool {
+        self.up
+    }
+
+    /// Tells the node about a package: all that a manifest says. Said again, it holds for the next activations, and
+    /// for [`upgrade`](Self::upgrade).
+    pub fn declare(&mut self, package: PackageDescription) {
+        let name = (
+            Arc::clone(&package.application),
+            Arc::clone(&package.manifest),
+        );
+        self.descriptions.insert(name, Arc::new(package));
+    }
+
+    /// Takes back all that was declared about an application, and the scripts of its packages that are not here.
+    /// Its replicas are closed; its packages are deactivated in their time.
+    pub fn forget(&mut self, application: &str) {
+        let replicas: Vec<ReplicaKey> = self
+            .slots
+            .iter()
+            .filter(|(_, slot)| *slot.placement.package.application == *application)
+            .map(|(replica, _)| replica.clone())
+            .collect();
+        for replica in &replicas {
+            self.remove_slot(replica);
+        }
+        self.descriptions
+            .retain(|(name, _), _| **name != *application);
+        let packages = &self.packages;
+        self.scripts
+            .retain(|key, _| *key.application != *application || packages.contains_key(key));
+    }
+
+    /// Sets how the outside behaves towards a package instance, from now on. What an earlier script counted is
+    /// forgotten; a process that runs keeps the end that it was given.
+    pub fn script(&mut self, package: &PackageKey, behaviour: Behaviour) {
+        self.scripts.insert(package.clone(), Script::new(behaviour));
+    }
+
+    /// Takes what happened since the last call. The log holds a bounded number of events (65,536): whoever wants all
+    /// must come in time; the oldest are thrown away first.
+    pub fn take_events(&mut self) -> Vec<Logged> {
+        self.log.take()
+    }
+
+    /// How many events were thrown away because nobody took them in time.
+    pub fn lost_events(&self) -> u64 {
+        self.log.lost()
+    }
+
+    fn emit(&mut self, event: Event) {
+        self.log.push(Logged {
+            at: self.now,
+            event,
+        });
+    }
+
+    fn description(&self, package: &PackageKey) -> Result<Arc<PackageDescription>, NodeError> {
+        self.descriptions
+            .get(&(
+                Arc::clone(&package.application),
+                Arc::clone(&package.manifest),
+            ))
+            .cloned()
+            .ok_or_else(|| NodeError::UnknownPackage {
+                package: package.clone(),
+            })
+    }
+
+    fn script_of(&mut self, package: &PackageKey) -> &mut Script {
+        // Not `entry` first: the key is cloned only for a package that nobody wrote a script for.
+        if !self.scripts.contains_key(package) {
+            self.scripts.insert(package.clone(), Script::default());
+        }
+        self.scripts
+            .get_mut(package)
+            .expect("it was just put there")
+    }
+
+    fn check_up(&self) -> Result<(), NodeError> {
+        if self.up {
+            return Ok(());
+        }
+        Err(NodeError::NodeDown {
+            node: self.name.clone(),
+        })
+    }
+}

@@ -1,0 +1,98 @@
+//! The node goes down and comes up.
+
+use super::Node;
+use crate::hosting::deployed::{SlotStatus, TypeStatus};
+use crate::hosting::description::ReplicaKind;
+use crate::hosting::event::{Event, Refusal};
+use crate::hosting::health::HealthEntity;
+use crate::hosting::key::{PackageKey, ReplicaKey};
+
+impl Node {
+    /// Takes the node down: all that is on it is gone, but for replicas with persisted state, which come back as
+    /// existing ones at [`start`](Self::start). Nothing happens if it is down.
+    pub fn stop(&mut self) {
+        if !self.up {
+            return;
+        }
+        self.up = false;
+        self.timers.clear();
+        self.scan = None;
+        self.emit(Event::NodeStopped);
+        let replicas: Vec<ReplicaKey> = self.slots.keys().cloned().collect();
+        for replica in &replicas {
+            self.lose_replica(replica);
+        }
+        // The failover manager forgets what was blocked here.
+        let keys: Vec<PackageKey> = self.packages.keys().cloned().collect();
+        for key in &keys {
+            for service_type in &self.packages[key].types.clone() {
+                if service_type.status == TypeStatus::Disabled {
+                    self.emit(Event::TypeEnabled {
+                        service_type: key.service_type(&service_type.name),
+                    });
+                }
+            }
+        }
+        self.packages.clear();
+        self.applications.clear();
+        let mut entities: Vec<HealthEntity> = self
+            .health
+            .keys()
+            .map(|(entity, _)| entity.clone())
+            .collect();
+        entities.dedup();
+        for entity in &entities {
+            self.retract_all(entity);
+        }
+    }
+
+    fn lose_replica(&mut self, replica: &ReplicaKey) {
+        let Some(slot) = self.slots.get_mut(replica) else {
+            return;
+        };
+        slot.poll = None;
+        slot.deferrals = 0;
+        slot.deferral = None;
+        let was = std::mem::replace(&mut slot.status, SlotStatus::Waiting);
+        let persisted = slot.placement.persisted;
+        if persisted {
+            slot.placement.kind = ReplicaKind::Existing;
+        }
+        let placement = slot.placement.clone();
+        if was == SlotStatus::Open {
+            let package = &self.packages[&placement.package];
+            let hosted = package
+                .service_type(&placement.service_type)
+                .expect("an open replica has its type");
+            let process = placement.package.process(&package.about(hosted.code).name);
+            self.emit(Event::ReplicaDown {
+                replica: replica.clone(),
+                process,
+            });
+        }
+        if !persisted {
+            self.refuse(replica, Refusal::NodeStopped);
+        }
+    }
+
+    /// Brings a stopped node up again: replicas with persisted state are asked for at once, scans count from here.
+    /// Nothing happens if it is up.
+    pub fn start(&mut self) {
+        if self.up {
+            return;
+        }
+        self.up = true;
+        self.started_at = self.now;
+        self.emit(Event::NodeStarted);
+        let replicas: Vec<ReplicaKey> = self.slots.keys().cloned().collect();
+        for replica in &replicas {
+            self.poll(replica);
+        }
+    }
+
+    /// [`stop`](Self::stop) and [`start`](Self::start) at the same instant.
+    pub fn restart(&mut self) {
+        self.stop();
+        self.start();
+    }
+}

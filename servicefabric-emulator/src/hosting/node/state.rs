@@ -1,0 +1,317 @@
+//! What a node remembers about what is on it.
+
+use std::sync::Arc;
+
+use super::process::is_success;
+use super::timers::TimerId;
+use crate::hosting::deployed::{EntryPointStatistics, SlotStatus, TypeStatus};
+use crate::hosting::description::{CodePackageDescription, PackageDescription, Placement};
+use crate::hosting::event::{Deferral, Phase};
+use crate::hosting::health::HealthState;
+use crate::hosting::moment::Moment;
+
+/// An application that is tracked for deactivation.
+#[derive(Debug, Clone)]
+pub(super) struct Application {
+    /// Open replicas of all its packages.
+    pub(super) usage: u32,
+    /// Since when there is none.
+    pub(super) unused_since: Option<Moment>,
+    /// It is being deactivated.
+    pub(super) closing: bool,
+    /// When it will be.
+    pub(super) deactivation: Option<TimerId>,
+}
+
+/// A package instance. One that is not here is inactive.
+#[derive(Debug, Clone)]
+pub(super) struct Package {
+    /// The version that runs or is being activated.
+    pub(super) description: Arc<PackageDescription>,
+    pub(super) state: PackageState,
+    /// The download or activation in progress. On an active package: that of a newer version.
+    pub(super) operation: Option<Operation>,
+    /// Open replicas.
+    pub(super) usage: u32,
+    /// Since when there is none; only from the end of the download on, which is when it begins to be tracked.
+    pub(super) unused_since: Option<Moment>,
+    /// When it will be deactivated.
+    pub(super) deactivation: Option<TimerId>,
+    /// An upgrade has put its deactivation off: it is scheduled when that is over, unless it is used then.
+    pub(super) put_off: bool,
+    /// How often the deactivation has failed.
+    pub(super) deactivation_failures: u32,
+    /// Its processes have been asked to stop and are waited for, or the retry of a failed deactivation is.
+    pub(super) stopping: Option<TimerId>,
+    pub(super) codes: Vec<Code>,
+    pub(super) types: Vec<ServiceType>,
+}
+
+impl Package {
+    pub(super) fn new(description: Arc<PackageDescription>) -> Self {
+        let mut package = Self {
+            description: Arc::clone(&description),
+            state: PackageState::Starting,
+            operation: Some(Operation::new(description)),
+            usage: 0,
+            unused_since: None,
+            deactivation: None,
+            put_off: false,
+            deactivation_failures: 0,
+            stopping: None,
+            codes: Vec::new(),
+            types: Vec::new(),
+        };
+        package.reset_components();
+        package
+    }
+
+    /// Fresh code packages and service types, as the description has them.
+    pub(super) fn reset_components(&mut self) {
+        let description = &self.description;
+        self.codes = description
+            .code_packages
+            .iter()
+            .map(|_| Code::default())
+            .collect();
+        self.types = description
+            .code_packages
+            .iter()
+            .enumerate()
+            .flat_map(|(code, about)| {
+                about
+                    .types()
+                    .iter()
+                    .map(move |name| ServiceType::new(name, code))
+            })
+            .collect();
+    }
+
+    pub(super) fn code_index(&self, name: &str) -> Option<usize> {
+        self.description
+            .code_packages
+            .iter()
+            .position(|code| *code.name == *name)
+    }
+
+    pub(super) fn service_type(&self, name: &str) -> Option<&ServiceType> {
+        self.types.iter().find(|known| *known.name == *name)
+    }
+
+    pub(super) fn about(&self, code: usize) -> &CodePackageDescription {
+        &self.description.code_packages[code]
+    }
+
+    /// Whether a new version takes the place of a running one.
+    pub(super) fn is_upgrading(&self) -> bool {
+        self.operation
+            .as_ref()
+            .is_some_and(|operation| operation.upgrade)
+    }
+}
+
+/// What a package instance is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PackageState {
+    /// Its operation downloads and activates it.
+    Starting,
+    /// Its processes run or are being restarted.
+    Active,
+    /// Its processes are being stopped so that a downloaded newer version can take their place.
+    Replacing,
+    /// It goes away, and cannot come back before it is gone.
+    Deactivating,
+}
+
+/// A download, then an activation, with their retries.
+#[derive(Debug, Clone)]
+pub(super) struct Operation {
+    pub(super) target: Arc<PackageDescription>,
+    pub(super) upgrade: bool,
+    pub(super) phase: Phase,
+    /// Attempts of the phase.
+    pub(super) attempts: u32,
+    /// Those that failed and count.
+    pub(super) failures: u32,
+    /// Those that failed and do not.
+    pub(super) internal_errors: u32,
+    /// The next attempt, or the end of the present one.
+    pub(super) timer: Option<TimerId>,
+    /// An attempt is going on, rather than awaited.
+    pub(super) attempting: bool,
+}
+
+impl Operation {
+    pub(super) fn new(target: Arc<PackageDescription>) -> Self {
+        Self {
+            target,
+            upgrade: false,
+            phase: Phase::Download,
+            attempts: 0,
+            failures: 0,
+            internal_errors: 0,
+            timer: None,
+            attempting: false,
+        }
+    }
+
+    /// The next phase counts from the beginning.
+    pub(super) fn enter(&mut self, phase: Phase) {
+        *self = Self {
+            upgrade: self.upgrade,
+            phase,
+            ..Self::new(Arc::clone(&self.target))
+        };
+    }
+}
+
+/// A code package.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Code {
+    pub(super) state: CodeState,
+    pub(super) setup: EntryPoint,
+    pub(super) main: EntryPoint,
+    /// The next start of the setup or the main entry point, or the end of the setup.
+    pub(super) timer: Option<TimerId>,
+    /// When its types are registered.
+    pub(super) registration: Option<TimerId>,
+    /// When its failures are forgotten.
+    pub(super) reset: Option<TimerId>,
+    /// When its life ends by itself.
+    pub(super) life: Option<TimerId>,
+}
+
+/// What the processes of a code package do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum CodeState {
+    #[default]
+    NotStarted,
+    /// The setup entry point runs.
+    Setup,
+    /// The setup entry point failed and will be tried again.
+    SetupBackingOff,
+    /// The main entry point runs.
+    Running,
+    /// The main entry point failed and will be tried again.
+    BackingOff,
+    /// The main entry point was sent Ctrl+C.
+    Stopping,
+    /// It need not run any more.
+    Completed,
+    /// It was told not to run any more.
+    Stopped,
+}
+
+/// An entry point and its counts.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct EntryPoint {
+    pub(super) process_id: Option<u64>,
+    pub(super) instance_id: u64,
+    pub(super) statistics: EntryPointStatistics,
+    /// What was last reported about it; nothing has been if it never failed.
+    pub(super) health: Option<HealthState>,
+}
+
+impl EntryPoint {
+    /// Exits with an error and failed starts in a row.
+    pub(super) fn failures(&self) -> u32 {
+        let statistics = &self.statistics;
+        statistics
+            .continuous_exit_failure_count
+            .saturating_add(statistics.continuous_activation_failure_count)
+    }
+
+    pub(super) fn started(&mut self, process_id: u64, now: Moment) {
+        self.process_id = Some(process_id);
+        self.instance_id = process_id;
+        let statistics = &mut self.statistics;
+        statistics.activation_count = statistics.activation_count.saturating_add(1);
+        statistics.last_activation = Some(now);
+        statistics.last_successful_activation = Some(now);
+    }
+
+    pub(super) fn start_failed(&mut self, now: Moment) {
+        let statistics = &mut self.statistics;
+        statistics.last_activation = Some(now);
+        for count in [
+            &mut statistics.activation_count,
+            &mut statistics.activation_failure_count,
+            &mut statistics.continuous_activation_failure_count,
+        ] {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    pub(super) fn exited(&mut self, exit_code: i32, now: Moment) {
+        self.process_id = None;
+        let statistics = &mut self.statistics;
+        statistics.last_exit_code = exit_code;
+        statistics.last_exit = Some(now);
+        statistics.exit_count = statistics.exit_count.saturating_add(1);
+        if is_success(exit_code) {
+            statistics.last_successful_exit = Some(now);
+            return;
+        }
+        for count in [
+            &mut statistics.exit_failure_count,
+            &mut statistics.continuous_exit_failure_count,
+        ] {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    pub(super) fn forget_failures(&mut self) {
+        self.statistics.continuous_exit_failure_count = 0;
+        self.statistics.continuous_activation_failure_count = 0;
+    }
+}
+
+/// What made a service type be disabled, or scheduled for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FailureSource {
+    /// The download or the activation of its package.
+    Operation,
+    /// Its code package.
+    CodePackage,
+}
+
+/// A service type.
+#[derive(Debug, Clone)]
+pub(super) struct ServiceType {
+    pub(super) name: Arc<str>,
+    /// The index of the code package that hosts it.
+    pub(super) code: usize,
+    pub(super) status: TypeStatus,
+    /// The failure that is not resolved, while it is disabled or scheduled.
+    pub(super) failure: Option<FailureSource>,
+    /// When it will be disabled.
+    pub(super) disable: Option<TimerId>,
+    /// When it will have waited too long for its registration.
+    pub(super) timeout: Option<TimerId>,
+}
+
+impl ServiceType {
+    fn new(name: &Arc<str>, code: usize) -> Self {
+        Self {
+            name: Arc::clone(name),
+            code,
+            status: TypeStatus::Enabled,
+            failure: None,
+            disable: None,
+            timeout: None,
+        }
+    }
+}
+
+/// A replica that shall run here.
+#[derive(Debug, Clone)]
+pub(super) struct Slot {
+    pub(super) placement: Placement,
+    pub(super) status: SlotStatus,
+    /// When it is asked for again.
+    pub(super) poll: Option<TimerId>,
+    /// How often it has been put off in a row.
+    pub(super) deferrals: u32,
+    /// The reason that was given last.
+    pub(super) deferral: Option<Deferral>,
+}

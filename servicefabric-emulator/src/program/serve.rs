@@ -1,0 +1,154 @@
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use servicefabric_emulator::cluster::Date;
+use servicefabric_emulator::gateway::{
+    Builder, Dialect, Emulator, Responder, Role, Time, TlsOptions,
+};
+use servicefabric_emulator::hosting::Moment;
+use servicefabric_emulator::topology::{ClusterDescription, Topology};
+use tokio::time::sleep;
+
+use super::cli;
+use super::failure::{Failure, read};
+use super::signals::Stop;
+use super::{descriptors, logging, screen};
+
+/// The cluster of those who have not written one down yet.
+const EXAMPLE: &str = include_str!("example.toml");
+
+/// How often a person hears of a cluster that takes long to build.
+const PROGRESS: Duration = Duration::from_secs(2);
+
+/// Runs a cluster until somebody stops it.
+pub(super) fn run(options: &cli::Serve) -> Result<(), Failure> {
+    logging::start()?;
+    let builder = describe(options)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format!("the system gives no runtime: {error}")))?;
+    let result = runtime.block_on(serve(builder, options));
+    // A cluster that is just being built is of no use any more: nobody waits for it.
+    runtime.shutdown_background();
+    result
+}
+
+async fn serve(builder: Builder, options: &cli::Serve) -> Result<(), Failure> {
+    let mut stop = Stop::listen()
+        .map_err(|error| Failure::new(format!("the system tells no signals: {error}")))?;
+    let emulator = tokio::select! {
+        started = builder.start() => started.map_err(|error| Failure::from_error(&error))?,
+        () = stop.asked() => return Ok(()),
+        () = tell_progress() => unreachable!("it is told for ever"),
+    };
+    let shown = emulator
+        .with_cluster(|cluster| match options.services {
+            true => descriptors::check(cluster, descriptors::limit()),
+            false => Ok(()),
+        })
+        .and_then(|()| screen::show(&emulator, options));
+    if shown.is_ok() {
+        stop.asked().await;
+        tracing::info!("stopping; again to stop at once");
+    }
+    emulator.shutdown().await;
+    shown
+}
+
+/// Says again and again that the cluster is being built, as soon as that takes long.
+async fn tell_progress() {
+    let begun = Instant::now();
+    loop {
+        sleep(PROGRESS).await;
+        tracing::info!(
+            seconds = begun.elapsed().as_secs(),
+            "the cluster is being built; Ctrl-C stops that"
+        );
+    }
+}
+
+fn describe(options: &cli::Serve) -> Result<Builder, Failure> {
+    let mut topology = match &options.topology {
+        Some(path) => load(path)?,
+        None => Topology::from_toml(EXAMPLE).map_err(|error| Failure::from_error(&error))?,
+    };
+    for warning in topology.warnings() {
+        tracing::warn!("{warning}");
+    }
+    if topology.cluster.start == ClusterDescription::default().start {
+        // Nobody chose a date, and people compare what they see with their clocks.
+        topology.cluster.start = now();
+    }
+    let mut builder = Emulator::builder(topology)
+        .listen(&options.listen)
+        .time(if options.manual_time {
+            Time::Manual
+        } else {
+            Time::Real {
+                speed: options.speed,
+            }
+        })
+        .dialect(match options.dialect {
+            cli::Dialect::Current => Dialect::Current,
+            cli::Dialect::Runtime64 => Dialect::Runtime64,
+        });
+    if options.services {
+        let mut responder = Responder::new();
+        if let Some(listeners) = descriptors::listeners(descriptors::limit()) {
+            responder = responder.at_most(listeners);
+        }
+        builder = builder.workload(responder);
+    }
+    if let Some(items) = options.page_size {
+        builder = builder.page_size(items as usize);
+    }
+    if let Some(seconds) = options.report_interval {
+        builder = builder.report_interval(Duration::from_secs(seconds));
+    }
+    secure(builder, &options.security)
+}
+
+fn secure(mut builder: Builder, options: &cli::Security) -> Result<Builder, Failure> {
+    if let (Some(certificate), Some(key)) = (&options.tls_cert, &options.tls_key) {
+        let mut tls = TlsOptions::new(read(certificate)?, read(key)?);
+        if let Some(path) = &options.client_ca {
+            tls = tls.admins(read(path)?);
+        }
+        if let Some(path) = &options.reader_ca {
+            tls = tls.readers(read(path)?);
+        }
+        builder = builder.tls(tls);
+    }
+    for token in &options.bearer {
+        builder = builder.bearer(token, Role::Admin);
+    }
+    for token in &options.reader_bearer {
+        builder = builder.bearer(token, Role::Reader);
+    }
+    Ok(builder)
+}
+
+fn load(path: &Path) -> Result<Topology, Failure> {
+    let text = read(path)?;
+    let json = path
+        .extension()
+        .is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
+    let topology = if json {
+        Topology::from_json(&text)
+    } else {
+        Topology::from_toml(&text)
+    };
+    topology.map_err(|error| Failure::new(format!("{}: {error}", path.display())))
+}
+
+fn now() -> String {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let milliseconds = u64::try_from(since.as_millis()).unwrap_or(0);
+    Date::parse("1970-01-01T00:00:00Z")
+        .expect("this is a date")
+        .plus(Moment::from_millis(milliseconds))
+        .to_string()
+}

@@ -1,0 +1,25 @@
+use servicefabric_emulator::timeline::Script;
+
+use super::cli::{self, Format};
+use super::failure::{Failure, read};
+use super::print::print;
+
+/// Runs a script and prints what happens.
+pub(super) fn run(options: &cli::Timeline) -> Result<(), Failure> {
+    let text = read(&options.file)?;
+    let script = Script::read(&text).map_err(|errors| {
+        Failure::new(format!(
+            "{} is no script:\n{errors}",
+            options.file.display()
+        ))
+    })?;
+    let timeline = script.run();
+    match options.format {
+        Format::Text => print(&timeline.to_string()),
+        Format::Json => {
+            let json = serde_json::to_string_pretty(&timeline)
+                .map_err(|error| Failure::new(format!("the timeline is no JSON: {error}")))?;
+            print(&format!("{json}\n"))
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What is wrong with a script.
+
+use std::fmt;
+
+/// One thing that is wrong: where, what, and how to mend it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Problem {
+    /// The line, counted from 1, where that is known: for TOML, and for text that is no JSON at all.
+    pub line: Option<usize>,
+    /// The place in the script, such as `event[3].place`; empty for the script as a whole.
+    pub place: String,
+    /// What is wrong.
+    pub message: String,
+    /// How to mend it.
+    pub suggestion: Option<String>,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        if !self.place.is_empty() {
+            write!(f, "{}: ", self.place)?;
+        }
+        f.write_str(&self.message)?;
+        match &self.suggestion {
+            Some(suggestion) => write!(f, " ({suggestion})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// All that is wrong with a script, in the order of its text. Never empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptErrors(Vec<Problem>);
+
+impl ScriptErrors {
+    pub(super) fn new(mut problems: Vec<Problem>) -> Self {
+        problems.sort_by_key(|problem| problem.line);
+        Self(problems)
+    }
+
+    /// The problems.
+    pub fn problems(&self) -> &[Problem] {
+        &self.0
+    }
+}
+
+impl fmt::Display for ScriptErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            problem.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ScriptErrors {}

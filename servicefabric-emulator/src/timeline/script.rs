@@ -1,0 +1,124 @@
+//! A script, ready to be run.
+
+use std::collections::BTreeSet;
+
+use super::problem::ScriptErrors;
+use super::read::read;
+use crate::hosting::{
+    Behaviour, HostingConfig, Moment, Node, NodeError, PackageDescription, PackageKey, Placement,
+    ProcessKey, ReplicaKey,
+};
+
+/// What a person wrote: circumstances, and what happens when. See the [module](super) for the format.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Script {
+    pub(super) title: Option<String>,
+    pub(super) warnings: Vec<String>,
+    pub(super) config: HostingConfig,
+    pub(super) packages: Vec<ScriptPackage>,
+    /// In the order of their moments.
+    pub(super) steps: Vec<Step>,
+    pub(super) show: BTreeSet<Moment>,
+    pub(super) until: Moment,
+}
+
+impl Script {
+    /// Reads a script, in JSON if its text begins with a brace, else in TOML.
+    ///
+    /// # Errors
+    /// All that is wrong with it, each with its line (in TOML), its place, and how to mend it.
+    pub fn read(text: &str) -> Result<Self, ScriptErrors> {
+        read(text)
+    }
+
+    /// What it is called, if it says so.
+    pub fn title(&self) -> Option<&str> {
+        self.title.as_deref()
+    }
+
+    /// What is doubtful in it, but no error.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &HostingConfig {
+        &self.config
+    }
+
+    /// When it ends.
+    pub fn until(&self) -> Moment {
+        self.until
+    }
+
+    /// A node as the script finds it at the beginning.
+    pub(super) fn node(&self) -> Node {
+        let mut node = Node::new("node", self.config.clone());
+        for package in &self.packages {
+            node.declare(package.description.clone());
+            node.script(&package.key, package.behaviour.clone());
+        }
+        node
+    }
+}
+
+/// A package of a script.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ScriptPackage {
+    pub(super) label: String,
+    pub(super) key: PackageKey,
+    pub(super) description: PackageDescription,
+    pub(super) behaviour: Behaviour,
+}
+
+/// What is done when.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Step {
+    pub(super) at: Moment,
+    pub(super) instruction: Instruction,
+}
+
+/// What is done.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Instruction {
+    Place(Placement),
+    Close(ReplicaKey),
+    Activate(PackageKey),
+    Exit(ProcessKey, i32),
+    Upgrade(PackageKey, PackageDescription),
+    Behave(PackageKey, Behaviour),
+    Stop,
+    Start,
+    Restart,
+}
+
+impl Instruction {
+    pub(super) fn apply(&self, node: &mut Node) -> Result<(), NodeError> {
+        match self {
+            Self::Place(placement) => node.place(placement.clone()),
+            Self::Close(replica) => node.close(replica),
+            Self::Activate(package) => node.activate(package),
+            Self::Exit(process, exit_code) => node.exit(process, *exit_code),
+            Self::Upgrade(package, description) => {
+                node.declare(description.clone());
+                node.upgrade(package)
+            }
+            Self::Behave(package, behaviour) => {
+                node.script(package, behaviour.clone());
+                Ok(())
+            }
+            Self::Stop => {
+                node.stop();
+                Ok(())
+            }
+            Self::Start => {
+                node.start();
+                Ok(())
+            }
+            Self::Restart => {
+                node.restart();
+                Ok(())
+            }
+        }
+    }
+}

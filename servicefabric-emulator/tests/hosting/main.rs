@@ -1,0 +1,12 @@
+//! The hosting life cycle, as its users see it: rows of a table, each a short script and what it leads to.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod blocklisting;
+mod deactivation;
+mod formulas;
+mod packages;
+mod processes;
+mod profiles;
+mod scenario;
+mod upgrades;

@@ -1,0 +1,65 @@
+//! Real agents of HashiCorp Serf, each a process of its own on loopback.
+//!
+//! The program `serf` is looked for as every [peer](crate::peers) is. Each agent has ports of its own, and on Linux a
+//! loopback address of its own, so tests may run side by side; it gossips with the timing of Serf's profile `local`, and
+//! is killed when it is dropped. If the test fails, the last lines of its log are shown.
+//!
+//! What a test asks of an agent here goes through Serf's own command line, which makes it a second opinion for the tests
+//! of an RPC client.
+//!
+//! ```
+//! use testkit::serf::Serf;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let Some(serf) = Serf::find() else { return };
+//!
+//! let gateway = serf.agent("gateway").start().await;
+//! let mut orders = serf.agent("orders-1").join(&gateway).tag("service", "orders").start().await;
+//! gateway.wait_for("orders-1", "alive").await;
+//!
+//! orders.set_tag("weight", "5").await;
+//! assert_eq!(orders.own_tags().await["weight"], "5");
+//!
+//! orders.leave().await;
+//! gateway.wait_for("orders-1", "left").await;
+//! # }
+//! ```
+
+mod agent;
+mod builder;
+mod command_line;
+mod place;
+mod ready;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::agent::SerfAgent;
+pub use self::builder::SerfAgentBuilder;
+pub use self::command_line::ListedMember;
+use crate::peers::{self, Peer};
+
+/// The program `serf`.
+#[derive(Clone, Debug)]
+pub struct Serf {
+    program: Peer,
+}
+
+impl Serf {
+    /// Looks for the program; `None`, loudly, when it is missing.
+    ///
+    /// # Panics
+    ///
+    /// When it is missing and `REQUIRE_PEERS` is 1.
+    #[track_caller]
+    pub fn find() -> Option<Self> {
+        let program = peers::find("serf")?;
+        Some(Self { program })
+    }
+
+    /// Describes an agent. Its name must be unique in its cluster.
+    pub fn agent(&self, name: impl Into<String>) -> SerfAgentBuilder {
+        SerfAgentBuilder::new(self.program.clone(), name.into())
+    }
+}
