@@ -16,6 +16,7 @@ mod proxy;
 pub mod server;
 mod state;
 pub mod status;
+mod stream;
 mod support;
 mod transform;
 pub mod upstream;

@@ -1,0 +1,9 @@
+//! Bytes between sockets and what gives them a meaning: read into buffers that idle connections do not hold, and written
+//! whole.
+
+mod read_buffer;
+mod spare;
+mod write;
+
+pub(crate) use self::read_buffer::ReadBuffer;
+pub(crate) use self::write::{poll_write_all, write_all};

@@ -1,0 +1,216 @@
+//! What was read from a socket and has not been used yet.
+
+use std::io;
+use std::pin::pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use super::spare::{self, LARGE, SMALL};
+
+/// Content of which a copy is cheaper than to give the buffer away.
+const COPIED: usize = 8 * 1024;
+
+/// What was read from a socket and has not been used yet.
+///
+/// It has no memory while nothing is in it and nothing comes, so that idle connections cost none. It begins with 16 KiB,
+/// and has 256 KiB once two reads in a row have filled it. A message whose head does not fit makes it grow further: who
+/// parses knows when that is enough.
+#[derive(Debug, Default)]
+pub(crate) struct ReadBuffer {
+    bytes: Vec<u8>,
+    /// What comes before has been used.
+    start: usize,
+    /// The last read filled all there was.
+    was_filled: bool,
+}
+
+impl ReadBuffer {
+    /// A buffer in which `bytes` are, which were read before.
+    pub(crate) fn with(bytes: &[u8]) -> Self {
+        let mut buffer = Self::default();
+        if !bytes.is_empty() {
+            buffer.bytes = spare::take(SMALL);
+            buffer.bytes.extend_from_slice(bytes);
+        }
+        buffer
+    }
+
+    /// What is there to be used.
+    #[inline]
+    pub(crate) fn filled(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+
+    /// Whether nothing is there.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.start == self.bytes.len()
+    }
+
+    /// The first `count` bytes have been used.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer.
+    #[inline]
+    pub(crate) fn consume(&mut self, count: usize) {
+        assert!(count <= self.bytes.len() - self.start, "more than there is");
+        self.start += count;
+        if self.start == self.bytes.len() {
+            self.bytes.clear();
+            self.start = 0;
+        }
+    }
+
+    /// The first `count` bytes, for who keeps them longer than this buffer does.
+    pub(crate) fn take(&mut self, count: usize) -> Bytes {
+        let is_all = count == self.filled().len();
+        if !is_all || count < COPIED {
+            let taken = Bytes::copy_from_slice(&self.filled()[..count]);
+            self.consume(count);
+            return taken;
+        }
+        let start = std::mem::take(&mut self.start);
+        Bytes::from(std::mem::take(&mut self.bytes)).slice(start..)
+    }
+
+    /// Gives the memory back, if nothing is there.
+    #[inline]
+    pub(crate) fn rest(&mut self) {
+        if self.is_empty() && self.bytes.capacity() > 0 {
+            self.start = 0;
+            self.was_filled = false;
+            spare::give_back(std::mem::take(&mut self.bytes));
+        }
+    }
+
+    /// Reads what has come, behind what is there, and returns how much it was; 0 at the end of the stream.
+    ///
+    /// While it waits with nothing there, it holds no memory. Cancel-safe.
+    #[inline]
+    pub(crate) fn poll_read<T: AsyncRead + Unpin>(
+        &mut self,
+        io: &mut T,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        self.make_room();
+        let room = self.bytes.capacity() - self.bytes.len();
+        let polled = pin!(io.read_buf(&mut self.bytes)).poll(cx);
+        if polled.is_pending() {
+            // Even a new socket may say once that it is readable when it is not.
+            self.rest();
+        }
+        let count = ready!(polled)?;
+        self.was_filled = count == room;
+        Poll::Ready(Ok(count))
+    }
+
+    #[inline]
+    fn make_room(&mut self) {
+        if self.bytes.capacity() == 0 {
+            self.bytes = spare::take(SMALL);
+        } else if self.was_filled || self.bytes.len() == self.bytes.capacity() {
+            self.make_more_room();
+        }
+    }
+
+    fn make_more_room(&mut self) {
+        let unused = self.bytes.len() - self.start;
+        if self.was_filled && unused == 0 && self.bytes.capacity() < LARGE {
+            // The second read is about to fill it as well, or will show that the first one was all.
+            spare::give_back(std::mem::replace(&mut self.bytes, spare::take(LARGE)));
+            self.start = 0;
+        } else if self.bytes.len() == self.bytes.capacity() {
+            if self.start > 0 {
+                self.bytes.copy_within(self.start.., 0);
+                self.bytes.truncate(unused);
+                self.start = 0;
+            }
+            if unused * 2 > self.bytes.capacity() {
+                self.bytes.reserve(self.bytes.capacity());
+            }
+        }
+    }
+}
+
+impl Drop for ReadBuffer {
+    fn drop(&mut self) {
+        spare::give_back(std::mem::take(&mut self.bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::io::{AsyncWriteExt, duplex};
+
+    use super::*;
+
+    async fn read(buffer: &mut ReadBuffer, io: &mut (impl AsyncRead + Unpin)) -> usize {
+        poll_fn(|cx| buffer.poll_read(io, cx)).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn an_idle_connection_holds_no_memory() {
+        let (mut near, mut far) = duplex(64);
+        let mut buffer = ReadBuffer::default();
+        let polled = poll_fn(|cx| Poll::Ready(buffer.poll_read(&mut near, cx).is_pending()));
+        assert!(polled.await);
+        assert_eq!(buffer.bytes.capacity(), 0);
+        far.write_all(b"head").await.unwrap();
+        assert_eq!(read(&mut buffer, &mut near).await, 4);
+        buffer.consume(4);
+        buffer.rest();
+        assert_eq!(buffer.bytes.capacity(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_is_there_stays_while_more_comes() {
+        let (mut near, mut far) = duplex(1 << 20);
+        let sent: Vec<u8> = (0..100_000_u32).map(|i| i as u8).collect();
+        far.write_all(&sent).await.unwrap();
+        let mut buffer = ReadBuffer::default();
+        while buffer.filled().len() < sent.len() {
+            read(&mut buffer, &mut near).await;
+        }
+        assert_eq!(buffer.filled(), sent);
+        let whole = buffer.take(sent.len());
+        assert_eq!(whole, sent);
+        assert!(buffer.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_transfer_that_fills_it_makes_it_large_and_its_end_small() {
+        let (mut near, mut far) = duplex(1 << 20);
+        far.write_all(&vec![7; 1 << 20]).await.unwrap();
+        let mut buffer = ReadBuffer::default();
+        let mut reads = Vec::new();
+        let mut left = 1 << 20;
+        while left > 0 {
+            let count = read(&mut buffer, &mut near).await;
+            reads.push(count);
+            buffer.consume(count);
+            left -= count;
+        }
+        assert_eq!(reads[..2], [SMALL, LARGE]);
+        assert!(reads.len() < 8, "{reads:?}");
+        buffer.rest();
+        far.write_all(b"next").await.unwrap();
+        read(&mut buffer, &mut near).await;
+        assert_eq!(buffer.bytes.capacity(), SMALL);
+    }
+
+    #[test]
+    fn a_small_part_is_copied_and_a_large_whole_is_handed_over() {
+        let mut buffer = ReadBuffer::with(&[1; 10_000]);
+        assert_eq!(buffer.take(10), [1; 10].as_slice());
+        assert_eq!(buffer.filled().len(), 9_990);
+        let place = buffer.filled().as_ptr();
+        let rest = buffer.take(9_990);
+        assert_eq!(rest.as_ptr(), place);
+        assert!(buffer.is_empty());
+    }
+}

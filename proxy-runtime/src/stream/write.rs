@@ -1,0 +1,72 @@
+//! Writing whole.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::AsyncWrite;
+
+/// Writes `first` and then `second`, in one call if the system takes them, and hands them to the network.
+///
+/// Not cancel-safe: dropped, a part may have been written.
+pub(crate) async fn write_all<T: AsyncWrite + Unpin>(
+    io: &mut T,
+    first: &[u8],
+    second: &[u8],
+) -> io::Result<()> {
+    let mut written = 0;
+    poll_fn(|cx| poll_write_all(io, cx, [first, second], &mut written)).await
+}
+
+/// The same as a step: `written` tells how far it has come.
+#[inline]
+pub(crate) fn poll_write_all<T: AsyncWrite + Unpin>(
+    io: &mut T,
+    cx: &mut Context<'_>,
+    [first, second]: [&[u8]; 2],
+    written: &mut usize,
+) -> Poll<io::Result<()>> {
+    let whole = first.len() + second.len();
+    while *written < whole {
+        let io = Pin::new(&mut *io);
+        let count = if *written >= first.len() {
+            io.poll_write(cx, &second[*written - first.len()..])
+        } else if second.is_empty() {
+            io.poll_write(cx, &first[*written..])
+        } else {
+            let slices = [IoSlice::new(&first[*written..]), IoSlice::new(second)];
+            io.poll_write_vectored(cx, &slices)
+        };
+        match ready!(count)? {
+            0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+            count => *written += count,
+        }
+    }
+    Pin::new(io).poll_flush(cx)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, duplex};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn both_parts_arrive_in_order_however_little_the_socket_takes() {
+        let (mut near, mut far) = duplex(3);
+        let writing = tokio::spawn(async move {
+            for (first, second) in [
+                (&b"head"[..], &b"body and more"[..]),
+                (b"", b"x"),
+                (b"y", b""),
+            ] {
+                write_all(&mut near, first, second).await.unwrap();
+            }
+        });
+        let mut read = String::new();
+        far.read_to_string(&mut read).await.unwrap();
+        writing.await.unwrap();
+        assert_eq!(read, "headbody and morexy");
+    }
+}
