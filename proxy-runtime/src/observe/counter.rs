@@ -35,6 +35,16 @@ impl Gauge {
         GaugeGuard(self.clone())
     }
 
+    /// One more, until [`subtract`](Self::subtract) is called for it.
+    pub(crate) fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One fewer.
+    pub(crate) fn subtract(&self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+
     /// How many there are.
     pub(crate) fn get(&self) -> i64 {
         self.0.load(Ordering::Relaxed)

@@ -75,6 +75,12 @@ impl Shared {
         self.generation.load()
     }
 
+    /// Where generations are published, for who looks often.
+    #[cfg(feature = "server")]
+    pub(crate) fn published(&self) -> &ArcSwap<Generation> {
+        &self.generation
+    }
+
     /// The same, to be kept for longer than a moment.
     pub(crate) fn load_full(&self) -> Arc<Generation> {
         self.generation.load_full()

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 use proxy_model::RequestHead;
 use proxy_model::compiled::{Cluster, DestinationIndex};
+use proxy_model::config::HttpVersion;
 
 use super::assessment::{Assessment, assess};
 use super::available::Available;
@@ -13,6 +14,7 @@ use super::destination::{DestinationState, InFlight};
 use crate::balance::{Balancer, Candidates, LoadBalancer, Random};
 use crate::health::Health;
 use crate::observe::ClusterMetrics;
+use crate::upstream::{Protocols, protocol};
 
 /// What the whole proxy agrees on for picks.
 #[derive(Debug, Default)]
@@ -86,6 +88,8 @@ pub(crate) struct ClusterState {
     destinations: Box<[Arc<DestinationState>]>,
     balancer: Balancer,
     context: Arc<PickContext>,
+    /// Whether every one of its destinations is spoken to in HTTP/1.1 and nothing else.
+    speaks_http1: bool,
     available: ArcSwap<Available>,
     /// Held by the thread that makes a new list of available destinations. The others use the old one meanwhile.
     renewal: Mutex<()>,
@@ -107,6 +111,7 @@ impl ClusterState {
             destinations,
             balancer,
             context,
+            speaks_http1: speaks_http1(cluster),
             available: ArcSwap::from_pointee(available),
             renewal: Mutex::new(()),
         }
@@ -120,6 +125,12 @@ impl ClusterState {
     /// Names the settings by which connections to its destinations are made.
     pub(crate) fn client(&self) -> ClientKey {
         self.client
+    }
+
+    /// Whether every one of its destinations is spoken to in HTTP/1.1 and nothing else.
+    #[inline]
+    pub(crate) fn speaks_http1(&self) -> bool {
+        self.speaks_http1
     }
 
     /// Its destinations in the order of the configuration.
@@ -208,6 +219,16 @@ impl ClusterState {
         let assessment = assess(cluster, context.zone.as_deref(), active);
         Available::new(cluster, &assessment, epoch)
     }
+}
+
+fn speaks_http1(cluster: &Cluster) -> bool {
+    let upstream = cluster.upstream();
+    let mut destinations = cluster.destinations().iter();
+    upstream.version() != HttpVersion::Http10
+        && destinations.all(|destination| {
+            let scheme = destination.address().scheme();
+            protocol::for_request(scheme, upstream) == Ok(Protocols::Http1)
+        })
 }
 
 /// A destination that was picked for a request, which is in flight there until this is dropped.

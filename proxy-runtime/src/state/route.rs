@@ -6,6 +6,8 @@ use proxy_model::RequestHead;
 use proxy_model::compiled::{ClusterIndex, KeyRefusal, Route, RouteTarget};
 
 use crate::balance::Random;
+#[cfg(feature = "server")]
+use crate::engine::HeadPlan;
 use crate::observe::RouteMetrics;
 use crate::support::{Refusal, refusal};
 
@@ -14,6 +16,9 @@ use crate::support::{Refusal, refusal};
 pub(crate) struct RouteState {
     metrics: Arc<RouteMetrics>,
     refusal: Option<Refusal>,
+    /// What it does to heads, if that can be done on bytes.
+    #[cfg(feature = "server")]
+    plan: Option<Arc<HeadPlan>>,
     /// For a weighted route, the sum of the weights up to and including each target.
     cumulative: Box<[u64]>,
 }
@@ -45,6 +50,8 @@ impl RouteState {
         Self {
             metrics,
             refusal: refusal(route),
+            #[cfg(feature = "server")]
+            plan: HeadPlan::of(route),
             cumulative,
         }
     }
@@ -52,6 +59,13 @@ impl RouteState {
     /// What is counted of it.
     pub(crate) fn metrics(&self) -> &Arc<RouteMetrics> {
         &self.metrics
+    }
+
+    /// What it does to heads, if that can be done on bytes.
+    #[cfg(feature = "server")]
+    #[inline]
+    pub(crate) fn plan(&self) -> Option<&HeadPlan> {
+        self.plan.as_deref()
     }
 
     /// Why its requests are refused, if they are: the route asks for a protection that is not there.

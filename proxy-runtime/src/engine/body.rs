@@ -1,0 +1,137 @@
+//! Bodies that are passed on as they come.
+
+use crate::http1::{ChunkTracker, Framing, HeadLimits, HeadTable, Refusal};
+
+/// How far a body has come that is passed on as it comes.
+#[derive(Debug)]
+pub(super) enum Body {
+    /// It is complete.
+    Ended,
+    /// So many bytes are still to come, which is not 0.
+    Length(u64),
+    /// It comes in chunks.
+    Chunked(ChunkTracker),
+    /// It ends with the connection.
+    UntilClose,
+}
+
+/// What of the bytes that are there belongs to a body.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Part {
+    /// Bytes that can be passed on as they are.
+    pub(super) bytes: usize,
+    /// Bytes of content among them.
+    pub(super) content: u64,
+    /// Bytes of a trailer section behind them.
+    pub(super) trailers: usize,
+}
+
+impl Body {
+    /// A body of this framing, of which nothing has come. A tunnel is none.
+    #[inline]
+    pub(super) fn new(framing: Framing) -> Self {
+        match framing {
+            Framing::None | Framing::Length(0) | Framing::Tunnel => Self::Ended,
+            Framing::Length(length) => Self::Length(length),
+            Framing::Chunked => Self::Chunked(ChunkTracker::new()),
+            Framing::UntilClose => Self::UntilClose,
+        }
+    }
+
+    /// Whether all of it has come.
+    #[inline]
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self, Self::Ended)
+    }
+
+    /// Follows it through `bytes`, which come after those that were followed before.
+    ///
+    /// # Errors
+    ///
+    /// It is framed wrongly. Nothing more of it may be passed on.
+    #[inline]
+    pub(super) fn follow(
+        &mut self,
+        bytes: &[u8],
+        limits: &HeadLimits,
+        table: &mut HeadTable,
+    ) -> Result<Part, Refusal> {
+        match self {
+            Self::Ended => Ok(Part::default()),
+            Self::Length(left) => {
+                let part = (*left).min(bytes.len() as u64);
+                *left -= part;
+                if *left == 0 {
+                    *self = Self::Ended;
+                }
+                // It is not longer than the slice.
+                Ok(Part::plain(part as usize))
+            }
+            Self::UntilClose => Ok(Part::plain(bytes.len())),
+            Self::Chunked(tracker) => {
+                let progress = tracker.track(bytes, limits, table)?;
+                if progress.ended {
+                    *self = Self::Ended;
+                }
+                Ok(Part {
+                    bytes: progress.consumed,
+                    content: progress.payload,
+                    trailers: progress.trailers,
+                })
+            }
+        }
+    }
+}
+
+impl Part {
+    #[inline]
+    fn plain(bytes: usize) -> Self {
+        Self {
+            bytes,
+            content: bytes as u64,
+            trailers: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn follow(body: &mut Body, bytes: &[u8]) -> Result<Part, Refusal> {
+        body.follow(bytes, &HeadLimits::default(), &mut HeadTable::new())
+    }
+
+    #[test]
+    fn a_length_ends_where_it_says() {
+        let mut body = Body::new(Framing::Length(5));
+        assert_eq!(follow(&mut body, b"abc").unwrap().bytes, 3);
+        assert!(!body.has_ended());
+        assert_eq!(follow(&mut body, b"deGET /").unwrap().bytes, 2);
+        assert!(body.has_ended());
+        assert_eq!(follow(&mut body, b"GET /").unwrap(), Part::default());
+    }
+
+    #[test]
+    fn chunks_are_passed_on_and_content_is_counted() {
+        let mut body = Body::new(Framing::Chunked);
+        let part = follow(&mut body, b"3\r\nabc\r\n0\r\n\r\nGET").unwrap();
+        assert_eq!((part.bytes, part.content, part.trailers), (13, 3, 0));
+        assert!(body.has_ended());
+        let mut body = Body::new(Framing::Chunked);
+        let part = follow(&mut body, b"0\r\nx-sum: 1\r\n\r\nGET").unwrap();
+        assert_eq!((part.bytes, part.trailers), (3, 12));
+        let mut body = Body::new(Framing::Chunked);
+        assert!(follow(&mut body, b"3\nabc").is_err());
+    }
+
+    #[test]
+    fn nothing_is_a_body_that_has_ended() {
+        for framing in [Framing::None, Framing::Length(0), Framing::Tunnel] {
+            assert!(Body::new(framing).has_ended());
+        }
+        let mut body = Body::new(Framing::UntilClose);
+        assert_eq!(follow(&mut body, b"abc").unwrap().content, 3);
+        assert!(!body.has_ended());
+    }
+}

@@ -1,0 +1,67 @@
+//! The configuration as one worker sees it.
+
+use std::cell::RefCell;
+use std::ops::Deref;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, Cache};
+
+use crate::proxy::{ProxyService, Shared};
+use crate::state::Generation;
+
+/// What one worker forwards with: the service, and the configuration that it saw last.
+///
+/// A request loads the configuration with one atomic read; the counter of its owners, which all workers would write, is
+/// touched when the configuration changes and not before.
+pub(crate) struct Engine {
+    service: ProxyService,
+    generation: RefCell<Cache<Published, Arc<Generation>>>,
+    current: RefCell<Rc<Arc<Generation>>>,
+}
+
+/// Where configurations are published.
+struct Published(Arc<Shared>);
+
+impl Deref for Published {
+    type Target = ArcSwap<Generation>;
+
+    fn deref(&self) -> &ArcSwap<Generation> {
+        self.0.published()
+    }
+}
+
+impl Engine {
+    pub(crate) fn new(service: ProxyService) -> Self {
+        let mut cache = Cache::new(Published(Arc::clone(service.shared())));
+        let current = Rc::new(Arc::clone(cache.load()));
+        Self {
+            service,
+            generation: RefCell::new(cache),
+            current: RefCell::new(current),
+        }
+    }
+
+    #[inline]
+    pub(super) fn service(&self) -> &ProxyService {
+        &self.service
+    }
+
+    /// The configuration that serves now, for as long as a request needs it.
+    #[inline]
+    pub(super) fn current(&self) -> Rc<Arc<Generation>> {
+        let mut cache = self.generation.borrow_mut();
+        let generation = cache.load();
+        let mut current = self.current.borrow_mut();
+        if !Arc::ptr_eq(generation, &current) {
+            *current = Rc::new(Arc::clone(generation));
+        }
+        Rc::clone(&current)
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").finish_non_exhaustive()
+    }
+}

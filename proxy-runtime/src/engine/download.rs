@@ -1,0 +1,325 @@
+//! A response on its way to the client: its head, and its body as it comes.
+
+use std::num::NonZeroU64;
+use std::task::{Context, Poll, ready};
+
+use http::StatusCode;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::body::{Body, Part};
+use super::plan::{HeadPlan, MOST_OPERATIONS};
+use crate::forward::ForwardErrorKind;
+use crate::http1::{
+    Asked, CHUNK_END, ChunkHead, Framing, HeadLimits, HeadTable, LAST_CHUNK, OutgoingConnection,
+    RawResponse, ResponseRewrite, Status, parse_response, write_response, write_trailers,
+};
+use crate::stream::{ReadBuffer, poll_write_all};
+
+/// The most interim responses (1xx) before the final one. Nobody needs more than two or three.
+const MOST_INTERIM: u8 = 16;
+
+/// The longest head of a response, as .NET's `MaxResponseHeadersLength` in YARP: 64 KiB. Responses that set many cookies have
+/// many fields.
+const LIMITS: (usize, usize) = (64 * 1024, 1000);
+
+/// A response on its way to the client.
+#[derive(Debug)]
+pub(super) struct Download<'a> {
+    plan: &'a HeadPlan,
+    asked: Asked,
+    phase: Phase,
+    body: Body,
+    /// What of the destination's bytes comes behind what is in the client's output.
+    part: Part,
+    /// How much of both was written.
+    written: usize,
+    /// The body ends with the destination's connection, and goes to the client in chunks.
+    chunks: Chunks,
+    interim: u8,
+    /// The destination keeps its connection.
+    pub(super) is_persistent: bool,
+    /// Bytes of content that came.
+    pub(super) received: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The final head has not come.
+    Head,
+    /// An interim head is being written.
+    Interim,
+    /// The final head has come and its body is not complete.
+    Body,
+    Done,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Chunks {
+    /// The body is framed as it came.
+    AsTheyCame,
+    /// It is put into chunks here, and none was begun.
+    First,
+    /// The data of a chunk is to be ended.
+    Next,
+}
+
+/// Why it ended before its end.
+#[derive(Debug)]
+pub(super) enum Cut {
+    /// There is no response, or none that can be passed on: the client can be told so.
+    Unanswered(ForwardErrorKind, &'static str),
+    /// The connection was closed before a byte of a response came.
+    Silence,
+    /// The destination broke off.
+    Destination(&'static str),
+    /// The client takes no more.
+    Client,
+}
+
+impl<'a> Download<'a> {
+    pub(super) fn new(plan: &'a HeadPlan, asked: Asked) -> Self {
+        Self {
+            plan,
+            asked,
+            phase: Phase::Head,
+            body: Body::Ended,
+            part: Part::default(),
+            written: 0,
+            chunks: Chunks::AsTheyCame,
+            interim: 0,
+            is_persistent: false,
+            received: 0,
+        }
+    }
+
+    /// Whether the client was told nothing yet.
+    #[inline]
+    pub(super) fn is_unanswered(&self) -> bool {
+        matches!(self.phase, Phase::Head | Phase::Interim)
+    }
+
+    #[inline]
+    pub(super) fn is_done(&self) -> bool {
+        self.phase == Phase::Done
+    }
+
+    /// Whether it waits for the client to take what there is.
+    #[inline]
+    pub(super) fn waits_for_client(&self, output: &[u8]) -> bool {
+        output.len() + self.part.bytes > 0
+    }
+
+    /// Waits for the head of the final response, and makes of it the one that the client gets, in `output`. Interim
+    /// responses are passed on meanwhile.
+    ///
+    /// `connection` is what the client is told of its connection.
+    #[inline]
+    pub(super) fn poll_head<C, U>(
+        &mut self,
+        cx: &mut Context<'_>,
+        (client, output): (&mut C, &mut Vec<u8>),
+        (destination, input): (&mut U, &mut ReadBuffer),
+        table: &mut HeadTable,
+        connection: OutgoingConnection<'_>,
+    ) -> Poll<Result<StatusCode, Cut>>
+    where
+        C: AsyncWrite + Unpin,
+        U: AsyncRead + Unpin,
+    {
+        let limits = HeadLimits::default().with_bytes(LIMITS.0).with_fields(LIMITS.1);
+        loop {
+            if self.phase == Phase::Interim {
+                let written = poll_write_all(client, cx, [output, &[]], &mut self.written);
+                ready!(written).map_err(|_| Cut::Client)?;
+                self.written = 0;
+                output.clear();
+                self.phase = Phase::Head;
+            }
+            let parsed = match input.is_empty() {
+                true => Ok(Status::Partial),
+                false => parse_response(input.filled(), self.asked, &limits, table),
+            };
+            match parsed {
+                Ok(Status::Complete(response)) if response.is_interim() => {
+                    self.pass_interim(&response, input, table, output)?;
+                }
+                Ok(Status::Complete(response)) => {
+                    let status = StatusCode::from_u16(response.status());
+                    let status = status.map_err(|_| unanswered("it has no status"))?;
+                    self.begin(&response, status, input, table, output, connection)?;
+                    return Poll::Ready(Ok(status));
+                }
+                Ok(Status::Partial) => match ready!(input.poll_read(destination, cx)) {
+                    Ok(1..) => {}
+                    Ok(0) | Err(_) if input.is_empty() && self.interim == 0 => {
+                        return Poll::Ready(Err(Cut::Silence));
+                    }
+                    Ok(0) | Err(_) => {
+                        return Poll::Ready(Err(Cut::Unanswered(
+                            ForwardErrorKind::Request,
+                            "the connection was closed within the head",
+                        )));
+                    }
+                },
+                Err(refusal) => {
+                    tracing::debug!(target: crate::observe::targets::REQUEST, %refusal, "response refused");
+                    return Poll::Ready(Err(unanswered("its head has no one meaning")));
+                }
+            }
+        }
+    }
+
+    /// Passes the body on; ready when all of it was handed to the client's connection. `has_news` is set when the
+    /// destination sent something.
+    #[inline]
+    pub(super) fn poll_body<C, U>(
+        &mut self,
+        cx: &mut Context<'_>,
+        (client, output): (&mut C, &mut Vec<u8>),
+        (destination, input): (&mut U, &mut ReadBuffer),
+        table: &mut HeadTable,
+        has_news: &mut bool,
+    ) -> Poll<Result<(), Cut>>
+    where
+        C: AsyncWrite + Unpin,
+        U: AsyncRead + Unpin,
+    {
+        loop {
+            if output.len() + self.part.bytes > 0 {
+                let slices = [&**output, &input.filled()[..self.part.bytes]];
+                let written = poll_write_all(client, cx, slices, &mut self.written);
+                ready!(written).map_err(|_| Cut::Client)?;
+                self.written = 0;
+                output.clear();
+                input.consume(self.part.bytes);
+                self.part.bytes = 0;
+            }
+            if self.part.trailers > 0 {
+                let count = std::mem::take(&mut self.part.trailers);
+                write_trailers(&input.filled()[..count], table, output);
+                input.consume(count);
+                continue;
+            }
+            if self.body.has_ended() {
+                self.phase = Phase::Done;
+                return Poll::Ready(Ok(()));
+            }
+            match ready!(input.poll_read(destination, cx)) {
+                Ok(0) if matches!(self.body, Body::UntilClose) => {
+                    self.body = Body::Ended;
+                    match self.chunks {
+                        Chunks::AsTheyCame => {}
+                        Chunks::First => output.extend_from_slice(LAST_CHUNK),
+                        Chunks::Next => {
+                            output.extend_from_slice(CHUNK_END);
+                            output.extend_from_slice(LAST_CHUNK);
+                        }
+                    }
+                    continue;
+                }
+                Ok(0) => return Poll::Ready(Err(Cut::Destination("it ended too early"))),
+                Err(_) => return Poll::Ready(Err(Cut::Destination("its connection failed"))),
+                Ok(_) => *has_news = true,
+            }
+            self.look(input, table, output)?;
+        }
+    }
+
+    fn pass_interim(
+        &mut self,
+        response: &RawResponse,
+        input: &mut ReadBuffer,
+        table: &HeadTable,
+        output: &mut Vec<u8>,
+    ) -> Result<(), Cut> {
+        if response.framing() == Framing::Tunnel {
+            // Nobody asked for it, so nobody knows what follows.
+            return Err(unanswered("it switches protocols"));
+        }
+        self.interim += 1;
+        if self.interim > MOST_INTERIM {
+            return Err(unanswered("it has too many interim responses"));
+        }
+        let rewrite = ResponseRewrite::new(response);
+        write_response(input.filled(), response, table, &rewrite, output);
+        input.consume(response.head_length());
+        self.phase = Phase::Interim;
+        Ok(())
+    }
+
+    #[inline]
+    fn begin(
+        &mut self,
+        response: &RawResponse,
+        status: StatusCode,
+        input: &mut ReadBuffer,
+        table: &mut HeadTable,
+        output: &mut Vec<u8>,
+        connection: OutgoingConnection<'_>,
+    ) -> Result<(), Cut> {
+        let framing = response.framing();
+        if framing == Framing::Tunnel {
+            return Err(unanswered("it switches protocols"));
+        }
+        let is_wrapped = framing == Framing::UntilClose;
+        let operations = &self.plan.response;
+        let mut given = operations.iter().filter_map(|one| one.for_status(status));
+        let mut room;
+        let operations: &[_] = match given.next() {
+            None => &[],
+            Some(first) => {
+                room = [first; MOST_OPERATIONS];
+                let mut count = 1;
+                for operation in given {
+                    room[count] = operation;
+                    count += 1;
+                }
+                &room[..count]
+            }
+        };
+        let mut rewrite = ResponseRewrite::new(response);
+        rewrite.chunked |= is_wrapped;
+        rewrite.connection = connection;
+        rewrite.copied = self.plan.response_copy.copied();
+        rewrite.operations = operations;
+        write_response(input.filled(), response, table, &rewrite, output);
+        input.consume(response.head_length());
+        self.is_persistent = response.is_persistent() && !is_wrapped;
+        self.body = Body::new(framing);
+        if is_wrapped {
+            self.chunks = Chunks::First;
+        }
+        self.phase = Phase::Body;
+        if !self.body.has_ended() && !input.is_empty() {
+            self.look(input, table, output)?;
+        }
+        Ok(())
+    }
+
+    /// Finds out what of the destination's bytes belongs to the body.
+    #[inline]
+    fn look(
+        &mut self,
+        input: &ReadBuffer,
+        table: &mut HeadTable,
+        output: &mut Vec<u8>,
+    ) -> Result<(), Cut> {
+        let followed = self.body.follow(input.filled(), &HeadLimits::default(), table);
+        self.part = followed.map_err(|_| Cut::Destination("its framing is broken"))?;
+        self.received += self.part.content;
+        if self.chunks != Chunks::AsTheyCame
+            && let Some(size) = NonZeroU64::new(self.part.content)
+        {
+            if self.chunks == Chunks::Next {
+                output.extend_from_slice(CHUNK_END);
+            }
+            output.extend_from_slice(ChunkHead::new(size).as_bytes());
+            self.chunks = Chunks::Next;
+        }
+        Ok(())
+    }
+}
+
+fn unanswered(why: &'static str) -> Cut {
+    Cut::Unanswered(ForwardErrorKind::ResponseHeaders, why)
+}

@@ -1,0 +1,271 @@
+//! One request and its response, both directions at once as far as they must be.
+
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::StatusCode;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
+
+use super::download::{Cut, Download};
+use super::upload::{Broken, Stage, Upload};
+use crate::forward::ForwardErrorKind;
+use crate::forward::timeout::after;
+use crate::http1::{HeadLimits, HeadTable, OutgoingConnection};
+use crate::server::http1::{Client, Transport};
+use crate::stream::ReadBuffer;
+
+/// The destination's side.
+pub(super) struct Back<'a, U> {
+    pub(super) io: &'a mut U,
+    pub(super) input: &'a mut ReadBuffer,
+    /// The response's head, and then its trailers.
+    pub(super) table: HeadTable,
+}
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// When the response must have begun.
+    pub(super) head_due: Option<Instant>,
+    /// How long nothing may happen.
+    pub(super) activity: Duration,
+    /// When something happened last.
+    pub(super) last: Instant,
+}
+
+/// One request and its response.
+pub(super) struct Exchange<'e, T: Transport, U> {
+    pub(super) client: &'e mut Client<T>,
+    pub(super) back: Back<'e, U>,
+    pub(super) upload: &'e mut Upload,
+    pub(super) download: Download<'e>,
+    pub(super) patience: Patience,
+    /// How large a request's trailers may be.
+    pub(super) limits: &'e HeadLimits,
+    /// Whether the client's connection closes after this response, which it is told.
+    pub(super) is_last: bool,
+    /// Why the upload ended, if that is not the end of all.
+    stopped: Option<Broken>,
+    has_news: bool,
+}
+
+/// Why an exchange ended before its end.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// Not a byte was sent: it can be tried over another connection.
+    Unsent,
+    /// The client can be told this status.
+    Unanswered(ForwardErrorKind, StatusCode),
+    /// The client has got a part of the response.
+    Cut(ForwardErrorKind),
+    /// The client has gone.
+    Gone(ForwardErrorKind),
+}
+
+impl<'e, T, U> Exchange<'e, T, U>
+where
+    T: Transport,
+    U: AsyncRead + AsyncWrite + Unpin,
+{
+    #[inline]
+    pub(super) fn new(
+        client: &'e mut Client<T>,
+        back: Back<'e, U>,
+        upload: &'e mut Upload,
+        download: Download<'e>,
+        patience: Patience,
+        limits: &'e HeadLimits,
+    ) -> Self {
+        Self {
+            client,
+            back,
+            upload,
+            download,
+            patience,
+            limits,
+            is_last: false,
+            stopped: None,
+            has_news: false,
+        }
+    }
+
+    /// Sends the request, and waits until the head of the response is ready for the client.
+    #[inline]
+    pub(super) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<StatusCode, Failure>> {
+        if let Err(failure) = self.poll_upload(cx) {
+            return Poll::Ready(Err(failure));
+        }
+        let is_last = self.is_last || self.client.is_closing();
+        let connection = match is_last {
+            true => OutgoingConnection::Close,
+            false => OutgoingConnection::Default,
+        };
+        let polled = self.download.poll_head(
+            cx,
+            (&mut self.client.io, &mut self.client.output),
+            (&mut *self.back.io, &mut *self.back.input),
+            &mut self.back.table,
+            connection,
+        );
+        match polled {
+            Poll::Ready(Ok(status)) => {
+                self.is_last = is_last;
+                self.has_news = true;
+                Poll::Ready(Ok(status))
+            }
+            Poll::Ready(Err(cut)) => Poll::Ready(Err(self.failure(&cut))),
+            Poll::Pending => self.poll_expired(cx).map(Err),
+        }
+    }
+
+    /// Passes the body on, and what is left of the request; ready when both are complete.
+    #[inline]
+    pub(super) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        if let Err(failure) = self.poll_upload(cx) {
+            return Poll::Ready(Err(failure));
+        }
+        if !self.download.is_done() {
+            let polled = self.download.poll_body(
+                cx,
+                (&mut self.client.io, &mut self.client.output),
+                (&mut *self.back.io, &mut *self.back.input),
+                &mut self.back.table,
+                &mut self.has_news,
+            );
+            match polled {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(cut)) => return Poll::Ready(Err(self.failure(&cut))),
+                Poll::Pending => return self.poll_expired(cx).map(Err),
+            }
+        }
+        if self.upload.stage() == Stage::Done {
+            return Poll::Ready(Ok(()));
+        }
+        self.poll_expired(cx).map(Err)
+    }
+
+    /// Whether the destination's connection can carry another request.
+    #[inline]
+    pub(super) fn is_reusable(&self) -> bool {
+        self.download.is_done()
+            && self.download.is_persistent
+            && self.stopped.is_none()
+            && self.back.input.is_empty()
+    }
+
+    /// Whether all of the request was read, so that the next one follows.
+    #[inline]
+    pub(super) fn has_read_request(&self) -> bool {
+        self.stopped.is_none()
+    }
+
+    #[inline]
+    fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), Failure> {
+        if self.upload.stage() == Stage::Done {
+            return Ok(());
+        }
+        let polled = self.upload.poll(
+            cx,
+            (&mut self.client.io, &mut self.client.input),
+            &mut *self.back.io,
+            self.limits,
+            &mut self.client.table,
+            &mut self.has_news,
+        );
+        match polled {
+            Poll::Pending | Poll::Ready(Ok(())) => Ok(()),
+            Poll::Ready(Err(broken)) => self.upload_broke(broken),
+        }
+    }
+
+    #[cold]
+    fn upload_broke(&mut self, broken: Broken) -> Result<(), Failure> {
+        let kind = broken.kind();
+        match &broken {
+            Broken::Destination {
+                is_unsent: true, ..
+            } => Err(Failure::Unsent),
+            Broken::Client(status) if self.download.is_unanswered() => {
+                Err(Failure::Unanswered(kind, *status))
+            }
+            Broken::Client(_) => Err(Failure::Cut(kind)),
+            // It may have answered before it closed.
+            Broken::Destination { .. } => {
+                self.upload.stop();
+                self.stopped = Some(broken);
+                Ok(())
+            }
+        }
+    }
+
+    #[cold]
+    fn failure(&self, cut: &Cut) -> Failure {
+        let broken = self.stopped.as_ref().map(Broken::kind);
+        let (kind, why) = match *cut {
+            Cut::Unanswered(kind, why) => (kind, why),
+            Cut::Silence => (ForwardErrorKind::Request, "it closed without an answer"),
+            Cut::Destination(why) => (ForwardErrorKind::ResponseBodyDestination, why),
+            Cut::Client => return Failure::Gone(ForwardErrorKind::ResponseBodyCanceled),
+        };
+        tracing::debug!(target: crate::observe::targets::REQUEST, error = kind.as_str(), why, "the destination failed");
+        let kind = broken.unwrap_or(kind);
+        match self.download.is_unanswered() {
+            true => Failure::Unanswered(kind, StatusCode::BAD_GATEWAY),
+            false => Failure::Cut(kind),
+        }
+    }
+
+    /// Ready when it took too long, or when the client has gone.
+    #[inline]
+    fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
+        let state = &self.client.state;
+        let is_slow = self.client.clock.poll_slow_reader(cx, state).is_ready();
+        if is_slow || (self.upload.stage() == Stage::Done && self.client.poll_gone(cx).is_ready()) {
+            return Poll::Ready(Failure::Gone(match self.download.is_unanswered() {
+                true => ForwardErrorKind::RequestCanceled,
+                false => ForwardErrorKind::ResponseBodyCanceled,
+            }));
+        }
+        if std::mem::take(&mut self.has_news) {
+            self.patience.last = Instant::now();
+        }
+        let is_unanswered = self.download.is_unanswered();
+        if !is_unanswered && self.download.waits_for_client(&self.client.output) {
+            // A client that does not take its response is the server's to notice.
+            return Poll::Pending;
+        }
+        let idle = after(self.patience.last, self.patience.activity);
+        let due = match self.patience.head_due {
+            Some(head) if is_unanswered => head.min(idle),
+            _ => idle,
+        };
+        if self.client.clock.poll_due(cx, due).is_pending() {
+            return Poll::Pending;
+        }
+        Poll::Ready(self.timed_out(is_unanswered))
+    }
+
+    #[cold]
+    fn timed_out(&self, is_unanswered: bool) -> Failure {
+        let (kind, status) = match self.upload.stage() {
+            Stage::Done => (
+                ForwardErrorKind::RequestTimedOut,
+                StatusCode::GATEWAY_TIMEOUT,
+            ),
+            Stage::Client => (
+                ForwardErrorKind::RequestBodyClient,
+                StatusCode::REQUEST_TIMEOUT,
+            ),
+            Stage::Destination => (
+                ForwardErrorKind::RequestBodyDestination,
+                StatusCode::GATEWAY_TIMEOUT,
+            ),
+        };
+        match (is_unanswered, self.upload.stage()) {
+            (true, _) => Failure::Unanswered(kind, status),
+            (false, Stage::Done) => Failure::Cut(ForwardErrorKind::ResponseBodyDestination),
+            (false, _) => Failure::Cut(kind),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Forwards HTTP/1.1 requests as bytes, where that is all there is to do with them.
+//!
+//! ```text
+//! head, parsed in place ─▶ route ─▶ cluster ─▶ pick ─▶ connection ─▶ head, rewritten into one buffer
+//!                                                                      │ with what came of the body, one write
+//! client ◀─ head, rewritten, with what came of the body ◀─ head, parsed in place ◀─ destination
+//! client ◀─ reads, passed on whole; their framing is only followed ◀─ destination
+//! ```
+//!
+//! There is no `HeaderMap`, no task, no timer and no allocation for a request. It costs two reads and two writes, and
+//! what it needs to know of the configuration was compiled when that was published ([`HeadPlan`]).
+//!
+//! Whatever needs more goes the way over `http` types ([`forward`](crate::forward)), which has the same routes, pools,
+//! limits and counters: switches of protocols, `Expect`, HTTP/1.0 clients, HTTP/2 destinations, changes of trailers, and
+//! requests that are refused. The choice is made before anything is written.
+//!
+//! Both directions of an exchange are one state machine in the connection's task ([`exchange`]): the request's body goes
+//! on while the response comes, in whatever order they end, and a request without a body never gets there.
+
+mod answer;
+mod body;
+mod current;
+mod download;
+mod exchange;
+mod outgoing;
+mod plan;
+mod run;
+mod tally;
+mod upload;
+
+pub(crate) use self::current::Engine;
+pub(crate) use self::plan::HeadPlan;
+pub(crate) use self::run::forward;
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// Nothing was read or written: the request is to be served as an `http` request.
+    Typed,
+    /// The whole response was written.
+    Served {
+        /// Whether the next request may follow: the connection was not announced to close, and the request's body was
+        /// read to its end.
+        keep: bool,
+    },
+    /// The client went away or is too slow, or the response broke off after it had begun.
+    Gone,
+}

@@ -1,0 +1,180 @@
+//! The head of a request as a destination gets it.
+
+use proxy_model::RequestHead;
+use proxy_model::compiled::{Destination, Route};
+use proxy_model::matching::RouteValues;
+use proxy_model::transform::{RequestTarget, SetOrAppend, XForwardedPart, path_and_query};
+
+use super::plan::{HeadPlan, HostRule, MOST_OPERATIONS, RequestOperation, known};
+use crate::http1::{
+    FieldName, FieldOperation, FieldValue, HeadTable, OutgoingMethod, OutgoingTarget, RawRequest,
+    RequestRewrite, RequestView, write_request,
+};
+
+/// What most routes get along with.
+const FEW_OPERATIONS: usize = 8;
+
+/// A request's head, and what is made of it for one destination.
+#[derive(Clone, Copy)]
+pub(super) struct Outgoing<'a> {
+    pub(super) buffer: &'a [u8],
+    pub(super) request: &'a RawRequest,
+    pub(super) table: &'a HeadTable,
+    pub(super) view: &'a RequestView<'a>,
+    pub(super) route: &'a Route,
+    pub(super) plan: &'a HeadPlan,
+    pub(super) destination: &'a Destination,
+    /// The client's address, without port.
+    pub(super) remote: Option<FieldValue<'a>>,
+}
+
+/// The route's changes make no valid request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Invalid;
+
+impl<'a> Outgoing<'a> {
+    /// Appends the head to `out`.
+    #[inline]
+    pub(super) fn write(&self, out: &mut Vec<u8>) -> Result<(), Invalid> {
+        if self.plan.rewrites_target || self.destination.address().path() != "/" {
+            return self.write_elsewhere(out);
+        }
+        self.write_to(None, None, out);
+        Ok(())
+    }
+
+    /// The same, with another method, path or query.
+    #[cold]
+    fn write_elsewhere(&self, out: &mut Vec<u8>) -> Result<(), Invalid> {
+        let values = match self.plan.rewrites_target {
+            true => self.route.matcher().path().capture(self.view.path()),
+            false => None,
+        };
+        let values: RouteValues = values.unwrap_or_default();
+        let mut target = RequestTarget {
+            method: self.view.method().into(),
+            path: self.view.path().into(),
+            query: self.view.query().map(Into::into),
+        };
+        self.route.transforms().rewrite(&mut target, &values);
+        let address = self.destination.address();
+        let text = path_and_query(address, &target.path, target.query.as_deref());
+        let (path, query) = match text.split_once('?') {
+            Some((path, query)) => (path, Some(query.as_bytes())),
+            None => (&*text, None),
+        };
+        let elsewhere = OutgoingTarget::new(path.as_bytes(), query).ok_or(Invalid)?;
+        let method = match target.method == self.view.method() {
+            true => None,
+            false => Some(OutgoingMethod::new(&target.method).ok_or(Invalid)?),
+        };
+        self.write_to(method, Some(elsewhere), out);
+        Ok(())
+    }
+
+    #[inline]
+    fn write_to(
+        &self,
+        method: Option<OutgoingMethod<'_>>,
+        target: Option<OutgoingTarget<'_>>,
+        out: &mut Vec<u8>,
+    ) {
+        match self.plan.request.len() {
+            0..=FEW_OPERATIONS => self.write_with::<FEW_OPERATIONS>(method, target, out),
+            _ => self.write_with::<MOST_OPERATIONS>(method, target, out),
+        }
+    }
+
+    #[inline]
+    fn write_with<const MOST: usize>(
+        &self,
+        method: Option<OutgoingMethod<'_>>,
+        target: Option<OutgoingTarget<'_>>,
+        out: &mut Vec<u8>,
+    ) {
+        let mut given = self
+            .plan
+            .request
+            .iter()
+            .filter_map(|operation| self.operation(operation));
+        let mut room;
+        let operations: &[_] = match given.next() {
+            None => &[],
+            Some(first) => {
+                room = [first; MOST];
+                let mut count = 1;
+                for operation in given.take(MOST - 1) {
+                    room[count] = operation;
+                    count += 1;
+                }
+                &room[..count]
+            }
+        };
+        let rewrite = RequestRewrite {
+            method,
+            target,
+            host: self.host(),
+            copied: self.plan.request_copy.copied(),
+            operations,
+            ..RequestRewrite::default()
+        };
+        write_request(self.buffer, self.request, self.table, &rewrite, out);
+    }
+
+    /// `None`: the client's.
+    #[inline]
+    fn host(&self) -> Option<FieldValue<'a>> {
+        match &self.plan.host {
+            HostRule::Original if !self.request.authority().is_empty() => None,
+            HostRule::Fixed(value) => Some(known(value)),
+            HostRule::Original | HostRule::Destination => {
+                let own = self.destination.host();
+                Some(known(own.unwrap_or_else(|| {
+                    self.destination.address().authority()
+                })))
+            }
+        }
+    }
+
+    #[inline]
+    fn operation(&self, operation: &'a RequestOperation) -> Option<FieldOperation<'a>> {
+        match operation {
+            RequestOperation::Remove(name) => Some(FieldOperation::Remove(name)),
+            RequestOperation::Write(name, value, action) => {
+                Some(written(name, known(value), *action))
+            }
+            RequestOperation::Tell(name, part, action) => match (self.part(*part), action) {
+                (Some(value), action) => Some(written(name, value, *action)),
+                (None, SetOrAppend::Set) => Some(FieldOperation::Remove(name)),
+                (None, SetOrAppend::Append) => None,
+            },
+        }
+    }
+
+    /// A part of where the request came from, if it is known.
+    #[inline]
+    fn part(&self, part: XForwardedPart) -> Option<FieldValue<'a>> {
+        const HTTP: FieldValue<'static> = FieldValue::from_static("http");
+        const HTTPS: FieldValue<'static> = FieldValue::from_static("https");
+        match part {
+            XForwardedPart::For => self.remote,
+            XForwardedPart::Proto => Some(if self.view.is_https() { HTTPS } else { HTTP }),
+            XForwardedPart::Host if self.request.authority().is_empty() => None,
+            XForwardedPart::Host => Some(self.request.authority_value(self.buffer)),
+            // The proxy serves whole paths: nothing was taken off before it saw the request.
+            XForwardedPart::Prefix => None,
+        }
+    }
+}
+
+#[inline]
+fn written<'a>(
+    name: &'a FieldName,
+    value: FieldValue<'a>,
+    action: SetOrAppend,
+) -> FieldOperation<'a> {
+    match action {
+        SetOrAppend::Set => FieldOperation::Set(name, value),
+        SetOrAppend::Append => FieldOperation::Append(name, value),
+    }
+}

@@ -1,0 +1,217 @@
+//! What a route does to heads, as operations on bytes.
+
+use std::sync::{Arc, OnceLock};
+
+use http::{HeaderName, HeaderValue, StatusCode};
+use proxy_model::compiled::Route;
+use proxy_model::transform::{
+    ForwardedAction, HeaderChange, HeaderCopy, RequestTransform, ResponseCondition,
+    ResponseTransform, SetOrAppend, Transforms, XForwardedPart,
+};
+
+use crate::http1::{ClassSet, Copied, FieldClass, FieldName, FieldOperation, FieldValue};
+
+/// The most changes of one head that are made on bytes. Routes with more go the way over `http` types.
+pub(super) const MOST_OPERATIONS: usize = 24;
+
+/// What a route does to heads, as operations on bytes. Made when a configuration is compiled.
+#[derive(Debug)]
+pub(crate) struct HeadPlan {
+    pub(super) host: HostRule,
+    pub(super) request_copy: CopyRule,
+    pub(super) request: Box<[RequestOperation]>,
+    pub(super) response_copy: CopyRule,
+    pub(super) response: Box<[ResponseOperation]>,
+    /// Method, path or query may change.
+    pub(super) rewrites_target: bool,
+}
+
+/// Which `Host` a destination gets.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum HostRule {
+    /// The client's.
+    Original,
+    /// Its own.
+    Destination,
+    /// The one that the route names.
+    Fixed(HeaderValue),
+}
+
+/// Which fields are sent on.
+#[derive(Debug)]
+pub(super) enum CopyRule {
+    All,
+    None,
+    Only(Box<[FieldName]>),
+}
+
+/// One change of a request's fields.
+#[derive(Debug)]
+pub(super) enum RequestOperation {
+    Remove(FieldName),
+    Write(FieldName, HeaderValue, SetOrAppend),
+    /// A part of where the request came from. What is not known and to be set is removed: it is not to be believed.
+    Tell(FieldName, XForwardedPart, SetOrAppend),
+}
+
+/// One change of a response's fields.
+#[derive(Debug)]
+pub(super) struct ResponseOperation {
+    condition: ResponseCondition,
+    name: FieldName,
+    /// `None` removes.
+    value: Option<(HeaderValue, SetOrAppend)>,
+}
+
+impl HeadPlan {
+    /// What `route` does. Routes that change nothing, as most do, share one.
+    pub(crate) fn of(route: &Route) -> Option<Arc<Self>> {
+        static UNCHANGED: OnceLock<Option<Arc<HeadPlan>>> = OnceLock::new();
+        let made = || Self::new(route.transforms()).map(Arc::new);
+        match route.config().transforms {
+            None => UNCHANGED.get_or_init(made).clone(),
+            Some(_) => made(),
+        }
+    }
+
+    /// `None` if something of it cannot be said in operations on bytes.
+    fn new(transforms: &Transforms) -> Option<Self> {
+        let changes_trailers =
+            !transforms.trailers().is_empty() || *transforms.trailers_copy() != HeaderCopy::All;
+        if changes_trailers {
+            return None;
+        }
+        let mut host = match transforms.original_host() {
+            true => HostRule::Original,
+            false => HostRule::Destination,
+        };
+        let mut request = Vec::new();
+        for transform in transforms.request() {
+            request.extend(request_operation(transform, &mut host)?);
+        }
+        let response = transforms.response().iter().map(response_operation);
+        let response: Box<[_]> = response.collect::<Option<_>>()?;
+        (request.len() <= MOST_OPERATIONS && response.len() <= MOST_OPERATIONS).then_some(())?;
+        Some(Self {
+            host,
+            request_copy: copy_rule(transforms.request_copy())?,
+            request: request.into(),
+            response_copy: copy_rule(transforms.response_copy())?,
+            response,
+            rewrites_target: !transforms.target().is_empty(),
+        })
+    }
+}
+
+impl CopyRule {
+    #[inline]
+    pub(super) fn copied(&self) -> Copied<'_> {
+        match self {
+            Self::All => Copied::All,
+            Self::None => Copied::None,
+            Self::Only(names) => Copied::Only(names),
+        }
+    }
+}
+
+impl ResponseOperation {
+    /// The operation, if it is one for this status.
+    #[inline]
+    pub(super) fn for_status(&self, status: StatusCode) -> Option<FieldOperation<'_>> {
+        if !self.condition.holds(status) {
+            return None;
+        }
+        Some(match &self.value {
+            None => FieldOperation::Remove(&self.name),
+            Some((value, SetOrAppend::Set)) => FieldOperation::Set(&self.name, known(value)),
+            Some((value, SetOrAppend::Append)) => FieldOperation::Append(&self.name, known(value)),
+        })
+    }
+}
+
+/// A value that was checked when the configuration was compiled.
+#[inline]
+pub(super) fn known(value: &HeaderValue) -> FieldValue<'_> {
+    FieldValue::new(value.as_bytes()).unwrap_or(FieldValue::from_static(""))
+}
+
+/// Nothing in it: there is nothing to do. `None`: it cannot be done here.
+fn request_operation(
+    transform: &RequestTransform,
+    host: &mut HostRule,
+) -> Option<Option<RequestOperation>> {
+    Some(match transform {
+        RequestTransform::Header { name, value, .. } if name == http::header::HOST => {
+            *host = HostRule::Fixed(value.clone());
+            None
+        }
+        RequestTransform::Remove(name) if name == http::header::HOST => {
+            *host = HostRule::Destination;
+            None
+        }
+        RequestTransform::Header {
+            name,
+            value,
+            action,
+        } => Some(RequestOperation::Write(
+            changeable(name)?,
+            value.clone(),
+            *action,
+        )),
+        RequestTransform::Remove(name) | RequestTransform::ClientCert(name) => {
+            Some(RequestOperation::Remove(changeable(name)?))
+        }
+        RequestTransform::XForwarded(told) => {
+            let name = changeable(told.name())?;
+            match told.action() {
+                ForwardedAction::Remove => Some(RequestOperation::Remove(name)),
+                ForwardedAction::Set => Some(RequestOperation::Tell(
+                    name,
+                    told.part(),
+                    SetOrAppend::Set,
+                )),
+                ForwardedAction::Append => Some(RequestOperation::Tell(
+                    name,
+                    told.part(),
+                    SetOrAppend::Append,
+                )),
+            }
+        }
+        RequestTransform::Forwarded(told) if told.action() == ForwardedAction::Remove => Some(
+            RequestOperation::Remove(changeable(&http::header::FORWARDED)?),
+        ),
+        _ => return None,
+    })
+}
+
+fn response_operation(transform: &ResponseTransform) -> Option<ResponseOperation> {
+    let (name, value) = match transform.change() {
+        HeaderChange::Set(name, value) => (name, Some((value.clone(), SetOrAppend::Set))),
+        HeaderChange::Append(name, value) => (name, Some((value.clone(), SetOrAppend::Append))),
+        HeaderChange::Remove(name) => (name, None),
+    };
+    Some(ResponseOperation {
+        condition: transform.condition(),
+        name: changeable(name)?,
+        value,
+    })
+}
+
+fn copy_rule(copy: &HeaderCopy) -> Option<CopyRule> {
+    Some(match copy {
+        HeaderCopy::All => CopyRule::All,
+        HeaderCopy::None => CopyRule::None,
+        HeaderCopy::Only(names) => {
+            CopyRule::Only(names.iter().map(changeable).collect::<Option<_>>()?)
+        }
+    })
+}
+
+/// The name of a field that is the route's to change. The others are the connection's, on bytes.
+fn changeable(name: &HeaderName) -> Option<FieldName> {
+    const CONNECTION: ClassSet = ClassSet::CONNECTION
+        .with(FieldClass::ContentLength)
+        .with(FieldClass::TransferEncoding);
+    let name = FieldName::new(name.as_str())?;
+    (!CONNECTION.contains(name.class())).then_some(name)
+}

@@ -1,0 +1,491 @@
+//! From a request's head to the end of its response.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::Poll;
+
+use http::{Method as HttpMethod, StatusCode};
+use proxy_model::RequestHead;
+use proxy_model::compiled::{BodyLimit, Cluster, ClusterIndex, RouteIndex};
+use proxy_model::matching::Lookup;
+use tokio::time::{Instant, timeout_at};
+
+use super::answer::write_own;
+use super::body::Body;
+use super::download::Download;
+use super::exchange::{Back, Exchange, Failure, Patience};
+use super::outgoing::Outgoing;
+use super::plan::HeadPlan;
+use super::tally::Tally;
+use super::upload::{Broken, Stage, Upload};
+use super::{Engine, Lane};
+use crate::forward::timeout::after;
+use crate::forward::{ForwardError, ForwardErrorKind, no_connection};
+use crate::http1::{
+    Asked, FieldValue, Framing, HeadLimits, Method, RawRequest, RequestView, Version,
+};
+use crate::server::connection::Outcome;
+use crate::server::http1::{Client, Transport, spare_table};
+use crate::state::{ClusterState, Generation, Picked};
+use crate::stream::{poll_write_all, spare};
+use crate::upstream::{Lease, Protocols, Wanted};
+
+/// How often a destination other than the one that failed is asked for.
+const PICKS: usize = 4;
+
+/// Forwards the request at the front of the client's input.
+///
+/// Cancel-safe: dropped, the request is cancelled at the destination, and the client's connection is of no further use.
+pub(crate) async fn forward<T: Transport>(
+    client: &mut Client<T>,
+    request: &RawRequest,
+    engine: &Engine,
+) -> Lane {
+    let generation = engine.current();
+    let Some((route, cluster)) = choose(&generation, client, request, engine) else {
+        return Lane::Typed;
+    };
+    let run = Run {
+        engine,
+        generation: &generation,
+        request,
+        route,
+        cluster,
+    };
+    run.forward(client).await
+}
+
+/// The route and the cluster of a request that can be forwarded as bytes.
+#[inline]
+fn choose<T: Transport>(
+    generation: &Generation,
+    client: &Client<T>,
+    request: &RawRequest,
+    engine: &Engine,
+) -> Option<(RouteIndex, ClusterIndex)> {
+    let is_plain = request.version() == Version::Http11
+        && !request.expects_continue()
+        && !matches!(request.method(), Method::Connect | Method::Trace)
+        && request.upgrade().is_none();
+    if !is_plain {
+        return None;
+    }
+    let view = view(client, request);
+    let snapshot = generation.snapshot();
+    let Lookup::Matched(index) = snapshot.table().find(snapshot.routes(), &view) else {
+        return None;
+    };
+    let state = generation.route(index);
+    state.plan()?;
+    if state.refusal().is_some() {
+        return None;
+    }
+    let random = engine.service().shared().random();
+    let cluster = state.choose(snapshot.route_at(index), &view, random).ok()?;
+    let fits = match request.framing() {
+        Framing::Length(length) => length <= allowed(generation, index, client, engine),
+        _ => true,
+    };
+    (fits && generation.cluster(cluster).speaks_http1()).then_some((index, cluster))
+}
+
+/// The most content that a request may have: the route says, else the proxy; and never more than the server allows.
+#[inline]
+fn allowed<T: Transport>(
+    generation: &Generation,
+    route: RouteIndex,
+    client: &Client<T>,
+    engine: &Engine,
+) -> u64 {
+    let most = match generation.snapshot().route_at(route).body_limit() {
+        BodyLimit::Server => engine.service().shared().max_request_body(),
+        BodyLimit::Unlimited => None,
+        BodyLimit::Bytes(limit) => Some(limit),
+    };
+    let server = client.state.worker.limits.body_bytes;
+    most.unwrap_or(u64::MAX).min(server.unwrap_or(u64::MAX))
+}
+
+#[inline]
+fn view<'a, T: Transport>(client: &'a Client<T>, request: &'a RawRequest) -> RequestView<'a> {
+    RequestView::new(
+        client.input.filled(),
+        request,
+        &client.table,
+        client.state.info.tls,
+    )
+}
+
+/// A request that is forwarded.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    engine: &'a Engine,
+    generation: &'a Generation,
+    request: &'a RawRequest,
+    route: RouteIndex,
+    cluster: ClusterIndex,
+}
+
+impl<'a> Run<'a> {
+    async fn forward<T: Transport>(&self, client: &mut Client<T>) -> Lane {
+        let started = Instant::now();
+        let mut tally = Tally::new(
+            self.engine.service().shared(),
+            self.generation.route(self.route),
+            self.state(),
+            method(client, self.request),
+            started,
+        );
+        let head_due = self.timeout().map(|wait| after(started, wait));
+        let picked = self.pick(client);
+        let connected = match picked {
+            Some(picked) => match self.ready(&picked) {
+                Some(lease) => {
+                    tally.sent_to(self.state().destination(picked.index), started);
+                    Ok((picked, lease))
+                }
+                None => {
+                    let connecting = self.connect(picked, client, &mut tally, head_due);
+                    Box::pin(connecting).await
+                }
+            },
+            None => Err(ForwardError::new(
+                ForwardErrorKind::NoAvailableDestinations,
+                StatusCode::SERVICE_UNAVAILABLE,
+            )),
+        };
+        let (picked, mut lease) = match connected {
+            Ok(connected) => connected,
+            Err(error) => {
+                let is_unread = !Body::new(self.request.framing()).has_ended();
+                client.input.consume(self.request.head_length());
+                return self
+                    .refuse(client, tally, error.kind(), error.status(), is_unread)
+                    .await;
+            }
+        };
+        let limits = head_limits(client);
+        let mut upload = match self.upload(client, &picked, &limits) {
+            Ok(upload) => upload,
+            Err((kind, status)) => return self.refuse(client, tally, kind, status, true).await,
+        };
+        let patience = Patience {
+            head_due,
+            activity: self.cluster().upstream().activity_timeout(),
+            last: started,
+        };
+        let destination = self.state().destination(picked.index);
+        loop {
+            let is_reused = lease.is_reused();
+            let Some(connection) = lease.raw() else {
+                // It speaks HTTP/2, though its cluster does not.
+                return self
+                    .refuse(
+                        client,
+                        tally,
+                        ForwardErrorKind::Request,
+                        StatusCode::BAD_GATEWAY,
+                        true,
+                    )
+                    .await;
+            };
+            let back = Back {
+                io: &mut connection.io,
+                input: &mut connection.input,
+                table: spare_table::take(),
+            };
+            let download = Download::new(self.plan(), self.asked());
+            let mut exchange =
+                Exchange::new(client, back, &mut upload, download, patience, &limits);
+            exchange.is_last = !self.request.is_persistent();
+            let mut failure = None;
+            match poll_fn(|cx| exchange.poll_head(cx)).await {
+                Ok(status) => {
+                    tally.answered(status, Instant::now());
+                    if let Some(exchange) = &mut exchange.client.exchange {
+                        exchange.answered(status, None);
+                    }
+                    failure = poll_fn(|cx| exchange.poll_body(cx)).await.err();
+                }
+                Err(Failure::Unsent) if is_reused => {
+                    spare_table::give_back(exchange.back.table);
+                    drop(lease);
+                    match self.acquire(&picked, true, head_due).await {
+                        Ok(fresh) => {
+                            lease = fresh;
+                            continue;
+                        }
+                        Err(error) => {
+                            let unread = upload.stage() != Stage::Done;
+                            return self
+                                .refuse(client, tally, error.kind(), error.status(), unread)
+                                .await;
+                        }
+                    }
+                }
+                Err(failed) => failure = Some(failed),
+            }
+            let is_reusable = failure.is_none() && exchange.is_reusable();
+            let keep = !exchange.is_last && exchange.has_read_request();
+            let received = exchange.download.received;
+            spare_table::give_back(std::mem::take(&mut exchange.back.table));
+            destination.metrics().bytes_sent.add(upload.sent);
+            destination.metrics().bytes_received.add(received);
+            if let Some(exchange) = &mut client.exchange {
+                exchange.received = upload.sent;
+                exchange.sent = received;
+            }
+            if is_reusable {
+                lease.give_back();
+            } else {
+                drop(lease);
+            }
+            drop(picked);
+            let is_unread = upload.stage() != Stage::Done || !keep;
+            return match failure {
+                None => {
+                    if let Some(exchange) = &mut client.exchange {
+                        exchange.outcome = Outcome::Complete;
+                    }
+                    spare::give_back(upload.outgoing);
+                    tally.end(None);
+                    Lane::Served { keep }
+                }
+                Some(Failure::Unsent) => {
+                    let status = StatusCode::BAD_GATEWAY;
+                    self.refuse(client, tally, ForwardErrorKind::Request, status, is_unread)
+                        .await
+                }
+                Some(Failure::Unanswered(kind, status)) => {
+                    self.refuse(client, tally, kind, status, is_unread).await
+                }
+                Some(Failure::Cut(kind)) => {
+                    if let Some(exchange) = &mut client.exchange {
+                        exchange.outcome = Outcome::Failed;
+                    }
+                    client.state.abort.store(true, Relaxed);
+                    client.output.clear();
+                    tally.end(Some(kind));
+                    Lane::Gone
+                }
+                Some(Failure::Gone(kind)) => {
+                    client.output.clear();
+                    tally.end(Some(kind));
+                    Lane::Gone
+                }
+            };
+        }
+    }
+
+    /// Makes the head for the destination, and consumes the client's.
+    #[inline]
+    fn upload<T: Transport>(
+        &self,
+        client: &mut Client<T>,
+        picked: &Picked,
+        limits: &HeadLimits,
+    ) -> Result<Upload, (ForwardErrorKind, StatusCode)> {
+        let allowed = allowed(self.generation, self.route, client, self.engine);
+        let mut head = spare::take(spare::SMALL);
+        let made = {
+            let remote = client.state.remote_text();
+            Outgoing {
+                buffer: client.input.filled(),
+                request: self.request,
+                table: &client.table,
+                view: &view(client, self.request),
+                route: self.generation.snapshot().route_at(self.route),
+                plan: self.plan(),
+                destination: &self.cluster().destinations()[picked.index.0 as usize],
+                remote: remote.and_then(|text| FieldValue::new(text.as_bytes())),
+            }
+            .write(&mut head)
+        };
+        client.input.consume(self.request.head_length());
+        if made.is_err() {
+            return Err((ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY));
+        }
+        let mut upload = Upload::new(head, Body::new(self.request.framing()), allowed);
+        upload
+            .begin(&client.input, limits, &mut client.table)
+            .map_err(|broken| match broken {
+                Broken::Client(status) => (ForwardErrorKind::RequestBodyClient, status),
+                Broken::Destination { .. } => (
+                    ForwardErrorKind::RequestBodyDestination,
+                    StatusCode::BAD_GATEWAY,
+                ),
+            })?;
+        Ok(upload)
+    }
+
+    /// A connection to the picked destination, or to another one if none can be opened there.
+    async fn connect<T: Transport>(
+        &self,
+        picked: Picked,
+        client: &Client<T>,
+        tally: &mut Tally<'a>,
+        due: Option<Instant>,
+    ) -> Result<(Picked, Lease), ForwardError> {
+        tally.sent_to(self.state().destination(picked.index), tally.started());
+        let error = match self.acquire(&picked, false, due).await {
+            Ok(lease) => return Ok((picked, lease)),
+            Err(error) => error,
+        };
+        if !error.is_unsent() {
+            return Err(error);
+        }
+        // The first one stays in flight meanwhile, so that policies that look at the load prefer another.
+        let other = (0..PICKS)
+            .map_while(|_| self.pick(client))
+            .find(|other| other.index != picked.index);
+        let Some(other) = other else {
+            return Err(error);
+        };
+        tally.failed(error.kind());
+        tally.sent_to(self.state().destination(other.index), Instant::now());
+        let lease = self.acquire(&other, false, due).await?;
+        Ok((other, lease))
+    }
+
+    async fn acquire(
+        &self,
+        picked: &Picked,
+        fresh: bool,
+        due: Option<Instant>,
+    ) -> Result<Lease, ForwardError> {
+        let mut wanted = self.wanted(picked);
+        wanted.fresh = fresh;
+        let acquiring = self.engine.service().pool().acquire(wanted);
+        let acquired = match due {
+            None => acquiring.await,
+            Some(due) => timeout_at(due, acquiring).await.map_err(|_| {
+                ForwardError::new(
+                    ForwardErrorKind::RequestTimedOut,
+                    StatusCode::GATEWAY_TIMEOUT,
+                )
+            })?,
+        };
+        acquired.map_err(no_connection)
+    }
+
+    /// An idle connection to the picked destination.
+    #[inline]
+    fn ready(&self, picked: &Picked) -> Option<Lease> {
+        self.engine.service().pool().ready(self.wanted(picked))
+    }
+
+    #[inline]
+    fn wanted<'w>(&self, picked: &'w Picked) -> Wanted<'w>
+    where
+        'a: 'w,
+    {
+        Wanted {
+            destination: picked.in_flight.destination(),
+            upstream: self.cluster().upstream(),
+            client: self.state().client(),
+            protocols: Protocols::Http1,
+            fresh: false,
+        }
+    }
+
+    #[inline]
+    fn pick<T: Transport>(&self, client: &Client<T>) -> Option<Picked> {
+        let view = view(client, self.request);
+        self.state().pick(self.cluster(), &view)
+    }
+
+    /// Answers for a destination that did not.
+    #[cold]
+    async fn refuse<T: Transport>(
+        &self,
+        client: &mut Client<T>,
+        mut tally: Tally<'_>,
+        kind: ForwardErrorKind,
+        status: StatusCode,
+        is_unread: bool,
+    ) -> Lane {
+        let is_last = is_unread || !self.request.is_persistent() || client.is_closing();
+        let is_head = self.request.method() == Method::Head;
+        let sent = write_own(status, is_head, is_last, self.plan(), &mut client.output);
+        client.state.unread.store(is_unread, Relaxed);
+        tally.refused(status);
+        if let Some(exchange) = &mut client.exchange {
+            exchange.answered(status, None);
+        }
+        let mut written = 0;
+        let wrote = poll_fn(|cx| {
+            let slices = [&*client.output, &[]];
+            match poll_write_all(&mut client.io, cx, slices, &mut written) {
+                Poll::Pending => client
+                    .clock
+                    .poll_slow_reader(cx, &client.state)
+                    .map(|()| false),
+                Poll::Ready(result) => Poll::Ready(result.is_ok()),
+            }
+        });
+        let wrote = pin!(wrote).await;
+        client.output.clear();
+        tally.end(Some(kind));
+        if !wrote {
+            return Lane::Gone;
+        }
+        if let Some(exchange) = &mut client.exchange {
+            exchange.sent = sent;
+            exchange.outcome = Outcome::Complete;
+        }
+        Lane::Served { keep: !is_last }
+    }
+
+    #[inline]
+    fn asked(&self) -> Asked {
+        Asked {
+            method: self.request.method(),
+            upgrade: false,
+        }
+    }
+
+    #[inline]
+    fn plan(&self) -> &'a HeadPlan {
+        let plan = self.generation.route(self.route).plan();
+        plan.expect("the route was chosen for having one")
+    }
+
+    #[inline]
+    fn state(&self) -> &'a ClusterState {
+        self.generation.cluster(self.cluster)
+    }
+
+    #[inline]
+    fn cluster(&self) -> &'a Cluster {
+        self.generation.snapshot().cluster_at(self.cluster)
+    }
+
+    fn timeout(&self) -> Option<std::time::Duration> {
+        self.generation.snapshot().route_at(self.route).timeout()
+    }
+}
+
+/// The method, for the counters: those that they do not know are all the same to them.
+#[inline]
+fn method<T: Transport>(client: &Client<T>, request: &RawRequest) -> HttpMethod {
+    match request.method() {
+        Method::Get => HttpMethod::GET,
+        Method::Head => HttpMethod::HEAD,
+        Method::Post => HttpMethod::POST,
+        Method::Put => HttpMethod::PUT,
+        Method::Patch => HttpMethod::PATCH,
+        Method::Delete => HttpMethod::DELETE,
+        Method::Options => HttpMethod::OPTIONS,
+        _ => HttpMethod::from_bytes(request.method_span().get(client.input.filled()))
+            .unwrap_or_default(),
+    }
+}
+
+fn head_limits<T: Transport>(client: &Client<T>) -> HeadLimits {
+    let limits = &client.state.worker.limits;
+    HeadLimits::default()
+        .with_bytes(limits.header_bytes)
+        .with_fields(limits.header_fields)
+}

@@ -1,0 +1,130 @@
+//! Counts what becomes of a request.
+
+use http::{Method, StatusCode, Version};
+use tokio::time::Instant;
+use tracing::debug;
+
+use crate::forward::ForwardErrorKind;
+use crate::observe::{Labels, targets};
+use crate::proxy::Shared;
+use crate::state::{ClusterState, DestinationState, RouteState};
+
+/// Counts what becomes of one request of a route, as [`Account`](crate::forward) does on the way over `http` types, out of
+/// what the connection holds anyway.
+///
+/// Dropped before it was told the end, it counts the request as cancelled: its client has gone.
+#[derive(Debug)]
+pub(super) struct Tally<'a> {
+    shared: &'a Shared,
+    route: &'a RouteState,
+    cluster: &'a ClusterState,
+    destination: Option<&'a DestinationState>,
+    started: Instant,
+    picked: Instant,
+    method: Method,
+    status: StatusCode,
+    has_ended: bool,
+}
+
+impl<'a> Tally<'a> {
+    #[inline]
+    pub(super) fn new(
+        shared: &'a Shared,
+        route: &'a RouteState,
+        cluster: &'a ClusterState,
+        method: Method,
+        started: Instant,
+    ) -> Self {
+        shared.metrics().active_requests.add();
+        Self {
+            shared,
+            route,
+            cluster,
+            destination: None,
+            started,
+            picked: started,
+            method,
+            // What YARP notes for a client that went away before there was anything else to tell it.
+            status: StatusCode::BAD_REQUEST,
+            has_ended: false,
+        }
+    }
+
+    /// When the request came.
+    #[inline]
+    pub(super) fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// The request goes to this destination, which was picked at `picked`.
+    #[inline]
+    pub(super) fn sent_to(&mut self, destination: &'a DestinationState, picked: Instant) {
+        destination.metrics().requested();
+        self.destination = Some(destination);
+        self.picked = picked;
+    }
+
+    /// The destination's response has begun.
+    #[inline]
+    pub(super) fn answered(&mut self, status: StatusCode, now: Instant) {
+        let elapsed = now.saturating_duration_since(self.picked);
+        self.status = status;
+        let labels = self.labels();
+        self.cluster.live().metrics().requests.record(labels, elapsed);
+        if let Some(destination) = self.destination {
+            destination.metrics().responded(status, elapsed);
+        }
+    }
+
+    /// What the client is told instead.
+    pub(super) fn refused(&mut self, status: StatusCode) {
+        self.status = status;
+    }
+
+    /// Counts an error of a destination that does not end the request.
+    pub(super) fn failed(&self, kind: ForwardErrorKind) {
+        self.cluster.live().metrics().errors.increment(kind);
+        if let Some(destination) = self.destination {
+            destination.metrics().errors.increment(kind);
+        }
+    }
+
+    /// The response has ended.
+    #[inline]
+    pub(super) fn end(mut self, error: Option<ForwardErrorKind>) {
+        self.settle(error);
+    }
+
+    #[inline]
+    fn settle(&mut self, error: Option<ForwardErrorKind>) {
+        if std::mem::replace(&mut self.has_ended, true) {
+            return;
+        }
+        self.shared.metrics().active_requests.subtract();
+        let elapsed = self.started.elapsed();
+        if let Some(kind) = error {
+            self.failed(kind);
+        }
+        self.route.metrics().served(self.labels(), elapsed);
+        debug!(
+            target: targets::REQUEST,
+            method = %self.method,
+            destination = self.destination.map(|destination| destination.id().as_str()),
+            status = self.status.as_u16(),
+            error = error.map(ForwardErrorKind::as_str),
+            ?elapsed,
+            "request ended",
+        );
+    }
+
+    #[inline]
+    fn labels(&self) -> Labels {
+        Labels::new(&self.method, Version::HTTP_11, self.status)
+    }
+}
+
+impl Drop for Tally<'_> {
+    fn drop(&mut self) {
+        self.settle(Some(ForwardErrorKind::RequestCanceled));
+    }
+}

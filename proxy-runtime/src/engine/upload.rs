@@ -1,0 +1,192 @@
+//! A request on its way to a destination: its head, and its body as it comes.
+
+use std::io;
+use std::task::{Context, Poll, ready};
+
+use http::StatusCode;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::body::{Body, Part};
+use crate::forward::ForwardErrorKind;
+use crate::http1::{HeadLimits, HeadTable, Refusal, write_trailers};
+use crate::stream::{ReadBuffer, poll_write_all};
+
+/// A request on its way to a destination.
+#[derive(Debug)]
+pub(super) struct Upload {
+    /// The head, and later the trailers, until they are sent.
+    pub(super) outgoing: Vec<u8>,
+    body: Body,
+    /// What of the client's bytes comes behind [`outgoing`](Self::outgoing).
+    part: Part,
+    /// How much of both was written.
+    written: usize,
+    /// Content that the request may still have.
+    allowed: u64,
+    stage: Stage,
+    /// Nothing has been written.
+    is_unsent: bool,
+    /// Bytes of content that were sent.
+    pub(super) sent: u64,
+}
+
+/// Who it waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Nobody: all of it was sent.
+    Done,
+    /// The client, for more bytes.
+    Client,
+    /// The destination, which does not take what there is.
+    Destination,
+}
+
+/// Why it ended before its end.
+#[derive(Debug)]
+pub(super) enum Broken {
+    /// By what the client sent, or did not send.
+    Client(StatusCode),
+    /// The destination takes no more.
+    Destination {
+        /// Not a byte of it was taken.
+        is_unsent: bool,
+        error: io::Error,
+    },
+}
+
+impl Broken {
+    pub(super) fn kind(&self) -> ForwardErrorKind {
+        match self {
+            Self::Client(_) => ForwardErrorKind::RequestBodyClient,
+            Self::Destination { .. } => ForwardErrorKind::RequestBodyDestination,
+        }
+    }
+}
+
+impl Upload {
+    /// A request with this head. `allowed` is the content that it may have at most.
+    pub(super) fn new(head: Vec<u8>, body: Body, allowed: u64) -> Self {
+        Self {
+            outgoing: head,
+            body,
+            part: Part::default(),
+            written: 0,
+            allowed,
+            stage: Stage::Destination,
+            is_unsent: true,
+            sent: 0,
+        }
+    }
+
+    /// Looks at the beginning of the body, which came together with the head.
+    #[inline]
+    pub(super) fn begin(
+        &mut self,
+        input: &ReadBuffer,
+        limits: &HeadLimits,
+        table: &mut HeadTable,
+    ) -> Result<(), Broken> {
+        if !self.body.has_ended() && !input.is_empty() {
+            self.look(input, limits, table)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// Sends no more, though there may be more.
+    pub(super) fn stop(&mut self) {
+        self.stage = Stage::Done;
+        self.body = Body::Ended;
+        self.part = Part::default();
+    }
+
+    /// Sends what there is; ready when all is sent. `has_news` is set when the client sent something.
+    #[inline]
+    pub(super) fn poll<C, U>(
+        &mut self,
+        cx: &mut Context<'_>,
+        (client, input): (&mut C, &mut ReadBuffer),
+        destination: &mut U,
+        limits: &HeadLimits,
+        table: &mut HeadTable,
+        has_news: &mut bool,
+    ) -> Poll<Result<(), Broken>>
+    where
+        C: AsyncRead + Unpin,
+        U: AsyncWrite + Unpin,
+    {
+        loop {
+            if self.outgoing.len() + self.part.bytes > 0 {
+                ready!(self.poll_write(cx, input, destination))?;
+            }
+            if self.part.trailers > 0 {
+                let count = std::mem::take(&mut self.part.trailers);
+                write_trailers(&input.filled()[..count], table, &mut self.outgoing);
+                input.consume(count);
+                continue;
+            }
+            if self.body.has_ended() {
+                self.stage = Stage::Done;
+                input.rest();
+                return Poll::Ready(Ok(()));
+            }
+            self.stage = Stage::Client;
+            match ready!(input.poll_read(client, cx)) {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => {
+                    return Poll::Ready(Err(Broken::Client(StatusCode::BAD_REQUEST)));
+                }
+            }
+            *has_news = true;
+            self.look(input, limits, table)?;
+        }
+    }
+
+    #[inline]
+    fn poll_write<U: AsyncWrite + Unpin>(
+        &mut self,
+        cx: &mut Context<'_>,
+        input: &mut ReadBuffer,
+        destination: &mut U,
+    ) -> Poll<Result<(), Broken>> {
+        self.stage = Stage::Destination;
+        let slices = [&*self.outgoing, &input.filled()[..self.part.bytes]];
+        let polled = poll_write_all(destination, cx, slices, &mut self.written);
+        self.is_unsent &= self.written == 0;
+        ready!(polled).map_err(|error| Broken::Destination {
+            is_unsent: self.is_unsent,
+            error,
+        })?;
+        self.written = 0;
+        self.outgoing.clear();
+        input.consume(self.part.bytes);
+        self.sent += self.part.content;
+        self.part.bytes = 0;
+        self.part.content = 0;
+        Poll::Ready(Ok(()))
+    }
+
+    /// Finds out what of the client's bytes belongs to the body.
+    #[inline]
+    fn look(
+        &mut self,
+        input: &ReadBuffer,
+        limits: &HeadLimits,
+        table: &mut HeadTable,
+    ) -> Result<(), Broken> {
+        let part = self.body.follow(input.filled(), limits, table);
+        self.part = part.map_err(|refusal: Refusal| {
+            let status = StatusCode::from_u16(refusal.status());
+            Broken::Client(status.unwrap_or(StatusCode::BAD_REQUEST))
+        })?;
+        match self.allowed.checked_sub(self.part.content) {
+            Some(rest) => self.allowed = rest,
+            None => return Err(Broken::Client(StatusCode::PAYLOAD_TOO_LARGE)),
+        }
+        Ok(())
+    }
+}
