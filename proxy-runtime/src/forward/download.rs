@@ -1,7 +1,6 @@
 //! The body of a response as it comes from a destination.
 
 use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
 #[cfg(feature = "http2")]
 use std::sync::Weak;
@@ -9,8 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
+use http_body::{Frame, SizeHint};
 #[cfg(feature = "http2")]
 use tokio::runtime::Handle;
 #[cfg(feature = "http2")]
@@ -22,14 +20,13 @@ use super::exchange::{Exchange, Stage};
 use super::response::TrailerRules;
 use super::timeout::IdleTimer;
 use crate::observe::targets;
-use crate::upstream::Lease;
+use crate::upstream::{IncomingBody, Lease};
 
 /// The body of a response as it comes from a destination: read when it is asked for, counted and checked.
 pub(crate) struct Download {
-    incoming: Incoming,
+    /// What comes, and the connection that it comes over, until all of it has come.
+    source: Option<Source>,
     exchange: Arc<Exchange>,
-    /// The connection that it comes over, until all of it has come.
-    lease: Option<Lease>,
     /// What came with the head.
     first: Option<Frame<Bytes>>,
     /// Bytes that `Content-Length` still promises.
@@ -38,20 +35,24 @@ pub(crate) struct Download {
     idle: IdleTimer,
 }
 
+struct Source {
+    incoming: IncomingBody,
+    lease: Lease,
+}
+
 type Next = Option<Result<Frame<Bytes>, ForwardErrorKind>>;
 
 impl Download {
     pub(crate) fn new(
-        incoming: Incoming,
+        incoming: IncomingBody,
         exchange: Arc<Exchange>,
         lease: Lease,
         promised: Option<u64>,
         trailers: TrailerRules,
     ) -> Self {
         Self {
-            incoming,
+            source: Some(Source { incoming, lease }),
             exchange,
-            lease: Some(lease),
             first: None,
             promised,
             trailers,
@@ -85,7 +86,7 @@ impl Download {
 
     /// Whether nothing is left, which is known without asking.
     pub(crate) fn has_ended(&self) -> bool {
-        self.first.is_none() && self.lease.is_none()
+        self.first.is_none() && self.source.is_none()
     }
 
     pub(crate) fn size_hint(&self) -> SizeHint {
@@ -111,10 +112,10 @@ impl Download {
     }
 
     fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
-        if self.lease.is_none() {
+        let Some(Source { incoming, lease }) = &mut self.source else {
             return Poll::Ready(None);
-        }
-        let frame = ready!(Pin::new(&mut self.incoming).poll_frame(cx));
+        };
+        let frame = ready!(lease.poll_frame(incoming, cx));
         self.exchange.activity.touch();
         Poll::Ready(match frame {
             Some(Ok(frame)) => self.pass_on(frame),
@@ -129,7 +130,7 @@ impl Download {
     fn pass_on(&mut self, frame: Frame<Bytes>) -> Next {
         let data = match frame.into_data() {
             Ok(data) => data,
-            // hyper has no frames but data and trailers.
+            // There are no frames but data and trailers.
             Err(other) => return self.end(other.into_trailers().unwrap_or_default()),
         };
         let length = data.len() as u64;
@@ -152,7 +153,8 @@ impl Download {
 
     /// Whether the body is over and nothing comes after it.
     fn ends_here(&self) -> bool {
-        self.incoming.is_end_stream() && !self.trailers.may_add()
+        let source = self.source.as_ref();
+        source.is_none_or(|source| source.incoming.is_end_stream()) && !self.trailers.may_add()
     }
 
     fn end(&mut self, mut trailers: HeaderMap) -> Next {
@@ -163,7 +165,7 @@ impl Download {
 
     /// The response is over: its connection can serve another one.
     fn finish(&mut self) {
-        let Some(lease) = self.lease.take() else {
+        let Some(Source { incoming, lease }) = self.source.take() else {
             return;
         };
         self.watch_upload(&lease);
@@ -171,14 +173,14 @@ impl Download {
         // none will come.
         if self.exchange.upload.stage() != Stage::Continue {
             let exchange = &self.exchange;
-            lease.finish(|| expired(Arc::clone(exchange)));
+            lease.finish(incoming, || expired(Arc::clone(exchange)));
         }
     }
 
     /// The response is given up.
     fn cancel(&mut self) {
-        if let Some(lease) = self.lease.take() {
-            self.watch_upload(&lease);
+        if let Some(source) = self.source.take() {
+            self.watch_upload(&source.lease);
         }
     }
 

@@ -58,8 +58,9 @@ mod websocket;
 
 pub use self::body::{BodyEnd, BodyError, ProxyBody};
 pub use self::error::{ForwardError, ForwardErrorKind, Side};
+pub(crate) use self::continuation::Continuation;
 pub(crate) use self::head::HttpHead;
 pub use self::info::ExchangeInfo;
-pub(crate) use self::request::{Framing, OutgoingHead};
+pub(crate) use self::request::{Framing, OutgoingHead, parse_length};
 pub use self::service::ResponseFuture;
-pub(crate) use self::upload::RequestBody;
+pub(crate) use self::upload::{RequestBody, UploadError};

@@ -141,7 +141,9 @@ impl Routed<'_> {
         upgrade: Option<Upgrade>,
         handshake: &Handshake,
     ) -> Result<Outcome, ForwardError> {
-        let destination = hyper::upgrade::on(&mut answered.response);
+        let Some(destination) = answered.lease.switch(&mut answered.response) else {
+            return Err(bad_gateway(ForwardErrorKind::Request));
+        };
         let (mut head, _) = answered.response.into_parts();
         let client = handshake.agree(upgrade, &mut head.headers)?;
         answer::pass_on(&mut head, self.route().transforms());

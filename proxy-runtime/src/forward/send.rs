@@ -9,7 +9,6 @@ use bytes::Bytes;
 use http::header::EXPECT;
 use http::{Request, Response, StatusCode};
 use http_body::Body;
-use hyper::body::Incoming;
 use proxy_model::compiled::{Cluster, Destination, Route};
 use tokio::time::{Instant, sleep_until};
 
@@ -25,7 +24,9 @@ use super::timeout::{IdleTimer, after};
 use super::upload::{RequestBody, UploadLimits};
 use crate::BoxError;
 use crate::state::{ClusterState, DestinationState, Picked};
-use crate::upstream::{ConnectError, Lease, Protocols, UpstreamPool, Wanted, protocol};
+use crate::upstream::{
+    ConnectError, ExchangeError, IncomingBody, Lease, Protocols, UpstreamPool, Wanted, protocol,
+};
 
 /// How often a destination other than the one that failed is asked for. Policies that pick by chance or by load find one
 /// soon; `FirstAlphabetical` wants no other.
@@ -49,7 +50,7 @@ pub(super) struct Sending<'a> {
 
 /// A response whose head has come.
 pub(super) struct Answered {
-    pub(super) response: Response<Incoming>,
+    pub(super) response: Response<IncomingBody>,
     pub(super) exchange: Arc<Exchange>,
     pub(super) lease: Lease,
     pub(super) picked_at: Instant,
@@ -99,24 +100,20 @@ impl Sending<'_> {
         let body = self.body(body, &exchange, continuation.as_ref());
         let mut request = head.into_request(body, self.framing, is_http2)?;
         if let Some(continuation) = &continuation {
-            let continuation = Arc::clone(continuation);
-            hyper::ext::on_informational(&mut request, move |interim| {
-                continuation.answered(interim.status());
-            });
+            request.extensions_mut().insert(Arc::clone(continuation));
         }
         let response = match wait(&mut lease, request, &exchange, deadline).await {
             Ok(response) => response,
             Err(failure) => {
                 let request = failure.again(spare)?;
+                // The new connection may need its place.
+                drop(lease);
                 lease = within(deadline, self.reconnect(&destination, protocols, is_http2)).await?;
                 wait(&mut lease, request, &exchange, deadline)
                     .await
                     .map_err(|failure| failure.error)?
             }
         };
-        if let Some(continuation) = continuation {
-            continuation.answered(response.status());
-        }
         Ok(Answered {
             response,
             exchange,
@@ -303,28 +300,6 @@ impl From<ForwardError> for Failure {
     }
 }
 
-/// Whether the destination says that it has not looked at the request, so that it can be sent again (RFC 9113 section
-/// 8.7): the stream was refused, or it came after the last one that the connection still serves.
-#[cfg(feature = "http2")]
-fn is_unprocessed(error: &hyper::Error) -> bool {
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<h2::Error>() {
-            let reason = error.reason();
-            return error.is_remote()
-                && (error.is_reset() && reason == Some(h2::Reason::REFUSED_STREAM)
-                    || error.is_go_away() && reason == Some(h2::Reason::NO_ERROR));
-        }
-        cause = error.source();
-    }
-    false
-}
-
-#[cfg(not(feature = "http2"))]
-fn is_unprocessed(_: &hyper::Error) -> bool {
-    false
-}
-
 /// Sends a request and waits for the head of its response, for no longer than the exchange may be idle, nor beyond
 /// `deadline`.
 async fn wait(
@@ -332,7 +307,7 @@ async fn wait(
     request: Request<RequestBody>,
     exchange: &Exchange,
     deadline: Option<Instant>,
-) -> Result<Response<Incoming>, Failure> {
+) -> Result<Response<IncomingBody>, Failure> {
     let mut idle = IdleTimer::default();
     let sent = within(deadline, async {
         tokio::select! {
@@ -348,15 +323,11 @@ async fn wait(
             exchange.activity.touch();
             Ok(response)
         }
-        Err(mut failed) => {
-            let unsent = failed.take_message().map(Box::new);
-            let error = failed.into_error();
-            Err(Failure {
-                unprocessed: is_unprocessed(&error),
-                error: broken(error, exchange),
-                unsent,
-            })
-        }
+        Err(failed) => Err(Failure {
+            unprocessed: failed.error.is_unprocessed(),
+            error: broken(failed.error, exchange),
+            unsent: failed.unsent,
+        }),
     }
 }
 
@@ -380,13 +351,13 @@ async fn within<T>(
 }
 
 /// Why a request that was sent has no response.
-fn broken(error: hyper::Error, exchange: &Exchange) -> ForwardError {
+fn broken(error: ExchangeError, exchange: &Exchange) -> ForwardError {
     if let Some(failure) = exchange.upload.failure() {
         return failure.with_source(error);
     }
     let kind = match exchange.upload.stage() {
         // What came back was no response, whatever else was going on.
-        _ if error.is_parse() => ForwardErrorKind::Request,
+        _ if error.is_malformed_response() => ForwardErrorKind::Request,
         Stage::Client | Stage::Destination => ForwardErrorKind::RequestBodyDestination,
         Stage::Done | Stage::Continue => ForwardErrorKind::Request,
     };

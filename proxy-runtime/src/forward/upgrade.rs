@@ -21,7 +21,7 @@ use super::exchange::Exchange;
 use super::headers;
 use super::timeout::IdleTimer;
 use crate::observe::{Counter, targets};
-use crate::upstream::Lease;
+use crate::upstream::{Lease, Switching};
 
 /// Bytes that a tunnel holds at a time, in each direction.
 const BUFFER: usize = 16 * 1024;
@@ -108,7 +108,7 @@ pub(crate) fn is_websocket_connect(parts: &Parts) -> bool {
 /// Two sides that have agreed to become a tunnel.
 pub(crate) struct Agreed {
     pub(crate) client: OnUpgrade,
-    pub(crate) destination: OnUpgrade,
+    pub(crate) destination: Switching,
     /// The destination's connection, of which the tunnel may be but one stream.
     pub(crate) lease: Lease,
     pub(crate) exchange: Arc<Exchange>,
@@ -129,6 +129,7 @@ impl Agreed {
         let mut idle = IdleTimer::default();
         let carried = async {
             let destination = destination
+                .ready()
                 .await
                 .map_err(|_| ForwardErrorKind::UpgradeResponseDestination)?;
             let client = client
@@ -158,13 +159,13 @@ impl Agreed {
 
 async fn carry(
     client: Upgraded,
-    destination: Upgraded,
+    destination: impl AsyncRead + AsyncWrite,
     exchange: &Exchange,
 ) -> Result<(), ForwardErrorKind> {
     exchange.activity.touch();
     let metrics = exchange.in_flight().metrics();
     let (client_reader, client_writer) = split(TokioIo::new(client));
-    let (destination_reader, destination_writer) = split(TokioIo::new(destination));
+    let (destination_reader, destination_writer) = split(destination);
     let up = Direction {
         exchange,
         counter: &metrics.bytes_sent,

@@ -24,7 +24,11 @@ type Client = Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>;
 ///
 /// It is read when the destination takes it and never ahead. Its error ends the request at the destination: the
 /// HTTP/1.1 connection closes, the HTTP/2 stream is reset.
-pub(crate) struct RequestBody(Option<Box<Uploading>>);
+pub(crate) struct RequestBody {
+    client: Option<Box<Uploading>>,
+    /// A frame that was taken and could not be sent. It has been counted.
+    put_back: Option<Box<Frame<Bytes>>>,
+}
 
 struct Uploading {
     client: Client,
@@ -51,7 +55,24 @@ pub(crate) struct UploadLimits {
 impl RequestBody {
     /// No body.
     pub(crate) const fn empty() -> Self {
-        Self(None)
+        Self {
+            client: None,
+            put_back: None,
+        }
+    }
+
+    /// Makes the frame that was taken last the next one again.
+    pub(crate) fn put_back(&mut self, frame: Box<Frame<Bytes>>) {
+        self.put_back = Some(frame);
+    }
+
+    /// What was taken of it waits for the destination, although the client was asked for more.
+    pub(crate) fn wait_for_destination(&self) {
+        if let Some(uploading) = &self.client
+            && uploading.exchange.upload.stage() == Stage::Client
+        {
+            uploading.exchange.upload.enter(Stage::Destination);
+        }
     }
 
     /// The client's body.
@@ -69,14 +90,17 @@ impl RequestBody {
             Some(_) => Stage::Continue,
             None => Stage::Client,
         });
-        Self(Some(Box::new(Uploading {
-            client: Box::pin(client.map_err(Into::into)),
-            exchange: Arc::clone(exchange),
-            promised,
-            allowed,
-            gate,
-            idle: IdleTimer::default(),
-        })))
+        Self {
+            client: Some(Box::new(Uploading {
+                client: Box::pin(client.map_err(Into::into)),
+                exchange: Arc::clone(exchange),
+                promised,
+                allowed,
+                gate,
+                idle: IdleTimer::default(),
+            })),
+            put_back: None,
+        }
     }
 }
 
@@ -171,7 +195,10 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
-        let Some(uploading) = &mut self.0 else {
+        if let Some(frame) = self.put_back.take() {
+            return Poll::Ready(Some(Ok(*frame)));
+        }
+        let Some(uploading) = &mut self.client else {
             return Poll::Ready(None);
         };
         let polled = ready!(uploading.poll_frame(cx));
@@ -181,20 +208,24 @@ impl Body for RequestBody {
         };
         if ended {
             // The client's connection is free, and the request is no longer in flight on this side.
-            self.0 = None;
+            self.client = None;
         }
         Poll::Ready(polled)
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
-            None => true,
-            Some(uploading) => uploading.has_ended() && uploading.client.is_end_stream(),
-        }
+        self.put_back.is_none()
+            && match &self.client {
+                None => true,
+                Some(uploading) => uploading.has_ended() && uploading.client.is_end_stream(),
+            }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        if self.put_back.is_some() {
+            return SizeHint::default();
+        }
+        match &self.client {
             None => SizeHint::with_exact(0),
             Some(uploading) => match uploading.promised {
                 Some(rest) => SizeHint::with_exact(rest),

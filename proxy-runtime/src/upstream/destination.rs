@@ -65,7 +65,10 @@ impl DestinationPool {
 
     /// A connection that is there already.
     pub(super) fn ready(&self, protocols: Protocols) -> Option<Lease> {
-        self.ready_in(&mut self.lock(), protocols)
+        let mut closed = Vec::new();
+        let ready = self.ready_in(&mut self.lock(), protocols, &mut closed);
+        drop(closed);
+        ready
     }
 
     /// A connection: one that is there, a new one, or one that another request gives back. It has no timeout of its
@@ -92,7 +95,7 @@ impl DestinationPool {
                 }
                 Next::AwaitGrant(granted) => match granted.await {
                     Ok(Grant::Connection(connection)) if !fresh => {
-                        if let Some(lease) = self.lease1(connection) {
+                        if let Ok(lease) = self.lease1(connection) {
                             return Ok(lease);
                         }
                     }
@@ -116,13 +119,20 @@ impl DestinationPool {
 
     /// Takes a connection back whose request is over.
     pub(super) fn put(&self, mut connection: Http1Connection) {
-        if !connection.send.is_ready() || self.destination.is_removed() {
+        // What came behind the response was asked for by nobody.
+        if !connection.input.is_empty() || self.destination.is_removed() {
             return;
         }
-        let mut state = self.lock();
-        let state = &mut *state;
+        connection.rest();
+        // To close a connection comes back to this pool, so that it is done without the lock.
+        let unwanted = self.keep(&mut self.lock(), connection);
+        drop(unwanted);
+    }
+
+    /// Gives the connection to who waits for it, or to the idle ones. Returns it if nobody has a use for it.
+    fn keep(&self, state: &mut State, mut connection: Http1Connection) -> Option<Http1Connection> {
         if state.closed {
-            return;
+            return Some(connection);
         }
         while let Some(position) = state
             .waiting
@@ -133,16 +143,17 @@ impl DestinationPool {
                 break;
             };
             match waiting.granted.send(Grant::Connection(connection)) {
-                Ok(()) => return,
+                Ok(()) => return None,
                 Err(Grant::Connection(unwanted)) => connection = unwanted,
-                Err(_) => return,
+                Err(_) => return None,
             }
         }
         // Whoever still waits needs another kind of connection, and gets the slot when this one has closed.
-        if state.waiting.is_empty() && state.idle.len() < self.max_idle {
-            connection.idle_since = Instant::now();
-            state.idle.push(connection);
+        if !state.waiting.is_empty() || state.idle.len() >= self.max_idle {
+            return Some(connection);
         }
+        state.idle.push(connection);
+        None
     }
 
     /// A connection has closed, or was not opened.
@@ -162,33 +173,39 @@ impl DestinationPool {
         state.open -= 1;
     }
 
-    /// Closes connections that have been idle for too long. Returns whether any connection is left.
+    /// Closes connections that have been idle for too long, and those that the destination has closed. Returns whether any
+    /// connection is left.
     pub(super) fn close_idle(&self, now: Instant) -> bool {
-        let mut state = self.lock();
         let timeout = if self.destination.is_removed() {
             Duration::ZERO
         } else {
             self.idle_timeout
         };
-        state.idle.retain(|connection| {
-            connection.send.is_ready() && now.duration_since(connection.idle_since) < timeout
-        });
+        let mut state = self.lock();
+        let is_over = |connection: &mut Http1Connection| {
+            now.duration_since(connection.idle_since) >= timeout || !connection.is_open()
+        };
+        let closed: Vec<_> = state.idle.extract_if(.., is_over).collect();
         #[cfg(feature = "http2")]
         state.http2.retain(|connection| {
             connection.is_open()
                 && (connection.streams() > 0
                     || now.duration_since(connection.idle_since()) < timeout)
         });
-        state.open > 0
+        drop(state);
+        drop(closed);
+        self.lock().open > 0
     }
 
     /// Keeps no connection any more; those in use close when their request is over. Requests that wait are served.
     pub(super) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
-        state.idle.clear();
+        let closed = std::mem::take(&mut state.idle);
         #[cfg(feature = "http2")]
         state.http2.clear();
+        drop(state);
+        drop(closed);
     }
 
     /// The last request on an HTTP/2 connection is over. If all connections are taken and a request waits for one of
@@ -205,14 +222,22 @@ impl DestinationPool {
     }
 
     /// A lease of a connection, if it is still open.
-    fn lease1(&self, connection: Http1Connection) -> Option<Lease> {
-        connection
-            .send
-            .is_ready()
-            .then(|| Lease::http1(connection, self.this.clone()))
+    fn lease1(&self, mut connection: Http1Connection) -> Result<Lease, Http1Connection> {
+        if connection.is_open() {
+            Ok(Lease::http1(connection, self.this.clone()))
+        } else {
+            Err(connection)
+        }
     }
 
-    fn ready_in(&self, state: &mut State, protocols: Protocols) -> Option<Lease> {
+    /// A connection that is there already. Those that turn out to be closed are left in `closed`: their slots are freed
+    /// when they are dropped, which takes the lock.
+    fn ready_in(
+        &self,
+        state: &mut State,
+        protocols: Protocols,
+        closed: &mut Vec<Http1Connection>,
+    ) -> Option<Lease> {
         #[cfg(feature = "http2")]
         if protocols.allows_http2() {
             state.http2.retain(|connection| connection.is_open());
@@ -223,10 +248,13 @@ impl DestinationPool {
         }
         if protocols.allows_http1() {
             while let Some(connection) = state.idle.pop() {
-                if connection.idle_since.elapsed() < self.idle_timeout
-                    && let Some(lease) = self.lease1(connection)
-                {
-                    return Some(lease);
+                if connection.idle_since.elapsed() >= self.idle_timeout {
+                    closed.push(connection);
+                    continue;
+                }
+                match self.lease1(connection) {
+                    Ok(lease) => return Some(lease),
+                    Err(connection) => closed.push(connection),
                 }
             }
         }
@@ -234,11 +262,20 @@ impl DestinationPool {
     }
 
     fn next(&self, protocols: Protocols, fresh: bool) -> Result<Next, ConnectError> {
+        // Declared first, so that it is dropped when the lock is released.
+        let mut closed = Vec::new();
         let mut state = self.lock();
-        let state = &mut *state;
-        if !fresh && let Some(lease) = self.ready_in(state, protocols) {
-            return Ok(Next::Use(lease));
+        if !fresh {
+            if let Some(lease) = self.ready_in(&mut state, protocols, &mut closed) {
+                return Ok(Next::Use(lease));
+            }
+            if !closed.is_empty() {
+                drop(state);
+                closed.clear();
+                state = self.lock();
+            }
         }
+        let state = &mut *state;
         if !self.multiple_http2
             && let Some(lease) = self.least_loaded(state, protocols)
         {
@@ -265,7 +302,7 @@ impl DestinationPool {
             // Its streams are in use, and so is every connection: the request waits for a stream.
             return Ok(Next::Use(lease));
         }
-        Self::make_room(state, protocols);
+        closed.extend(Self::make_room(state, protocols));
         state.waiting.retain(|waiting| !waiting.granted.is_closed());
         if state.waiting.len() >= self.max_waiting {
             return Err(ConnectError::Saturated);
@@ -290,23 +327,23 @@ impl DestinationPool {
         None
     }
 
-    /// Closes a connection that is idle and of no use for `protocols`, so that its slot becomes free.
+    /// Takes out a connection that is idle and of no use for `protocols`, so that its slot becomes free.
     #[cfg(feature = "http2")]
-    fn make_room(state: &mut State, protocols: Protocols) {
+    fn make_room(state: &mut State, protocols: Protocols) -> Option<Http1Connection> {
         if !state.idle.is_empty() {
-            state.idle.remove(0);
-        } else if !protocols.allows_http2()
+            return Some(state.idle.remove(0));
+        }
+        if !protocols.allows_http2()
             && let Some(idle) = state.http2.iter().position(|c| c.streams() == 0)
         {
             state.http2.swap_remove(idle);
         }
+        None
     }
 
     #[cfg(not(feature = "http2"))]
-    fn make_room(state: &mut State, _: Protocols) {
-        if !state.idle.is_empty() {
-            state.idle.remove(0);
-        }
+    fn make_room(state: &mut State, _: Protocols) -> Option<Http1Connection> {
+        (!state.idle.is_empty()).then(|| state.idle.remove(0))
     }
 
     async fn open(

@@ -1,7 +1,12 @@
-//! Why a connection to a destination could not be had.
+//! Why a connection to a destination could not be had, or failed.
 
 use std::io;
 use std::sync::Arc;
+
+use http::Request;
+
+use super::http1::Http1Error;
+use crate::forward::RequestBody;
 
 /// Why a connection to a destination could not be had. No byte of a request was sent.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -16,6 +21,7 @@ pub(crate) enum ConnectError {
     #[cfg(feature = "tls")]
     #[error("the TLS settings cannot be used")]
     TlsSettings(#[source] Arc<rustls::Error>),
+    #[cfg(feature = "http2")]
     #[error("the HTTP handshake failed")]
     Handshake(#[source] Arc<hyper::Error>),
     #[cfg(feature = "tls")]
@@ -30,4 +36,60 @@ pub(crate) enum ConnectError {
     Saturated,
     #[error("{0}")]
     Unsupported(&'static str),
+}
+
+/// Why an exchange over a connection failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ExchangeError {
+    #[error(transparent)]
+    Http1(Http1Error),
+    #[cfg(feature = "http2")]
+    #[error(transparent)]
+    Http2(hyper::Error),
+}
+
+impl ExchangeError {
+    /// Whether what came back was no response, whatever else was going on.
+    pub(crate) fn is_malformed_response(&self) -> bool {
+        match self {
+            Self::Http1(error) => error.is_malformed_response(),
+            #[cfg(feature = "http2")]
+            Self::Http2(error) => error.is_parse(),
+        }
+    }
+
+    /// Whether the destination says that it has not looked at the request, so that it can be sent again (RFC 9113 section
+    /// 8.7): the stream was refused, or it came after the last one that the connection still serves.
+    pub(crate) fn is_unprocessed(&self) -> bool {
+        match self {
+            Self::Http1(_) => false,
+            #[cfg(feature = "http2")]
+            Self::Http2(error) => is_unprocessed(error),
+        }
+    }
+}
+
+#[cfg(feature = "http2")]
+fn is_unprocessed(error: &hyper::Error) -> bool {
+    use std::error::Error as _;
+
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<h2::Error>() {
+            let reason = error.reason();
+            return error.is_remote()
+                && (error.is_reset() && reason == Some(h2::Reason::REFUSED_STREAM)
+                    || error.is_go_away() && reason == Some(h2::Reason::NO_ERROR));
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// Why there is no response.
+#[derive(Debug)]
+pub(crate) struct SendError {
+    pub(crate) error: ExchangeError,
+    /// The request, if it is known that nothing of it has left.
+    pub(crate) unsent: Option<Box<Request<RequestBody>>>,
 }

@@ -18,6 +18,8 @@ pub(super) enum Transport {
     Tcp(TcpStream),
     #[cfg(feature = "tls")]
     Tls(Box<tokio_rustls::client::TlsStream<TcpStream>>),
+    #[cfg(test)]
+    Scripted(Box<dyn super::tests::Scripted>),
 }
 
 /// A transport that was opened, and what is known of it.
@@ -34,7 +36,7 @@ pin_project! {
     /// The socket of a connection. It counts as an open connection of its destination for as long as it lives, whoever
     /// holds it: the pool, a request, or the two ends of a tunnel.
     #[derive(Debug)]
-    pub(super) struct UpstreamIo {
+    pub(crate) struct UpstreamIo {
         #[pin]
         transport: Transport,
         _open: Option<GaugeGuard>,
@@ -59,6 +61,15 @@ impl UpstreamIo {
             _slot: None,
         }
     }
+
+    /// Whether it is TLS, which takes bytes before it knows whether it can send them.
+    #[cfg_attr(not(feature = "tls"), expect(clippy::unused_self, reason = "as with TLS"))]
+    pub(crate) fn is_tls(&self) -> bool {
+        #[cfg(feature = "tls")]
+        return matches!(self.transport, Transport::Tls(_));
+        #[cfg(not(feature = "tls"))]
+        return false;
+    }
 }
 
 macro_rules! delegate {
@@ -67,6 +78,8 @@ macro_rules! delegate {
             Transport::Tcp($stream) => $call,
             #[cfg(feature = "tls")]
             Transport::Tls($stream) => $call,
+            #[cfg(test)]
+            Transport::Scripted($stream) => $call,
         }
     };
 }
@@ -103,6 +116,8 @@ impl AsyncWrite for Transport {
             Self::Tcp(stream) => stream.is_write_vectored(),
             #[cfg(feature = "tls")]
             Self::Tls(stream) => stream.is_write_vectored(),
+            #[cfg(test)]
+            Self::Scripted(stream) => stream.is_write_vectored(),
         }
     }
 

@@ -5,24 +5,28 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::Weak;
 
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
 use http::{Request, Response};
-use hyper::body::Incoming;
-use hyper::client::conn::TrySendError;
+use http_body::Frame;
 use tokio::runtime::Handle;
 
 use super::destination::DestinationPool;
-use super::error::ConnectError;
-use super::http1::Http1Connection;
+use super::error::{ConnectError, ExchangeError, SendError};
+use super::http1::{Http1Connection, Rest, Upload};
 #[cfg(feature = "http2")]
 use super::http2::Http2Connection;
+use super::incoming::IncomingBody;
 use super::io::UpstreamIo;
+use super::tunnel::Switching;
 use crate::forward::RequestBody;
 
 /// A connection while one request uses it.
 ///
 /// Dropped, the request is over as far as the proxy is concerned: an HTTP/1.1 connection closes, since nobody knows what
-/// is still to come on it; an HTTP/2 connection serves the others. [`finish`](Self::finish) gives an HTTP/1.1
-/// connection back to the pool instead.
+/// is still to come on it; an HTTP/2 connection serves the others. [`finish`](Self::finish) and
+/// [`give_back`](Self::give_back) give an HTTP/1.1 connection back to the pool instead.
 #[derive(Debug)]
 pub(crate) struct Lease {
     held: Held,
@@ -36,9 +40,6 @@ enum Held {
     Http2(Arc<Http2Connection>),
 }
 
-/// Why there is no response. The request is still in it if no byte of it was sent.
-type SendError = TrySendError<Request<RequestBody>>;
-
 impl Lease {
     /// Begins to speak HTTP over `io`.
     pub(super) async fn greet(
@@ -50,8 +51,7 @@ impl Lease {
         if is_http2 {
             return Self::greet_http2(io, peer, pool).await;
         }
-        let connection = Http1Connection::handshake(io, peer).await?;
-        Ok(Self::http1(connection, pool))
+        Ok(Self::http1(Http1Connection::new(io, peer), pool))
     }
 
     #[cfg(feature = "http2")]
@@ -143,6 +143,28 @@ impl Lease {
         }
     }
 
+    /// The HTTP/1.1 connection, for who speaks HTTP over it without this lease's help, and then
+    /// [gives it back](Self::give_back). `None` if HTTP/2 is spoken.
+    #[inline]
+    pub(crate) fn raw(&mut self) -> Option<&mut Http1Connection> {
+        match &mut self.held {
+            Held::Http1(connection) => connection.as_mut(),
+            #[cfg(feature = "http2")]
+            Held::Http2(_) => None,
+        }
+    }
+
+    /// Gives an HTTP/1.1 connection back for further requests. All of the request must have been sent, and all of a response
+    /// after which the destination keeps the connection must have been read. If more has been read than that, it closes.
+    #[inline]
+    pub(crate) fn give_back(mut self) {
+        if let Some(connection) = self.take()
+            && let Some(pool) = self.pool.upgrade()
+        {
+            pool.put(connection);
+        }
+    }
+
     /// Sends a request and waits for the head of its response. It has no timeout of its own.
     ///
     /// Dropping the future and the lease cancels the request: the HTTP/1.1 connection closes, the HTTP/2 stream is
@@ -154,56 +176,106 @@ impl Lease {
     pub(crate) async fn send(
         &mut self,
         request: Request<RequestBody>,
-    ) -> Result<Response<Incoming>, SendError> {
+    ) -> Result<Response<IncomingBody>, SendError> {
         match &mut self.held {
             Held::Http1(connection) => {
                 let connection = connection
                     .as_mut()
-                    .expect("only `finish` and `drop`, which consume the lease, take it out");
-                connection.used = true;
-                connection.send.try_send_request(request).await
+                    .expect("only what ends the lease takes it out");
+                match connection.send(request).await {
+                    Ok(response) => Ok(response.map(IncomingBody::Http1)),
+                    Err((error, unsent)) => Err(SendError {
+                        error: ExchangeError::Http1(error),
+                        unsent,
+                    }),
+                }
             }
             #[cfg(feature = "http2")]
-            Held::Http2(connection) => connection.sender().try_send_request(request).await,
+            Held::Http2(connection) => {
+                match connection.sender().try_send_request(request).await {
+                    Ok(response) => Ok(response.map(IncomingBody::Http2)),
+                    Err(mut failed) => Err(SendError {
+                        unsent: failed.take_message().map(Box::new),
+                        error: ExchangeError::Http2(failed.into_error()),
+                    }),
+                }
+            }
         }
     }
 
-    /// Gives the connection back for further requests. The response must have been read to its end.
+    /// The next part of the body of the response that [`send`](Self::send) gave.
+    pub(crate) fn poll_frame(
+        &mut self,
+        incoming: &mut IncomingBody,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, ExchangeError>>> {
+        incoming.poll_frame(self.raw(), cx)
+    }
+
+    /// The other end of a tunnel, after a response with which the destination agreed to one.
+    ///
+    /// The connection of HTTP/1.1 goes with it; of HTTP/2 it is one stream, and the lease is to be held as long.
+    pub(crate) fn switch(&mut self, response: &mut Response<IncomingBody>) -> Option<Switching> {
+        match response.body_mut() {
+            IncomingBody::Http1(body) if body.is_tunnel() => {
+                self.take().map(|taken| Switching::Http1(Box::new(taken)))
+            }
+            IncomingBody::Http1(_) => None,
+            #[cfg(feature = "http2")]
+            IncomingBody::Http2(_) => Some(Switching::Http2(hyper::upgrade::on(response))),
+        }
+    }
+
+    /// Ends the exchange whose response had this body. If it was read to its end, the connection can serve another request.
     ///
     /// The request may still be sending. The connection is used again when that has ended too, for which a task waits; if
     /// `give_up` ends before, the connection is closed.
-    pub(crate) fn finish<F>(mut self, give_up: impl FnOnce() -> F)
+    pub(crate) fn finish<F>(mut self, incoming: IncomingBody, give_up: impl FnOnce() -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let taken = match &mut self.held {
+        let rest = match incoming {
+            IncomingBody::Http1(body) => body.into_rest(),
+            #[cfg(feature = "http2")]
+            IncomingBody::Http2(_) => return,
+        };
+        match rest {
+            Rest::Nothing => self.give_back(),
+            Rest::Upload(upload) => {
+                if let Some(connection) = self.take()
+                    && let Ok(runtime) = Handle::try_current()
+                {
+                    let pool = Weak::clone(&self.pool);
+                    runtime.spawn(finish_upload(connection, upload, pool, give_up()));
+                }
+            }
+            Rest::Close => {}
+        }
+    }
+
+    fn take(&mut self) -> Option<Http1Connection> {
+        match &mut self.held {
             Held::Http1(connection) => connection.take(),
             #[cfg(feature = "http2")]
             Held::Http2(_) => None,
-        };
-        let Some(mut connection) = taken else {
-            return;
-        };
-        if connection.send.is_ready() {
-            if let Some(pool) = self.pool.upgrade() {
-                pool.put(connection);
-            }
-        } else if !connection.send.is_closed()
-            && let Ok(runtime) = Handle::try_current()
-        {
-            let pool = Weak::clone(&self.pool);
-            let give_up = give_up();
-            runtime.spawn(async move {
-                let is_free = tokio::select! {
-                    biased;
-                    ready = connection.send.ready() => ready.is_ok(),
-                    () = give_up => false,
-                };
-                if is_free && let Some(pool) = pool.upgrade() {
-                    pool.put(connection);
-                }
-            });
         }
+    }
+}
+
+/// Sends the rest of a request whose response has ended, and gives the connection back then; `give_up` cuts it off.
+async fn finish_upload(
+    mut connection: Http1Connection,
+    mut upload: Box<Upload>,
+    pool: Weak<DestinationPool>,
+    give_up: impl Future<Output = ()>,
+) {
+    let is_free = tokio::select! {
+        biased;
+        is_free = connection.finish_upload(&mut upload) => is_free,
+        () = give_up => false,
+    };
+    if is_free && let Some(pool) = pool.upgrade() {
+        pool.put(connection);
     }
 }
 

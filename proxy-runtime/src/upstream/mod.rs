@@ -10,9 +10,11 @@
 //! already, a request gets 503 at once. While a reload changes the cluster's settings, connections that were made with
 //! the old ones may still be finishing their requests beside the new ones.
 //!
-//! Connections are tasks on the runtime that asks for them first. They end when the pool is dropped, when the
-//! destination is removed or its settings change (those in use: after their request), and when they were idle for
-//! [`UpstreamOptions::idle_timeout`].
+//! Connections of HTTP/2 are tasks on the runtime that asks for them first; those of HTTP/1.1 are plain values that the
+//! requests read and write themselves. They end when the pool is dropped, when the destination is removed or its settings
+//! change (those in use: after their request), and when they were idle for [`UpstreamOptions::idle_timeout`]. That a
+//! destination has closed an idle one of HTTP/1.1 is seen when it is next wanted, or when the pool is swept, which it is
+//! every two seconds.
 
 mod connect;
 mod destination;
@@ -20,6 +22,7 @@ mod error;
 mod http1;
 #[cfg(feature = "http2")]
 mod http2;
+mod incoming;
 mod io;
 mod lease;
 mod once;
@@ -34,6 +37,7 @@ mod tcp;
 mod tests;
 #[cfg(feature = "tls")]
 mod tls;
+mod tunnel;
 
 use std::sync::Arc;
 
@@ -41,13 +45,15 @@ use proxy_model::compiled::Upstream;
 use tokio::time::timeout;
 
 use self::connect::Connector;
-pub(crate) use self::error::ConnectError;
+pub(crate) use self::error::{ConnectError, ExchangeError};
+pub(crate) use self::incoming::IncomingBody;
 pub(crate) use self::lease::Lease;
 pub use self::options::UpstreamOptions;
 use self::pool::Pool;
 pub(crate) use self::protocol::Protocols;
 #[cfg(feature = "tls")]
 pub use self::tls::TlsClient;
+pub(crate) use self::tunnel::Switching;
 use crate::state::{ClientKey, DestinationState};
 
 /// What the pools of a proxy share.

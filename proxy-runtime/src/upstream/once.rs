@@ -37,8 +37,10 @@ impl Upstreams {
             let response = connection.sender().send_request(request).await?;
             return Ok(response.status());
         }
-        let mut connection = Http1Connection::handshake(io, opened.peer).await?;
-        let response = connection.send.send_request(request).await?;
-        Ok(response.status())
+        let mut connection = Http1Connection::new(io, opened.peer);
+        match connection.send(request).await {
+            Ok(response) => Ok(response.status()),
+            Err((error, _)) => Err(error.into()),
+        }
     }
 }

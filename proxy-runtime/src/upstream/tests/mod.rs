@@ -1,1 +1,4 @@
+mod scripted;
 mod versions;
+
+pub(super) use self::scripted::Scripted;

@@ -1,0 +1,49 @@
+//! Why an exchange over HTTP/1.1 failed.
+
+use std::io;
+
+use crate::forward::UploadError;
+use crate::http1::Refusal;
+
+/// Why an exchange over HTTP/1.1 failed. The connection is of no use any more.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Http1Error {
+    /// What came back has no meaning, or more than one.
+    #[error("the response is not understood")]
+    Refused(#[from] Refusal),
+    #[error("too many interim responses came")]
+    TooManyInterim,
+    #[error("a tunnel was begun by something else than 101")]
+    UnexpectedTunnel,
+    #[error("the protocol was switched before the request had been sent")]
+    EarlySwitch,
+    #[error("the connection was closed before the response had come")]
+    NoResponse,
+    #[error("the connection was closed before the response had ended")]
+    Truncated,
+    #[error("reading the response failed")]
+    Read(#[source] io::Error),
+    #[error("writing the request failed")]
+    Write(#[source] io::Error),
+    #[error("the body of the request failed")]
+    Body(#[source] UploadError),
+    #[error("the body of the request is longer than its Content-Length")]
+    BodyTooLong,
+    #[error("the body of the request is shorter than its Content-Length")]
+    BodyTooShort,
+    #[error("the request cannot be written in HTTP/1.1")]
+    Request,
+}
+
+impl Http1Error {
+    /// Whether it is what the destination said that is wrong, whatever else was going on.
+    pub(crate) fn is_malformed_response(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused(_)
+                | Self::TooManyInterim
+                | Self::UnexpectedTunnel
+                | Self::EarlySwitch
+        )
+    }
+}

@@ -1,0 +1,179 @@
+//! A request and the head of its response.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::header::UPGRADE;
+use http::{Method, Request, Response, StatusCode, request};
+
+use super::body::{Http1Body, Sending};
+use super::response_head::{limits, to_response};
+use super::spare::Table;
+use super::{Http1Connection, Http1Error, Upload};
+use crate::forward::{Continuation, RequestBody};
+use crate::http1::{self, Asked, RawResponse, Refusal, Status, parse_response};
+
+/// Interim responses that may come before the final one. Servers send one or two; without a bound, a request would never
+/// end.
+const MAX_INTERIM: u32 = 16;
+
+/// Why there is no response. The request is given back if it can be sent again.
+pub(crate) type Failed = (Http1Error, Option<Box<Request<RequestBody>>>);
+
+impl Http1Connection {
+    /// Sends a request and waits for the head of its response.
+    ///
+    /// After an error, or if it is dropped before it is ready, the connection is of no use any more.
+    ///
+    /// # Errors
+    ///
+    /// With the request, if it is known that nothing of it has left: the connection had carried others, and broke before it
+    /// took a byte.
+    pub(in crate::upstream) async fn send(
+        &mut self,
+        request: Request<RequestBody>,
+    ) -> Result<Response<Http1Body>, Failed> {
+        let (mut head, body) = request.into_parts();
+        let is_retriable = self.is_reused && !self.io.is_tls();
+        let upload = Upload::new(&head, body, is_retriable).map_err(|error| (error, None))?;
+        let mut exchange = Exchange {
+            asked: asked(&head),
+            continuation: head.extensions.remove(),
+            upload: Some(upload),
+            broken: None,
+            interim: 0,
+            table: Table::lend(),
+        };
+        let answered = poll_fn(|cx| exchange.poll(self, cx)).await;
+        let (answer, bytes) = match answered {
+            Ok(answered) => answered,
+            Err(error) => {
+                let body = exchange.upload.and_then(Upload::into_unsent);
+                let request = body.map(|body| Box::new(Request::from_parts(head, body)));
+                return Err((error, request));
+            }
+        };
+        exchange
+            .into_response(&answer, &bytes)
+            .map_err(|error| (error, None))
+    }
+}
+
+fn asked(head: &request::Parts) -> Asked {
+    Asked {
+        method: match head.method {
+            Method::HEAD => http1::Method::Head,
+            Method::CONNECT => http1::Method::Connect,
+            _ => http1::Method::Other,
+        },
+        upgrade: head.headers.contains_key(UPGRADE),
+    }
+}
+
+/// A request on its way, and the head of its response.
+struct Exchange {
+    asked: Asked,
+    /// Wants to know what was answered.
+    continuation: Option<Arc<Continuation>>,
+    /// There until all of the request was sent.
+    upload: Option<Upload>,
+    /// Why the rest of the request cannot be sent.
+    broken: Option<Http1Error>,
+    interim: u32,
+    table: Table,
+}
+
+impl Exchange {
+    fn poll(
+        &mut self,
+        connection: &mut Http1Connection,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(RawResponse, Bytes), Http1Error>> {
+        if let Some(upload) = &mut self.upload
+            && self.broken.is_none()
+        {
+            match upload.poll(&mut connection.io, cx) {
+                Poll::Ready(Ok(())) => self.upload = None,
+                // The answer may have come all the same, and says why.
+                Poll::Ready(Err(error @ Http1Error::Write(_))) if upload.is_begun() => {
+                    self.broken = Some(error);
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {}
+            }
+        }
+        let answered = ready!(self.poll_answer(connection, cx));
+        Poll::Ready(answered.map_err(|error| match (error, self.broken.take()) {
+            (Http1Error::NoResponse | Http1Error::Read(_), Some(cause)) => cause,
+            (error, _) => error,
+        }))
+    }
+
+    /// Reads heads up to the final one.
+    fn poll_answer(
+        &mut self,
+        connection: &mut Http1Connection,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(RawResponse, Bytes), Http1Error>> {
+        let input = &mut connection.input;
+        loop {
+            while !input.is_empty() {
+                let parsed =
+                    parse_response(input.filled(), self.asked, &limits(), &mut self.table)?;
+                let Status::Complete(head) = parsed else {
+                    break;
+                };
+                if !head.is_interim() {
+                    return Poll::Ready(Ok((head, input.take(head.head_length()))));
+                }
+                input.consume(head.head_length());
+                self.interim(&head)?;
+            }
+            let read = input.poll_read(&mut connection.io, cx);
+            if ready!(read).map_err(Http1Error::Read)? == 0 {
+                return Poll::Ready(Err(Http1Error::NoResponse));
+            }
+        }
+    }
+
+    fn interim(&mut self, head: &RawResponse) -> Result<(), Http1Error> {
+        self.interim += 1;
+        if self.interim > MAX_INTERIM {
+            return Err(Http1Error::TooManyInterim);
+        }
+        if let Some(continuation) = &self.continuation {
+            let status = StatusCode::from_u16(head.status()).map_err(|_| Refusal::StatusCode)?;
+            continuation.answered(status);
+        }
+        Ok(())
+    }
+
+    fn into_response(
+        self,
+        head: &RawResponse,
+        bytes: &Bytes,
+    ) -> Result<Response<Http1Body>, Http1Error> {
+        if head.framing() == http1::Framing::Tunnel {
+            if head.status() != StatusCode::SWITCHING_PROTOCOLS.as_u16() {
+                return Err(Http1Error::UnexpectedTunnel);
+            }
+            if self.upload.is_some() {
+                return Err(Http1Error::EarlySwitch);
+            }
+        }
+        if let Some(continuation) = &self.continuation {
+            let status = StatusCode::from_u16(head.status()).map_err(|_| Refusal::StatusCode)?;
+            continuation.answered(status);
+        }
+        let response = to_response(head, &self.table, bytes)?;
+        let upload = match self.upload {
+            None => Sending::Done,
+            Some(_) if self.broken.is_some() => Sending::Broken,
+            Some(upload) => Sending::Going(Box::new(upload)),
+        };
+        let body = Http1Body::new(head, self.table, upload);
+        Ok(response.map(|()| body))
+    }
+}

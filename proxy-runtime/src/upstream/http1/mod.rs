@@ -1,0 +1,116 @@
+//! HTTP/1.1 connections to destinations.
+//!
+//! A connection is a plain value: no task stands behind it. Whoever uses it reads and writes it; in the pool nobody does,
+//! and whether it is still good is found out when it is next wanted, or by the pool's sweep, without a system call unless
+//! the destination has closed it.
+//!
+//! # Two bodies at once
+//!
+//! Most requests have no body, or one that leaves with the head; then the response is all there is to wait for. A body that
+//! takes longer is sent while the head of the response is waited for. When the destination answers before it has all of
+//! it, the upload goes on whenever the body of the response is polled, so that neither of the two needs a task; a client
+//! that takes nothing of its response sends nothing more either. When the response ends first, a task finishes the upload
+//! (see [`Lease::finish`](super::Lease::finish)).
+//!
+//! A connection carries another request only if it is known where both messages have ended: the request was sent to its
+//! end, the response was read to its end, nothing came behind it, and the destination keeps the connection. Whatever is
+//! dropped before closes it.
+
+mod body;
+mod error;
+mod exchange;
+mod request_head;
+mod response_head;
+mod spare;
+#[cfg(test)]
+mod tests;
+mod upload;
+
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::task::unconstrained;
+use tokio::time::Instant;
+
+pub(super) use self::body::{Http1Body, Rest};
+pub(crate) use self::error::Http1Error;
+pub(super) use self::upload::Upload;
+use super::io::UpstreamIo;
+use crate::stream::ReadBuffer;
+
+/// The longest head of a response, as .NET's `MaxResponseHeadersLength` in YARP: 64 KiB.
+pub(super) const MAX_HEAD: usize = 64 * 1024;
+
+/// An HTTP/1.1 connection. Dropped, it closes.
+#[derive(Debug)]
+pub(crate) struct Http1Connection {
+    pub(crate) io: UpstreamIo,
+    /// What was read and not used yet. Empty between two requests.
+    pub(crate) input: ReadBuffer,
+    /// The destination's address.
+    pub(crate) peer: SocketAddr,
+    pub(super) idle_since: Instant,
+    is_reused: bool,
+}
+
+impl Http1Connection {
+    /// Speaks HTTP/1.1 over `io`.
+    pub(super) fn new(io: UpstreamIo, peer: SocketAddr) -> Self {
+        Self {
+            io,
+            input: ReadBuffer::default(),
+            peer,
+            idle_since: Instant::now(),
+            is_reused: false,
+        }
+    }
+
+    /// Whether it has carried a request before. Then the destination may have closed it just now.
+    pub(crate) fn is_reused(&self) -> bool {
+        self.is_reused
+    }
+
+    /// Whether another request can be sent: the destination has neither closed it nor sent what nobody asked for.
+    ///
+    /// For use between two requests only. Costs no system call if the answer is yes.
+    pub(crate) fn is_open(&mut self) -> bool {
+        self.input.is_empty()
+            && self
+                .poll_disturbed(&mut Context::from_waker(Waker::noop()))
+                .is_pending()
+    }
+
+    /// Ready when something comes that nobody asked for, be it the end.
+    fn poll_disturbed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut byte = [0];
+        let mut unwanted = ReadBuf::new(&mut byte);
+        // A task that has used up its share would be told that nothing came.
+        let read = unconstrained(poll_fn(|cx| {
+            Pin::new(&mut self.io).poll_read(cx, &mut unwanted)
+        }));
+        pin!(read).poll(cx).map(drop)
+    }
+
+    /// Its request is over, and another one may come.
+    pub(super) fn rest(&mut self) {
+        self.is_reused = true;
+        self.input.rest();
+        self.idle_since = Instant::now();
+    }
+
+    /// Sends the rest of a request whose response has ended. Returns whether another request can be sent then.
+    ///
+    /// Dropped, it has to be closed.
+    pub(super) async fn finish_upload(&mut self, upload: &mut Upload) -> bool {
+        poll_fn(|cx| {
+            if self.poll_disturbed(cx).is_ready() {
+                return Poll::Ready(false);
+            }
+            upload.poll(&mut self.io, cx).map(|sent| sent.is_ok())
+        })
+        .await
+    }
+}

@@ -1,0 +1,60 @@
+//! The head of a response in `http` types.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Version};
+use hyper::ext::ReasonPhrase;
+
+use super::{Http1Error, MAX_HEAD};
+use crate::http1::{self, Field, HeadLimits, HeadTable, RawResponse, Refusal, Span};
+
+/// The most fields in the head of a response. What bounds them is [`MAX_HEAD`]; a lower limit is met by responses that set
+/// many cookies.
+const MAX_FIELDS: usize = 1000;
+
+/// What a head, and a trailer section, may have.
+#[inline]
+pub(super) fn limits() -> HeadLimits {
+    HeadLimits::default()
+        .with_bytes(MAX_HEAD)
+        .with_fields(MAX_FIELDS)
+}
+
+/// Makes a response of a head that was parsed. `bytes` are the head's; the values of its fields share them.
+pub(super) fn to_response(
+    head: &RawResponse,
+    table: &HeadTable,
+    bytes: &Bytes,
+) -> Result<Response<()>, Http1Error> {
+    let mut response = Response::new(());
+    let status = StatusCode::from_u16(head.status()).map_err(|_| Refusal::StatusCode)?;
+    *response.status_mut() = status;
+    *response.version_mut() = match head.version() {
+        http1::Version::Http10 => Version::HTTP_10,
+        http1::Version::Http11 => Version::HTTP_11,
+    };
+    let reason = head.reason().get(bytes);
+    if status.canonical_reason().map(str::as_bytes) != Some(reason) {
+        let reason = ReasonPhrase::try_from(reason).map_err(|_| Refusal::Reason)?;
+        response.extensions_mut().insert(reason);
+    }
+    *response.headers_mut() = to_map(table.fields(), bytes)?;
+    Ok(response)
+}
+
+/// The fields of a head or a trailer section.
+pub(super) fn to_map(fields: &[Field], bytes: &Bytes) -> Result<HeaderMap, Refusal> {
+    let mut map = HeaderMap::with_capacity(fields.len());
+    for field in fields {
+        let name = HeaderName::from_bytes(field.name().get(bytes));
+        let value = HeaderValue::from_maybe_shared(part(bytes, field.value()));
+        map.append(
+            name.map_err(|_| Refusal::FieldName)?,
+            value.map_err(|_| Refusal::FieldValue)?,
+        );
+    }
+    Ok(map)
+}
+
+fn part(bytes: &Bytes, span: Span) -> Bytes {
+    bytes.slice(span.start() as usize..span.end() as usize)
+}

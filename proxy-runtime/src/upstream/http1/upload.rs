@@ -1,0 +1,254 @@
+//! A request on its way out.
+
+use std::io::{self, IoSlice};
+use std::num::NonZeroU64;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{HeaderMap, request};
+use http_body::{Body, Frame};
+use tokio::io::AsyncWrite;
+
+use super::super::io::UpstreamIo;
+use super::Http1Error;
+use super::request_head::{self, Framing, write_field};
+use super::spare::Output;
+use crate::forward::RequestBody;
+use crate::http1::{CHUNK_END, ChunkHead, LAST_CHUNK};
+
+/// Data that is copied behind what is written before it, rather than handed to the system as a part of its own.
+const COPIED: usize = 4 * 1024;
+
+/// Bytes that are gathered before they are written.
+const GATHERED: usize = 16 * 1024;
+
+/// What follows the data of the last chunk.
+const CHUNK_END_AND_LAST: &[u8; 7] = b"\r\n0\r\n\r\n";
+
+/// A request on its way out: its head, then its body. What is ready leaves together.
+///
+/// It writes what the head says: a body that has another length is an error, behind which nothing else can be sent.
+#[derive(Debug)]
+pub(crate) struct Upload {
+    body: RequestBody,
+    framing: Framing,
+    /// What is written first.
+    front: Output,
+    /// What is written then.
+    data: Bytes,
+    /// What is written at last.
+    tail: &'static [u8],
+    /// How many of these bytes were written.
+    written: usize,
+    /// Nothing comes behind them.
+    is_last: bool,
+    /// Something was handed to the transport.
+    is_begun: bool,
+    /// Whether the body must be as whole as it was if nothing of the request can be sent.
+    is_retriable: bool,
+    /// The first frame of such a body.
+    first: Option<Box<Frame<Bytes>>>,
+}
+
+impl Upload {
+    /// The request with this head. Nothing is done before it is polled.
+    ///
+    /// If it is retriable, [`into_unsent`](Self::into_unsent) may give the body back.
+    pub(super) fn new(
+        head: &request::Parts,
+        body: RequestBody,
+        is_retriable: bool,
+    ) -> Result<Self, Http1Error> {
+        let framing = Framing::of(head, body.is_end_stream())?;
+        let mut front = Output::lend();
+        request_head::write(head, framing, &mut front);
+        Ok(Self {
+            body,
+            framing,
+            front,
+            data: Bytes::new(),
+            tail: b"",
+            written: 0,
+            is_last: matches!(framing, Framing::None | Framing::Length(0)),
+            is_begun: false,
+            is_retriable,
+            first: None,
+        })
+    }
+
+    /// Whether something was handed to the transport.
+    pub(super) fn is_begun(&self) -> bool {
+        self.is_begun
+    }
+
+    /// The body, as whole as it was, if the request is retriable and nothing of it was handed to the transport.
+    pub(super) fn into_unsent(self) -> Option<RequestBody> {
+        if self.is_begun || !self.is_retriable {
+            return None;
+        }
+        let mut body = self.body;
+        if let Some(first) = self.first {
+            body.put_back(first);
+        }
+        Some(body)
+    }
+
+    /// Writes on; ready when all of the request was handed to the network.
+    ///
+    /// # Errors
+    ///
+    /// [`Http1Error::Write`]: the destination takes no more of it. It may have answered all the same. Others: the body is not
+    /// what it should be, so that the connection has to be closed.
+    pub(super) fn poll(
+        &mut self,
+        io: &mut UpstreamIo,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Http1Error>> {
+        loop {
+            let filled = self.poll_fill(cx)?;
+            if self.has_output() {
+                match self.poll_write(io, cx) {
+                    Poll::Ready(written) => written.map_err(Http1Error::Write)?,
+                    Poll::Pending => {
+                        self.body.wait_for_destination();
+                        return Poll::Pending;
+                    }
+                }
+            }
+            if self.is_last {
+                // What the body holds of the client's connection is free.
+                self.body = RequestBody::empty();
+                return Poll::Ready(Ok(()));
+            }
+            ready!(filled);
+        }
+    }
+
+    fn has_output(&self) -> bool {
+        !self.front.is_empty() || !self.data.is_empty()
+    }
+
+    /// Takes of the body what is there. Pending when the body is.
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Http1Error>> {
+        // What is being written stays as it is.
+        while self.written == 0
+            && !self.is_last
+            && self.data.is_empty()
+            && self.front.len() < GATHERED
+        {
+            let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+            match frame.transpose().map_err(Http1Error::Body)? {
+                Some(frame) => {
+                    let is_first = self.is_retriable && !self.is_begun;
+                    self.push(frame, is_first)?;
+                    if is_first {
+                        // One frame can be given back, not several.
+                        break;
+                    }
+                }
+                None => self.end(&HeaderMap::new())?,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn push(&mut self, frame: Frame<Bytes>, is_first: bool) -> Result<(), Http1Error> {
+        if is_first {
+            self.first = Some(Box::new(match frame.data_ref() {
+                Some(data) => Frame::data(data.clone()),
+                None => Frame::trailers(frame.trailers_ref().cloned().unwrap_or_default()),
+            }));
+        }
+        match frame.into_data() {
+            Ok(data) => self.push_data(data),
+            Err(other) => self.end(&other.into_trailers().unwrap_or_default()),
+        }
+    }
+
+    fn push_data(&mut self, data: Bytes) -> Result<(), Http1Error> {
+        let Some(size) = NonZeroU64::new(data.len() as u64) else {
+            // A chunk of this size would end the body.
+            return Ok(());
+        };
+        let is_last = match &mut self.framing {
+            Framing::None => return Err(Http1Error::BodyTooLong),
+            Framing::Length(left) => {
+                *left = left.checked_sub(size.get()).ok_or(Http1Error::BodyTooLong)?;
+                *left == 0
+            }
+            Framing::Chunked => {
+                let head = ChunkHead::new(size);
+                self.front.extend_from_slice(head.as_bytes());
+                self.body.is_end_stream()
+            }
+        };
+        let tail: &'static [u8] = match self.framing {
+            Framing::Chunked if is_last => CHUNK_END_AND_LAST,
+            Framing::Chunked => CHUNK_END,
+            Framing::None | Framing::Length(_) => b"",
+        };
+        if data.len() <= COPIED {
+            self.front.extend_from_slice(&data);
+            self.front.extend_from_slice(tail);
+        } else {
+            self.data = data;
+            self.tail = tail;
+        }
+        self.is_last = is_last;
+        Ok(())
+    }
+
+    /// The body is over. Only chunks can have trailers (RFC 9112 section 7.1.2).
+    fn end(&mut self, trailers: &HeaderMap) -> Result<(), Http1Error> {
+        match self.framing {
+            Framing::Length(left) if left > 0 => return Err(Http1Error::BodyTooShort),
+            Framing::Chunked if trailers.is_empty() => self.front.extend_from_slice(LAST_CHUNK),
+            Framing::Chunked => {
+                self.front.extend_from_slice(b"0\r\n");
+                for (name, value) in trailers {
+                    write_field(name, value, &mut self.front);
+                }
+                self.front.extend_from_slice(b"\r\n");
+            }
+            Framing::None | Framing::Length(_) => {}
+        }
+        self.is_last = true;
+        Ok(())
+    }
+
+    fn poll_write(
+        &mut self,
+        io: &mut UpstreamIo,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let (front, data) = (self.front.len(), self.data.len());
+        while self.written < front + data + self.tail.len() {
+            let rest = |part: usize, before: usize| self.written.saturating_sub(before).min(part);
+            let slices = [
+                IoSlice::new(&self.front[rest(front, 0)..]),
+                IoSlice::new(&self.data[rest(data, front)..]),
+                IoSlice::new(&self.tail[rest(self.tail.len(), front + data)..]),
+            ];
+            // TLS keeps what it is given before it writes any of it.
+            self.is_begun |= io.is_tls();
+            let count = if data == 0 {
+                ready!(Pin::new(&mut *io).poll_write(cx, &slices[0]))?
+            } else {
+                ready!(Pin::new(&mut *io).poll_write_vectored(cx, &slices))?
+            };
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.written += count;
+            self.is_begun = true;
+        }
+        ready!(Pin::new(io).poll_flush(cx))?;
+        self.first = None;
+        self.front.clear();
+        self.data = Bytes::new();
+        self.tail = b"";
+        self.written = 0;
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,49 @@
+//! The body of a response, whatever version of HTTP it comes over.
+
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::Frame;
+#[cfg(feature = "http2")]
+use http_body::Body;
+
+use super::error::ExchangeError;
+use super::http1::{Http1Body, Http1Connection};
+
+/// The body of a response, which is read over the [`Lease`](super::Lease) that the request was sent over.
+#[derive(Debug)]
+pub(crate) enum IncomingBody {
+    Http1(Http1Body),
+    #[cfg(feature = "http2")]
+    Http2(hyper::body::Incoming),
+}
+
+impl IncomingBody {
+    /// Whether all of it was read, which is known without asking.
+    pub(crate) fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Http1(body) => body.has_ended(),
+            #[cfg(feature = "http2")]
+            Self::Http2(body) => body.is_end_stream(),
+        }
+    }
+
+    pub(super) fn poll_frame(
+        &mut self,
+        connection: Option<&mut Http1Connection>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, ExchangeError>>> {
+        match self {
+            Self::Http1(body) => match connection {
+                Some(connection) => body
+                    .poll_frame(connection, cx)
+                    .map(|next| next.map(|frame| frame.map_err(ExchangeError::Http1))),
+                None => Poll::Ready(None),
+            },
+            #[cfg(feature = "http2")]
+            Self::Http2(body) => std::pin::Pin::new(body)
+                .poll_frame(cx)
+                .map(|next| next.map(|frame| frame.map_err(ExchangeError::Http2))),
+        }
+    }
+}
