@@ -4,6 +4,8 @@
 pub mod admin;
 pub mod balance;
 mod connection;
+#[cfg(feature = "server")]
+mod engine;
 pub mod explain;
 #[cfg(test)]
 mod fixtures;
