@@ -28,6 +28,40 @@ impl fmt::Display for Timestamp {
     }
 }
 
+/// A moment in seconds since 1970 in the form that HTTP prefers: RFC 9110 section 5.6.7.
+pub(crate) fn http_date(seconds: u64) -> [u8; 29] {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+    let days = seconds.div_euclid(SECONDS_PER_DAY);
+    let second = seconds.rem_euclid(SECONDS_PER_DAY);
+    let (year, month, day) = date(days);
+    let mut text = [b' '; 29];
+    // 1970 began with a Thursday.
+    text[..3].copy_from_slice(DAYS[days.rem_euclid(7) as usize].as_bytes());
+    text[3] = b',';
+    put_digits(&mut text[5..7], day.into());
+    text[8..11].copy_from_slice(MONTHS[month as usize - 1].as_bytes());
+    put_digits(&mut text[12..16], year);
+    put_digits(&mut text[17..19], second / 3600);
+    text[19] = b':';
+    put_digits(&mut text[20..22], second / 60 % 60);
+    text[22] = b':';
+    put_digits(&mut text[23..25], second % 60);
+    text[26..].copy_from_slice(b"GMT");
+    text
+}
+
+/// Writes the last digits of `number`, as many as there is room for.
+fn put_digits(room: &mut [u8], mut number: i64) {
+    for place in room.iter_mut().rev() {
+        *place = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+}
+
 /// A moment given by its parts, in UTC. `None` where the parts name no moment after 1970.
 #[cfg(feature = "tls")]
 pub(crate) fn moment(year: i64, month: u32, day: u32, second_of_day: u64) -> Option<SystemTime> {
@@ -92,6 +126,18 @@ mod tests {
         }
         let moment = UNIX_EPOCH + Duration::from_millis(7);
         assert_eq!(Timestamp(moment).to_string(), "1970-01-01T00:00:00.007Z");
+    }
+
+    #[test]
+    fn moments_are_written_as_http_has_them() {
+        for (seconds, text) in [
+            (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
+            (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
+            (951_782_399, "Mon, 28 Feb 2000 23:59:59 GMT"),
+            (4_107_542_400, "Mon, 01 Mar 2100 00:00:00 GMT"),
+        ] {
+            assert_eq!(http_date(seconds), text.as_bytes());
+        }
     }
 
     #[cfg(feature = "tls")]

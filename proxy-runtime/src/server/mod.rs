@@ -81,9 +81,11 @@ mod civil;
 mod connection;
 mod edge;
 mod handle;
+pub(crate) mod http1;
 mod limits;
 mod listener;
 mod metrics;
+mod mode;
 mod open_files;
 mod shared;
 #[cfg(feature = "tls")]

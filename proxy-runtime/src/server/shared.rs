@@ -4,24 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::access_log::AccessLogSink;
 use super::limits::Limits;
 use super::metrics::WorkerMetrics;
+use super::mode::{Mode, ModeCell};
 use crate::observe::targets;
-
-/// What a worker is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// Accept and serve.
-    Serving,
-    /// The worker has its share of connections: idle ones give way, others end after their response.
-    Full,
-    /// No new connections; those there are end after their response.
-    Draining,
-}
 
 /// What the connections of one worker share.
 #[derive(Debug)]
@@ -31,7 +21,7 @@ pub(crate) struct WorkerShared {
     share: u64,
     pub(crate) metrics: Arc<WorkerMetrics>,
     pub(crate) access_log: Option<Arc<dyn AccessLogSink>>,
-    mode: watch::Sender<Mode>,
+    mode: ModeCell,
     /// A connection ended.
     freed: Notify,
     /// The sockets that are left are reset, not closed.
@@ -52,19 +42,20 @@ impl WorkerShared {
             share: share.max(1) as u64,
             metrics,
             access_log,
-            mode: watch::Sender::new(Mode::Serving),
+            mode: ModeCell::new(),
             freed: Notify::new(),
             cutting: AtomicBool::new(false),
             told: Mutex::new(None),
         }
     }
 
+    #[inline]
     pub(crate) fn mode(&self) -> Mode {
-        *self.mode.borrow()
+        self.mode.get()
     }
 
-    pub(crate) fn watch_mode(&self) -> watch::Receiver<Mode> {
-        self.mode.subscribe()
+    pub(crate) fn mode_cell(&self) -> &ModeCell {
+        &self.mode
     }
 
     pub(crate) fn active(&self) -> u64 {
@@ -75,18 +66,9 @@ impl WorkerShared {
     pub(crate) fn enter(self: &Arc<Self>) -> Occupied {
         WorkerMetrics::add(&self.metrics.accepted);
         let active = self.metrics.active.fetch_add(1, Relaxed) + 1;
-        if active >= self.share {
-            let became_full = self.mode.send_if_modified(|mode| {
-                let was_serving = *mode == Mode::Serving;
-                if was_serving {
-                    *mode = Mode::Full;
-                }
-                was_serving
-            });
-            if became_full {
-                WorkerMetrics::add(&self.metrics.limit_reached);
-                self.tell_full(active);
-            }
+        if active >= self.share && self.mode.change(Mode::Serving, Mode::Full) {
+            WorkerMetrics::add(&self.metrics.limit_reached);
+            self.tell_full(active);
         }
         Occupied(self.clone())
     }
@@ -129,7 +111,7 @@ impl WorkerShared {
     }
 
     pub(crate) fn drain(&self) {
-        self.mode.send_replace(Mode::Draining);
+        self.mode.set(Mode::Draining);
     }
 
     pub(crate) fn cut(&self) {
@@ -144,13 +126,7 @@ impl WorkerShared {
         let active = self.metrics.active.fetch_sub(1, Relaxed) - 1;
         // An eighth below the limit, so that the worker does not change its mind with every connection.
         if active <= self.share - (self.share / 8).max(1) {
-            self.mode.send_if_modified(|mode| {
-                let was_full = *mode == Mode::Full;
-                if was_full {
-                    *mode = Mode::Serving;
-                }
-                was_full
-            });
+            self.mode.change(Mode::Full, Mode::Serving);
         }
         self.freed.notify_waiters();
     }

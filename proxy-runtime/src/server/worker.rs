@@ -210,7 +210,7 @@ where
     }
 
     fn spawn(&self, stream: TcpStream, info: ConnectionInfo, occupied: Occupied) {
-        let service = S::clone(&self.service);
+        let service = self.service.clone();
         let shared = self.shared.clone();
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.tls {

@@ -2,7 +2,7 @@
 //! whole.
 
 mod read_buffer;
-mod spare;
+pub(crate) mod spare;
 mod write;
 
 pub(crate) use self::read_buffer::ReadBuffer;

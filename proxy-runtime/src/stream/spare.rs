@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 /// Bytes that a buffer begins with: a head, and most bodies.
-pub(super) const SMALL: usize = 16 * 1024;
+pub(crate) const SMALL: usize = 16 * 1024;
 
 /// Bytes of a buffer that a transfer fills again and again. More gains nothing (docs/performance.md).
 pub(super) const LARGE: usize = 256 * 1024;
@@ -30,7 +30,7 @@ struct Spare {
 
 /// An empty buffer with room for `size` bytes, which is one of the two sizes.
 #[inline]
-pub(super) fn take(size: usize) -> Vec<u8> {
+pub(crate) fn take(size: usize) -> Vec<u8> {
     let spare = SPARE.try_with(|spare| {
         let mut spare = spare.borrow_mut();
         match size {
@@ -46,7 +46,7 @@ pub(super) fn take(size: usize) -> Vec<u8> {
 
 /// Keeps a buffer for the next one who needs it. Those of other sizes are freed.
 #[inline]
-pub(super) fn give_back(mut buffer: Vec<u8>) {
+pub(crate) fn give_back(mut buffer: Vec<u8>) {
     buffer.clear();
     // A thread that ends has no use for it.
     let _ = SPARE.try_with(|spare| {

@@ -95,8 +95,13 @@ impl Draft {
 
     /// Notes the head of the service's response.
     pub(crate) fn responded<B>(&mut self, response: &Response<B>) {
-        self.status = Some(response.status());
-        self.exchange = response.extensions().get().cloned();
+        self.answered(response.status(), response.extensions().get().cloned());
+    }
+
+    /// Notes a response that the service has written itself, and what happened.
+    pub(crate) fn answered(&mut self, status: StatusCode, exchange: Option<ExchangeInfo>) {
+        self.status = Some(status);
+        self.exchange = exchange;
     }
 
     /// Notes a refusal of the server.

@@ -1,4 +1,4 @@
-//! Drives one connection: the engine, and the clocks that the engine does not have.
+//! Drives one HTTP/2 connection: the engine, and the clocks that the engine does not have.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -7,14 +7,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 use std::time::Duration;
 
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use super::state::{ConnectionState, Ending};
+use super::pace::{DownloadPace, after, spread};
+use super::state::ConnectionState;
 use crate::observe::targets;
-use crate::server::limits::{DataRate, Limits};
+use crate::server::limits::Limits;
 use crate::server::metrics::WorkerMetrics;
-use crate::server::shared::{Mode, WorkerShared};
+use crate::server::mode::{Mode, ModeWatch};
 
 /// How long the engine is given to end a connection that it was told to end.
 const CLOSING: Duration = Duration::from_secs(3);
@@ -22,10 +22,7 @@ const CLOSING: Duration = Duration::from_secs(3);
 /// How often a busy connection is looked at, at most.
 const CHECK: Duration = Duration::from_secs(5);
 
-/// "Never", as far as a timer is concerned.
-const FAR: Duration = Duration::from_secs(30 * 365 * 86_400);
-
-/// A connection of the engine, of either protocol.
+/// A connection of the engine.
 pub(crate) trait Engine: Future<Output = hyper::Result<()>> {
     /// Ends the connection: at once if it is idle, else after what is in flight.
     fn shut_down(self: Pin<&mut Self>);
@@ -37,17 +34,19 @@ pub(crate) trait Engine: Future<Output = hyper::Result<()>> {
 pub(crate) async fn drive(engine: impl Engine, state: Arc<ConnectionState>) {
     let mut engine = std::pin::pin!(engine);
     let mut clock = Clock::new(&state);
-    let mut mode = state.worker.watch_mode();
+    let mut watch = None;
     let mut alarm = std::pin::pin!(sleep_until(clock.due()));
     loop {
         let armed = alarm.deadline();
         let served = poll_fn(|cx| {
+            // A change of the mode wakes the task.
+            watch.get_or_insert_with(|| ModeWatch::new(&state.worker, cx.waker()));
             if let Poll::Ready(result) = engine.as_mut().poll(cx) {
                 return Poll::Ready(Some(result));
             }
-            clock.look(&state);
+            clock.look();
             // The alarm goes off too early rather than being moved with every request.
-            if clock.due() < armed || clock.has_news(&state) {
+            if clock.due() < armed || clock.has_news() {
                 return Poll::Ready(None);
             }
             Poll::Pending
@@ -58,20 +57,13 @@ pub(crate) async fn drive(engine: impl Engine, state: Arc<ConnectionState>) {
                 Some(result) => return log_end(&state, result),
                 None => alarm.as_mut().reset(clock.due()),
             },
-            changed = mode.changed() => {
-                clock.mode_changed(&mut mode);
-                if changed.is_err() {
-                    return;
-                }
-            }
-            () = alarm.as_mut() => match clock.expire(&state) {
+            () = alarm.as_mut() => match clock.expire() {
                 Verdict::Wait => {}
                 Verdict::ShutDown => engine.as_mut().shut_down(),
-                Verdict::Timeout => state.end_with(Ending::Timeout),
                 Verdict::Drop => return,
             },
         }
-        if clock.has_news(&state) {
+        if clock.has_news() {
             clock.is_announced = true;
             engine.as_mut().shut_down();
         }
@@ -81,9 +73,6 @@ pub(crate) async fn drive(engine: impl Engine, state: Arc<ConnectionState>) {
 
 fn log_end(state: &ConnectionState, result: hyper::Result<()>) {
     let Err(error) = result else { return };
-    if state.ends_with_timeout() {
-        return;
-    }
     if error.is_parse() {
         WorkerMetrics::add(&state.metrics().malformed);
     }
@@ -100,7 +89,6 @@ fn log_end(state: &ConnectionState, result: hyper::Result<()>) {
 enum Verdict {
     Wait,
     ShutDown,
-    Timeout,
     Drop,
 }
 
@@ -109,8 +97,6 @@ enum Verdict {
 enum Phase {
     /// The client has not said what it must say first.
     Opening,
-    /// A part of a request's head is there.
-    Head,
     /// Between requests.
     Idle,
     /// A request is being answered.
@@ -121,6 +107,7 @@ enum Phase {
 
 /// When the connection is to be looked at next, and what is then to be found.
 struct Clock {
+    state: Arc<ConnectionState>,
     /// When it has lived for long enough, until that is known to all.
     retires: Option<Instant>,
     phase: Phase,
@@ -129,53 +116,50 @@ struct Clock {
     mode: Mode,
     mode_since: Instant,
     is_announced: bool,
-    pace: Pace,
+    pace: DownloadPace,
     /// When a busy connection is looked at next.
     check: Instant,
-    worker: Arc<WorkerShared>,
 }
 
 impl Clock {
-    fn new(state: &ConnectionState) -> Self {
+    fn new(state: &Arc<ConnectionState>) -> Self {
         let now = Instant::now();
         let age = state.worker.limits.connection_age;
-        let mut clock = Self {
+        Self {
+            state: state.clone(),
             retires: Some(after(state.accepted, spread(age))),
             phase: Phase::Opening,
             since: state.accepted,
             requests: 0,
-            mode: Mode::Serving,
+            mode: state.worker.mode(),
             mode_since: now,
             is_announced: false,
-            pace: Pace::default(),
+            pace: DownloadPace::default(),
             check: after(now, CHECK),
-            worker: state.worker.clone(),
-        };
-        clock.set_mode(state.worker.mode());
-        clock
+        }
     }
 
     /// Looks at what the connection is doing, after the engine was polled.
-    fn look(&mut self, state: &ConnectionState) {
+    fn look(&mut self) {
+        let mode = self.state.worker.mode();
+        if mode != self.mode {
+            self.mode = mode;
+            self.mode_since = Instant::now();
+        }
         if self.phase == Phase::Closing {
             return;
         }
-        let requests = state.requests.load(Relaxed);
-        let phase = if state.is_busy() {
+        let requests = self.state.requests.load(Relaxed);
+        let phase = if self.state.is_busy() {
             Phase::Busy
-        } else if state.head_begun.load(Relaxed) {
-            Phase::Head
-        } else if state.is_opened() {
+        } else if self.state.is_opened() {
             Phase::Idle
         } else {
             Phase::Opening
         };
         if phase != self.phase || (phase == Phase::Idle && requests != self.requests) {
             let now = Instant::now();
-            // The time of the opening counts from the start, whether the client has begun or not.
-            if !(self.phase == Phase::Opening && phase == Phase::Head) {
-                self.since = now;
-            }
+            self.since = now;
             if phase == Phase::Busy {
                 self.check = after(now, CHECK);
             }
@@ -195,7 +179,7 @@ impl Clock {
             Phase::Opening if self.is_leaving() => self
                 .closing_due()
                 .min(after(self.since, self.limits().header_timeout)),
-            Phase::Opening | Phase::Head => after(self.since, self.limits().header_timeout),
+            Phase::Opening => after(self.since, self.limits().header_timeout),
             Phase::Idle if self.is_leaving() => self.closing_due(),
             Phase::Idle => after(self.since, self.limits().keep_alive),
             Phase::Busy => self.check,
@@ -209,46 +193,33 @@ impl Clock {
     }
 
     fn limits(&self) -> &Limits {
-        &self.worker.limits
+        &self.state.worker.limits
     }
 
     fn is_leaving(&self) -> bool {
         self.mode != Mode::Serving
     }
 
-    fn mode_changed(&mut self, mode: &mut watch::Receiver<Mode>) {
-        self.set_mode(*mode.borrow_and_update());
-    }
-
-    fn set_mode(&mut self, mode: Mode) {
-        self.mode = mode;
-        self.mode_since = Instant::now();
-    }
-
     /// The alarm went off.
-    fn expire(&mut self, state: &ConnectionState) -> Verdict {
+    fn expire(&mut self) -> Verdict {
         let now = Instant::now();
         if self.retires.take_if(|retires| now >= *retires).is_some() {
-            state.retire();
+            self.state.retire();
         }
         if now < self.phase_due() {
             return Verdict::Wait;
         }
-        if state.is_busy() {
-            return self.check(state, now);
+        if self.state.is_busy() {
+            return self.check(now);
         }
         match self.phase {
             Phase::Opening | Phase::Idle => {
                 if self.phase == Phase::Opening && !self.is_leaving() {
-                    WorkerMetrics::add(&state.metrics().header_timeouts);
+                    WorkerMetrics::add(&self.state.metrics().header_timeouts);
                 }
-                self.close(now);
+                self.phase = Phase::Closing;
+                self.since = now;
                 Verdict::ShutDown
-            }
-            Phase::Head => {
-                WorkerMetrics::add(&state.metrics().header_timeouts);
-                self.close(now);
-                Verdict::Timeout
             }
             Phase::Busy => Verdict::Wait,
             // A client that keeps its side open does not keep the connection.
@@ -257,74 +228,23 @@ impl Clock {
     }
 
     /// Looks at a connection on which requests are answered.
-    fn check(&mut self, state: &ConnectionState, now: Instant) -> Verdict {
+    fn check(&mut self, now: Instant) -> Verdict {
         match self.phase {
             Phase::Closing => self.since = now,
             _ => self.check = after(now, CHECK),
         }
         let rate = self.limits().data_rate;
-        if !self.pace.is_too_slow(state, rate) {
+        if !self.pace.is_too_slow(&self.state, rate) {
             return Verdict::Wait;
         }
-        WorkerMetrics::add(&state.metrics().slow_clients);
-        state.abort.store(true, Relaxed);
+        WorkerMetrics::add(&self.state.metrics().slow_clients);
+        self.state.abort.store(true, Relaxed);
         Verdict::Drop
     }
 
-    fn close(&mut self, now: Instant) {
-        self.phase = Phase::Closing;
-        self.since = now;
+    /// Whether the client is to be told that the connection ends, and has not been: GOAWAY says which requests are still
+    /// served.
+    fn has_news(&self) -> bool {
+        !self.is_announced && (self.mode == Mode::Draining || self.state.is_retiring())
     }
-
-    /// Whether an HTTP/2 client is to be told that the connection ends, and has not been: GOAWAY says which requests are
-    /// still served. HTTP/1 says it with the next response.
-    fn has_news(&self, state: &ConnectionState) -> bool {
-        !state.is_http1()
-            && !self.is_announced
-            && (self.mode == Mode::Draining || state.is_retiring())
-    }
-}
-
-/// Whether the client takes what it is given.
-///
-/// The connection is looked at every few seconds. What counts is a run of looks at which something waited for the
-/// client, that lasts for a window, and in which less went out than the rate asks for. A response that waits for its
-/// destination never counts.
-#[derive(Default)]
-struct Pace {
-    /// When the run began, and how much had been written by then.
-    run: Option<(Instant, u64)>,
-}
-
-impl Pace {
-    fn is_too_slow(&mut self, state: &ConnectionState, rate: Option<DataRate>) -> bool {
-        let Some(rate) = rate else { return false };
-        let waits = state.untaken.load(Relaxed) > 0 || state.write_blocked.load(Relaxed);
-        if !waits {
-            self.run = None;
-            return false;
-        }
-        let now = Instant::now();
-        let written = state.written.load(Relaxed);
-        let (since, before) = *self.run.get_or_insert((now, written));
-        let elapsed = now - since;
-        if elapsed < rate.window {
-            return false;
-        }
-        if written - before < rate.least(elapsed) {
-            return true;
-        }
-        self.run = Some((now, written));
-        false
-    }
-}
-
-fn after(moment: Instant, duration: Duration) -> Instant {
-    moment.checked_add(duration).unwrap_or_else(|| moment + FAR)
-}
-
-/// ± 10 %.
-fn spread(age: Duration) -> Duration {
-    let factor = 0.9 + 0.2 * fastrand::f64();
-    Duration::try_from_secs_f64(age.as_secs_f64() * factor).unwrap_or(Duration::MAX)
 }

@@ -1,44 +1,45 @@
-//! The HTTP engine, set up within the limits.
+//! The HTTP/2 engine, set up within the limits.
 
 use std::error::Error as StdError;
 use std::pin::Pin;
-#[cfg(feature = "http2")]
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-#[cfg(feature = "http2")]
 use hyper::server::conn::http2;
 use hyper::service::HttpService;
+use hyper_util::rt::TokioIo;
+use tower_service::Service;
 
-use super::driver::Engine;
-#[cfg(feature = "http2")]
+use super::driver::{Engine, drive};
+use super::io::{ConnectionIo, Transport};
+use super::request_body::RequestBody;
+use super::service::ConnectionService;
 use super::state::ConnectionState;
-use crate::server::limits::Limits;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// The engine's default, which it can do without allocating.
-const ENGINE_FIELDS: usize = 100;
-
-/// HTTP/1.1. Its clocks are not used: they count the time between two requests as time of the next one's head.
-pub(super) fn http1(limits: &Limits) -> http1::Builder {
-    let mut builder = http1::Builder::new();
-    builder
-        .header_read_timeout(None)
-        .max_header_size(limits.header_bytes)
-        .max_buf_size(limits.effective_buffer());
-    if limits.header_fields != ENGINE_FIELDS {
-        builder.max_headers(limits.header_fields);
-    }
-    builder
+/// Serves HTTP/2 until the connection ends.
+///
+/// Cancel safe: dropped, it closes the connection.
+pub(crate) async fn serve<T, S, B>(io: ConnectionIo<T>, service: S, state: Arc<ConnectionState>)
+where
+    T: Transport,
+    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: 'static,
+    B: Body<Data = Bytes> + 'static,
+    B::Error: Into<BoxError>,
+{
+    state.set_http2();
+    let service = ConnectionService::new(service, state.clone());
+    let connection = builder(&state).serve_connection(TokioIo::new(io), service);
+    drive(connection, state).await;
 }
 
-/// HTTP/2.
-#[cfg(feature = "http2")]
-pub(super) fn http2(state: &Arc<ConnectionState>) -> http2::Builder<StreamExecutor> {
+fn builder(state: &Arc<ConnectionState>) -> http2::Builder<StreamExecutor> {
     let limits = &state.worker.limits;
     let http2 = &limits.http2;
     let mut builder = http2::Builder::new(StreamExecutor(state.clone()));
@@ -57,11 +58,9 @@ pub(super) fn http2(state: &Arc<ConnectionState>) -> http2::Builder<StreamExecut
 
 /// Runs the streams of a connection, and the tunnels that become of them, as tasks of the thread that the connection is
 /// on; the connection is busy as long as one of them lives.
-#[cfg(feature = "http2")]
 #[derive(Clone, Debug)]
 pub(super) struct StreamExecutor(Arc<ConnectionState>);
 
-#[cfg(feature = "http2")]
 impl<F> hyper::rt::Executor<F> for StreamExecutor
 where
     F: Future<Output = ()> + 'static,
@@ -75,20 +74,6 @@ where
     }
 }
 
-impl<I, S, B> Engine for http1::UpgradeableConnection<I, S>
-where
-    S: HttpService<Incoming, ResBody = B>,
-    S::Error: Into<BoxError>,
-    I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
-{
-    fn shut_down(self: Pin<&mut Self>) {
-        self.graceful_shutdown();
-    }
-}
-
-#[cfg(feature = "http2")]
 impl<I, S, B> Engine for http2::Connection<I, S, StreamExecutor>
 where
     S: HttpService<Incoming, ResBody = B>,

@@ -3,9 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use http::StatusCode;
+
 use super::request_body::BodyMeter;
 use super::state::ConnectionState;
+use crate::forward::ExchangeInfo;
+use crate::observe::targets;
 use crate::server::access_log::Draft;
+use crate::server::edge::Refusal;
 use crate::server::metrics::WorkerMetrics;
 
 /// How an exchange ended.
@@ -36,6 +41,8 @@ pub(crate) struct Exchange {
     pub(crate) connection: Arc<ConnectionState>,
     pub(crate) meter: Option<Arc<BodyMeter>>,
     pub(crate) draft: Option<Box<Draft>>,
+    /// Bytes of the request's body that came, besides those that the meter counts.
+    pub(crate) received: u64,
     /// Bytes of the response's body that were handed over.
     pub(crate) sent: u64,
     pub(crate) outcome: Outcome,
@@ -52,8 +59,32 @@ impl Exchange {
             connection,
             meter: None,
             draft: None,
+            received: 0,
             sent: 0,
             outcome: Outcome::Aborted,
+        }
+    }
+
+    /// Notes the response of whoever forwarded the request, and what there is to say of that.
+    pub(crate) fn answered(&mut self, status: StatusCode, info: Option<ExchangeInfo>) {
+        if let Some(draft) = &mut self.draft {
+            draft.answered(status, info);
+        }
+    }
+
+    /// Notes that the server refuses the request itself.
+    pub(crate) fn refused(&mut self, refusal: Refusal) {
+        if refusal.status != StatusCode::INTERNAL_SERVER_ERROR {
+            WorkerMetrics::add(&self.connection.metrics().refused);
+        }
+        tracing::debug!(
+            target: targets::SERVER,
+            status = refusal.status.as_u16(),
+            reason = refusal.reason,
+            "request refused"
+        );
+        if let Some(draft) = &mut self.draft {
+            draft.refused(refusal.status, refusal.reason);
         }
     }
 
@@ -72,7 +103,8 @@ impl Drop for Exchange {
         let worker = &self.connection.worker;
         WorkerMetrics::subtract(&worker.metrics.active_requests);
         if let (Some(draft), Some(log)) = (self.draft.take(), &worker.access_log) {
-            let received = self.meter.as_ref().map_or(0, |meter| meter.received());
+            let metered = self.meter.as_ref().map_or(0, |meter| meter.received());
+            let received = self.received + metered;
             draft.finish(log.as_ref(), received, self.sent, self.outcome);
         }
     }

@@ -15,10 +15,6 @@ use tokio::time::{Sleep, sleep};
 use super::state::ConnectionState;
 use crate::server::shared::Occupied;
 
-/// The answer to a head that took too long (RFC 9110 section 15.5.9).
-const TIMEOUT_RESPONSE: &[u8] =
-    b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
-
 /// How long, and how much, is read from a client after the last response, for the response to get there.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 8 * 1024 * 1024;
@@ -49,45 +45,29 @@ impl Transport for tokio_rustls::server::TlsStream<TcpStream> {
 /// connection's place in the count.
 pub(crate) struct ConnectionIo<T: Transport> {
     transport: T,
-    /// What was read to find out the protocol.
+    /// What is to be read once more: the beginning of HTTP/2.
     prefix: Bytes,
     state: Arc<ConnectionState>,
-    timeout_response: &'static [u8],
     linger: Linger,
     // After `transport`: whoever waits for the last connection to end may rely on its socket being closed.
     _occupied: Occupied,
 }
 
 impl<T: Transport> ConnectionIo<T> {
-    pub(crate) fn new(
-        transport: T,
-        prefix: Bytes,
-        state: Arc<ConnectionState>,
-        occupied: Occupied,
-    ) -> Self {
-        if !prefix.is_empty() {
-            state.received(prefix.len());
-        }
+    pub(crate) fn new(transport: T, state: Arc<ConnectionState>, occupied: Occupied) -> Self {
         Self {
             transport,
-            prefix,
+            prefix: Bytes::new(),
             state,
-            timeout_response: TIMEOUT_RESPONSE,
             linger: Linger::No,
             _occupied: occupied,
         }
     }
 
-    /// Answers 408 as far as the client takes it, then pretends that the client had closed.
-    fn poll_timeout(&mut self, cx: &mut Context<'_>) {
-        while !self.timeout_response.is_empty() {
-            match Pin::new(&mut self.transport).poll_write(cx, self.timeout_response) {
-                Poll::Ready(Ok(written @ 1..)) => self.timeout_response.advance(written),
-                _ => return,
-            }
-        }
-        let _ = Pin::new(&mut self.transport).poll_flush(cx);
-        let _ = Pin::new(&mut self.transport).poll_shutdown(cx);
+    /// Lets what was read be read once more, before what comes.
+    #[cfg(feature = "http2")]
+    pub(crate) fn read_again(&mut self, bytes: Bytes) {
+        self.prefix = bytes;
     }
 
     fn wrote(&self, result: &Poll<io::Result<usize>>) {
@@ -109,10 +89,6 @@ impl<T: Transport> AsyncRead for ConnectionIo<T> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if this.state.ends_with_timeout() {
-            this.poll_timeout(cx);
-            return Poll::Ready(Ok(()));
-        }
         if !this.prefix.is_empty() {
             let part = this.prefix.len().min(buffer.remaining());
             buffer.put_slice(&this.prefix[..part]);

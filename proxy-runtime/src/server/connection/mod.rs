@@ -1,10 +1,12 @@
 //! One connection: its socket, its protocol, its requests, and its end.
 
+#[cfg(feature = "http2")]
 mod driver;
+#[cfg(feature = "http2")]
 mod engine;
 mod exchange;
 mod io;
-mod opening;
+mod pace;
 mod request_body;
 mod response_body;
 mod service;
@@ -13,12 +15,12 @@ mod state;
 mod tests;
 
 use std::error::Error as StdError;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
-use hyper_util::rt::TokioIo;
 #[cfg(feature = "tls")]
 use tokio::net::TcpStream;
 use tokio::time::Instant;
@@ -26,12 +28,16 @@ use tokio::time::Instant;
 use tokio::time::timeout;
 use tower_service::Service;
 
-use self::driver::drive;
+#[cfg(feature = "http2")]
+pub(crate) use self::engine::serve as serve_http2;
+pub(crate) use self::exchange::Exchange;
 pub use self::exchange::Outcome;
-use self::io::{ConnectionIo, Transport};
+pub(crate) use self::io::{ConnectionIo, Transport};
+pub(crate) use self::pace::{DownloadPace, UploadPace, after, spread};
 pub use self::request_body::{RequestBody, RequestBodyError};
-use self::service::ConnectionService;
-use self::state::{ConnectionState, Protocol};
+pub(crate) use self::service::{Answer, Asked, is_grpc};
+pub(crate) use self::state::ConnectionState;
+use super::http1::{self, Client};
 #[cfg(feature = "tls")]
 use super::metrics::WorkerMetrics;
 use super::shared::{Occupied, WorkerShared};
@@ -51,7 +57,7 @@ pub(crate) async fn serve_tls<S, B>(
     stream: TcpStream,
     tls: TlsServerConfig,
     info: ConnectionInfo,
-    service: S,
+    service: Rc<S>,
     occupied: Occupied,
     worker: Arc<WorkerShared>,
 ) where
@@ -66,14 +72,15 @@ pub(crate) async fn serve_tls<S, B>(
     let limit = worker.limits.tls_handshake_timeout;
     let error: BoxError = match timeout(limit, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => {
-            let protocol = match stream.get_ref().1.alpn_protocol() {
-                #[cfg(feature = "http2")]
-                Some(b"h2") => Protocol::Http2,
-                _ => Protocol::Http1,
-            };
-            let state = ConnectionState::new(worker, info.with_tls(true), protocol, accepted);
-            let io = ConnectionIo::new(stream, Bytes::new(), state.clone(), occupied);
-            return serve(io, service, state).await;
+            #[cfg(feature = "http2")]
+            let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+            let state = ConnectionState::new(worker, info.with_tls(true), accepted);
+            let io = ConnectionIo::new(stream, state.clone(), occupied);
+            #[cfg(feature = "http2")]
+            if is_http2 {
+                return serve_http2(io, S::clone(&service), state).await;
+            }
+            return http1::serve(Client::new(io, state), service).await;
         }
         Ok(Err(error)) => error.into(),
         Err(elapsed) => elapsed.into(),
@@ -87,33 +94,16 @@ pub(crate) async fn serve_tls<S, B>(
     );
 }
 
-/// Finds out which protocol a cleartext client speaks, and serves it until the connection ends.
+/// Serves a cleartext connection until it ends: HTTP/1.1, or HTTP/2 if the client begins with that.
 ///
 /// Cancel safe: dropped, it closes the connection.
-pub(crate) async fn serve_cleartext<T, S, B>(
+pub(crate) fn serve_cleartext<T, S, B>(
     transport: T,
     info: ConnectionInfo,
-    service: S,
+    service: Rc<S>,
     occupied: Occupied,
     worker: Arc<WorkerShared>,
-) where
-    T: Transport,
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
-{
-    let accepted = Instant::now();
-    let Some((transport, opening)) = opening::read(transport, &worker).await else {
-        return;
-    };
-    let state = ConnectionState::new(worker, info, opening.protocol, accepted);
-    let io = ConnectionIo::new(transport, opening.bytes, state.clone(), occupied);
-    serve(io, service, state).await;
-}
-
-async fn serve<T, S, B>(io: ConnectionIo<T>, service: S, state: Arc<ConnectionState>)
+) -> impl Future<Output = ()>
 where
     T: Transport,
     S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
@@ -122,17 +112,7 @@ where
     B: Body<Data = Bytes> + 'static,
     B::Error: Into<BoxError>,
 {
-    let io = TokioIo::new(io);
-    let service = ConnectionService::new(service, state.clone());
-    match state.protocol {
-        Protocol::Http1 => {
-            let engine = engine::http1(&state.worker.limits).serve_connection(io, service);
-            drive(engine.with_upgrades(), state.clone()).await;
-        }
-        #[cfg(feature = "http2")]
-        Protocol::Http2 => {
-            let engine = engine::http2(&state).serve_connection(io, service);
-            drive(engine, state.clone()).await;
-        }
-    }
+    let state = ConnectionState::new(worker, info, Instant::now());
+    let io = ConnectionIo::new(transport, state.clone(), occupied);
+    http1::serve(Client::new(io, state), service)
 }

@@ -9,8 +9,10 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::request::Parts;
 use http::{Method, Request, Response, StatusCode, Version};
 use http_body::Body;
+#[cfg(feature = "http2")]
 use hyper::body::Incoming;
 use pin_project_lite::pin_project;
 use tower_service::Service;
@@ -20,19 +22,22 @@ use super::request_body::{BodyMeter, RequestBody};
 use super::response_body::{Expected, ResponseBody};
 use super::state::ConnectionState;
 use crate::observe::targets;
+#[cfg(feature = "http2")]
 use crate::server::access_log::Draft;
 use crate::server::edge::{self, Refusal};
 use crate::server::metrics::WorkerMetrics;
-use crate::server::shared::Mode;
+use crate::server::mode::Mode;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// The service of one connection, as the engine calls it.
+/// The service of one HTTP/2 connection, as the engine calls it.
+#[cfg(feature = "http2")]
 pub(crate) struct ConnectionService<S> {
     service: S,
     connection: Arc<ConnectionState>,
 }
 
+#[cfg(feature = "http2")]
 impl<S> ConnectionService<S> {
     pub(crate) fn new(service: S, connection: Arc<ConnectionState>) -> Self {
         Self {
@@ -42,6 +47,7 @@ impl<S> ConnectionService<S> {
     }
 }
 
+#[cfg(feature = "http2")]
 impl<S, B> hyper::service::Service<Request<Incoming>> for ConnectionService<S>
 where
     S: Service<Request<RequestBody>, Response = Response<B>> + Clone,
@@ -63,44 +69,37 @@ where
         if connection.worker.access_log.is_some() {
             exchange.draft = Some(Box::new(Draft::new(&head, connection.info)));
         }
-        let asked = Asked {
-            version: head.version,
-            is_head: head.method == Method::HEAD,
-        };
-        let too_large = |length: u64| limits.body_bytes.is_some_and(|limit| length > limit);
-        let admission =
-            edge::admit(&mut head, limits).and_then(|()| match incoming.size_hint().exact() {
-                Some(length) if too_large(length) => Err(Refusal::new(
-                    StatusCode::PAYLOAD_TOO_LARGE,
-                    "the request's body is too large",
-                )),
-                _ => Ok(()),
-            });
-        let body = RequestBody::new(incoming, connection, is_grpc(&head.headers));
-        exchange.meter = body.meter().cloned();
-        let step = match admission {
-            Err(refusal) => Step::Refuse { refusal },
-            Ok(()) => {
-                head.extensions.insert(connection.info);
-                Step::Ready {
-                    service: self.service.clone(),
-                    request: Some(Request::from_parts(head, body)),
-                }
+        let asked = Asked::of(&head);
+        let admission = edge::admit(&mut head, limits)
+            .and_then(|()| edge::admit_length(incoming.size_hint().exact(), limits));
+        let body = RequestBody::incoming(incoming, connection, is_grpc(&head.headers));
+        match admission {
+            Err(refusal) => {
+                exchange.meter = body.meter().cloned();
+                Answer::refused(refusal, asked, exchange)
             }
-        };
-        Answer {
-            step,
-            asked,
-            exchange: Some(exchange),
+            Ok(()) => {
+                let request = Request::from_parts(head, body);
+                Answer::of(self.service.clone(), request, asked, exchange)
+            }
         }
     }
 }
 
 /// What of the request the response depends on.
 #[derive(Clone, Copy)]
-struct Asked {
+pub(crate) struct Asked {
     version: Version,
     is_head: bool,
+}
+
+impl Asked {
+    pub(crate) fn of(request: &Parts) -> Self {
+        Self {
+            version: request.version,
+            is_head: request.method == Method::HEAD,
+        }
+    }
 }
 
 pin_project! {
@@ -123,6 +122,36 @@ pin_project! {
         Refuse { refusal: Refusal },
         Ready { service: S, request: Option<Request<RequestBody>> },
         Called { #[pin] future: F },
+    }
+}
+
+impl<S: Service<Request<RequestBody>>> Answer<S> {
+    /// The answer of `service`.
+    pub(crate) fn of(
+        service: S,
+        mut request: Request<RequestBody>,
+        asked: Asked,
+        mut exchange: Exchange,
+    ) -> Self {
+        exchange.meter = request.body().meter().cloned();
+        request.extensions_mut().insert(exchange.connection.info);
+        Self {
+            step: Step::Ready {
+                service,
+                request: Some(request),
+            },
+            asked,
+            exchange: Some(exchange),
+        }
+    }
+
+    /// The answer to a request that the service does not see.
+    pub(crate) fn refused(refusal: Refusal, asked: Asked, exchange: Exchange) -> Self {
+        Self {
+            step: Step::Refuse { refusal },
+            asked,
+            exchange: Some(exchange),
+        }
     }
 }
 
@@ -244,15 +273,7 @@ fn refuse<B: Body<Data = Bytes>>(
     refusal: Refusal,
     mut exchange: Exchange,
 ) -> Response<ResponseBody<B>> {
-    if refusal.status != StatusCode::INTERNAL_SERVER_ERROR {
-        WorkerMetrics::add(&exchange.connection.metrics().refused);
-    }
-    tracing::debug!(
-        target: targets::SERVER,
-        status = refusal.status.as_u16(),
-        reason = refusal.reason,
-        "request refused"
-    );
+    exchange.refused(refusal);
     let mut response = Response::new(());
     *response.status_mut() = refusal.status;
     let headers = response.headers_mut();
@@ -266,9 +287,6 @@ fn refuse<B: Body<Data = Bytes>>(
     if exchange.connection.is_http1() {
         exchange.connection.retire();
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
-    }
-    if let Some(draft) = &mut exchange.draft {
-        draft.refused(refusal.status, refusal.reason);
     }
     let text = Bytes::from_static(refusal.reason.as_bytes());
     response.map(|()| ResponseBody::text(text, exchange))
@@ -291,7 +309,7 @@ fn content_length(headers: &HeaderMap, body: &impl Body) -> Option<u64> {
 }
 
 /// gRPC streams may be silent for as long as they like.
-fn is_grpc(headers: &HeaderMap) -> bool {
+pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
     headers
         .get(CONTENT_TYPE)
         .is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))

@@ -1,8 +1,7 @@
-//! What the parts of one connection know of each other: the socket, the service, the bodies, and the driver.
+//! What the parts of one connection know of each other: the socket, the service, the bodies, and who drives it.
 
 use std::sync::atomic::{
-    AtomicBool, AtomicU8, AtomicU32, AtomicU64,
-    Ordering::{Relaxed, SeqCst},
+    AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed,
 };
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,24 +13,6 @@ use crate::server::access_log::Draft;
 use crate::server::metrics::WorkerMetrics;
 use crate::server::shared::WorkerShared;
 
-/// The protocol of a connection; decided before the first request is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Protocol {
-    Http1,
-    #[cfg(feature = "http2")]
-    Http2,
-}
-
-/// How the socket is to end the reading side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Ending {
-    /// It is not.
-    None,
-    /// 408, then the end.
-    Timeout,
-}
-
 /// The shared state of one connection.
 ///
 /// All of it is touched by one thread only; atomics are there because the engine asks for `Send` of what it hands on to
@@ -40,18 +21,18 @@ pub(crate) enum Ending {
 pub(crate) struct ConnectionState {
     pub(crate) worker: Arc<WorkerShared>,
     pub(crate) info: ConnectionInfo,
-    pub(crate) protocol: Protocol,
     /// When the client came.
     pub(crate) accepted: Instant,
     /// Requests begun.
     pub(crate) requests: AtomicU64,
     /// Requests whose response has not ended.
     in_flight: AtomicU32,
+    /// The client speaks HTTP/2; decided before the first request is read.
+    #[cfg(feature = "http2")]
+    http2: AtomicBool,
     /// Streams of HTTP/2 that the engine works on, tunnels among them.
     #[cfg(feature = "http2")]
     streams: AtomicU32,
-    /// Bytes of an unfinished HTTP/1 request head came.
-    pub(crate) head_begun: AtomicBool,
     /// Bytes read from the socket.
     read: AtomicU64,
     /// Bytes written to the socket.
@@ -62,13 +43,12 @@ pub(crate) struct ConnectionState {
     pub(crate) untaken: AtomicU32,
     /// The connection is to end after the requests that are in flight.
     retiring: AtomicBool,
-    /// A request's body was left unread, so that bytes of it may still arrive.
+    /// Something of a request was left unread, so that more of it may still arrive.
     pub(crate) unread: AtomicBool,
     /// The connection became a tunnel.
     pub(crate) tunnel: AtomicBool,
     /// Closing must be visible as an error.
     pub(crate) abort: AtomicBool,
-    ending: AtomicU8,
     /// The log's line for the tunnel that the connection became.
     tunnel_draft: Mutex<Option<TunnelDraft>>,
 }
@@ -84,19 +64,18 @@ impl ConnectionState {
     pub(crate) fn new(
         worker: Arc<WorkerShared>,
         info: ConnectionInfo,
-        protocol: Protocol,
         accepted: Instant,
     ) -> Arc<Self> {
         Arc::new(Self {
             worker,
             info,
-            protocol,
             accepted,
             requests: AtomicU64::new(0),
             in_flight: AtomicU32::new(0),
             #[cfg(feature = "http2")]
+            http2: AtomicBool::new(false),
+            #[cfg(feature = "http2")]
             streams: AtomicU32::new(0),
-            head_begun: AtomicBool::new(false),
             read: AtomicU64::new(0),
             written: AtomicU64::new(0),
             write_blocked: AtomicBool::new(false),
@@ -105,7 +84,6 @@ impl ConnectionState {
             unread: AtomicBool::new(false),
             tunnel: AtomicBool::new(false),
             abort: AtomicBool::new(false),
-            ending: AtomicU8::new(Ending::None as u8),
             tunnel_draft: Mutex::new(None),
         })
     }
@@ -115,30 +93,32 @@ impl ConnectionState {
     }
 
     pub(crate) fn is_http1(&self) -> bool {
-        self.protocol == Protocol::Http1
+        #[cfg(feature = "http2")]
+        return !self.http2.load(Relaxed);
+        #[cfg(not(feature = "http2"))]
+        true
+    }
+
+    /// Notes that the client speaks HTTP/2.
+    #[cfg(feature = "http2")]
+    pub(crate) fn set_http2(&self) {
+        self.http2.store(true, Relaxed);
     }
 
     /// Notes bytes that came from the client.
     pub(crate) fn received(&self, bytes: usize) {
         self.read.fetch_add(bytes as u64, Relaxed);
-        if self.is_http1() && self.in_flight.load(Relaxed) == 0 {
-            self.head_begun.store(true, Relaxed);
-        }
     }
 
-    /// Whether the client has said what it must say first: on HTTP/2 the preface and a SETTINGS frame, which together
-    /// have at least this many bytes (RFC 9113 section 3.4).
+    /// Whether an HTTP/2 client has said what it must say first: the preface and a SETTINGS frame, which together have
+    /// at least this many bytes (RFC 9113 section 3.4).
+    #[cfg(feature = "http2")]
     pub(crate) fn is_opened(&self) -> bool {
-        match self.protocol {
-            Protocol::Http1 => self.requests.load(Relaxed) > 0,
-            #[cfg(feature = "http2")]
-            Protocol::Http2 => self.read.load(Relaxed) >= 24 + 9,
-        }
+        self.read.load(Relaxed) >= 24 + 9
     }
 
     /// Notes a request; returns how many there have been.
     pub(crate) fn begin_request(&self) -> u64 {
-        self.head_begun.store(false, Relaxed);
         self.unread.store(false, Relaxed);
         self.in_flight.fetch_add(1, Relaxed);
         self.requests.fetch_add(1, Relaxed) + 1
@@ -149,12 +129,9 @@ impl ConnectionState {
     }
 
     /// Whether something is being answered.
+    #[cfg(feature = "http2")]
     pub(crate) fn is_busy(&self) -> bool {
-        #[cfg(feature = "http2")]
-        if self.streams.load(Relaxed) > 0 {
-            return true;
-        }
-        self.in_flight.load(Relaxed) > 0
+        self.streams.load(Relaxed) > 0 || self.in_flight.load(Relaxed) > 0
     }
 
     /// Counts a stream of HTTP/2 until the returned value is dropped.
@@ -171,14 +148,6 @@ impl ConnectionState {
 
     pub(crate) fn is_retiring(&self) -> bool {
         self.retiring.load(Relaxed)
-    }
-
-    pub(crate) fn end_with(&self, ending: Ending) {
-        self.ending.store(ending as u8, SeqCst);
-    }
-
-    pub(crate) fn ends_with_timeout(&self) -> bool {
-        self.ending.load(SeqCst) == Ending::Timeout as u8
     }
 
     /// Keeps the log's line until the tunnel has ended.
@@ -218,7 +187,7 @@ impl ConnectionState {
     /// Whether bytes may still arrive that nobody will read, which would turn a close into a reset that takes the
     /// response with it.
     pub(crate) fn should_linger(&self) -> bool {
-        !self.tunnel.load(Relaxed) && (self.unread.load(Relaxed) || self.head_begun.load(Relaxed))
+        !self.tunnel.load(Relaxed) && self.unread.load(Relaxed)
     }
 }
 

@@ -58,6 +58,17 @@ pub(crate) fn admit(request: &mut Parts, limits: &Limits) -> Result<(), Refusal>
     check_look_alikes(&request.headers)
 }
 
+/// Checks the length that a request's head gives to its body.
+pub(crate) fn admit_length(length: Option<u64>, limits: &Limits) -> Result<(), Refusal> {
+    match (length, limits.body_bytes) {
+        (Some(length), Some(limit)) if length > limit => Err(Refusal::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "the request's body is too large",
+        )),
+        _ => Ok(()),
+    }
+}
+
 fn check_size(request: &Parts, limits: &Limits) -> Result<(), Refusal> {
     let method = request.method.as_str().len();
     if method > LONGEST_METHOD {

@@ -1,0 +1,196 @@
+//! What is written with one call of the system.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use tokio::io::AsyncWrite;
+
+/// Data up to this size is copied, which costs less than a slice of its own.
+const COPIED: usize = 2 * 1024;
+
+/// Pieces that are not copied, at a time.
+const PIECES: usize = 16;
+
+/// What is written with one call of the system, if that takes it: heads, framing and small data in a buffer, large data
+/// as it is.
+#[derive(Debug)]
+pub(super) struct Batch {
+    /// Large data, with the place in the buffer that it stands in front of.
+    pieces: Vec<(usize, Bytes)>,
+    /// Bytes of all pieces.
+    large: usize,
+    written: usize,
+    /// Bytes that are held at most before they are written.
+    most: usize,
+}
+
+impl Batch {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            pieces: Vec::new(),
+            large: 0,
+            written: 0,
+            most,
+        }
+    }
+
+    /// Whether it should be written before there is more.
+    pub(super) fn is_full(&self, buffer: &[u8]) -> bool {
+        self.pieces.len() == PIECES || self.large + buffer.len() >= self.most
+    }
+
+    /// Appends data.
+    pub(super) fn push(&mut self, buffer: &mut Vec<u8>, data: Bytes) {
+        if data.len() <= COPIED {
+            buffer.extend_from_slice(&data);
+        } else {
+            self.large += data.len();
+            self.pieces.push((buffer.len(), data));
+        }
+    }
+
+    /// Writes all of it, and is empty then, as is the buffer.
+    pub(super) fn poll_write<T: AsyncWrite + Unpin>(
+        &mut self,
+        cx: &mut Context<'_>,
+        io: &mut T,
+        buffer: &mut Vec<u8>,
+    ) -> Poll<io::Result<()>> {
+        let whole = self.large + buffer.len();
+        while self.written < whole {
+            let mut slices = [IoSlice::new(&[]); 2 * PIECES + 1];
+            let count = self.slices(buffer, &mut slices);
+            let io = Pin::new(&mut *io);
+            let written = match &slices[..count] {
+                [only] => io.poll_write(cx, only),
+                several => io.poll_write_vectored(cx, several),
+            };
+            match ready!(written)? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => self.written += written,
+            }
+        }
+        buffer.clear();
+        self.pieces.clear();
+        self.large = 0;
+        self.written = 0;
+        Poll::Ready(Ok(()))
+    }
+
+    /// What has not been written, in order; returns how many slices it is.
+    fn slices<'a>(
+        &'a self,
+        buffer: &'a [u8],
+        slices: &mut [IoSlice<'a>; 2 * PIECES + 1],
+    ) -> usize {
+        let mut skip = self.written;
+        let mut count = 0;
+        let mut put = |part: &'a [u8]| {
+            let skipped = skip.min(part.len());
+            skip -= skipped;
+            if skipped < part.len() {
+                slices[count] = IoSlice::new(&part[skipped..]);
+                count += 1;
+            }
+        };
+        let mut from = 0;
+        for (place, piece) in &self.pieces {
+            put(&buffer[from..*place]);
+            put(piece);
+            from = *place;
+        }
+        put(&buffer[from..]);
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    /// Takes so many bytes with each call, and notes how many calls there were.
+    struct Slow {
+        most: usize,
+        taken: Vec<u8>,
+        calls: usize,
+    }
+
+    impl AsyncWrite for Slow {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
+        }
+
+        fn poll_write_vectored(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            slices: &[IoSlice<'_>],
+        ) -> Poll<io::Result<usize>> {
+            let before = self.taken.len();
+            let whole = slices.concat();
+            let most = self.most.min(whole.len());
+            self.taken.extend_from_slice(&whole[..most]);
+            self.calls += 1;
+            Poll::Ready(Ok(self.taken.len() - before))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn pieces_keep_their_order_wherever_the_socket_stops() {
+        let large = |byte| Bytes::from(vec![byte; COPIED + 1]);
+        for most in [1, 1000, COPIED, usize::MAX] {
+            let (mut batch, mut buffer) = (Batch::new(usize::MAX), b"head".to_vec());
+            let mut expected = buffer.clone();
+            for data in [large(b'a'), large(b'b'), Bytes::from_static(b"c"), large(b'd')] {
+                expected.extend_from_slice(&data);
+                batch.push(&mut buffer, data);
+            }
+            buffer.extend_from_slice(b"end");
+            expected.extend_from_slice(b"end");
+            let mut io = Slow { most, taken: Vec::new(), calls: 0 };
+            poll_fn(|cx| batch.poll_write(cx, &mut io, &mut buffer)).await.unwrap();
+            assert_eq!(io.taken, expected);
+            assert_eq!(io.calls, expected.len().div_ceil(most));
+            assert!(buffer.is_empty() && !batch.is_full(&buffer));
+        }
+    }
+
+    #[tokio::test]
+    async fn it_is_full_at_its_bounds() {
+        let (mut batch, mut buffer) = (Batch::new(10), Vec::new());
+        batch.push(&mut buffer, Bytes::from_static(b"123456789"));
+        assert!(!batch.is_full(&buffer));
+        batch.push(&mut buffer, Bytes::from_static(b"0"));
+        assert!(batch.is_full(&buffer));
+
+        let (mut batch, mut buffer) = (Batch::new(usize::MAX), Vec::new());
+        for _ in 0..PIECES {
+            assert!(!batch.is_full(&buffer));
+            batch.push(&mut buffer, Bytes::from(vec![0; COPIED + 1]));
+        }
+        assert!(batch.is_full(&buffer));
+        let (mut near, mut far) = tokio::io::duplex(1 << 20);
+        poll_fn(|cx| batch.poll_write(cx, &mut near, &mut buffer)).await.unwrap();
+        drop(near);
+        let mut read = Vec::new();
+        far.read_to_end(&mut read).await.unwrap();
+        assert_eq!(read.len(), PIECES * (COPIED + 1));
+    }
+}

@@ -1,0 +1,216 @@
+//! One HTTP/1.1 connection to a client: its socket, its buffers, its timer.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::clock::Clock;
+use super::spare_table;
+use crate::http1::{HeadLimits, HeadTable, RawRequest, Refusal, Status, parse_request};
+use crate::server::connection::{ConnectionIo, ConnectionState, Exchange, Transport, after};
+use crate::server::metrics::WorkerMetrics;
+use crate::server::mode::{Mode, ModeWatch};
+use crate::stream::{ReadBuffer, spare};
+
+/// One HTTP/1.1 connection to a client.
+///
+/// While it waits for a request it holds neither of the buffers, nor the room of the table.
+pub(crate) struct Client<T: Transport> {
+    pub(crate) io: ConnectionIo<T>,
+    /// What was read: while a request is served, at its front the request's head, until who serves it consumes that.
+    pub(crate) input: ReadBuffer,
+    /// What is to be written. Empty between two responses.
+    pub(crate) output: Vec<u8>,
+    /// The fields of the request's head.
+    pub(crate) table: HeadTable,
+    pub(crate) clock: Clock,
+    pub(crate) state: Arc<ConnectionState>,
+    /// The request that is being served, for the counters and the access log, which it is told to when it is dropped.
+    pub(crate) exchange: Option<Exchange>,
+    watch: Option<ModeWatch>,
+    waiting: Waiting,
+    /// When [`waiting`](Self::waiting) began.
+    since: Instant,
+    mode: Mode,
+    mode_since: Instant,
+}
+
+/// What the connection waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiting {
+    /// A first request, since the connection was accepted.
+    First,
+    /// A further request, of which nothing has come.
+    Next,
+    /// The rest of a head.
+    Rest,
+    /// Nothing: a request is served.
+    Not,
+}
+
+/// What came of waiting for a request.
+#[derive(Debug)]
+pub(super) enum Head {
+    /// A request whose head is at the front of the input.
+    Request(RawRequest),
+    Refused(Refusal),
+    /// The client begins with what begins HTTP/2.
+    #[cfg(feature = "http2")]
+    Http2,
+    /// The head took too long.
+    TimedOut,
+    /// There is nothing more to be done: the client has closed, or was idle for too long.
+    Ended,
+}
+
+/// Begins HTTP/2, and no HTTP/1 request (RFC 9113 section 3.4).
+#[cfg(feature = "http2")]
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+impl<T: Transport> Client<T> {
+    pub(crate) fn new(io: ConnectionIo<T>, state: Arc<ConnectionState>) -> Self {
+        let since = state.accepted;
+        Self {
+            io,
+            input: ReadBuffer::default(),
+            output: Vec::new(),
+            table: HeadTable::default(),
+            clock: Clock::new(&state),
+            exchange: None,
+            watch: None,
+            waiting: Waiting::First,
+            since,
+            mode: Mode::Serving,
+            mode_since: since,
+            state,
+        }
+    }
+
+    /// Whether this connection is to be closed after the response that is about to be written, which has to say so
+    /// (RFC 9112 section 9.6). To be asked right before the head is written.
+    #[inline]
+    pub(crate) fn is_closing(&self) -> bool {
+        self.state.is_retiring()
+            || self.clock.is_retired()
+            || self.state.worker.mode() != Mode::Serving
+    }
+
+    /// Reads until a request's head is there.
+    pub(super) fn poll_head(&mut self, cx: &mut Context<'_>, limits: &HeadLimits) -> Poll<Head> {
+        loop {
+            if !self.input.is_empty()
+                && let Some(head) = self.parse(limits)
+            {
+                self.waiting = Waiting::Not;
+                return Poll::Ready(head);
+            }
+            match self.input.poll_read(&mut self.io, cx) {
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Head::Ended),
+                Poll::Pending => return self.poll_wait(cx),
+            }
+        }
+    }
+
+    #[inline]
+    fn parse(&mut self, limits: &HeadLimits) -> Option<Head> {
+        #[cfg(feature = "http2")]
+        if self.waiting == Waiting::First && self.input.filled()[0] == PREFACE[0] {
+            let filled = self.input.filled();
+            if filled.starts_with(PREFACE) {
+                return Some(Head::Http2);
+            }
+            if PREFACE.starts_with(filled) {
+                return None;
+            }
+        }
+        if self.table.fields().is_empty() {
+            spare_table::equip(&mut self.table);
+        }
+        match parse_request(self.input.filled(), limits, &mut self.table) {
+            Ok(Status::Complete(request)) => Some(Head::Request(request)),
+            Ok(Status::Partial) => None,
+            Err(refusal) => Some(Head::Refused(refusal)),
+        }
+    }
+
+    /// Nothing has come: looks at the time, and gives back what is not needed until something does.
+    fn poll_wait(&mut self, cx: &mut Context<'_>) -> Poll<Head> {
+        let is_silent = self.input.is_empty();
+        match self.waiting {
+            Waiting::First | Waiting::Rest => {}
+            Waiting::Not | Waiting::Next if !is_silent => {
+                self.waiting = Waiting::Rest;
+                self.since = Instant::now();
+            }
+            Waiting::Not => {
+                self.waiting = Waiting::Next;
+                self.since = Instant::now();
+            }
+            Waiting::Next => {}
+        }
+        if is_silent {
+            self.rest();
+        }
+        if self.watch.is_none() {
+            self.watch = Some(ModeWatch::new(&self.state.worker, cx.waker()));
+        }
+        let mode = self.state.worker.mode();
+        if mode != self.mode {
+            self.mode = mode;
+            self.mode_since = Instant::now();
+        }
+        ready!(self.clock.poll_due(cx, self.deadline(is_silent)));
+        if self.waiting == Waiting::Rest || !is_silent {
+            WorkerMetrics::add(&self.state.metrics().header_timeouts);
+            return Poll::Ready(Head::TimedOut);
+        }
+        if self.waiting == Waiting::First && self.mode == Mode::Serving {
+            WorkerMetrics::add(&self.state.metrics().header_timeouts);
+        }
+        Poll::Ready(Head::Ended)
+    }
+
+    fn deadline(&self, is_silent: bool) -> Instant {
+        let limits = &self.state.worker.limits;
+        let deadline = match self.waiting {
+            Waiting::Next => after(self.since, limits.keep_alive),
+            _ => after(self.since, limits.header_timeout),
+        };
+        if is_silent && self.mode != Mode::Serving {
+            // Read from for a little longer: a request may be on its way.
+            let since = self.since.max(self.mode_since);
+            return deadline.min(after(since, limits.closing_grace));
+        }
+        deadline
+    }
+
+    /// Gives back what an idle connection does not need.
+    fn rest(&mut self) {
+        self.input.rest();
+        if self.output.capacity() > 0 {
+            spare::give_back(std::mem::take(&mut self.output));
+        }
+        spare_table::strip(&mut self.table);
+    }
+
+    /// Reads from a client that waits for its response, to see whether it is still there; what comes is the next
+    /// request, and is left until it is its turn. Ready when the client is gone.
+    ///
+    /// To be polled when the request's body is at its end and there is nothing to do but wait.
+    #[inline]
+    pub(crate) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.input.is_empty() {
+            match ready!(self.input.poll_read(&mut self.io, cx)) {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return Poll::Ready(()),
+            }
+        }
+        Poll::Pending
+    }
+}
+
+/// How long a connection may take to take leave.
+pub(super) const CLOSING: Duration = Duration::from_secs(3);

@@ -1,0 +1,112 @@
+//! The one timer of a connection.
+
+use std::pin::{Pin, pin};
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::task::unconstrained;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::server::connection::{ConnectionState, DownloadPace, after, spread};
+use crate::server::metrics::WorkerMetrics;
+
+/// How often a connection with a response under way is looked at.
+const CHECK: Duration = Duration::from_secs(5);
+
+/// The one timer of a connection, for whatever the connection waits for at the moment.
+///
+/// It is armed when something first has to wait, and goes off too early rather than being moved: as long as it is armed
+/// for no later than what is asked for, to ask is to compare. All of a connection's waiting is done by one task, whose
+/// waker the timer knows from the last time that it was armed.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    alarm: Option<Pin<Box<Sleep>>>,
+    /// When the connection has lived for long enough, until that has come.
+    retires: Option<Instant>,
+    is_retired: bool,
+    pace: DownloadPace,
+    /// When the pace of the client is looked at next.
+    check: Option<Instant>,
+}
+
+impl Clock {
+    pub(crate) fn new(state: &ConnectionState) -> Self {
+        let age = state.worker.limits.connection_age;
+        Self {
+            alarm: None,
+            retires: Some(after(state.accepted, spread(age))),
+            is_retired: false,
+            pace: DownloadPace::default(),
+            check: None,
+        }
+    }
+
+    /// Whether the connection has lived for long enough. Known as soon as the timer goes off for it.
+    #[inline]
+    pub(crate) fn is_retired(&self) -> bool {
+        self.is_retired
+    }
+
+    /// Ready once `deadline` has come; else the task is woken by then.
+    #[inline]
+    pub(crate) fn poll_due(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
+        let due = self.retires.map_or(deadline, |retires| deadline.min(retires));
+        match &self.alarm {
+            Some(alarm) if alarm.deadline() <= due && !alarm.is_elapsed() => Poll::Pending,
+            _ => self.poll_alarm(cx, deadline),
+        }
+    }
+
+    #[cold]
+    fn poll_alarm(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
+        loop {
+            let now = Instant::now();
+            if self.retires.take_if(|retires| now >= *retires).is_some() {
+                self.is_retired = true;
+            }
+            if now >= deadline {
+                return Poll::Ready(());
+            }
+            let due = self.retires.map_or(deadline, |retires| deadline.min(retires));
+            let alarm = match &mut self.alarm {
+                Some(alarm) => {
+                    if alarm.deadline() != due || alarm.is_elapsed() {
+                        alarm.as_mut().reset(due);
+                    }
+                    alarm
+                }
+                none => none.insert(Box::pin(sleep_until(due))),
+            };
+            // Without the scheduler's budget, so that it does know the waker when it is not ready.
+            if pin!(unconstrained(alarm.as_mut())).poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// To be polled whenever an exchange has to wait, for whatever it waits: ready when the client has not taken what
+    /// it was given for too long. The connection is to be dropped then, which the client sees as an error.
+    pub(crate) fn poll_slow_reader(
+        &mut self,
+        cx: &mut Context<'_>,
+        state: &ConnectionState,
+    ) -> Poll<()> {
+        loop {
+            let check = *self.check.get_or_insert_with(|| after(Instant::now(), CHECK));
+            ready!(self.poll_due(cx, check));
+            if self.pace.is_too_slow(state, state.worker.limits.data_rate) {
+                WorkerMetrics::add(&state.metrics().slow_clients);
+                state.abort.store(true, Relaxed);
+                return Poll::Ready(());
+            }
+            self.check = Some(after(Instant::now(), CHECK));
+        }
+    }
+
+    /// Another response begins.
+    #[inline]
+    pub(super) fn begin_exchange(&mut self) {
+        self.pace.reset();
+    }
+}

@@ -1,0 +1,245 @@
+//! The head of a response, and how its body is framed.
+
+use std::num::NonZeroU64;
+
+use bytes::Bytes;
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, DATE, HeaderMap, HeaderName, HeaderValue, TRAILER,
+    TRANSFER_ENCODING,
+};
+use http::{StatusCode, response};
+
+use super::batch::Batch;
+use super::date::write_date;
+use crate::http1::{CHUNK_END, ChunkHead, LAST_CHUNK, Method, RawRequest, Version};
+
+/// What of a request its response depends on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asker {
+    pub(super) version: Version,
+    is_head: bool,
+    accepts_trailers: bool,
+    /// It wants to use the connection again.
+    is_persistent: bool,
+}
+
+impl Asker {
+    pub(super) fn of(request: &RawRequest) -> Self {
+        Self {
+            version: request.version(),
+            is_head: request.method() == Method::Head,
+            accepts_trailers: request.accepts_trailers(),
+            is_persistent: request.is_persistent(),
+        }
+    }
+}
+
+/// How a body is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Writing {
+    /// There is none.
+    Nothing,
+    /// So many bytes are left.
+    Length(u64),
+    Chunked { with_trailers: bool },
+    /// It ends with the connection, which HTTP/1.0 needs where the length is not known.
+    UntilClose,
+}
+
+/// What was said in a head.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begun {
+    pub(super) writing: Writing,
+    /// The connection stays open.
+    pub(super) keep: bool,
+}
+
+/// Appends the head of a response.
+///
+/// `length`: of the body that the service has, if that is known. `can_keep`: nothing on our side speaks against a further
+/// request.
+pub(super) fn write_head(
+    head: &response::Parts,
+    length: Option<u64>,
+    asker: Asker,
+    can_keep: bool,
+    out: &mut Vec<u8>,
+) -> Begun {
+    let status = head.status;
+    let is_switch = status == StatusCode::SWITCHING_PROTOCOLS;
+    let writing = choose_writing(head, length, asker);
+    let keep = can_keep
+        && asker.is_persistent
+        && writing != Writing::UntilClose
+        && !says_close(&head.headers);
+    write_status_line(head, out);
+    let has_no_length = status.is_informational() || status == StatusCode::NO_CONTENT;
+    for (name, value) in &head.headers {
+        if name == TRANSFER_ENCODING
+            || (name == CONTENT_LENGTH && (has_no_length || says_length(writing)))
+            || (name == CONNECTION && !is_switch)
+            || (name == TRAILER && writing == (Writing::Chunked { with_trailers: false }))
+        {
+            continue;
+        }
+        write_field(name, value, out);
+    }
+    match writing {
+        Writing::Length(length) => write_length(length, out),
+        Writing::Chunked { .. } => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
+        Writing::Nothing if asker.is_head && !has_no_length => {
+            let is_said = head.headers.contains_key(CONTENT_LENGTH);
+            if let Some(length @ 1..) = length.filter(|_| !is_said) {
+                write_length(length, out);
+            }
+        }
+        _ => {}
+    }
+    if !is_switch {
+        if !keep {
+            out.extend_from_slice(b"connection: close\r\n");
+        } else if asker.version == Version::Http10 {
+            out.extend_from_slice(b"connection: keep-alive\r\n");
+        }
+    }
+    if !head.headers.contains_key(DATE) && !status.is_informational() {
+        out.extend_from_slice(b"date: ");
+        write_date(out);
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+    Begun { writing, keep }
+}
+
+/// RFC 9112 section 6.3.
+fn choose_writing(head: &response::Parts, length: Option<u64>, asker: Asker) -> Writing {
+    let status = head.status;
+    if asker.is_head
+        || status.is_informational()
+        || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
+    {
+        return Writing::Nothing;
+    }
+    match length.or_else(|| said_length(&head.headers)) {
+        Some(length) => Writing::Length(length),
+        None if asker.version == Version::Http11 => Writing::Chunked {
+            with_trailers: asker.accepts_trailers,
+        },
+        None => Writing::UntilClose,
+    }
+}
+
+/// Whether the length is written by us, or there can be none.
+fn says_length(writing: Writing) -> bool {
+    writing != Writing::Nothing
+}
+
+fn said_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn says_close(headers: &HeaderMap) -> bool {
+    headers.get_all(CONNECTION).iter().any(|value| {
+        let options = value.as_bytes().split(|byte| *byte == b',');
+        options
+            .map(<[u8]>::trim_ascii)
+            .any(|option| option.eq_ignore_ascii_case(b"close"))
+    })
+}
+
+fn write_status_line(head: &response::Parts, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    out.extend_from_slice(head.status.as_str().as_bytes());
+    out.push(b' ');
+    match head.extensions.get::<hyper::ext::ReasonPhrase>() {
+        Some(reason) => out.extend_from_slice(reason.as_bytes()),
+        None => {
+            let reason = head.status.canonical_reason().unwrap_or_default();
+            out.extend_from_slice(reason.as_bytes());
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+fn write_field(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
+    out.extend_from_slice(name.as_str().as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value.as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+fn write_length(length: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"content-length: ");
+    let mut digits = [0; 20];
+    let mut start = digits.len();
+    let mut rest = length;
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[start..]);
+    out.extend_from_slice(b"\r\n");
+}
+
+impl Writing {
+    /// Appends data, as far as there is room for it by what the head said; returns whether there was room for all.
+    pub(super) fn put(&mut self, mut data: Bytes, batch: &mut Batch, out: &mut Vec<u8>) -> bool {
+        let Some(size) = NonZeroU64::new(data.len() as u64) else {
+            return true;
+        };
+        match self {
+            Self::Nothing => return false,
+            Self::Length(left) => {
+                let fits = size.get() <= *left;
+                if !fits {
+                    data.truncate(*left as usize);
+                }
+                *left -= data.len() as u64;
+                batch.push(out, data);
+                return fits;
+            }
+            Self::Chunked { .. } => {
+                out.extend_from_slice(ChunkHead::new(size).as_bytes());
+                batch.push(out, data);
+                out.extend_from_slice(CHUNK_END);
+            }
+            Self::UntilClose => batch.push(out, data),
+        }
+        true
+    }
+
+    /// Appends what ends the body. Returns whether it is as long as the head said.
+    pub(super) fn end(&mut self, trailers: Option<&HeaderMap>, out: &mut Vec<u8>) -> bool {
+        match self {
+            Self::Length(left) => return *left == 0,
+            Self::Chunked { with_trailers } => match trailers {
+                Some(trailers) if *with_trailers => {
+                    out.extend_from_slice(b"0\r\n");
+                    for (name, value) in trailers {
+                        if !is_framing(name) {
+                            write_field(name, value, out);
+                        }
+                    }
+                    out.extend_from_slice(b"\r\n");
+                }
+                _ => out.extend_from_slice(LAST_CHUNK),
+            },
+            Self::Nothing | Self::UntilClose => {}
+        }
+        true
+    }
+
+    /// Whether the body needs nothing more of the service.
+    pub(super) fn is_complete(self) -> bool {
+        matches!(self, Self::Nothing | Self::Length(0))
+    }
+}
+
+/// Names that no trailer may have, because the recipient would frame the message by them (RFC 9110 section 6.5.1).
+fn is_framing(name: &HeaderName) -> bool {
+    [CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION, TRAILER, http::header::HOST].contains(name)
+}

@@ -1,0 +1,39 @@
+//! Tables that no connection uses at the moment: idle ones have none.
+
+use std::cell::RefCell;
+
+use crate::http1::HeadTable;
+
+/// Tables that a thread keeps; as many as requests are under way at a time on a busy one.
+const MOST: usize = 64;
+
+thread_local! {
+    static SPARE: RefCell<Vec<HeadTable>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Gives `table` room for fields.
+#[inline]
+pub(super) fn equip(table: &mut HeadTable) {
+    if table.has_room() {
+        return;
+    }
+    let spare = SPARE.try_with(|spare| spare.borrow_mut().pop());
+    *table = spare.ok().flatten().unwrap_or_else(HeadTable::new);
+}
+
+/// Takes the room back.
+#[inline]
+pub(super) fn strip(table: &mut HeadTable) {
+    if !table.has_room() {
+        return;
+    }
+    let mut spare_table = std::mem::take(table);
+    spare_table.clear();
+    // A thread that ends has no use for it.
+    let _ = SPARE.try_with(|spare| {
+        let mut spare = spare.borrow_mut();
+        if spare.len() < MOST {
+            spare.push(spare_table);
+        }
+    });
+}

@@ -1,0 +1,243 @@
+//! One request served by a service over `http` types.
+
+use std::error::Error as StdError;
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body::Body;
+use tokio::io::AsyncWrite;
+use tower_service::Service;
+
+use super::batch::Batch;
+use super::client::Client;
+use super::response::{Asker, Begun, write_head};
+use super::upload::Upload;
+use crate::http1::HeadLimits;
+use crate::observe::targets;
+use crate::server::connection::{Answer, RequestBody, Transport};
+
+type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// What follows a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// The next request.
+    Request,
+    /// The end, properly.
+    Close,
+    /// The end at once: the client is gone, too slow, or has to see that the response is not whole.
+    Drop,
+    /// A tunnel.
+    Tunnel,
+}
+
+/// A request on its way.
+pub(super) struct Exchange<'a> {
+    pub(super) upload: Option<Upload>,
+    pub(super) asker: Asker,
+    pub(super) limits: &'a HeadLimits,
+    /// The request may become a tunnel.
+    pub(super) can_switch: bool,
+}
+
+impl Exchange<'_> {
+    /// Waits for the answer and writes it.
+    pub(super) async fn serve<T, S, B>(mut self, client: &mut Client<T>, answer: Answer<S>) -> Next
+    where
+        T: Transport,
+        S: Service<Request<RequestBody>, Response = Response<B>>,
+        S::Error: Into<BoxError>,
+        B: Body<Data = Bytes>,
+        B::Error: Into<BoxError>,
+    {
+        let response = {
+            let mut answer = pin!(answer);
+            let waiting = poll_fn(|cx| {
+                loop {
+                    if client.clock.is_retired() {
+                        client.state.retire();
+                    }
+                    if let Poll::Ready(response) = answer.as_mut().poll(cx) {
+                        let response = response.unwrap_or_else(|never| match never {});
+                        return Poll::Ready(Some(response));
+                    }
+                    match self.poll_meanwhile(cx, client, true) {
+                        Meanwhile::Again => {}
+                        Meanwhile::Wait => return Poll::Pending,
+                        Meanwhile::Stop => return Poll::Ready(None),
+                    }
+                }
+            });
+            waiting.await
+        };
+        match response {
+            Some(response) => self.write(client, response).await,
+            None => Next::Drop,
+        }
+    }
+
+    /// What is to be done while the service is waited for, or the client.
+    fn poll_meanwhile<T: Transport>(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &mut Client<T>,
+        may_continue: bool,
+    ) -> Meanwhile {
+        match &mut self.upload {
+            Some(upload) if !upload.has_ended() => {
+                if upload.poll_pump(cx, client, self.limits, may_continue).is_ready() {
+                    return Meanwhile::Again;
+                }
+            }
+            _ if client.poll_gone(cx).is_ready() => return Meanwhile::Stop,
+            _ => {}
+        }
+        match client.clock.poll_slow_reader(cx, &client.state) {
+            Poll::Ready(()) => Meanwhile::Stop,
+            Poll::Pending => Meanwhile::Wait,
+        }
+    }
+
+    async fn write<T, B>(mut self, client: &mut Client<T>, response: Response<B>) -> Next
+    where
+        T: Transport,
+        B: Body<Data = Bytes>,
+        B::Error: Into<BoxError>,
+    {
+        let (head, body) = response.into_parts();
+        let is_switch = head.status == StatusCode::SWITCHING_PROTOCOLS;
+        if is_switch && !self.can_switch {
+            tracing::error!(
+                target: targets::SERVER,
+                "the service switches protocols for a request that has not asked for it"
+            );
+            client.state.abort.store(true, std::sync::atomic::Ordering::Relaxed);
+            return Next::Drop;
+        }
+        let can_keep = !client.is_closing() && self.upload.as_ref().is_none_or(|u| !u.is_lost());
+        let length = body.size_hint().exact();
+        let begun = write_head(&head, length, self.asker, can_keep, &mut client.output);
+        drop(head);
+        let written = self.write_body(client, begun, body).await;
+        let is_whole = match written {
+            Ok(is_whole) => is_whole,
+            Err(error) => {
+                tracing::debug!(target: targets::SERVER, %error, "the response could not be written");
+                return Next::Drop;
+            }
+        };
+        if !is_whole {
+            return Next::Drop;
+        }
+        if is_switch {
+            return Next::Tunnel;
+        }
+        let is_read = match &mut self.upload {
+            Some(upload) if begun.keep => {
+                poll_fn(|cx| Poll::Ready(upload.discard(cx, client, self.limits))).await
+            }
+            Some(upload) => upload.has_ended(),
+            None => true,
+        };
+        if !is_read {
+            client.state.unread.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+        if begun.keep && is_read {
+            Next::Request
+        } else {
+            Next::Close
+        }
+    }
+
+    /// Writes what is in the output, and the body behind it. Returns whether it is whole.
+    async fn write_body<T, B>(
+        &mut self,
+        client: &mut Client<T>,
+        begun: Begun,
+        body: B,
+    ) -> io::Result<bool>
+    where
+        T: Transport,
+        B: Body<Data = Bytes>,
+        B::Error: Into<BoxError>,
+    {
+        let mut body = pin!(body);
+        let mut writing = begun.writing;
+        let mut batch = Batch::new(client.state.worker.limits.effective_buffer());
+        // `Some`: nothing more is asked of the body, which is whole or not.
+        let mut end = (writing.is_complete() || body.is_end_stream())
+            .then(|| writing.end(None, &mut client.output));
+        poll_fn(|cx| {
+            loop {
+                let mut is_waiting = false;
+                while end.is_none() && !batch.is_full(&client.output) {
+                    let Poll::Ready(frame) = body.as_mut().poll_frame(cx) else {
+                        is_waiting = true;
+                        break;
+                    };
+                    let out = &mut client.output;
+                    end = match frame.map(|frame| frame.map(http_body::Frame::into_data)) {
+                        None => Some(writing.end(None, out)),
+                        Some(Ok(Ok(data))) => {
+                            let fits = writing.put(data, &mut batch, out);
+                            if !fits {
+                                Some(false)
+                            } else if writing.is_complete() || body.is_end_stream() {
+                                Some(writing.end(None, out))
+                            } else {
+                                None
+                            }
+                        }
+                        Some(Ok(Err(frame))) => {
+                            let trailers = frame.into_trailers().ok();
+                            Some(writing.end(trailers.as_ref(), out))
+                        }
+                        Some(Err(error)) => {
+                            let error: BoxError = error.into();
+                            tracing::debug!(target: targets::SERVER, %error, "a response's body broke off");
+                            Some(false)
+                        }
+                    };
+                }
+                let written = poll_flushed(cx, &mut batch, client);
+                if let Poll::Ready(result) = written {
+                    result?;
+                    if let Some(is_whole) = end {
+                        return Poll::Ready(Ok(is_whole));
+                    }
+                    if !is_waiting {
+                        continue;
+                    }
+                }
+                match self.poll_meanwhile(cx, client, false) {
+                    Meanwhile::Again if is_waiting => {}
+                    Meanwhile::Again | Meanwhile::Wait => return Poll::Pending,
+                    Meanwhile::Stop => return Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+                }
+            }
+        })
+        .await
+    }
+}
+
+/// What came of looking after the connection.
+enum Meanwhile {
+    /// Something was handed to the service.
+    Again,
+    Wait,
+    /// Nobody is there any more, or not fast enough.
+    Stop,
+}
+
+fn poll_flushed<T: Transport>(
+    cx: &mut Context<'_>,
+    batch: &mut Batch,
+    client: &mut Client<T>,
+) -> Poll<io::Result<()>> {
+    ready!(batch.poll_write(cx, &mut client.io, &mut client.output))?;
+    Pin::new(&mut client.io).poll_flush(cx)
+}
