@@ -2,7 +2,6 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 
@@ -26,7 +25,7 @@ use crate::forward::{ForwardError, ForwardErrorKind, no_connection};
 use crate::http1::{
     Asked, FieldValue, Framing, HeadLimits, Method, RawRequest, RequestView, Version,
 };
-use crate::server::connection::Outcome;
+use crate::server::Outcome;
 use crate::server::http1::{Client, Transport, spare_table};
 use crate::state::{ClusterState, Generation, Picked};
 use crate::stream::{poll_write_all, spare};
@@ -178,7 +177,6 @@ impl<'a> Run<'a> {
         };
         let destination = self.state().destination(picked.index);
         loop {
-            let is_reused = lease.is_reused();
             let Some(connection) = lease.raw() else {
                 // It speaks HTTP/2, though its cluster does not.
                 return self
@@ -191,6 +189,7 @@ impl<'a> Run<'a> {
                     )
                     .await;
             };
+            let is_reused = connection.is_reused();
             let back = Back {
                 io: &mut connection.io,
                 input: &mut connection.input,
@@ -373,7 +372,7 @@ impl<'a> Run<'a> {
     /// An idle connection to the picked destination.
     #[inline]
     fn ready(&self, picked: &Picked) -> Option<Lease> {
-        self.engine.service().pool().ready(self.wanted(picked))
+        self.engine.service().pool().ready(&self.wanted(picked))
     }
 
     #[inline]

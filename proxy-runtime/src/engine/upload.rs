@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::body::{Body, Part};
 use crate::forward::ForwardErrorKind;
-use crate::http1::{HeadLimits, HeadTable, Refusal, write_trailers};
+use crate::http1::{HeadLimits, HeadTable, write_trailers};
 use crate::stream::{ReadBuffer, poll_write_all};
 
 /// A request on its way to a destination.
@@ -179,10 +179,7 @@ impl Upload {
         table: &mut HeadTable,
     ) -> Result<(), Broken> {
         let part = self.body.follow(input.filled(), limits, table);
-        self.part = part.map_err(|refusal: Refusal| {
-            let status = StatusCode::from_u16(refusal.status());
-            Broken::Client(status.unwrap_or(StatusCode::BAD_REQUEST))
-        })?;
+        self.part = part.map_err(|refusal| Broken::Client(refusal.status()))?;
         match self.allowed.checked_sub(self.part.content) {
             Some(rest) => self.allowed = rest,
             None => return Err(Broken::Client(StatusCode::PAYLOAD_TOO_LARGE)),

@@ -62,5 +62,7 @@ pub(crate) use self::continuation::Continuation;
 pub(crate) use self::head::HttpHead;
 pub use self::info::ExchangeInfo;
 pub(crate) use self::request::{Framing, OutgoingHead, parse_length};
+#[cfg(feature = "server")]
+pub(crate) use self::send::no_connection;
 pub use self::service::ResponseFuture;
 pub(crate) use self::upload::{RequestBody, UploadError};

@@ -366,7 +366,7 @@ fn broken(error: ExchangeError, exchange: &Exchange) -> ForwardError {
 
 /// What it means for a request that there is no connection. Other destinations may have one, unless it took too long to
 /// find out.
-fn no_connection(error: ConnectError) -> ForwardError {
+pub(crate) fn no_connection(error: ConnectError) -> ForwardError {
     let (kind, status) = match &error {
         ConnectError::TimedOut => (
             ForwardErrorKind::RequestTimedOut,

@@ -45,6 +45,7 @@ use proxy_model::compiled::Upstream;
 use tokio::time::timeout;
 
 use self::connect::Connector;
+use self::destination::DestinationPool;
 pub(crate) use self::error::{ConnectError, ExchangeError};
 pub(crate) use self::incoming::IncomingBody;
 pub(crate) use self::lease::Lease;
@@ -117,18 +118,13 @@ impl UpstreamPool {
     ///
     /// No byte was sent, so another destination may be tried.
     pub(crate) async fn acquire(&self, wanted: Wanted<'_>) -> Result<Lease, ConnectError> {
+        let pool = self.of(&wanted);
         let Wanted {
-            destination,
             upstream,
-            client,
             protocols,
             fresh,
+            ..
         } = wanted;
-        let pool = match upstream.max_connections() {
-            None => &self.own,
-            Some(_) => &self.shared.limited,
-        };
-        let pool = pool.of(destination, client, upstream);
         if !fresh && let Some(lease) = pool.ready(protocols) {
             return Ok(lease);
         }
@@ -136,5 +132,19 @@ impl UpstreamPool {
         timeout(self.shared.options.connect_timeout, acquired)
             .await
             .unwrap_or(Err(ConnectError::TimedOut))
+    }
+    /// A connection that is there already.
+    #[inline]
+    pub(crate) fn ready(&self, wanted: &Wanted<'_>) -> Option<Lease> {
+        self.of(wanted).ready(wanted.protocols)
+    }
+
+    #[inline]
+    fn of(&self, wanted: &Wanted<'_>) -> Arc<DestinationPool> {
+        let pool = match wanted.upstream.max_connections() {
+            None => &self.own,
+            Some(_) => &self.shared.limited,
+        };
+        pool.of(wanted.destination, wanted.client, wanted.upstream)
     }
 }

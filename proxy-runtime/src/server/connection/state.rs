@@ -3,7 +3,7 @@
 use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed,
 };
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokio::time::Instant;
 
@@ -21,6 +21,8 @@ use crate::server::shared::WorkerShared;
 pub(crate) struct ConnectionState {
     pub(crate) worker: Arc<WorkerShared>,
     pub(crate) info: ConnectionInfo,
+    /// The client's address, once a request needed it as text.
+    remote_text: OnceLock<Box<str>>,
     /// When the client came.
     pub(crate) accepted: Instant,
     /// Requests begun.
@@ -69,6 +71,7 @@ impl ConnectionState {
         Arc::new(Self {
             worker,
             info,
+            remote_text: OnceLock::new(),
             accepted,
             requests: AtomicU64::new(0),
             in_flight: AtomicU32::new(0),
@@ -86,6 +89,16 @@ impl ConnectionState {
             abort: AtomicBool::new(false),
             tunnel_draft: Mutex::new(None),
         })
+    }
+
+    /// The client's address without port, as text.
+    #[inline]
+    pub(crate) fn remote_text(&self) -> Option<&str> {
+        let remote = self.info.remote?;
+        let text = self
+            .remote_text
+            .get_or_init(|| remote.ip().to_canonical().to_string().into());
+        Some(text)
     }
 
     pub(crate) fn metrics(&self) -> &WorkerMetrics {

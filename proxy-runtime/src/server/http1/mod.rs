@@ -33,7 +33,7 @@
 
 mod client;
 mod clock;
-mod spare_table;
+pub(crate) mod spare_table;
 
 pub(crate) use self::client::Client;
 pub(crate) use self::clock::Clock;

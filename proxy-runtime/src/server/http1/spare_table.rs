@@ -11,29 +11,38 @@ thread_local! {
     static SPARE: RefCell<Vec<HeadTable>> = const { RefCell::new(Vec::new()) };
 }
 
+/// A table with room for fields.
+#[inline]
+pub(crate) fn take() -> HeadTable {
+    let spare = SPARE.try_with(|spare| spare.borrow_mut().pop());
+    spare.ok().flatten().unwrap_or_else(HeadTable::new)
+}
+
 /// Gives `table` room for fields.
 #[inline]
 pub(super) fn equip(table: &mut HeadTable) {
-    if table.has_room() {
-        return;
+    if !table.has_room() {
+        *table = take();
     }
-    let spare = SPARE.try_with(|spare| spare.borrow_mut().pop());
-    *table = spare.ok().flatten().unwrap_or_else(HeadTable::new);
 }
 
 /// Takes the room back.
 #[inline]
 pub(super) fn strip(table: &mut HeadTable) {
-    if !table.has_room() {
-        return;
+    if table.has_room() {
+        give_back(std::mem::take(table));
     }
-    let mut spare_table = std::mem::take(table);
-    spare_table.clear();
+}
+
+/// Keeps a table for the next one who needs it.
+#[inline]
+pub(crate) fn give_back(mut table: HeadTable) {
+    table.clear();
     // A thread that ends has no use for it.
     let _ = SPARE.try_with(|spare| {
         let mut spare = spare.borrow_mut();
         if spare.len() < MOST {
-            spare.push(spare_table);
+            spare.push(table);
         }
     });
 }
