@@ -13,6 +13,7 @@ use crate::forward::ForwardErrorKind;
 use crate::forward::timeout::after;
 use crate::http1::{HeadLimits, HeadTable, OutgoingConnection};
 use crate::server::http1::{Client, Transport};
+use crate::server::metrics::WorkerMetrics;
 use crate::stream::ReadBuffer;
 
 /// The destination's side.
@@ -227,6 +228,9 @@ where
                 false => ForwardErrorKind::ResponseBodyCanceled,
             }));
         }
+        if self.upload.poll_too_slow(cx).is_ready() {
+            return Poll::Ready(self.too_slow());
+        }
         if std::mem::take(&mut self.has_news) {
             self.patience.last = Instant::now();
         }
@@ -244,6 +248,16 @@ where
             return Poll::Pending;
         }
         Poll::Ready(self.timed_out(is_unanswered))
+    }
+
+    #[cold]
+    fn too_slow(&self) -> Failure {
+        WorkerMetrics::add(&self.client.state.metrics().slow_clients);
+        let kind = ForwardErrorKind::RequestBodyClient;
+        match self.download.is_unanswered() {
+            true => Failure::Unanswered(kind, StatusCode::REQUEST_TIMEOUT),
+            false => Failure::Cut(kind),
+        }
     }
 
     #[cold]

@@ -1,6 +1,7 @@
 //! From a request's head to the end of its response.
 
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
@@ -21,9 +22,9 @@ use super::tally::Tally;
 use super::upload::{Broken, Stage, Upload};
 use super::{Engine, Lane};
 use crate::forward::timeout::after;
-use crate::forward::{ForwardError, ForwardErrorKind, no_connection};
+use crate::forward::{ExchangeInfo, ForwardError, ForwardErrorKind, no_connection};
 use crate::http1::{
-    Asked, FieldValue, Framing, HeadLimits, Method, RawRequest, RequestView, Version,
+    Asked, FieldClass, FieldValue, Framing, HeadLimits, Method, RawRequest, RequestView, Version,
 };
 use crate::server::Outcome;
 use crate::server::http1::{Client, Transport, spare_table};
@@ -203,8 +204,11 @@ impl<'a> Run<'a> {
             match poll_fn(|cx| exchange.poll_head(cx)).await {
                 Ok(status) => {
                     tally.answered(status, Instant::now());
-                    if let Some(exchange) = &mut exchange.client.exchange {
-                        exchange.answered(status, None);
+                    if let Some(logged) = &mut exchange.client.exchange
+                        && logged.draft.is_some()
+                    {
+                        let info = self.info(&tally, Some(connection.peer));
+                        logged.answered(status, Some(info));
                     }
                     failure = poll_fn(|cx| exchange.poll_body(cx)).await.err();
                 }
@@ -302,11 +306,13 @@ impl<'a> Run<'a> {
             }
             .write(&mut head)
         };
+        let body = Body::new(self.request.framing());
+        let is_grpc = !body.has_ended() && is_grpc(client);
         client.input.consume(self.request.head_length());
         if made.is_err() {
             return Err((ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY));
         }
-        let mut upload = Upload::new(head, Body::new(self.request.framing()), allowed);
+        let mut upload = Upload::new(head, body, allowed);
         upload
             .begin(&client.input, limits, &mut client.table)
             .map_err(|broken| match broken {
@@ -316,6 +322,12 @@ impl<'a> Run<'a> {
                     StatusCode::BAD_GATEWAY,
                 ),
             })?;
+        if upload.needs_more()
+            && !is_grpc
+            && let Some(rate) = client.state.worker.limits.data_rate
+        {
+            upload.pace(rate);
+        }
         Ok(upload)
     }
 
@@ -410,8 +422,11 @@ impl<'a> Run<'a> {
         let sent = write_own(status, is_head, is_last, self.plan(), &mut client.output);
         client.state.unread.store(is_unread, Relaxed);
         tally.refused(status);
-        if let Some(exchange) = &mut client.exchange {
-            exchange.answered(status, None);
+        if let Some(exchange) = &mut client.exchange
+            && exchange.draft.is_some()
+        {
+            let info = self.info(&tally, None).with_error(kind);
+            exchange.answered(status, Some(info));
         }
         let mut written = 0;
         let wrote = poll_fn(|cx| {
@@ -435,6 +450,19 @@ impl<'a> Run<'a> {
             exchange.outcome = Outcome::Complete;
         }
         Lane::Served { keep: !is_last }
+    }
+
+    /// What there is to say of it, for logs.
+    #[cold]
+    fn info(&self, tally: &Tally<'_>, upstream: Option<SocketAddr>) -> ExchangeInfo {
+        ExchangeInfo {
+            route: Some(self.generation.snapshot().route_at(self.route).id().clone()),
+            cluster: Some(self.cluster().id().clone()),
+            destination: tally.destination().map(|destination| destination.id().clone()),
+            upstream,
+            error: None,
+            time_to_head: upstream.map(|_| tally.waited()),
+        }
     }
 
     #[inline]
@@ -480,6 +508,18 @@ fn method<T: Transport>(client: &Client<T>, request: &RawRequest) -> HttpMethod 
         _ => HttpMethod::from_bytes(request.method_span().get(client.input.filled()))
             .unwrap_or_default(),
     }
+}
+
+/// gRPC streams may be silent for as long as they like.
+#[cold]
+fn is_grpc<T: Transport>(client: &Client<T>) -> bool {
+    let buffer = client.input.filled();
+    let mut fields = client.table.fields().iter();
+    fields.any(|field| {
+        field.class() == FieldClass::Content
+            && field.name().get(buffer).eq_ignore_ascii_case(b"content-type")
+            && field.value().get(buffer).starts_with(b"application/grpc")
+    })
 }
 
 fn head_limits<T: Transport>(client: &Client<T>) -> HeadLimits {

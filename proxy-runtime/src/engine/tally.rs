@@ -1,5 +1,7 @@
 //! Counts what becomes of a request.
 
+use std::time::Duration;
+
 use http::{Method, StatusCode, Version};
 use tokio::time::Instant;
 use tracing::debug;
@@ -74,6 +76,16 @@ impl<'a> Tally<'a> {
         if let Some(destination) = self.destination {
             destination.metrics().responded(status, elapsed);
         }
+    }
+
+    /// Where it was sent.
+    pub(super) fn destination(&self) -> Option<&'a DestinationState> {
+        self.destination
+    }
+
+    /// From the pick until now.
+    pub(super) fn waited(&self) -> Duration {
+        self.picked.elapsed()
     }
 
     /// What the client is told instead.

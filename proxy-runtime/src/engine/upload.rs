@@ -9,6 +9,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::body::{Body, Part};
 use crate::forward::ForwardErrorKind;
 use crate::http1::{HeadLimits, HeadTable, write_trailers};
+use crate::server::DataRate;
+use crate::server::connection::UploadPace;
 use crate::stream::{ReadBuffer, poll_write_all};
 
 /// A request on its way to a destination.
@@ -28,6 +30,8 @@ pub(super) struct Upload {
     is_unsent: bool,
     /// Bytes of content that were sent.
     pub(super) sent: u64,
+    /// How slow the client may be, while the rest of the body is waited for.
+    pace: Option<Box<UploadPace>>,
 }
 
 /// Who it waits for.
@@ -75,6 +79,28 @@ impl Upload {
             stage: Stage::Destination,
             is_unsent: true,
             sent: 0,
+            pace: None,
+        }
+    }
+
+    /// Whether more of the body is to come than there is.
+    #[inline]
+    pub(super) fn needs_more(&self) -> bool {
+        !self.body.has_ended()
+    }
+
+    /// Gives up on a client that is slower than `rate`.
+    #[cold]
+    pub(super) fn pace(&mut self, rate: DataRate) {
+        self.pace = Some(Box::new(UploadPace::new(rate)));
+    }
+
+    /// To be polled when there is nothing to do but wait: ready when it is for a client that is too slow.
+    #[inline]
+    pub(super) fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match (&mut self.pace, self.stage) {
+            (Some(pace), Stage::Client) => pace.poll_too_slow(cx),
+            _ => Poll::Pending,
         }
     }
 
@@ -136,9 +162,13 @@ impl Upload {
             }
             self.stage = Stage::Client;
             match ready!(input.poll_read(client, cx)) {
-                Ok(1..) => {}
                 Ok(0) | Err(_) => {
                     return Poll::Ready(Err(Broken::Client(StatusCode::BAD_REQUEST)));
+                }
+                Ok(count) => {
+                    if let Some(pace) = &mut self.pace {
+                        pace.arrived(count as u64);
+                    }
                 }
             }
             *has_news = true;

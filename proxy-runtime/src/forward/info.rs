@@ -10,15 +10,23 @@ use super::error::ForwardErrorKind;
 /// What became of a request, as far as it is known when the response begins. It is in the response's extensions.
 #[derive(Clone, Debug, Default)]
 pub struct ExchangeInfo {
-    pub(super) route: Option<RouteId>,
-    pub(super) cluster: Option<ClusterId>,
-    pub(super) destination: Option<DestinationId>,
-    pub(super) upstream: Option<SocketAddr>,
-    pub(super) error: Option<ForwardErrorKind>,
-    pub(super) time_to_head: Option<Duration>,
+    pub(crate) route: Option<RouteId>,
+    pub(crate) cluster: Option<ClusterId>,
+    pub(crate) destination: Option<DestinationId>,
+    pub(crate) upstream: Option<SocketAddr>,
+    pub(crate) error: Option<ForwardErrorKind>,
+    pub(crate) time_to_head: Option<Duration>,
 }
 
 impl ExchangeInfo {
+    /// Sets what went wrong.
+    #[cfg(feature = "server")]
+    #[must_use]
+    pub(crate) fn with_error(mut self, error: ForwardErrorKind) -> Self {
+        self.error = Some(error);
+        self
+    }
+
     /// The route that took the request.
     pub fn route(&self) -> Option<&RouteId> {
         self.route.as_ref()

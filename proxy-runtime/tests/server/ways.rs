@@ -1,0 +1,260 @@
+//! Requests that are forwarded as bytes and requests that are forwarded over `http` types become the same.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::{Request, Response};
+use proxy_runtime::proxy_model::config::ProxyConfig;
+use proxy_runtime::proxy_model::{CompileOptions, Snapshot};
+use proxy_runtime::server::{Listener, RequestBody, Server, ServerHandle};
+use proxy_runtime::{Proxy, ProxyBody, ProxyService};
+use serde_json::{Value, json};
+use testkit::raw::{RawClient, RawOrigin};
+use tower_service::Service;
+
+use crate::support::loopback;
+
+/// The proxy's service in disguise, so that the server does not know what it serves.
+#[derive(Clone)]
+struct Disguised(ProxyService);
+
+type Answer = Pin<Box<dyn Future<Output = Result<Response<ProxyBody>, Infallible>>>>;
+
+impl Service<Request<RequestBody>> for Disguised {
+    type Response = Response<ProxyBody>;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<RequestBody>) -> Answer {
+        Box::pin(self.0.call(request))
+    }
+}
+
+/// What a destination was sent, and what the client was.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    request: Message,
+    response: Message,
+}
+
+/// A message without what its framing and the order of its fields leave open.
+#[derive(Debug, PartialEq, Eq)]
+struct Message {
+    start: String,
+    fields: Vec<String>,
+    body: String,
+}
+
+impl Message {
+    fn new<'a>(
+        start: String,
+        fields: impl Iterator<Item = (&'a str, &'a str)>,
+        body: &[u8],
+    ) -> Self {
+        let mut fields: Vec<_> = fields
+            .map(|(name, value)| format!("{}: {value}", name.to_ascii_lowercase()))
+            .filter(|field| !field.starts_with("date: "))
+            .collect();
+        fields.sort_unstable();
+        Self {
+            start,
+            fields,
+            body: String::from_utf8_lossy(body).into_owned(),
+        }
+    }
+}
+
+fn proxy(origin: &RawOrigin, route: &Value, address: &str) -> Proxy {
+    let mut route = route.clone();
+    route["ClusterId"] = json!("c1");
+    if route.get("Match").is_none() {
+        route["Match"] = json!({ "Path": "/{**rest}" });
+    }
+    let address = format!("{}{address}", origin.url());
+    let config = json!({
+        "Routes": { "r1": route },
+        "Clusters": { "c1": { "Destinations": { "d1": { "Address": address } } } },
+    });
+    let config = ProxyConfig::from_json(&config.to_string()).unwrap();
+    let (snapshot, _) = Snapshot::compile(config, &CompileOptions::default()).unwrap();
+    let builder = Proxy::builder().snapshot(Arc::new(snapshot));
+    let (proxy, driver) = builder.build().unwrap();
+    tokio::spawn(driver);
+    proxy
+}
+
+fn as_bytes(proxy: &Proxy) -> ServerHandle {
+    let server = Server::for_proxy(proxy).with_workers(NonZeroUsize::MIN);
+    let server = server.with_listener(Listener::http(loopback()));
+    server.bind().unwrap().start().unwrap()
+}
+
+fn over_types(proxy: &Proxy) -> ServerHandle {
+    let proxy = proxy.clone();
+    let server = Server::builder(move || Disguised(proxy.service()));
+    let server = server.with_workers(NonZeroUsize::MIN);
+    let server = server.with_listener(Listener::http(loopback()));
+    server.bind().unwrap().start().unwrap()
+}
+
+/// Sends `request` twice over one connection, and tells what was seen the second time.
+async fn exchange(address: SocketAddr, origin: &RawOrigin, request: &str) -> Seen {
+    let mut client = RawClient::connect(address).await.unwrap();
+    let method = request.split(' ').next().unwrap();
+    let mut response = None;
+    for _ in 0..2 {
+        client.write_all(request).await.unwrap();
+        response = Some(client.read_response_to(method).await.unwrap());
+    }
+    let response = response.unwrap();
+    let sent = origin.recording(0).text();
+    let second = sent.len() / 2;
+    assert_eq!(sent[..second], sent[second..], "both times the same");
+    let (head, body) = sent[second..].split_once("\r\n\r\n").unwrap();
+    let mut lines = head.split("\r\n");
+    let start = lines.next().unwrap().to_owned();
+    let fields = lines.map(|line| line.split_once(": ").unwrap());
+    let head = &response.head;
+    Seen {
+        request: Message::new(start, fields, body.as_bytes()),
+        response: Message::new(
+            format!("{} {}", head.status, head.reason),
+            head.headers
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.as_str())),
+            &response.body,
+        ),
+    }
+}
+
+/// Answers each request with the same bytes.
+fn origin(answer: &'static str) -> RawOrigin {
+    RawOrigin::script(move |mut connection| async move {
+        while connection.read_whole_request().await.is_ok() {
+            connection.write_all(answer).await?;
+        }
+        Ok(())
+    })
+}
+
+async fn compare(name: &str, route: &Value, base: &str, request: &str, answer: &'static str) {
+    let mut seen = Vec::new();
+    for serve in [as_bytes, over_types] {
+        let origin = origin(answer);
+        let server = serve(&proxy(&origin, route, base));
+        let exchanged = exchange(server.local_addrs()[0], &origin, request);
+        seen.push(testkit::time::guarded(format!("exchange {name}"), exchanged).await);
+    }
+    // Ports differ, and with them the host that the destination is called by.
+    for seen in &mut seen {
+        for field in &mut seen.request.fields {
+            if field.starts_with("host: 127.0.0.1:") {
+                "host: of the destination".clone_into(field);
+            }
+        }
+    }
+    assert_eq!(seen[0], seen[1], "{name}");
+}
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-A: 1\r\nX-A: 2\r\nServer: o\r\n\r\nok";
+
+#[tokio::test]
+async fn requests_are_the_same_both_ways() {
+    let plain = json!({});
+    for (name, request) in [
+        ("GET", "GET /a/b?c=d&e HTTP/1.1\r\nHost: shop.example\r\n\r\n"),
+        ("HEAD", "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n"),
+        ("POST", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc"),
+        ("no content", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"),
+        ("chunks", "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"),
+        ("OPTIONS *", "OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n"),
+        ("odd method", "PURGE /x HTTP/1.1\r\nHost: h\r\n\r\n"),
+        ("absolute", "GET http://other.example:81/x HTTP/1.1\r\nHost: h\r\n\r\n"),
+        ("absolute, no path", "GET http://other.example HTTP/1.1\r\nHost: h\r\n\r\n"),
+        ("encoded", "GET /a%20b/%7e?x=%2f HTTP/1.1\r\nHost: h\r\n\r\n"),
+        ("dots", "GET /a/../b HTTP/1.1\r\nHost: h\r\n\r\n"),
+        (
+            "hop by hop",
+            "GET / HTTP/1.1\r\nHost: h\r\nConnection: x-hop, keep-alive\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\nProxy-Authorization: \
+             secret\r\nTE: trailers\r\nX-Stays: 1\r\n\r\n",
+        ),
+        (
+            "forwarded",
+            "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: \
+             evil\r\nX-Forwarded-Prefix: /x\r\nForwarded: for=1.2.3.4\r\n\r\n",
+        ),
+        (
+            "cookies",
+            "GET / HTTP/1.1\r\nHost: h\r\nCookie: a=b\r\nAuthorization: Basic xyz\r\nX-Empty:\r\nX-L: \u{e9}\r\n\r\n",
+        ),
+        ("padded length", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 003\r\n\r\nabc"),
+    ] {
+        compare(name, &plain, "", request, OK).await;
+    }
+}
+
+#[tokio::test]
+async fn responses_are_the_same_both_ways() {
+    let get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+    for (name, request, answer) in [
+        ("chunks", get, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"),
+        ("204", get, "HTTP/1.1 204 No Content\r\nX: 1\r\n\r\n"),
+        ("304", get, "HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n"),
+        ("empty", get, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
+        ("HEAD", "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"),
+        ("odd status", get, "HTTP/1.1 599 Odd\r\nContent-Length: 1\r\n\r\nx"),
+        ("reason", get, "HTTP/1.1 404 Nowhere to be found\r\nContent-Length: 1\r\n\r\nx"),
+        (
+            "hop by hop",
+            get,
+            "HTTP/1.1 200 OK\r\nConnection: x-hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\nAlt-Svc: h3\r\nContent-Length: 0\r\n\r\n",
+        ),
+        ("cookies", get, "HTTP/1.1 200 OK\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nContent-Length: 0\r\n\r\n"),
+    ] {
+        compare(name, &json!({}), "", request, answer).await;
+    }
+}
+
+#[tokio::test]
+async fn changes_are_the_same_both_ways() {
+    let request = "GET /api/items/7?q=1&drop=2 HTTP/1.1\r\nHost: shop.example\r\nX-Old: 1\r\nX-Keep: 2\r\n\r\n";
+    let matched = json!({ "Path": "/api/{kind}/{**rest}" });
+    for transforms in [
+        json!([{ "PathPrefix": "/prefix" }]),
+        json!([{ "PathRemovePrefix": "/api" }]),
+        json!([{ "PathSet": "/other" }]),
+        json!([{ "PathPattern": "/x/{kind}/{**rest}" }]),
+        json!([{ "QueryRemoveParameter": "drop" }]),
+        json!([{ "QueryValueParameter": "new", "Append": "a b" }]),
+        json!([{ "QueryRouteParameter": "kind", "Set": "kind" }]),
+        json!([{ "HttpMethodChange": "GET", "Set": "POST" }]),
+        json!([{ "RequestHeader": "X-Old", "Set": "new" }]),
+        json!([{ "RequestHeader": "X-Old", "Append": "more" }, { "RequestHeaderRemove": "X-Keep" }]),
+        json!([{ "RequestHeader": "Host", "Set": "named.example" }]),
+        json!([{ "RequestHeaderOriginalHost": "true" }]),
+        json!([{ "RequestHeadersCopy": "false" }]),
+        json!([{ "RequestHeadersAllowed": "X-Keep;Accept" }]),
+        json!([{ "X-Forwarded": "Append" }]),
+        json!([{ "X-Forwarded": "Remove" }]),
+        json!([{ "X-Forwarded": "Off" }]),
+        json!([{ "Forwarded": "for,proto,host", "ForFormat": "Ip" }]),
+        json!([{ "ResponseHeader": "X-Added", "Set": "1", "When": "Always" }]),
+        json!([{ "ResponseHeader": "X-A", "Append": "3" }]),
+        json!([{ "ResponseHeader": "X-Failure", "Set": "1", "When": "Failure" }]),
+        json!([{ "ResponseHeaderRemove": "Server" }]),
+        json!([{ "ResponseHeadersCopy": "false" }]),
+        json!([{ "ResponseHeadersAllowed": "X-A" }]),
+    ] {
+        let route = json!({ "Match": matched, "Transforms": transforms });
+        compare(&transforms.to_string(), &route, "", request, OK).await;
+    }
+    compare("base path", &json!({ "Match": matched }), "/base/", request, OK).await;
+}
