@@ -24,10 +24,14 @@
 //!
 //! # Limits
 //!
-//! Nothing is buffered beyond what a connection reads at a time. A response head may have 64 KiB and, in HTTP/1.1, 100
+//! Nothing is buffered beyond what a connection reads at a time. A response head may have 64 KiB and, in HTTP/1.1, 1,000
 //! fields. Interim responses (1xx) are not passed on, but for `100 Continue`, which is asked for and waited for: the
-//! client's body is not read before the destination wants it. In HTTP/1.1, trailers are sent if the head announces them in
-//! `Trailer`.
+//! client's body is not read before the destination wants it; more than 16 of them before the final one are 502. Trailers
+//! of a client are sent on wherever its body is: in HTTP/1.1 that is in chunks, and a body whose length was told has none
+//! (RFC 9110 section 6.5).
+//!
+//! A destination of HTTP/1.1 that answers before it has all of the request still gets the rest of it, for as long as the
+//! client takes the response. The client's upload then waits for its download.
 //!
 //! The activity timeout of a cluster counts as long as the proxy waits for the destination or for the client's upload. A
 //! client that does not take its response is the server's to notice: a body that nobody polls cannot look at a clock.

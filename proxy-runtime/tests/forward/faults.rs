@@ -17,7 +17,7 @@ async fn clients(front: &Front) -> [Connection; 2] {
 /// Whatever is wrong with a response before its head has come is a 502, and nothing is left behind.
 #[tokio::test]
 async fn no_valid_head_is_502() {
-    let origins: [(&str, RawOrigin); 8] = [
+    let origins: [(&str, RawOrigin); 10] = [
         ("closes", faults::closes_before_answer()),
         ("resets", faults::resets_before_answer()),
         ("resets on accept", faults::resets_on_accept()),
@@ -28,6 +28,14 @@ async fn no_valid_head_is_502() {
         (
             "an upgrade that nobody asked for",
             faults::switches_unasked(),
+        ),
+        ("interim responses without end", faults::endless_interim()),
+        (
+            "two lengths",
+            RawOrigin::answering(
+                "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n\
+                 1\r\nx\r\n0\r\n\r\n",
+            ),
         ),
     ];
     for (what, origin) in origins {

@@ -173,7 +173,7 @@ async fn lengths_are_told_to_the_client() {
             None,
         ),
         (
-            "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
             "GET",
             None,
         ),

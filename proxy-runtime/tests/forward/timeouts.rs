@@ -32,18 +32,6 @@ async fn an_origin_that_says_nothing_is_504() {
     }
 }
 
-/// Interim responses are no sign of progress: they can go on for ever. In real time, since virtual time stands still as long
-/// as they do.
-#[tokio::test]
-async fn interim_responses_without_end_are_504() {
-    let origin = faults::endless_interim();
-    let short = json!({ "HttpRequest": { "ActivityTimeout": "00:00:00.200" } });
-    let front = Front::start(&config_with(&[&origin.url()], &short));
-    assert_eq!(front.http1().await.get("/").await.unwrap().status, 504);
-    front.settled().await;
-    front.connections(0, 0).await;
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_response_that_stops_is_cut_off() {
     for chunked in [false, true] {
