@@ -98,6 +98,7 @@ pub use self::access_log::{
 pub use self::builder::{Server, ServerBuilder};
 pub use self::connection::{Outcome, RequestBody, RequestBodyError};
 pub use self::handle::{DrainReport, ServerHandle};
+pub use self::http1::{OnUpgrade, Upgraded};
 pub use self::limits::{DataRate, Http2Limits, Limits};
 pub use self::listener::{BindError, Listener};
 pub use self::metrics::{ServerCounts, ServerMetrics};

@@ -33,7 +33,7 @@ pub(crate) use self::engine::serve as serve_http2;
 pub(crate) use self::exchange::Exchange;
 pub use self::exchange::Outcome;
 pub(crate) use self::io::{ConnectionIo, Transport};
-pub(crate) use self::pace::{DownloadPace, UploadPace, after, spread};
+pub(crate) use self::pace::{DownloadPace, after, spread};
 pub use self::request_body::{RequestBody, RequestBodyError};
 pub(crate) use self::service::{Answer, Asked, is_grpc};
 pub(crate) use self::state::ConnectionState;

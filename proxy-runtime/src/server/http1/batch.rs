@@ -136,7 +136,7 @@ mod tests {
             slices: &[IoSlice<'_>],
         ) -> Poll<io::Result<usize>> {
             let before = self.taken.len();
-            let whole = slices.concat();
+            let whole: Vec<u8> = slices.iter().flat_map(|slice| slice.iter().copied()).collect();
             let most = self.most.min(whole.len());
             self.taken.extend_from_slice(&whole[..most]);
             self.calls += 1;
