@@ -4,8 +4,8 @@ use http::StatusCode;
 
 use super::plan::{HeadPlan, MOST_OPERATIONS};
 use crate::http1::{
-    Asked, HeadLimits, HeadTable, Method, OutgoingConnection, ResponseRewrite, Status, parse_response,
-    write_response,
+    Asked, HeadLimits, HeadTable, Method, OutgoingConnection, ResponseRewrite, Status,
+    parse_response, write_response,
 };
 
 /// Writes a response that the proxy makes itself to `output`: the status in words, and nothing about the inside. The route's

@@ -126,7 +126,9 @@ impl<'a> Download<'a> {
         C: AsyncWrite + Unpin,
         U: AsyncRead + Unpin,
     {
-        let limits = HeadLimits::default().with_bytes(LIMITS.0).with_fields(LIMITS.1);
+        let limits = HeadLimits::default()
+            .with_bytes(LIMITS.0)
+            .with_fields(LIMITS.1);
         loop {
             if self.phase == Phase::Interim {
                 let written = poll_write_all(client, cx, [output, &[]], &mut self.written);
@@ -304,7 +306,9 @@ impl<'a> Download<'a> {
         table: &mut HeadTable,
         output: &mut Vec<u8>,
     ) -> Result<(), Cut> {
-        let followed = self.body.follow(input.filled(), &HeadLimits::default(), table);
+        let followed = self
+            .body
+            .follow(input.filled(), &HeadLimits::default(), table);
         self.part = followed.map_err(|_| Cut::Destination("its framing is broken"))?;
         self.received += self.part.content;
         if self.chunks != Chunks::AsTheyCame

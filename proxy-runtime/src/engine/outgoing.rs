@@ -129,9 +129,9 @@ impl<'a> Outgoing<'a> {
             HostRule::Fixed(value) => Some(known(value)),
             HostRule::Original | HostRule::Destination => {
                 let own = self.destination.host();
-                Some(known(own.unwrap_or_else(|| {
-                    self.destination.address().authority()
-                })))
+                Some(known(
+                    own.unwrap_or_else(|| self.destination.address().authority()),
+                ))
             }
         }
     }

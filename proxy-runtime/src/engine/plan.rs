@@ -165,11 +165,9 @@ fn request_operation(
             let name = changeable(told.name())?;
             match told.action() {
                 ForwardedAction::Remove => Some(RequestOperation::Remove(name)),
-                ForwardedAction::Set => Some(RequestOperation::Tell(
-                    name,
-                    told.part(),
-                    SetOrAppend::Set,
-                )),
+                ForwardedAction::Set => {
+                    Some(RequestOperation::Tell(name, told.part(), SetOrAppend::Set))
+                }
                 ForwardedAction::Append => Some(RequestOperation::Tell(
                     name,
                     told.part(),

@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 
 use http::{Method as HttpMethod, StatusCode};
-use proxy_model::RequestHead;
 use proxy_model::compiled::{BodyLimit, Cluster, ClusterIndex, RouteIndex};
 use proxy_model::matching::Lookup;
 use tokio::time::{Instant, timeout_at};
@@ -200,7 +199,7 @@ impl<'a> Run<'a> {
             let mut exchange =
                 Exchange::new(client, back, &mut upload, download, patience, &limits);
             exchange.is_last = !self.request.is_persistent();
-            let mut failure = None;
+            let failure;
             match poll_fn(|cx| exchange.poll_head(cx)).await {
                 Ok(status) => {
                     tally.answered(status, Instant::now());
@@ -458,7 +457,9 @@ impl<'a> Run<'a> {
         ExchangeInfo {
             route: Some(self.generation.snapshot().route_at(self.route).id().clone()),
             cluster: Some(self.cluster().id().clone()),
-            destination: tally.destination().map(|destination| destination.id().clone()),
+            destination: tally
+                .destination()
+                .map(|destination| destination.id().clone()),
             upstream,
             error: None,
             time_to_head: upstream.map(|_| tally.waited()),
@@ -517,7 +518,10 @@ fn is_grpc<T: Transport>(client: &Client<T>) -> bool {
     let mut fields = client.table.fields().iter();
     fields.any(|field| {
         field.class() == FieldClass::Content
-            && field.name().get(buffer).eq_ignore_ascii_case(b"content-type")
+            && field
+                .name()
+                .get(buffer)
+                .eq_ignore_ascii_case(b"content-type")
             && field.value().get(buffer).starts_with(b"application/grpc")
     })
 }

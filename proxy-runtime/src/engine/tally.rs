@@ -72,7 +72,11 @@ impl<'a> Tally<'a> {
         let elapsed = now.saturating_duration_since(self.picked);
         self.status = status;
         let labels = self.labels();
-        self.cluster.live().metrics().requests.record(labels, elapsed);
+        self.cluster
+            .live()
+            .metrics()
+            .requests
+            .record(labels, elapsed);
         if let Some(destination) = self.destination {
             destination.metrics().responded(status, elapsed);
         }

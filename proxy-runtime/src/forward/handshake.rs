@@ -4,12 +4,11 @@ use http::header::{CONNECTION, HeaderValue, UPGRADE};
 #[cfg(feature = "http2")]
 use http::header::{SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY};
 use http::{HeaderMap, StatusCode, response};
-use hyper::upgrade::OnUpgrade;
 use proxy_model::compiled::Upstream;
 
 use super::error::{ForwardError, ForwardErrorKind};
 use super::request::OutgoingHead;
-use super::upgrade::{Upgrade, Wish};
+use super::upgrade::{self, Upgrade, Wish};
 #[cfg(feature = "http2")]
 use super::websocket::Challenge;
 use crate::upstream::{Protocols, protocol};
@@ -122,7 +121,7 @@ impl Handshake {
         &self,
         upgrade: Option<Upgrade>,
         headers: &mut HeaderMap,
-    ) -> Result<OnUpgrade, ForwardError> {
+    ) -> Result<upgrade::Client, ForwardError> {
         #[cfg(feature = "http2")]
         if let Self::FromConnect(challenge) = self {
             challenge.check(headers)?;

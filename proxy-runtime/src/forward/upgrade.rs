@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::header::{CONNECTION, HeaderValue, UPGRADE};
 use http::request::Parts;
 use http::{Method, Version};
-use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tracing::debug;
@@ -29,8 +29,41 @@ const BUFFER: usize = 16 * 1024;
 /// A client's wish to switch to another protocol.
 #[derive(Debug)]
 pub(crate) struct Upgrade {
-    client: OnUpgrade,
+    client: Client,
     wish: Wish,
+}
+
+/// The client's connection once the proxy has answered, by the server that the proxy is in.
+#[derive(Debug)]
+pub(crate) enum Client {
+    /// This crate's server on HTTP/1.1.
+    #[cfg(feature = "server")]
+    Server(crate::server::OnUpgrade),
+    /// HTTP/2, and other servers that are made with hyper.
+    Hyper(OnUpgrade),
+}
+
+/// A side of a tunnel.
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+impl Client {
+    fn take_from(parts: &mut Parts) -> Option<Self> {
+        #[cfg(feature = "server")]
+        if let Some(upgrade) = parts.extensions.remove() {
+            return Some(Self::Server(upgrade));
+        }
+        parts.extensions.remove().map(Self::Hyper)
+    }
+
+    async fn upgraded(self) -> Option<Box<dyn Stream>> {
+        match self {
+            #[cfg(feature = "server")]
+            Self::Server(upgrade) => Some(Box::new(upgrade.await.ok()?)),
+            Self::Hyper(upgrade) => Some(Box::new(TokioIo::new(upgrade.await.ok()?))),
+        }
+    }
 }
 
 /// How a client asks for another protocol.
@@ -49,7 +82,7 @@ impl Upgrade {
     pub(crate) fn take_from(parts: &mut Parts) -> Option<Self> {
         let wish = Wish::of(parts)?;
         // The connection of a server that knows nothing of upgrades leaves nothing here.
-        let client = parts.extensions.remove::<OnUpgrade>()?;
+        let client = Client::take_from(parts)?;
         Some(Self { client, wish })
     }
 
@@ -59,7 +92,7 @@ impl Upgrade {
     }
 
     /// The client's side, which is there once the proxy has answered.
-    pub(crate) fn into_client(self) -> OnUpgrade {
+    pub(crate) fn into_client(self) -> Client {
         self.client
     }
 }
@@ -107,7 +140,7 @@ pub(crate) fn is_websocket_connect(parts: &Parts) -> bool {
 
 /// Two sides that have agreed to become a tunnel.
 pub(crate) struct Agreed {
-    pub(crate) client: OnUpgrade,
+    pub(crate) client: Client,
     pub(crate) destination: Switching,
     /// The destination's connection, of which the tunnel may be but one stream.
     pub(crate) lease: Lease,
@@ -133,8 +166,9 @@ impl Agreed {
                 .await
                 .map_err(|_| ForwardErrorKind::UpgradeResponseDestination)?;
             let client = client
+                .upgraded()
                 .await
-                .map_err(|_| ForwardErrorKind::UpgradeRequestClient)?;
+                .ok_or(ForwardErrorKind::UpgradeRequestClient)?;
             carry(client, destination, &exchange).await
         };
         let ended = tokio::select! {
@@ -158,13 +192,13 @@ impl Agreed {
 }
 
 async fn carry(
-    client: Upgraded,
+    client: Box<dyn Stream>,
     destination: impl AsyncRead + AsyncWrite,
     exchange: &Exchange,
 ) -> Result<(), ForwardErrorKind> {
     exchange.activity.touch();
     let metrics = exchange.in_flight().metrics();
-    let (client_reader, client_writer) = split(TokioIo::new(client));
+    let (client_reader, client_writer) = split(client);
     let (destination_reader, destination_writer) = split(destination);
     let up = Direction {
         exchange,

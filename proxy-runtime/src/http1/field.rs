@@ -263,7 +263,7 @@ fn lower(word: &[u8; 8]) -> u64 {
 
 /// Whether a name that has an underscore is, with hyphens in their place, one that a proxy relies on.
 #[cold]
-pub(super) fn is_imitation(name: &[u8]) -> bool {
+pub(crate) fn is_imitation(name: &[u8]) -> bool {
     /// The longest name that has a class.
     const LONGEST: usize = 25;
     let mut plain = [0; LONGEST];

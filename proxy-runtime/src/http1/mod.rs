@@ -74,8 +74,12 @@ mod rewrite;
 mod span;
 
 pub use self::chunked::{CHUNK_END, ChunkHead, ChunkTracker, LAST_CHUNK, Progress};
+#[cfg(all(feature = "server", feature = "http2"))]
+pub(crate) use self::field::is_imitation;
 pub use self::field::{ClassSet, Field, FieldClass};
 pub use self::framing::Framing;
+#[cfg(all(feature = "server", feature = "http2"))]
+pub(crate) use self::head::is_authority;
 pub use self::head::{
     Asked, HeadTable, Method, RawRequest, RawResponse, RequestView, Status, TargetForm, Version,
     parse_request, parse_response,

@@ -1,5 +1,8 @@
 //! Why a message is not passed on.
 
+use std::error::Error;
+use std::fmt;
+
 use http::StatusCode;
 
 /// Why a message is not passed on.
@@ -13,135 +16,94 @@ use http::StatusCode;
 /// A refused *response* is answered with 502 instead, whatever [`status`](Self::status) says: the client is not to blame.
 ///
 /// The texts are fixed. Nothing of the message is reflected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Refusal {
     /// The start line does not have its parts, with one space between them (RFC 9112 sections 3 and 4). 400.
-    #[error("the start line does not have its parts")]
     StartLine,
     /// The method is no token (RFC 9110 section 9.1). 400.
-    #[error("the method is not a token")]
     Method,
     /// The method is longer than any that is in use, 64 bytes (RFC 9112 section 3). 501.
-    #[error("the method is not known")]
     MethodTooLong,
     /// The target has a byte that no target has: a control, a space, a fragment's `#`, or what must be percent-encoded
     /// (RFC 9112 section 3.2). 400.
-    #[error("the target has a byte that must be encoded")]
     TargetByte,
     /// The target is in none of the forms that its method allows (RFC 9112 section 3.2). 400.
-    #[error("the target's form does not suit its method")]
     TargetForm,
     /// A `CONNECT` whose target is no authority (RFC 9112 section 3.2.3). 405, as for every CONNECT to a gateway.
-    #[error("the target of CONNECT is not an authority")]
     ConnectTarget,
     /// The authority of an absolute target is no host and port (RFC 9110 section 7.2). 400.
-    #[error("the target's authority is not a host")]
     TargetAuthority,
     /// Method and target are longer than the limit (RFC 9112 section 3). 414.
-    #[error("the target is too long")]
     TargetTooLong,
     /// What stands for the version is none (RFC 9112 section 2.3). 400.
-    #[error("the version cannot be read")]
     Version,
     /// A version that is not spoken here: anything but HTTP/1.0 and HTTP/1.1 (RFC 9110 section 15.6.6). 505.
-    #[error("the version is not supported")]
     VersionNotSupported,
     /// The status is not three digits from 100 on (RFC 9112 section 4). 400.
-    #[error("the status code cannot be read")]
     StatusCode,
     /// The reason phrase has a control character (RFC 9112 section 4). 400.
-    #[error("the reason phrase has a control character")]
     Reason,
     /// A line ends in a line feed alone. RFC 9112 section 2.2 allows to accept it; we do not. 400.
-    #[error("a line ends without a carriage return")]
     BareLineFeed,
     /// A carriage return that ends no line (RFC 9112 section 2.2). 400.
-    #[error("a carriage return does not end a line")]
     BareCarriageReturn,
     /// The name of a field is empty, is no token, or has no colon right behind it (RFC 9112 section 5.1). 400.
-    #[error("the name of a field cannot be read")]
     FieldName,
     /// The value of a field has a control character (RFC 9110 section 5.5). 400.
-    #[error("the value of a field has a control character")]
     FieldValue,
     /// A line begins with a space or a tab: folding, or something before the first field (RFC 9112 sections 2.2 and 5.2).
     /// 400.
-    #[error("a field line is folded")]
     Folded,
     /// A name that programs which turn `-` into `_` take for one by which messages are framed, routed or attributed
     /// (RFC 3875 section 4.1.18), such as `X_Forwarded_For`. 400.
-    #[error("a field's name imitates one that the proxy relies on")]
     Imitation,
     /// The head is larger than the limit (RFC 6585 section 5). 431.
-    #[error("the head is too large")]
     HeadTooLarge,
     /// The head has more fields than the limit (RFC 6585 section 5). 431.
-    #[error("the head has too many fields")]
     TooManyFields,
     /// No `Host`, in HTTP/1.1 (RFC 9112 section 3.2). 400.
-    #[error("the request has no Host field")]
     HostMissing,
     /// Several `Host` lines, be they equal (RFC 9112 section 3.2). 400.
-    #[error("the request has more than one Host field")]
     HostRepeated,
     /// `Host` is empty or no host and port (RFC 9112 section 3.2, RFC 9110 section 7.2). 400.
-    #[error("the Host field is not a host")]
     HostInvalid,
     /// `Content-Length` is not decimal digits alone, or beyond 2⁶³ − 1 (RFC 9110 section 8.6). 400.
-    #[error("the Content-Length is not a number")]
     LengthInvalid,
     /// Several `Content-Length` lines or values, be they equal (RFC 9112 section 6.3). 400.
-    #[error("the Content-Length is given more than once")]
     LengthRepeated,
     /// Both `Transfer-Encoding` and `Content-Length` (RFC 9112 section 6.1). 400.
-    #[error("the message has a Transfer-Encoding and a Content-Length")]
     LengthAndCoding,
     /// `Transfer-Encoding` does not end in `chunked`, or has it twice, or cannot be read (RFC 9112 section 6.1). 400.
-    #[error("the Transfer-Encoding cannot be read")]
     CodingInvalid,
     /// Several `Transfer-Encoding` lines (RFC 9112 section 6.1 would join them). 400.
-    #[error("the Transfer-Encoding is given more than once")]
     CodingRepeated,
     /// A transfer coding besides `chunked` (RFC 9112 section 6.1). 501.
-    #[error("the transfer coding is not known")]
     CodingUnknown,
     /// `Transfer-Encoding` in HTTP/1.0, where it means nothing (RFC 9112 section 6.1). 400.
-    #[error("an HTTP/1.0 message has a Transfer-Encoding")]
     CodingInHttp10,
     /// An element of `Connection` is no token (RFC 9110 section 7.6.1). 400.
-    #[error("the Connection field cannot be read")]
     ConnectionOption,
     /// `Connection` has more than 32 elements, empty ones included. 431.
-    #[error("the Connection field has too many elements")]
     TooManyConnectionOptions,
     /// An expectation besides `100-continue` (RFC 9110 section 10.1.1). 417.
-    #[error("the expectation is not known")]
     Expectation,
     /// A WebSocket is asked for with a body, which one program takes for a body and another for the first bytes of the
     /// tunnel (RFC 6455 section 4.1, RFC 9110 section 7.8). 400.
-    #[error("the request asks for a WebSocket and has a body")]
     UpgradeWithBody,
     /// A 101 that nobody asked for (RFC 9110 section 15.2.2).
-    #[error("the response switches protocols and was not asked to")]
     UnexpectedSwitch,
     /// An interim response that says it has a body (RFC 9112 section 6.1, RFC 9110 section 8.6).
-    #[error("an interim response has a body")]
     InterimWithBody,
     /// The size of a chunk is not 1 to 16 hexadecimal digits, or beyond 2⁶³ − 1 (RFC 9112 section 7.1). 400.
-    #[error("the size of a chunk cannot be read")]
     ChunkSize,
     /// The extensions of a chunk are not what RFC 9112 section 7.1.1 describes, or have spaces. 400.
-    #[error("the extensions of a chunk cannot be read")]
     ChunkExtension,
     /// The extensions of a body's chunks are longer than the limit, all together (RFC 9112 section 7.1.1). 400.
-    #[error("the extensions of chunks are too long")]
     ChunkExtensionsTooLong,
     /// What follows a chunk's data is not the end of a line (RFC 9112 section 7.1). 400.
-    #[error("a chunk is longer than it says")]
     ChunkEnd,
     /// A trailer field by which a message would be framed or routed (RFC 9110 section 6.5.1). 400.
-    #[error("a trailer field belongs into the head")]
     Trailer,
 }
 
@@ -160,4 +122,59 @@ impl Refusal {
             _ => StatusCode::BAD_REQUEST,
         }
     }
+
+    /// What is wrong, in a fixed text.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::StartLine => "the start line does not have its parts",
+            Self::Method => "the method is not a token",
+            Self::MethodTooLong => "the method is not known",
+            Self::TargetByte => "the target has a byte that must be encoded",
+            Self::TargetForm => "the target's form does not suit its method",
+            Self::ConnectTarget => "the target of CONNECT is not an authority",
+            Self::TargetAuthority => "the target's authority is not a host",
+            Self::TargetTooLong => "the target is too long",
+            Self::Version => "the version cannot be read",
+            Self::VersionNotSupported => "the version is not supported",
+            Self::StatusCode => "the status code cannot be read",
+            Self::Reason => "the reason phrase has a control character",
+            Self::BareLineFeed => "a line ends without a carriage return",
+            Self::BareCarriageReturn => "a carriage return does not end a line",
+            Self::FieldName => "the name of a field cannot be read",
+            Self::FieldValue => "the value of a field has a control character",
+            Self::Folded => "a field line is folded",
+            Self::Imitation => "a field's name imitates one that the proxy relies on",
+            Self::HeadTooLarge => "the head is too large",
+            Self::TooManyFields => "the head has too many fields",
+            Self::HostMissing => "the request has no Host field",
+            Self::HostRepeated => "the request has more than one Host field",
+            Self::HostInvalid => "the Host field is not a host",
+            Self::LengthInvalid => "the Content-Length is not a number",
+            Self::LengthRepeated => "the Content-Length is given more than once",
+            Self::LengthAndCoding => "the message has a Transfer-Encoding and a Content-Length",
+            Self::CodingInvalid => "the Transfer-Encoding cannot be read",
+            Self::CodingRepeated => "the Transfer-Encoding is given more than once",
+            Self::CodingUnknown => "the transfer coding is not known",
+            Self::CodingInHttp10 => "an HTTP/1.0 message has a Transfer-Encoding",
+            Self::ConnectionOption => "the Connection field cannot be read",
+            Self::TooManyConnectionOptions => "the Connection field has too many elements",
+            Self::Expectation => "the expectation is not known",
+            Self::UpgradeWithBody => "the request asks for a WebSocket and has a body",
+            Self::UnexpectedSwitch => "the response switches protocols and was not asked to",
+            Self::InterimWithBody => "an interim response has a body",
+            Self::ChunkSize => "the size of a chunk cannot be read",
+            Self::ChunkExtension => "the extensions of a chunk cannot be read",
+            Self::ChunkExtensionsTooLong => "the extensions of chunks are too long",
+            Self::ChunkEnd => "a chunk is longer than it says",
+            Self::Trailer => "a trailer field belongs into the head",
+        }
+    }
 }
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.reason())
+    }
+}
+
+impl Error for Refusal {}

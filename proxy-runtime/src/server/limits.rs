@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::http1::HeadLimits;
+
 /// What the server allows a client.
 ///
 /// The defaults are meant for the open internet: each bounds the memory, the time or the work that a client can cost
@@ -198,6 +200,14 @@ impl Limits {
     pub fn with_http2(mut self, http2: Http2Limits) -> Self {
         self.http2 = http2;
         self
+    }
+
+    /// What bounds a head of HTTP/1.
+    pub(crate) fn head(&self) -> HeadLimits {
+        HeadLimits::default()
+            .with_bytes(self.header_bytes)
+            .with_request_line(self.request_line)
+            .with_fields(self.header_fields)
     }
 
     /// What the engine may hold per connection and direction; it must take a whole head.

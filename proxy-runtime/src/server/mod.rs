@@ -78,13 +78,13 @@
 mod access_log;
 mod builder;
 mod civil;
-mod connection;
+pub(crate) mod connection;
 mod edge;
 mod handle;
 pub(crate) mod http1;
 mod limits;
 mod listener;
-mod metrics;
+pub(crate) mod metrics;
 mod mode;
 mod open_files;
 mod shared;
@@ -98,6 +98,7 @@ pub use self::access_log::{
 pub use self::builder::{Server, ServerBuilder};
 pub use self::connection::{Outcome, RequestBody, RequestBodyError};
 pub use self::handle::{DrainReport, ServerHandle};
+pub use self::http1::{OnUpgrade, Upgraded};
 pub use self::limits::{DataRate, Http2Limits, Limits};
 pub use self::listener::{BindError, Listener};
 pub use self::metrics::{ServerCounts, ServerMetrics};

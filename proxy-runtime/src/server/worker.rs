@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, sleep_until};
 use tower_service::Service;
 
-use super::connection::{RequestBody, serve_cleartext};
+use super::connection::{RequestBody, Served, serve_cleartext};
 use super::metrics::WorkerMetrics;
 use super::shared::{Occupied, WorkerShared};
 #[cfg(feature = "tls")]
@@ -86,7 +86,7 @@ where
     B: Body<Data = Bytes> + 'static,
     B::Error: Into<BoxError>,
 {
-    let service = Rc::new(service);
+    let service = Rc::new(Served::new(service));
     let mut acceptors = Vec::new();
     for socket in sockets {
         let acceptor = Acceptor::new(&socket, service.clone(), shared.clone());
@@ -145,7 +145,7 @@ async fn until_empty(shared: &WorkerShared, commands: &mut watch::Receiver<Comma
 struct Acceptor<S> {
     #[cfg(feature = "tls")]
     tls: Option<TlsServerConfig>,
-    service: Rc<S>,
+    service: Rc<Served<S>>,
     shared: Arc<WorkerShared>,
     /// The last attempt to accept failed.
     starved: bool,
@@ -163,7 +163,7 @@ where
         not(feature = "tls"),
         expect(unused_variables, reason = "it has no more to say then")
     )]
-    fn new(socket: &Socket, service: Rc<S>, shared: Arc<WorkerShared>) -> Self {
+    fn new(socket: &Socket, service: Rc<Served<S>>, shared: Arc<WorkerShared>) -> Self {
         Self {
             #[cfg(feature = "tls")]
             tls: socket.tls.clone(),

@@ -63,7 +63,10 @@ impl UpstreamIo {
     }
 
     /// Whether it is TLS, which takes bytes before it knows whether it can send them.
-    #[cfg_attr(not(feature = "tls"), expect(clippy::unused_self, reason = "as with TLS"))]
+    #[cfg_attr(
+        not(feature = "tls"),
+        expect(clippy::unused_self, reason = "as with TLS")
+    )]
     pub(crate) fn is_tls(&self) -> bool {
         #[cfg(feature = "tls")]
         return matches!(self.transport, Transport::Tls(_));

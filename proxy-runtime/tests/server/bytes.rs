@@ -151,7 +151,11 @@ async fn a_response_may_begin_and_end_before_its_request_does() {
         connection.write_all(OK).await?;
         let body = connection.read_body(&head).await?;
         assert_eq!(body.len(), 300_000);
-        answer(&mut connection, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnext").await
+        answer(
+            &mut connection,
+            "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnext",
+        )
+        .await
     });
     let (_server, address) = serve(&origin);
     let mut client = RawClient::connect(address).await.unwrap();
@@ -209,7 +213,11 @@ async fn interim_responses_are_passed_on() {
     ));
     let (_server, address) = serve(&origin);
     let response = RawClient::exchange(address, GET).await.unwrap();
-    let links: Vec<_> = response.interim.iter().map(|head| head.header("link")).collect();
+    let links: Vec<_> = response
+        .interim
+        .iter()
+        .map(|head| head.header("link"))
+        .collect();
     assert_eq!(links, [Some("</a>"), Some("</b>")]);
     assert_eq!(response.text(), "ok");
 }
@@ -217,10 +225,19 @@ async fn interim_responses_are_passed_on() {
 #[tokio::test]
 async fn what_cannot_be_understood_is_not_passed_on() {
     for (name, answer) in [
-        ("two lengths", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"),
-        ("length and chunks", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+        (
+            "two lengths",
+            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        ),
+        (
+            "length and chunks",
+            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        ),
         ("no HTTP", "SSH-2.0-OpenSSH_9.2\r\n\r\n"),
-        ("an unasked switch", "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"),
+        (
+            "an unasked switch",
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
+        ),
         ("half a head", "HTTP/1.1 200 OK\r\nContent-"),
         ("nothing", ""),
     ] {
@@ -236,9 +253,18 @@ async fn what_cannot_be_understood_is_not_passed_on() {
 #[tokio::test]
 async fn a_response_that_breaks_off_ends_the_clients_connection() {
     for (name, answer) in [
-        ("length", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"),
-        ("chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"),
-        ("a bad chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nxyz\r\n"),
+        (
+            "length",
+            "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
+        ),
+        (
+            "chunks",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+        ),
+        (
+            "a bad chunk",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nxyz\r\n",
+        ),
     ] {
         let origin = RawOrigin::answering_once(answer);
         let (_server, address) = serve(&origin);
@@ -252,7 +278,11 @@ async fn a_response_that_breaks_off_ends_the_clients_connection() {
 #[tokio::test]
 async fn a_connection_on_which_more_came_than_was_asked_for_is_not_used_again() {
     let origin = RawOrigin::script(|mut connection| async move {
-        answer(&mut connection, &format!("{OK}HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")).await?;
+        answer(
+            &mut connection,
+            &format!("{OK}HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"),
+        )
+        .await?;
         connection.hold().await
     });
     let (_server, address) = serve(&origin);
@@ -270,12 +300,13 @@ async fn a_body_that_is_framed_wrongly_is_the_clients_fault() {
     let origin = RawOrigin::answering(OK);
     let (_server, address) = serve(&origin);
     let mut client = RawClient::connect(address).await.unwrap();
-    let request = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nzz\r\n";
+    let request =
+        "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nzz\r\n";
     client.write_all(request).await.unwrap();
     let response = guarded("response", client.read_response()).await.unwrap();
     assert_eq!(response.status(), 400);
     assert_eq!(response.header("connection"), Some("close"));
-    assert_eq!(client.assert_closed().await, Closed::End);
+    assert_eq!(client.assert_closed().await, Closed::Ended);
 }
 
 #[tokio::test]
@@ -288,7 +319,10 @@ async fn a_client_that_goes_away_takes_its_request_along() {
     let mut client = RawClient::connect(address).await.unwrap();
     client.write_all(GET).await.unwrap();
     eventually("the request is there", async || {
-        origin.recordings().first().is_some_and(|seen| seen.total() > 0)
+        origin
+            .recordings()
+            .first()
+            .is_some_and(|seen| seen.total() > 0)
     })
     .await;
     drop(client);
@@ -302,7 +336,9 @@ async fn a_destination_that_says_nothing_is_given_up() {
     let origin = RawOrigin::script(|mut connection| async move { connection.never_answer().await });
     let timeout = json!({ "HttpRequest": { "ActivityTimeout": "00:00:00.3" } });
     let (_server, address) = serve_with(&origin, timeout);
-    let response = guarded("response", RawClient::exchange(address, GET)).await.unwrap();
+    let response = guarded("response", RawClient::exchange(address, GET))
+        .await
+        .unwrap();
     assert_eq!(response.status(), 504);
 }
 
@@ -316,11 +352,16 @@ async fn a_connection_that_was_closed_meanwhile_is_replaced() {
     let (_server, address) = serve(&origin);
     let mut client = RawClient::connect(address).await.unwrap();
     for number in 0..3 {
-        client.write_all("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx").await.unwrap();
+        client
+            .write_all("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx")
+            .await
+            .unwrap();
         let response = guarded("response", client.read_response()).await.unwrap();
         assert_eq!(response.text(), "ok");
         // The end of the destination's connection has been seen when the next request comes.
-        guarded("closed", origin.recording(number).outcome()).await.unwrap();
+        guarded("closed", origin.recording(number).outcome())
+            .await
+            .unwrap();
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -10,6 +10,6 @@ mod listen;
 mod malformed;
 mod proxy;
 mod support;
-mod ways;
 #[cfg(feature = "tls")]
 mod tls;
+mod ways;

@@ -170,15 +170,36 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-A: 1\r\nX-A: 2\r\nSe
 async fn requests_are_the_same_both_ways() {
     let plain = json!({});
     for (name, request) in [
-        ("GET", "GET /a/b?c=d&e HTTP/1.1\r\nHost: shop.example\r\n\r\n"),
-        ("POST", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc"),
-        ("no content", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"),
-        ("chunks", "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"),
+        (
+            "GET",
+            "GET /a/b?c=d&e HTTP/1.1\r\nHost: shop.example\r\n\r\n",
+        ),
+        (
+            "POST",
+            "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc",
+        ),
+        (
+            "no content",
+            "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n",
+        ),
+        (
+            "chunks",
+            "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+        ),
         ("OPTIONS *", "OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n"),
         ("odd method", "PURGE /x HTTP/1.1\r\nHost: h\r\n\r\n"),
-        ("absolute", "GET http://other.example:81/x HTTP/1.1\r\nHost: h\r\n\r\n"),
-        ("absolute, no path", "GET http://other.example HTTP/1.1\r\nHost: h\r\n\r\n"),
-        ("encoded", "GET /a%20b/%7e?x=%2f HTTP/1.1\r\nHost: h\r\n\r\n"),
+        (
+            "absolute",
+            "GET http://other.example:81/x HTTP/1.1\r\nHost: h\r\n\r\n",
+        ),
+        (
+            "absolute, no path",
+            "GET http://other.example HTTP/1.1\r\nHost: h\r\n\r\n",
+        ),
+        (
+            "encoded",
+            "GET /a%20b/%7e?x=%2f HTTP/1.1\r\nHost: h\r\n\r\n",
+        ),
         ("dots", "GET /a/../b HTTP/1.1\r\nHost: h\r\n\r\n"),
         (
             "hop by hop",
@@ -194,7 +215,10 @@ async fn requests_are_the_same_both_ways() {
             "cookies",
             "GET / HTTP/1.1\r\nHost: h\r\nCookie: a=b\r\nAuthorization: Basic xyz\r\nX-Empty:\r\nX-L: \u{e9}\r\n\r\n",
         ),
-        ("padded length", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 003\r\n\r\nabc"),
+        (
+            "padded length",
+            "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 003\r\n\r\nabc",
+        ),
     ] {
         compare(name, &plain, "", request, OK).await;
     }
@@ -204,19 +228,43 @@ async fn requests_are_the_same_both_ways() {
 async fn responses_are_the_same_both_ways() {
     let get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
     for (name, request, answer) in [
-        ("chunks", get, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"),
+        (
+            "chunks",
+            get,
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
+        ),
         ("204", get, "HTTP/1.1 204 No Content\r\nX: 1\r\n\r\n"),
-        ("304", get, "HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n"),
+        (
+            "304",
+            get,
+            "HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n",
+        ),
         ("empty", get, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
-        ("HEAD", "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"),
-        ("odd status", get, "HTTP/1.1 599 Odd\r\nContent-Length: 1\r\n\r\nx"),
-        ("reason", get, "HTTP/1.1 404 Nowhere to be found\r\nContent-Length: 1\r\n\r\nx"),
+        (
+            "HEAD",
+            "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
+        ),
+        (
+            "odd status",
+            get,
+            "HTTP/1.1 599 Odd\r\nContent-Length: 1\r\n\r\nx",
+        ),
+        (
+            "reason",
+            get,
+            "HTTP/1.1 404 Nowhere to be found\r\nContent-Length: 1\r\n\r\nx",
+        ),
         (
             "hop by hop",
             get,
             "HTTP/1.1 200 OK\r\nConnection: x-hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\nAlt-Svc: h3\r\nContent-Length: 0\r\n\r\n",
         ),
-        ("cookies", get, "HTTP/1.1 200 OK\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nContent-Length: 0\r\n\r\n"),
+        (
+            "cookies",
+            get,
+            "HTTP/1.1 200 OK\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nContent-Length: 0\r\n\r\n",
+        ),
     ] {
         compare(name, &json!({}), "", request, answer).await;
     }
@@ -255,5 +303,12 @@ async fn changes_are_the_same_both_ways() {
         let route = json!({ "Match": matched, "Transforms": transforms });
         compare(&transforms.to_string(), &route, "", request, OK).await;
     }
-    compare("base path", &json!({ "Match": matched }), "/base/", request, OK).await;
+    compare(
+        "base path",
+        &json!({ "Match": matched }),
+        "/base/",
+        request,
+        OK,
+    )
+    .await;
 }

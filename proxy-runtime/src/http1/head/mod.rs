@@ -14,6 +14,8 @@ mod target;
 mod tests;
 mod view;
 
+#[cfg(all(feature = "server", feature = "http2"))]
+pub(crate) use self::authority::is_authority;
 pub(super) use self::lines::{Section, Stop, read_fields};
 pub use self::request::{Method, RawRequest, parse_request};
 pub use self::response::{Asked, RawResponse, parse_response};

@@ -26,11 +26,11 @@ pub struct AccessRecord<'a> {
     pub remote: Option<SocketAddr>,
     /// Whether the connection is TLS.
     pub tls: bool,
-    /// The method.
+    /// The method; empty if what came could not be read as a request.
     pub method: &'a str,
     /// Host and port as the client named them; empty if it named none.
     pub host: &'a [u8],
-    /// The path as the client sent it.
+    /// The path as the client sent it; empty if what came could not be read as a request.
     pub path: &'a str,
     /// The query as the client sent it, without the `?`.
     pub query: Option<&'a str>,
@@ -63,8 +63,8 @@ pub(crate) struct Draft {
     time: SystemTime,
     begin: Instant,
     connection: ConnectionInfo,
-    method: Method,
-    target: Uri,
+    method: Option<Method>,
+    target: Option<Uri>,
     host: Option<HeaderValue>,
     version: Version,
     user_agent: Option<HeaderValue>,
@@ -81,8 +81,8 @@ impl Draft {
             time: SystemTime::now(),
             begin: Instant::now(),
             connection,
-            method: head.method.clone(),
-            target: head.uri.clone(),
+            method: Some(head.method.clone()),
+            target: Some(head.uri.clone()),
             host: head.headers.get(HOST).cloned(),
             version: head.version,
             user_agent: head.headers.get(USER_AGENT).cloned(),
@@ -90,6 +90,28 @@ impl Draft {
             exchange: None,
             body_error: None,
             refusal: None,
+        }
+    }
+
+    /// The record of what is no request of one meaning: all that is known is who sent it, and why it was refused.
+    pub(crate) fn malformed(
+        connection: ConnectionInfo,
+        status: StatusCode,
+        reason: &'static str,
+    ) -> Self {
+        Self {
+            time: SystemTime::now(),
+            begin: Instant::now(),
+            connection,
+            method: None,
+            target: None,
+            host: None,
+            version: Version::HTTP_11,
+            user_agent: None,
+            status: Some(status),
+            exchange: None,
+            body_error: None,
+            refusal: Some(reason),
         }
     }
 
@@ -123,19 +145,19 @@ impl Draft {
         bytes_sent: u64,
         outcome: Outcome,
     ) {
-        let authority = self
-            .target
-            .authority()
+        let target = self.target.as_ref();
+        let authority = target
+            .and_then(Uri::authority)
             .map(|authority| authority.as_str().as_bytes());
         let host = self.host.as_ref().map(HeaderValue::as_bytes);
         sink.log(&AccessRecord {
             time: self.time,
             remote: self.connection.remote,
             tls: self.connection.tls,
-            method: self.method.as_str(),
+            method: self.method.as_ref().map_or("", Method::as_str),
             host: authority.or(host).unwrap_or_default(),
-            path: self.target.path(),
-            query: self.target.query(),
+            path: target.map_or("", Uri::path),
+            query: target.and_then(Uri::query),
             version: self.version,
             status: self.status,
             bytes_received,

@@ -9,6 +9,7 @@ mod io;
 mod pace;
 mod request_body;
 mod response_body;
+mod served;
 mod service;
 mod state;
 #[cfg(test)]
@@ -35,6 +36,7 @@ pub use self::exchange::Outcome;
 pub(crate) use self::io::{ConnectionIo, Transport};
 pub(crate) use self::pace::{DownloadPace, UploadPace, after, spread};
 pub use self::request_body::{RequestBody, RequestBodyError};
+pub(crate) use self::served::Served;
 pub(crate) use self::service::{Answer, Asked, is_grpc};
 pub(crate) use self::state::ConnectionState;
 use super::http1::{self, Client};
@@ -57,7 +59,7 @@ pub(crate) async fn serve_tls<S, B>(
     stream: TcpStream,
     tls: TlsServerConfig,
     info: ConnectionInfo,
-    service: Rc<S>,
+    service: Rc<Served<S>>,
     occupied: Occupied,
     worker: Arc<WorkerShared>,
 ) where
@@ -78,7 +80,7 @@ pub(crate) async fn serve_tls<S, B>(
             let io = ConnectionIo::new(stream, state.clone(), occupied);
             #[cfg(feature = "http2")]
             if is_http2 {
-                return serve_http2(io, S::clone(&service), state).await;
+                return serve_http2(io, service.service.clone(), state).await;
             }
             return http1::serve(Client::new(io, state), service).await;
         }
@@ -100,7 +102,7 @@ pub(crate) async fn serve_tls<S, B>(
 pub(crate) fn serve_cleartext<T, S, B>(
     transport: T,
     info: ConnectionInfo,
-    service: Rc<S>,
+    service: Rc<Served<S>>,
     occupied: Occupied,
     worker: Arc<WorkerShared>,
 ) -> impl Future<Output = ()>

@@ -8,16 +8,16 @@ use std::sync::atomic::{
     Ordering::{Relaxed, SeqCst},
 };
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
 use http_body::{Body, Frame, SizeHint};
+#[cfg(feature = "http2")]
 use hyper::body::Incoming;
-use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::pace::UploadPace;
 use super::state::ConnectionState;
-use crate::server::limits::DataRate;
+use crate::server::http1::BodyReader;
 use crate::server::metrics::WorkerMetrics;
 
 /// The body of a request that the server received: streams, and obeys [`Limits`](crate::server::Limits).
@@ -26,12 +26,53 @@ use crate::server::metrics::WorkerMetrics;
 /// connection's buffer or, on HTTP/2, the stream's window.
 #[derive(Debug)]
 pub struct RequestBody {
-    incoming: Incoming,
+    source: Source,
     /// `None` for a request without a body.
     meter: Option<Arc<BodyMeter>>,
     limit: Option<u64>,
-    pace: Option<Pace>,
+    pace: Option<UploadPace>,
     has_ended: bool,
+}
+
+/// Where the data come from.
+#[derive(Debug)]
+enum Source {
+    /// They had come with the head.
+    Whole(Option<Bytes>),
+    Http1(BodyReader),
+    #[cfg(feature = "http2")]
+    Http2(Incoming),
+}
+
+impl Source {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<FrameResult>> {
+        match self {
+            Self::Whole(data) => Poll::Ready(data.take().map(|data| Ok(Frame::data(data)))),
+            Self::Http1(reader) => reader.poll_frame(cx).map_err(read_error),
+            #[cfg(feature = "http2")]
+            Self::Http2(incoming) => Pin::new(incoming).poll_frame(cx).map_err(read_error),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(data) => data.is_none(),
+            Self::Http1(reader) => reader.is_end(),
+            #[cfg(feature = "http2")]
+            Self::Http2(incoming) => incoming.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(data) => SizeHint::with_exact(data.as_ref().map_or(0, Bytes::len) as u64),
+            Self::Http1(reader) => reader
+                .left()
+                .map_or_else(SizeHint::default, SizeHint::with_exact),
+            #[cfg(feature = "http2")]
+            Self::Http2(incoming) => incoming.size_hint(),
+        }
+    }
 }
 
 /// Why a request's body ended before its end.
@@ -101,13 +142,45 @@ impl BodyMeter {
 }
 
 impl RequestBody {
-    pub(crate) fn new(
+    /// No body.
+    pub(crate) fn empty() -> Self {
+        Self {
+            source: Source::Whole(None),
+            meter: None,
+            limit: None,
+            pace: None,
+            has_ended: false,
+        }
+    }
+
+    /// A body that had come with the head.
+    pub(crate) fn whole(data: Bytes, connection: &Arc<ConnectionState>) -> Self {
+        Self::new(Source::Whole(Some(data)), connection, true)
+    }
+
+    /// A body that comes over HTTP/1.1.
+    pub(crate) fn streamed(
+        reader: BodyReader,
+        connection: &Arc<ConnectionState>,
+        is_grpc: bool,
+    ) -> Self {
+        Self::new(Source::Http1(reader), connection, is_grpc)
+    }
+
+    /// A body that comes over HTTP/2.
+    #[cfg(feature = "http2")]
+    pub(crate) fn incoming(
         incoming: Incoming,
         connection: &Arc<ConnectionState>,
         is_grpc: bool,
     ) -> Self {
+        Self::new(Source::Http2(incoming), connection, is_grpc)
+    }
+
+    /// `is_exempt`: it may come as slowly as it likes.
+    fn new(source: Source, connection: &Arc<ConnectionState>, is_exempt: bool) -> Self {
         let limits = &connection.worker.limits;
-        let meter = (!incoming.is_end_stream()).then(|| {
+        let meter = (!source.is_end_stream()).then(|| {
             Arc::new(BodyMeter {
                 connection: connection.clone(),
                 received: AtomicU64::new(0),
@@ -117,10 +190,10 @@ impl RequestBody {
         Self {
             pace: limits
                 .data_rate
-                .filter(|_| meter.is_some() && !is_grpc)
-                .map(Pace::new),
+                .filter(|_| meter.is_some() && !is_exempt)
+                .map(UploadPace::new),
             limit: limits.body_bytes,
-            incoming,
+            source,
             meter,
             has_ended: false,
         }
@@ -131,16 +204,16 @@ impl RequestBody {
     }
 
     fn poll_paced(&mut self, cx: &mut Context<'_>) -> Poll<Option<FrameResult>> {
-        let polled = Pin::new(&mut self.incoming).poll_frame(cx);
+        let polled = self.source.poll_frame(cx);
         let Some(pace) = &mut self.pace else {
-            return polled.map(|frame| frame.map(read));
+            return polled;
         };
         match polled {
             Poll::Ready(frame) => {
                 if let Some(Ok(frame)) = &frame {
                     pace.arrived(frame.data_ref().map_or(0, Bytes::len) as u64);
                 }
-                Poll::Ready(frame.map(read))
+                Poll::Ready(frame)
             }
             Poll::Pending if pace.poll_too_slow(cx).is_ready() => {
                 Poll::Ready(Some(Err(RequestBodyError::TooSlow)))
@@ -177,8 +250,8 @@ impl RequestBody {
 
 type FrameResult = Result<Frame<Bytes>, RequestBodyError>;
 
-fn read(result: Result<Frame<Bytes>, hyper::Error>) -> FrameResult {
-    result.map_err(|error| RequestBodyError::Read(error.into()))
+fn read_error(error: impl StdError + Send + Sync + 'static) -> RequestBodyError {
+    RequestBodyError::Read(error.into())
 }
 
 impl Body for RequestBody {
@@ -207,19 +280,20 @@ impl Body for RequestBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming.is_end_stream()
+        self.source.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.incoming.size_hint()
+        self.source.size_hint()
     }
 }
 
+#[cfg(feature = "http2")]
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        if let Some(meter) = &self.meter
+        if let (Some(meter), Source::Http2(incoming)) = (&self.meter, &self.source)
             && !self.has_ended
-            && !self.incoming.is_end_stream()
+            && !incoming.is_end_stream()
         {
             meter.connection.unread.store(true, Relaxed);
         }

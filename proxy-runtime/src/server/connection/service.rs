@@ -21,6 +21,7 @@ use super::exchange::Exchange;
 use super::request_body::{BodyMeter, RequestBody};
 use super::response_body::{Expected, ResponseBody};
 use super::state::ConnectionState;
+use crate::http1::{Method as RawMethod, RawRequest, Version as RawVersion};
 use crate::observe::targets;
 #[cfg(feature = "http2")]
 use crate::server::access_log::Draft;
@@ -98,6 +99,16 @@ impl Asked {
         Self {
             version: request.version,
             is_head: request.method == Method::HEAD,
+        }
+    }
+
+    pub(crate) fn of_raw(request: &RawRequest) -> Self {
+        Self {
+            version: match request.version() {
+                RawVersion::Http10 => Version::HTTP_10,
+                RawVersion::Http11 => Version::HTTP_11,
+            },
+            is_head: request.method() == RawMethod::Head,
         }
     }
 }

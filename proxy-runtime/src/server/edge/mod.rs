@@ -1,29 +1,23 @@
 //! What is refused, or brought into one form, before a service sees it.
 //!
-//! The HTTP engine reads messages; that does not make it an edge. What it leaves open, and programs behind us may read
-//! in different ways, is decided here: which host a request is for, which form its target may have, how its body is
-//! framed.
+//! What programs behind us may read in different ways is decided here. On HTTP/1 most of it is a matter of reading
+//! ([`crate::http1`]); for HTTP/2 the engine reads, which does not make it an edge.
 
-mod authority;
+#[cfg(feature = "http2")]
+mod http2;
 mod path;
-#[cfg(test)]
-mod tests;
 
-use http::header::{
-    CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, HeaderValue, TRANSFER_ENCODING, UPGRADE,
-};
-use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, Method, StatusCode, Uri, Version};
+use http::{StatusCode, Uri};
 
+#[cfg(feature = "http2")]
+pub(crate) use self::http2::admit;
 use self::path::Path;
 use super::limits::Limits;
+use crate::http1::{Framing, Method as RawMethod, RawRequest};
 
 /// Methods that a 405 offers (RFC 9110 section 15.5.6 asks for the list).
 pub(crate) const ALLOWED_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
-
-/// The longest method name that is passed on. The longest registered one has 17 letters.
-const LONGEST_METHOD: usize = 64;
 
 /// Why a request was refused. The text is fixed: nothing of the request is reflected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,21 +36,53 @@ const fn bad(reason: &'static str) -> Refusal {
     Refusal::new(StatusCode::BAD_REQUEST, reason)
 }
 
-/// Checks `request`, and brings its target and its host into the form that the service relies on: a path without dot
-/// segments, and on HTTP/1 the origin form with the authority in `Host`.
-pub(crate) fn admit(request: &mut Parts, limits: &Limits) -> Result<(), Refusal> {
-    check_size(request, limits)?;
-    check_method(request)?;
-    if request.version < Version::HTTP_2 {
-        check_framing(&request.headers)?;
-        settle_authority_1(request)?;
-    } else {
-        settle_authority_2(request)?;
-    }
-    settle_path(request)?;
-    check_expect(&request.headers)?;
-    check_look_alikes(&request.headers)
+/// A request of HTTP/1 that may be served.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Admitted {
+    /// With the path that the client sent.
+    AsSent,
+    /// With this path, which has no dot segments.
+    WithPath(String),
 }
+
+/// Checks what is left to check of a request of HTTP/1 that has been read: the rest is what makes it one.
+pub(crate) fn admit_1(
+    buffer: &[u8],
+    request: &RawRequest,
+    limits: &Limits,
+) -> Result<Admitted, Refusal> {
+    if matches!(request.method(), RawMethod::Connect | RawMethod::Trace) {
+        return Err(METHOD_NOT_ALLOWED);
+    }
+    if let Framing::Length(length) = request.framing() {
+        admit_length(Some(length), limits)?;
+    }
+    if request.has_plain_path() {
+        return Ok(Admitted::AsSent);
+    }
+    let path = str::from_utf8(request.path().get(buffer));
+    match path::normalize(path.map_err(|_| UNREADABLE_TARGET)?) {
+        Path::AsSent => Ok(Admitted::AsSent),
+        Path::Refused(reason) => Err(bad(reason)),
+        Path::Without(path) => Ok(Admitted::WithPath(path)),
+    }
+}
+
+/// `target` with another path.
+pub(crate) fn with_path(target: Uri, path: String) -> Result<Uri, Refusal> {
+    let whole = match target.query() {
+        Some(query) => format!("{path}?{query}"),
+        None => path,
+    };
+    let mut parts = target.into_parts();
+    parts.path_and_query = PathAndQuery::try_from(whole).ok();
+    Uri::from_parts(parts).map_err(|_| UNREADABLE_TARGET)
+}
+
+const METHOD_NOT_ALLOWED: Refusal =
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "the method is not allowed");
+
+const UNREADABLE_TARGET: Refusal = bad("the request's target cannot be read");
 
 /// Checks the length that a request's head gives to its body.
 pub(crate) fn admit_length(length: Option<u64>, limits: &Limits) -> Result<(), Refusal> {
@@ -69,249 +95,64 @@ pub(crate) fn admit_length(length: Option<u64>, limits: &Limits) -> Result<(), R
     }
 }
 
-fn check_size(request: &Parts, limits: &Limits) -> Result<(), Refusal> {
-    let method = request.method.as_str().len();
-    if method > LONGEST_METHOD {
-        return Err(Refusal::new(
-            StatusCode::NOT_IMPLEMENTED,
-            "the method is not known",
-        ));
-    }
-    let target = &request.uri;
-    let authority = target
-        .authority()
-        .map_or(0, |authority| authority.as_str().len());
-    let path = target
-        .path_and_query()
-        .map_or(0, |path| path.as_str().len());
-    if method + authority + path > limits.request_line {
-        return Err(Refusal::new(
-            StatusCode::URI_TOO_LONG,
-            "the request's target is too long",
-        ));
-    }
-    // The engine counts fields on HTTP/1 only.
-    if request.headers.len() > limits.header_fields {
-        return Err(Refusal::new(
-            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            "the request has too many header fields",
-        ));
-    }
-    Ok(())
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http1::{HeadTable, Status, parse_request};
 
-/// A reverse proxy is no tunnel to anywhere (RFC 9110 section 9.3.6), and TRACE would show a page's script the cookies
-/// it must not see (section 9.3.8). Extended CONNECT (RFC 8441) names a protocol and is another matter.
-fn check_method(request: &Parts) -> Result<(), Refusal> {
-    let is_allowed = match request.method {
-        #[cfg(feature = "http2")]
-        Method::CONNECT => request.extensions.get::<hyper::ext::Protocol>().is_some(),
-        #[cfg(not(feature = "http2"))]
-        Method::CONNECT => false,
-        Method::TRACE => false,
-        _ => true,
-    };
-    if !is_allowed {
-        return Err(Refusal::new(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "the method is not allowed",
-        ));
+    fn admit(head: &str, limits: &Limits) -> Result<Admitted, Refusal> {
+        let mut table = HeadTable::new();
+        let parsed = parse_request(head.as_bytes(), &limits.head(), &mut table);
+        let Ok(Status::Complete(request)) = parsed else {
+            panic!("{parsed:?} of {head}");
+        };
+        admit_1(head.as_bytes(), &request, limits)
     }
-    Ok(())
-}
 
-/// RFC 9112 section 6.1. The engine has made sure that `chunked` comes last; it leaves open what comes before it.
-fn check_framing(headers: &HeaderMap) -> Result<(), Refusal> {
-    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
-    let Some(coding) = codings.next() else {
-        return check_upgrade(headers);
-    };
-    if codings.next().is_some() {
-        return Err(bad("the request has more than one Transfer-Encoding field"));
+    fn admit_line(line: &str) -> Result<Admitted, u16> {
+        let head = format!("{line} HTTP/1.1\r\nHost: t.example\r\n\r\n");
+        admit(&head, &Limits::default()).map_err(|refusal| refusal.status.as_u16())
     }
-    let coding = coding.as_bytes();
-    if coding.eq_ignore_ascii_case(b"chunked") {
-        return check_upgrade(headers);
-    }
-    let mut names = coding.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
-    if names
-        .any(|name| !name.eq_ignore_ascii_case(b"chunked") && !name.is_empty() && is_token(name))
-    {
-        return Err(Refusal::new(
-            StatusCode::NOT_IMPLEMENTED,
-            "the transfer coding is not known",
-        ));
-    }
-    Err(bad("the request's Transfer-Encoding cannot be read"))
-}
 
-fn is_token(name: &[u8]) -> bool {
-    name.iter()
-        .all(|&byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
-}
+    #[test]
+    fn methods_that_are_not_for_a_gateway_are_refused() {
+        assert_eq!(admit_line("CONNECT t.example:443"), Err(405));
+        assert_eq!(admit_line("TRACE /a"), Err(405));
+        assert_eq!(admit_line("get /a"), Ok(Admitted::AsSent));
+        assert_eq!(admit_line("OPTIONS *"), Ok(Admitted::AsSent));
+    }
 
-/// A WebSocket opens with a GET that has no body (RFC 6455 section 4.1). Bytes that one program takes for the body, and
-/// another for the first ones of the tunnel, smuggle requests.
-fn check_upgrade(headers: &HeaderMap) -> Result<(), Refusal> {
-    let Some(protocol) = headers.get(UPGRADE) else {
-        return Ok(());
-    };
-    let has_body = headers.contains_key(TRANSFER_ENCODING)
-        || headers
-            .get(CONTENT_LENGTH)
-            .is_some_and(|length| length != "0");
-    if has_body
-        && protocol.as_bytes().eq_ignore_ascii_case(b"websocket")
-        && headers.contains_key(CONNECTION)
-    {
-        return Err(bad("the request asks for a WebSocket and has a body"));
-    }
-    Ok(())
-}
-
-/// Which host an HTTP/1 request is for: RFC 9112 section 3.2. Afterwards it is in `Host` alone.
-fn settle_authority_1(request: &mut Parts) -> Result<(), Refusal> {
-    let mut hosts = request.headers.get_all(HOST).iter();
-    let host = hosts.next();
-    if hosts.next().is_some() {
-        return Err(bad("the request has more than one Host field"));
-    }
-    match host {
-        None if request.version == Version::HTTP_11 => {
-            return Err(bad("the request has no Host field"));
-        }
-        None => {}
-        Some(host) if !authority::is_valid(host.as_bytes()) => {
-            return Err(bad("the request's Host field is not a host"));
-        }
-        Some(_) => {}
-    }
-    match (request.uri.scheme(), request.uri.authority()) {
-        (None, None) => check_target(request),
-        (Some(scheme), Some(authority)) => {
-            check_scheme(scheme.as_str())?;
-            let host = host_value(authority.as_str())?;
-            request.headers.insert(HOST, host);
-            let path = request.uri.path_and_query().cloned();
-            request.uri = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
-            Ok(())
-        }
-        // The authority form is for CONNECT.
-        _ => Err(bad("the request's target is not a path")),
-    }
-}
-
-/// Which host an HTTP/2 request is for: RFC 9113 section 8.3.1. `:authority` and `Host` may both be there, if they
-/// agree.
-fn settle_authority_2(request: &Parts) -> Result<(), Refusal> {
-    let mut hosts = request.headers.get_all(HOST).iter();
-    let host = hosts.next();
-    if hosts.next().is_some() {
-        return Err(bad("the request has more than one Host field"));
-    }
-    if let Some(scheme) = request.uri.scheme() {
-        check_scheme(scheme.as_str())?;
-    }
-    let named = match (request.uri.authority(), host) {
-        (Some(authority), Some(host))
-            if !authority
-                .as_str()
-                .as_bytes()
-                .eq_ignore_ascii_case(host.as_bytes()) =>
-        {
-            return Err(bad(
-                "the request's :authority and its Host field do not agree",
-            ));
-        }
-        (Some(authority), _) => authority.as_str().as_bytes(),
-        (None, Some(host)) => host.as_bytes(),
-        (None, None) => return Err(bad("the request has no :authority")),
-    };
-    if !authority::is_valid(named) {
-        return Err(bad("the request's :authority is not a host"));
-    }
-    check_target(request)
-}
-
-/// A path, or for OPTIONS the whole server (RFC 9112 section 3.2.4).
-fn check_target(request: &Parts) -> Result<(), Refusal> {
-    let path = request.uri.path();
-    if path.starts_with('/') || (path == "*" && request.method == Method::OPTIONS) {
-        return Ok(());
-    }
-    Err(bad("the request's target is not a path"))
-}
-
-fn check_scheme(scheme: &str) -> Result<(), Refusal> {
-    match scheme {
-        "http" | "https" => Ok(()),
-        _ => Err(bad("the target's scheme is neither http nor https")),
-    }
-}
-
-fn host_value(authority: &str) -> Result<HeaderValue, Refusal> {
-    if !authority::is_valid(authority.as_bytes()) {
-        return Err(bad("the target's authority is not a host"));
-    }
-    HeaderValue::from_str(authority).map_err(|_| bad("the target's authority is not a host"))
-}
-
-fn settle_path(request: &mut Parts) -> Result<(), Refusal> {
-    let normal = match path::normalize(request.uri.path()) {
-        Path::AsSent => return Ok(()),
-        Path::Refused(reason) => return Err(bad(reason)),
-        Path::Without(normal) => normal,
-    };
-    let target = match request.uri.query() {
-        Some(query) => format!("{normal}?{query}"),
-        None => normal,
-    };
-    let mut parts = std::mem::take(&mut request.uri).into_parts();
-    parts.path_and_query = PathAndQuery::try_from(target).ok();
-    request.uri = Uri::from_parts(parts).map_err(|_| bad("the request's target cannot be read"))?;
-    Ok(())
-}
-
-/// RFC 9110 section 10.1.1: the only expectation there is.
-fn check_expect(headers: &HeaderMap) -> Result<(), Refusal> {
-    let is_known = headers
-        .get_all(EXPECT)
-        .iter()
-        .all(|expectation| expectation.as_bytes().eq_ignore_ascii_case(b"100-continue"));
-    if is_known {
-        Ok(())
-    } else {
-        Err(Refusal::new(
-            StatusCode::EXPECTATION_FAILED,
-            "the expectation is not known",
-        ))
-    }
-}
-
-/// Many programs behind us turn `-` into `_` to make a variable of a field's name (RFC 3875 section 4.1.18), so that a
-/// client could write `X_Forwarded_For` where we take care that `X-Forwarded-For` is ours. Such names have no honest
-/// use.
-fn check_look_alikes(headers: &HeaderMap) -> Result<(), Refusal> {
-    for name in headers.keys() {
-        if name.as_str().contains('_') && is_look_alike(name) {
-            return Err(bad("a field's name imitates one that the proxy sets"));
+    #[test]
+    fn paths_have_one_reading() {
+        let normal = |path: &str| Ok(Admitted::WithPath(path.to_owned()));
+        for (path, expected) in [
+            ("/a", Ok(Admitted::AsSent)),
+            ("/a.b/%2F", Ok(Admitted::AsSent)),
+            ("/pub/../adm?x=/../y", normal("/adm")),
+            ("/pub/%2e%2E/adm", normal("/adm")),
+            ("http://other.example/a/./b", normal("/a/b")),
+            ("/pub/..;/adm", Err(400)),
+            ("/a%00", Err(400)),
+            ("/a%zz", Err(400)),
+        ] {
+            assert_eq!(admit_line(&format!("GET {path}")), expected, "{path}");
         }
     }
-    Ok(())
-}
 
-fn is_look_alike(name: &HeaderName) -> bool {
-    const IMITATED: [&str; 9] = [
-        "connection",
-        "content-length",
-        "forwarded",
-        "host",
-        "proxy-connection",
-        "te",
-        "transfer-encoding",
-        "x-client-cert",
-        "x-real-ip",
-    ];
-    let plain = name.as_str().replace('_', "-");
-    plain.starts_with("x-forwarded-") || IMITATED.contains(&plain.as_str())
+    #[test]
+    fn a_path_is_replaced_and_the_query_stays() {
+        let replaced = with_path("/a/../b?x=/../y".parse().unwrap(), "/b".to_owned());
+        assert_eq!(replaced.unwrap(), "/b?x=/../y");
+    }
+
+    #[test]
+    fn a_body_has_a_limit() {
+        let limits = Limits::default().with_body_bytes(10);
+        let status = |length: u32| {
+            let head = format!("POST /a HTTP/1.1\r\nHost: t\r\nContent-Length: {length}\r\n\r\n");
+            admit(&head, &limits).map_err(|refusal| refusal.status.as_u16())
+        };
+        assert_eq!(status(10), Ok(Admitted::AsSent));
+        assert_eq!(status(11), Err(413));
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! One task a connection, and in it one loop: a head is read, the request is refused or served, the response is written,
 //! and the next request follows; pipelined ones are served in order. A connection that waits holds no buffer, is not
-//! polled but when something comes, and has one timer that is armed seldom ([`Clock`]). It is told of a drain by being
+//! polled but when something comes, and has one timer that is armed seldom ([`Clock`](clock::Clock)). It is told of a drain by being
 //! woken.
 //!
 //! # Two ways
@@ -17,9 +17,9 @@
 //!   connection's only until it is idle.
 //! - [`Client::is_closing`] decides, right before the head of the response is written, whether that says
 //!   `Connection: close`; then `keep` is `false`.
-//! - While it waits for anything, it polls [`Clock::poll_slow_reader`] (ready: give up, [`Lane::Gone`]) and, when the
+//! - While it waits for anything, it polls [`Clock::poll_slow_reader`](clock::Clock::poll_slow_reader) (ready: give up, [`Lane::Gone`]) and, when the
 //!   request's body is at its end, [`Client::poll_gone`] (likewise). An upload that it waits for has its
-//!   [`UploadPace`](crate::server::connection::UploadPace). Own deadlines are asked of [`Clock::poll_due`]. All of it
+//!   `UploadPace` (`server/connection/pace.rs`). Own deadlines are asked of [`Clock::poll_due`](clock::Clock::poll_due). All of it
 //!   in the connection's own task: the timer knows one waker.
 //! - `client.exchange` is there: `received` and `sent` are counted in it (bytes of bodies), and
 //!   [`Exchange::answered`](crate::server::connection::Exchange::answered) and its `outcome` are set. Dropped with the
@@ -31,10 +31,20 @@
 //!
 //! [`Lane::Gone`]: crate::engine::Lane::Gone
 
+mod batch;
 mod client;
 mod clock;
+mod date;
+mod fields;
+mod requests;
+mod response;
 pub(crate) mod spare_table;
+mod typed;
+mod upgrade;
+mod upload;
 
 pub(crate) use self::client::Client;
-pub(crate) use self::clock::Clock;
+pub(crate) use self::requests::serve;
+pub use self::upgrade::{OnUpgrade, Upgraded};
+pub(crate) use self::upload::BodyReader;
 pub(crate) use super::connection::Transport;

@@ -1,11 +1,10 @@
 //! The loop of a connection: requests, one after the other, and its end.
 
-use std::any::Any;
 use std::error::Error as StdError;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::task::{Context, Poll};
+use std::task::Poll;
 
 use bytes::Bytes;
 use http::header::USER_AGENT;
@@ -25,12 +24,13 @@ use super::upload::Upload;
 use crate::engine::{self, Lane};
 use crate::http1::{Framing, HeadLimits, RawRequest, Refusal};
 use crate::observe::targets;
-use crate::proxy::ProxyService;
 use crate::server::access_log::Draft;
-use crate::server::connection::{Answer, Asked, Exchange, RequestBody, Transport, after, is_grpc};
+use crate::server::connection::{
+    Answer, Asked, Exchange, Outcome, RequestBody, Served, Transport, after, is_grpc,
+};
 use crate::server::edge::{self, Admitted};
-use crate::server::limits::Limits;
 use crate::server::metrics::WorkerMetrics;
+use crate::stream::write_all;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
@@ -52,7 +52,10 @@ enum End {
 /// Serves a connection until it ends.
 ///
 /// Cancel safe: dropped, it closes the connection.
-pub(crate) fn serve<T, S, B>(mut client: Client<T>, service: Rc<S>) -> impl Future<Output = ()>
+pub(crate) fn serve<T, S, B>(
+    mut client: Client<T>,
+    service: Rc<Served<S>>,
+) -> impl Future<Output = ()>
 where
     T: Transport,
     S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
@@ -63,7 +66,7 @@ where
 {
     // Not an `async fn`, which would hold its arguments twice.
     async move {
-        match serve_requests(&mut client, &*service).await {
+        match serve_requests(&mut client, &service).await {
             End::Drop => {}
             End::Close => close(&mut client).await,
             End::Tunnel(switch) => switch.complete(client.io, client.input),
@@ -74,7 +77,7 @@ where
 }
 
 #[cfg(feature = "http2")]
-async fn serve_http2<T, S, B>(client: Client<T>, service: Rc<S>)
+async fn serve_http2<T, S, B>(client: Client<T>, service: Rc<Served<S>>)
 where
     T: Transport,
     S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
@@ -92,5 +95,227 @@ where
     let read = input.filled().len();
     io.read_again(input.take(read));
     drop(input);
-    crate::server::connection::serve_http2(io, S::clone(&service), state).await;
+    crate::server::connection::serve_http2(io, service.service.clone(), state).await;
+}
+
+/// Serves one request after the other.
+async fn serve_requests<T, S, B>(client: &mut Client<T>, served: &Served<S>) -> End
+where
+    T: Transport,
+    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: 'static,
+    B: Body<Data = Bytes> + 'static,
+    B::Error: Into<BoxError>,
+{
+    let limits = client.state.worker.limits.head();
+    loop {
+        let request = match poll_fn(|cx| client.poll_head(cx, &limits)).await {
+            Head::Request(request) => request,
+            Head::Refused(refusal) => {
+                refuse(client, refusal);
+                return End::Close;
+            }
+            Head::TimedOut => {
+                client.output.extend_from_slice(TIMEOUT);
+                client.state.unread.store(true, Relaxed);
+                return End::Close;
+            }
+            Head::Ended => return End::Close,
+            #[cfg(feature = "http2")]
+            Head::Http2 => return End::Http2,
+        };
+        begin(client, &request);
+        let admitted = edge::admit_1(client.input.filled(), &request, &client.state.worker.limits);
+        if admitted == Ok(Admitted::AsSent)
+            && let Some(engine) = &served.engine
+        {
+            match engine::forward(client, &request, engine).await {
+                Lane::Typed => {}
+                Lane::Served { keep } => {
+                    client.exchange = None;
+                    if keep {
+                        continue;
+                    }
+                    return End::Close;
+                }
+                Lane::Gone => return End::Drop,
+            }
+        }
+        // Boxed, so that idle connections have no room for it.
+        match Box::pin(serve_typed(
+            client,
+            &served.service,
+            request,
+            admitted,
+            &limits,
+        ))
+        .await
+        {
+            (Next::Request, _) => {}
+            (Next::Close, _) => return End::Close,
+            (Next::Drop, _) => return End::Drop,
+            (Next::Tunnel, switch) => return switch.map_or(End::Drop, End::Tunnel),
+        }
+    }
+}
+
+/// Counts a request.
+fn begin<T: Transport>(client: &mut Client<T>, request: &RawRequest) {
+    let state = &client.state;
+    if state.begin_request() >= state.worker.limits.requests_per_connection {
+        state.retire();
+    }
+    client.clock.begin_exchange();
+    let mut exchange = Exchange::new(state.clone());
+    if state.worker.access_log.is_some() {
+        let head = Bytes::copy_from_slice(&client.input.filled()[..request.head_length()]);
+        let is_logged = |name: &[u8]| name.eq_ignore_ascii_case(USER_AGENT.as_str().as_bytes());
+        if let Ok(parts) = read_request(&head, request, &client.table, is_logged) {
+            exchange.draft = Some(Box::new(Draft::new(&parts, state.info)));
+        }
+    }
+    client.exchange = Some(exchange);
+}
+
+/// Serves a request as one of `http` types.
+async fn serve_typed<T, S, B>(
+    client: &mut Client<T>,
+    service: &S,
+    request: RawRequest,
+    admitted: Result<Admitted, edge::Refusal>,
+    limits: &HeadLimits,
+) -> (Next, Option<Switch>)
+where
+    T: Transport,
+    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: 'static,
+    B: Body<Data = Bytes> + 'static,
+    B::Error: Into<BoxError>,
+{
+    let Some(exchange) = client.exchange.take() else {
+        return (Next::Drop, None);
+    };
+    let head = client.input.take(request.head_length());
+    let parts = admitted.and_then(|admitted| {
+        let mut parts = read_request(&head, &request, &client.table, |_| true)?;
+        if let Admitted::WithPath(path) = admitted {
+            parts.uri = edge::with_path(parts.uri, path)?;
+        }
+        Ok(parts)
+    });
+    let (upload, body) = receive(
+        client,
+        &request,
+        parts.as_ref().is_ok_and(|parts| is_grpc(&parts.headers)),
+    );
+    let asker = Asker::of(&request);
+    let asked = Asked::of_raw(&request);
+    let mut switch = None;
+    let answer = match parts {
+        Ok(mut parts) => {
+            if request.upgrade().is_some() {
+                let (on_upgrade, made) = OnUpgrade::new();
+                parts.extensions.insert(on_upgrade);
+                switch = Some(made);
+            }
+            Answer::of(
+                service.clone(),
+                Request::from_parts(parts, body),
+                asked,
+                exchange,
+            )
+        }
+        Err(refusal) => {
+            drop(body);
+            Answer::refused(refusal, asked, exchange)
+        }
+    };
+    drop(head);
+    let exchange = typed::Exchange {
+        can_switch: switch.is_some() && upload.is_none(),
+        upload,
+        asker,
+        limits,
+    };
+    let next = exchange.serve(client, answer).await;
+    (next, switch)
+}
+
+/// The body of a request, and what brings it, if not all of it has come.
+fn receive<T: Transport>(
+    client: &mut Client<T>,
+    request: &RawRequest,
+    is_grpc: bool,
+) -> (Option<Upload>, RequestBody) {
+    match request.framing() {
+        Framing::Length(length @ 1..) if client.input.filled().len() as u64 >= length => {
+            let whole = client.input.take(length as usize);
+            (None, RequestBody::whole(whole, &client.state))
+        }
+        framing if framing.is_empty() => (None, RequestBody::empty()),
+        _ => {
+            let (upload, reader) = Upload::new(request);
+            let body = RequestBody::streamed(reader, &client.state, is_grpc);
+            (Some(upload), body)
+        }
+    }
+}
+
+/// Writes the answer to what is no request of one meaning.
+fn refuse<T: Transport>(client: &mut Client<T>, refusal: Refusal) {
+    let state = &client.state;
+    WorkerMetrics::add(&state.metrics().malformed);
+    tracing::debug!(
+        target: targets::SERVER,
+        remote = ?state.info.remote,
+        reason = %refusal,
+        "a request cannot be read"
+    );
+    let text = refusal.to_string();
+    let status = refusal.status();
+    if let Some(log) = &state.worker.access_log {
+        let reason = refusal.reason();
+        Draft::malformed(state.info, status, reason).finish(
+            log.as_ref(),
+            0,
+            text.len() as u64,
+            Outcome::Complete,
+        );
+    }
+    let out = &mut client.output;
+    let reason = status.canonical_reason().unwrap_or_default();
+    out.extend_from_slice(format!("HTTP/1.1 {} {reason}\r\n", status.as_str()).as_bytes());
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        out.extend_from_slice(format!("allow: {}\r\n", edge::ALLOWED_METHODS).as_bytes());
+    }
+    out.extend_from_slice(
+        b"content-type: text/plain; charset=utf-8\r\nconnection: close\r\ndate: ",
+    );
+    write_date(out);
+    out.extend_from_slice(format!("\r\ncontent-length: {}\r\n\r\n{text}", text.len()).as_bytes());
+    state.unread.store(true, Relaxed);
+}
+
+/// Writes what is left in the output, and ends the connection so that the client gets to read it.
+async fn close<T: Transport>(client: &mut Client<T>) {
+    if !client.input.is_empty() {
+        client.state.unread.store(true, Relaxed);
+    }
+    let Client {
+        io, output, clock, ..
+    } = client;
+    let deadline = after(Instant::now(), CLOSING);
+    let closing = async {
+        write_all(io, output, &[]).await?;
+        io.shutdown().await
+    };
+    let mut closing = Box::pin(closing);
+    // An error means that nobody is there any more.
+    poll_fn(|cx| match closing.as_mut().poll(cx) {
+        Poll::Ready(_) => Poll::Ready(()),
+        Poll::Pending => clock.poll_due(cx, deadline),
+    })
+    .await;
 }

@@ -149,10 +149,7 @@ mod tests {
             assert_eq!(written(request, Framing::None), head);
         }
         let absolute = Request::get("http://h.example");
-        assert_eq!(
-            written(absolute, Framing::None),
-            "GET / HTTP/1.1\r\n\r\n"
-        );
+        assert_eq!(written(absolute, Framing::None), "GET / HTTP/1.1\r\n\r\n");
     }
 
     #[test]

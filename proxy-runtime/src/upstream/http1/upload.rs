@@ -174,7 +174,9 @@ impl Upload {
         let is_last = match &mut self.framing {
             Framing::None => return Err(Http1Error::BodyTooLong),
             Framing::Length(left) => {
-                *left = left.checked_sub(size.get()).ok_or(Http1Error::BodyTooLong)?;
+                *left = left
+                    .checked_sub(size.get())
+                    .ok_or(Http1Error::BodyTooLong)?;
                 *left == 0
             }
             Framing::Chunked => {
@@ -217,11 +219,7 @@ impl Upload {
         Ok(())
     }
 
-    fn poll_write(
-        &mut self,
-        io: &mut UpstreamIo,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_write(&mut self, io: &mut UpstreamIo, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let (front, data) = (self.front.len(), self.data.len());
         while self.written < front + data + self.tail.len() {
             let rest = |part: usize, before: usize| self.written.saturating_sub(before).min(part);

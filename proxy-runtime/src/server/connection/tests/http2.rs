@@ -2,6 +2,8 @@ use hyper::client::conn::http2::{SendRequest, handshake};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
+use hyper_util::rt::TokioIo;
+
 use super::*;
 
 /// Runs the client's tasks.

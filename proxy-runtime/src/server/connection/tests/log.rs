@@ -6,6 +6,7 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 
 use super::*;
+use crate::server::OnUpgrade;
 use crate::server::access_log::AccessRecord;
 
 /// Keeps what it is given.
@@ -168,9 +169,9 @@ async fn a_tunnel_is_logged_at_its_end_with_what_passed() {
     local(async {
         let (bench, log) = bench();
         let handler = Handler::new(|mut request| async move {
-            let upgrade = hyper::upgrade::on(&mut request);
+            let upgrade = request.extensions_mut().remove::<OnUpgrade>().unwrap();
             tokio::task::spawn_local(async move {
-                let mut tunnel = TokioIo::new(upgrade.await.unwrap());
+                let mut tunnel = upgrade.await.unwrap();
                 let mut bytes = [0; 5];
                 tunnel.read_exact(&mut bytes).await.unwrap();
                 tunnel.write_all(&bytes[..3]).await.unwrap();

@@ -21,7 +21,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::task::{JoinHandle, LocalSet};
 use tokio::time::Instant;
 
-use super::io::Transport;
 use super::*;
 use crate::server::access_log::AccessLogSink;
 use crate::server::limits::Limits;
@@ -120,7 +119,7 @@ impl Bench {
         let task = tokio::task::spawn_local(serve_cleartext(
             far,
             ConnectionInfo::new(remote),
-            handler,
+            Rc::new(Served::new(handler)),
             self.worker.enter(),
             self.worker.clone(),
         ));

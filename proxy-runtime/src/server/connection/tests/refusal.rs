@@ -18,7 +18,7 @@ async fn a_refusal_is_a_fixed_text_and_closes() {
             "{response}"
         );
         assert_eq!(client.read_to_end().await, "");
-        assert_eq!(bench.metrics.counts().refused_requests, 1);
+        assert_eq!(bench.metrics.counts().malformed_requests, 1);
     })
     .await;
 }

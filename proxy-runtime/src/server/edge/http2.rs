@@ -1,0 +1,158 @@
+//! What the HTTP/2 engine leaves open.
+
+use http::header::{EXPECT, HOST};
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode};
+
+use super::path::{self, Path};
+use super::{METHOD_NOT_ALLOWED, Refusal, bad, with_path};
+use crate::http1::{is_authority, is_imitation};
+use crate::server::limits::Limits;
+
+/// The longest method name that is passed on. The longest registered one has 17 letters.
+const LONGEST_METHOD: usize = 64;
+
+/// Checks `request`, and brings its target into the form that the service relies on: a path without dot segments.
+pub(crate) fn admit(request: &mut Parts, limits: &Limits) -> Result<(), Refusal> {
+    check_size(request, limits)?;
+    check_method(request)?;
+    check_authority(request)?;
+    settle_path(request)?;
+    check_expect(&request.headers)?;
+    check_look_alikes(&request.headers)
+}
+
+fn check_size(request: &Parts, limits: &Limits) -> Result<(), Refusal> {
+    let method = request.method.as_str().len();
+    if method > LONGEST_METHOD {
+        return Err(Refusal::new(
+            StatusCode::NOT_IMPLEMENTED,
+            "the method is not known",
+        ));
+    }
+    let target = &request.uri;
+    let authority = target
+        .authority()
+        .map_or(0, |authority| authority.as_str().len());
+    let path = target
+        .path_and_query()
+        .map_or(0, |path| path.as_str().len());
+    if method + authority + path > limits.request_line {
+        return Err(Refusal::new(
+            StatusCode::URI_TOO_LONG,
+            "the request's target is too long",
+        ));
+    }
+    // The engine counts bytes only.
+    if request.headers.len() > limits.header_fields {
+        return Err(Refusal::new(
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            "the request has too many header fields",
+        ));
+    }
+    Ok(())
+}
+
+/// A reverse proxy is no tunnel to anywhere (RFC 9110 section 9.3.6), and TRACE would show a page's script the cookies
+/// it must not see (section 9.3.8). Extended CONNECT (RFC 8441) names a protocol and is another matter.
+fn check_method(request: &Parts) -> Result<(), Refusal> {
+    let is_allowed = match request.method {
+        Method::CONNECT => request.extensions.get::<hyper::ext::Protocol>().is_some(),
+        Method::TRACE => false,
+        _ => true,
+    };
+    if !is_allowed {
+        return Err(METHOD_NOT_ALLOWED);
+    }
+    Ok(())
+}
+
+/// Which host an HTTP/2 request is for: RFC 9113 section 8.3.1. `:authority` and `Host` may both be there, if they
+/// agree.
+fn check_authority(request: &Parts) -> Result<(), Refusal> {
+    let mut hosts = request.headers.get_all(HOST).iter();
+    let host = hosts.next();
+    if hosts.next().is_some() {
+        return Err(bad("the request has more than one Host field"));
+    }
+    if let Some(scheme) = request.uri.scheme() {
+        check_scheme(scheme.as_str())?;
+    }
+    let named = match (request.uri.authority(), host) {
+        (Some(authority), Some(host))
+            if !authority
+                .as_str()
+                .as_bytes()
+                .eq_ignore_ascii_case(host.as_bytes()) =>
+        {
+            return Err(bad(
+                "the request's :authority and its Host field do not agree",
+            ));
+        }
+        (Some(authority), _) => authority.as_str().as_bytes(),
+        (None, Some(host)) => host.as_bytes(),
+        (None, None) => return Err(bad("the request has no :authority")),
+    };
+    if !is_authority(named) {
+        return Err(bad("the request's :authority is not a host"));
+    }
+    check_target(request)
+}
+
+/// A path, or for OPTIONS the whole server (RFC 9112 section 3.2.4).
+fn check_target(request: &Parts) -> Result<(), Refusal> {
+    let path = request.uri.path();
+    if path.starts_with('/') || (path == "*" && request.method == Method::OPTIONS) {
+        return Ok(());
+    }
+    Err(bad("the request's target is not a path"))
+}
+
+fn check_scheme(scheme: &str) -> Result<(), Refusal> {
+    match scheme {
+        "http" | "https" => Ok(()),
+        _ => Err(bad("the target's scheme is neither http nor https")),
+    }
+}
+
+fn settle_path(request: &mut Parts) -> Result<(), Refusal> {
+    let normal = match path::normalize(request.uri.path()) {
+        Path::AsSent => return Ok(()),
+        Path::Refused(reason) => return Err(bad(reason)),
+        Path::Without(normal) => normal,
+    };
+    request.uri = with_path(std::mem::take(&mut request.uri), normal)?;
+    Ok(())
+}
+
+/// RFC 9110 section 10.1.1: the only expectation there is.
+fn check_expect(headers: &HeaderMap) -> Result<(), Refusal> {
+    let is_known = headers
+        .get_all(EXPECT)
+        .iter()
+        .all(|expectation| expectation.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+    if is_known {
+        Ok(())
+    } else {
+        Err(Refusal::new(
+            StatusCode::EXPECTATION_FAILED,
+            "the expectation is not known",
+        ))
+    }
+}
+
+/// Many programs behind us turn `-` into `_` to make a variable of a field's name (RFC 3875 section 4.1.18), so that a
+/// client could write `X_Forwarded_For` where we take care that `X-Forwarded-For` is ours. Such names have no honest
+/// use.
+fn check_look_alikes(headers: &HeaderMap) -> Result<(), Refusal> {
+    for name in headers.keys() {
+        if name.as_str().contains('_') && is_imitation(name.as_str().as_bytes()) {
+            return Err(bad("a field's name imitates one that the proxy sets"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "http2_tests.rs"]
+mod tests;
