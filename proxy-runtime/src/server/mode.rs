@@ -101,10 +101,7 @@ impl ModeCell {
     fn leave(&self, place: u32) {
         let mut watchers = self.lock();
         let next = watchers.free.replace(place);
-        let freed = std::mem::replace(
-            &mut watchers.places[place as usize],
-            Place::Free { next },
-        );
+        let freed = std::mem::replace(&mut watchers.places[place as usize], Place::Free { next });
         drop(watchers);
         // The last reference to a task drops the task, which may hold anything.
         drop(freed);

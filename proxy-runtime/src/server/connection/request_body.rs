@@ -66,7 +66,9 @@ impl Source {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(data) => SizeHint::with_exact(data.as_ref().map_or(0, Bytes::len) as u64),
-            Self::Http1(reader) => reader.left().map_or_else(SizeHint::default, SizeHint::with_exact),
+            Self::Http1(reader) => reader
+                .left()
+                .map_or_else(SizeHint::default, SizeHint::with_exact),
             #[cfg(feature = "http2")]
             Self::Http2(incoming) => incoming.size_hint(),
         }

@@ -1,8 +1,6 @@
 //! What the parts of one connection know of each other: the socket, the service, the bodies, and who drives it.
 
-use std::sync::atomic::{
-    AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed,
-};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::time::Instant;

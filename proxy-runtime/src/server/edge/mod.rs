@@ -79,10 +79,8 @@ pub(crate) fn with_path(target: Uri, path: String) -> Result<Uri, Refusal> {
     Uri::from_parts(parts).map_err(|_| UNREADABLE_TARGET)
 }
 
-const METHOD_NOT_ALLOWED: Refusal = Refusal::new(
-    StatusCode::METHOD_NOT_ALLOWED,
-    "the method is not allowed",
-);
+const METHOD_NOT_ALLOWED: Refusal =
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "the method is not allowed");
 
 const UNREADABLE_TARGET: Refusal = bad("the request's target cannot be read");
 

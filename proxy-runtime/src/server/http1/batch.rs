@@ -80,11 +80,7 @@ impl Batch {
     }
 
     /// What has not been written, in order; returns how many slices it is.
-    fn slices<'a>(
-        &'a self,
-        buffer: &'a [u8],
-        slices: &mut [IoSlice<'a>; 2 * PIECES + 1],
-    ) -> usize {
+    fn slices<'a>(&'a self, buffer: &'a [u8], slices: &mut [IoSlice<'a>; 2 * PIECES + 1]) -> usize {
         let mut skip = self.written;
         let mut count = 0;
         let mut put = |part: &'a [u8]| {
@@ -136,7 +132,10 @@ mod tests {
             slices: &[IoSlice<'_>],
         ) -> Poll<io::Result<usize>> {
             let before = self.taken.len();
-            let whole: Vec<u8> = slices.iter().flat_map(|slice| slice.iter().copied()).collect();
+            let whole: Vec<u8> = slices
+                .iter()
+                .flat_map(|slice| slice.iter().copied())
+                .collect();
             let most = self.most.min(whole.len());
             self.taken.extend_from_slice(&whole[..most]);
             self.calls += 1;
@@ -158,14 +157,25 @@ mod tests {
         for most in [1, 1000, COPIED, usize::MAX] {
             let (mut batch, mut buffer) = (Batch::new(usize::MAX), b"head".to_vec());
             let mut expected = buffer.clone();
-            for data in [large(b'a'), large(b'b'), Bytes::from_static(b"c"), large(b'd')] {
+            for data in [
+                large(b'a'),
+                large(b'b'),
+                Bytes::from_static(b"c"),
+                large(b'd'),
+            ] {
                 expected.extend_from_slice(&data);
                 batch.push(&mut buffer, data);
             }
             buffer.extend_from_slice(b"end");
             expected.extend_from_slice(b"end");
-            let mut io = Slow { most, taken: Vec::new(), calls: 0 };
-            poll_fn(|cx| batch.poll_write(cx, &mut io, &mut buffer)).await.unwrap();
+            let mut io = Slow {
+                most,
+                taken: Vec::new(),
+                calls: 0,
+            };
+            poll_fn(|cx| batch.poll_write(cx, &mut io, &mut buffer))
+                .await
+                .unwrap();
             assert_eq!(io.taken, expected);
             assert_eq!(io.calls, expected.len().div_ceil(most));
             assert!(buffer.is_empty() && !batch.is_full(&buffer));
@@ -187,7 +197,9 @@ mod tests {
         }
         assert!(batch.is_full(&buffer));
         let (mut near, mut far) = tokio::io::duplex(1 << 20);
-        poll_fn(|cx| batch.poll_write(cx, &mut near, &mut buffer)).await.unwrap();
+        poll_fn(|cx| batch.poll_write(cx, &mut near, &mut buffer))
+            .await
+            .unwrap();
         drop(near);
         let mut read = Vec::new();
         far.read_to_end(&mut read).await.unwrap();

@@ -51,7 +51,9 @@ impl Clock {
     /// Ready once `deadline` has come; else the task is woken by then.
     #[inline]
     pub(crate) fn poll_due(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
-        let due = self.retires.map_or(deadline, |retires| deadline.min(retires));
+        let due = self
+            .retires
+            .map_or(deadline, |retires| deadline.min(retires));
         match &self.alarm {
             Some(alarm) if alarm.deadline() <= due && !alarm.is_elapsed() => Poll::Pending,
             _ => self.poll_alarm(cx, deadline),
@@ -68,7 +70,9 @@ impl Clock {
             if now >= deadline {
                 return Poll::Ready(());
             }
-            let due = self.retires.map_or(deadline, |retires| deadline.min(retires));
+            let due = self
+                .retires
+                .map_or(deadline, |retires| deadline.min(retires));
             let alarm = match &mut self.alarm {
                 Some(alarm) => {
                     if alarm.deadline() != due || alarm.is_elapsed() {
@@ -93,7 +97,9 @@ impl Clock {
         state: &ConnectionState,
     ) -> Poll<()> {
         loop {
-            let check = *self.check.get_or_insert_with(|| after(Instant::now(), CHECK));
+            let check = *self
+                .check
+                .get_or_insert_with(|| after(Instant::now(), CHECK));
             ready!(self.poll_due(cx, check));
             if self.pace.is_too_slow(state, state.worker.limits.data_rate) {
                 WorkerMetrics::add(&state.metrics().slow_clients);

@@ -32,7 +32,9 @@ impl Cached {
         if self.until.is_some_and(|until| now < until) {
             return;
         }
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         self.text = http_date(since.as_secs());
         let rest = Duration::from_secs(1) - Duration::from_nanos(since.subsec_nanos().into());
         self.until = Some(now + rest);
@@ -45,7 +47,10 @@ mod tests {
 
     #[test]
     fn a_date_is_made_once_a_second() {
-        let mut cached = Cached { text: [0; LENGTH], until: None };
+        let mut cached = Cached {
+            text: [0; LENGTH],
+            until: None,
+        };
         let now = Instant::now();
         cached.renew(now);
         assert!(cached.text.ends_with(b" GMT"));

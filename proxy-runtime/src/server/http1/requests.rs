@@ -126,11 +126,7 @@ where
             Head::Http2 => return End::Http2,
         };
         begin(client, &request);
-        let admitted = edge::admit_1(
-            client.input.filled(),
-            &request,
-            &client.state.worker.limits,
-        );
+        let admitted = edge::admit_1(client.input.filled(), &request, &client.state.worker.limits);
         if admitted == Ok(Admitted::AsSent)
             && let Some(proxy) = proxy
         {
@@ -203,7 +199,11 @@ where
         }
         Ok(parts)
     });
-    let (upload, body) = receive(client, &request, parts.as_ref().is_ok_and(|parts| is_grpc(&parts.headers)));
+    let (upload, body) = receive(
+        client,
+        &request,
+        parts.as_ref().is_ok_and(|parts| is_grpc(&parts.headers)),
+    );
     let asker = Asker::of(&request);
     let asked = Asked::of_raw(&request);
     let mut switch = None;
@@ -214,7 +214,12 @@ where
                 parts.extensions.insert(on_upgrade);
                 switch = Some(made);
             }
-            Answer::of(service.clone(), Request::from_parts(parts, body), asked, exchange)
+            Answer::of(
+                service.clone(),
+                Request::from_parts(parts, body),
+                asked,
+                exchange,
+            )
         }
         Err(refusal) => {
             drop(body);
@@ -239,9 +244,7 @@ fn receive<T: Transport>(
     is_grpc: bool,
 ) -> (Option<Upload>, RequestBody) {
     match request.framing() {
-        Framing::Length(length @ 1..)
-            if client.input.filled().len() as u64 >= length =>
-        {
+        Framing::Length(length @ 1..) if client.input.filled().len() as u64 >= length => {
             let whole = client.input.take(length as usize);
             (None, RequestBody::whole(whole, &client.state))
         }
@@ -281,7 +284,9 @@ fn refuse<T: Transport>(client: &mut Client<T>, refusal: Refusal) {
     if status == StatusCode::METHOD_NOT_ALLOWED {
         out.extend_from_slice(format!("allow: {}\r\n", edge::ALLOWED_METHODS).as_bytes());
     }
-    out.extend_from_slice(b"content-type: text/plain; charset=utf-8\r\nconnection: close\r\ndate: ");
+    out.extend_from_slice(
+        b"content-type: text/plain; charset=utf-8\r\nconnection: close\r\ndate: ",
+    );
     write_date(out);
     out.extend_from_slice(format!("\r\ncontent-length: {}\r\n\r\n{text}", text.len()).as_bytes());
     state.unread.store(true, Relaxed);

@@ -41,7 +41,9 @@ pub(super) enum Writing {
     Nothing,
     /// So many bytes are left.
     Length(u64),
-    Chunked { with_trailers: bool },
+    Chunked {
+        with_trailers: bool,
+    },
     /// It ends with the connection, which HTTP/1.0 needs where the length is not known.
     UntilClose,
 }
@@ -78,7 +80,11 @@ pub(super) fn write_head(
         if name == TRANSFER_ENCODING
             || (name == CONTENT_LENGTH && (has_no_length || says_length(writing)))
             || (name == CONNECTION && !is_switch)
-            || (name == TRAILER && writing == (Writing::Chunked { with_trailers: false }))
+            || (name == TRAILER
+                && writing
+                    == (Writing::Chunked {
+                        with_trailers: false,
+                    }))
         {
             continue;
         }
@@ -241,5 +247,12 @@ impl Writing {
 
 /// Names that no trailer may have, because the recipient would frame the message by them (RFC 9110 section 6.5.1).
 fn is_framing(name: &HeaderName) -> bool {
-    [CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION, TRAILER, http::header::HOST].contains(name)
+    [
+        CONTENT_LENGTH,
+        TRANSFER_ENCODING,
+        CONNECTION,
+        TRAILER,
+        http::header::HOST,
+    ]
+    .contains(name)
 }

@@ -89,7 +89,10 @@ impl Exchange<'_> {
     ) -> Meanwhile {
         match &mut self.upload {
             Some(upload) if !upload.has_ended() => {
-                if upload.poll_pump(cx, client, self.limits, may_continue).is_ready() {
+                if upload
+                    .poll_pump(cx, client, self.limits, may_continue)
+                    .is_ready()
+                {
                     return Meanwhile::Again;
                 }
             }
@@ -115,7 +118,10 @@ impl Exchange<'_> {
                 target: targets::SERVER,
                 "the service switches protocols for a request that has not asked for it"
             );
-            client.state.abort.store(true, std::sync::atomic::Ordering::Relaxed);
+            client
+                .state
+                .abort
+                .store(true, std::sync::atomic::Ordering::Relaxed);
             return Next::Drop;
         }
         let can_keep = !client.is_closing() && self.upload.as_ref().is_none_or(|u| !u.is_lost());
@@ -144,7 +150,10 @@ impl Exchange<'_> {
             None => true,
         };
         if !is_read {
-            client.state.unread.store(true, std::sync::atomic::Ordering::Relaxed);
+            client
+                .state
+                .unread
+                .store(true, std::sync::atomic::Ordering::Relaxed);
         }
         if begun.keep && is_read {
             Next::Request

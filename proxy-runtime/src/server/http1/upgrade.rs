@@ -59,13 +59,13 @@ impl Future for OnUpgrade {
     type Output = io::Result<Upgraded>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<Upgraded>> {
-        let mut receiver = self
-            .receiver
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        Pin::new(&mut *receiver)
-            .poll(cx)
-            .map_err(|_| io::Error::new(io::ErrorKind::NotConnected, "the connection was not upgraded"))
+        let mut receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
+        Pin::new(&mut *receiver).poll(cx).map_err(|_| {
+            io::Error::new(
+                io::ErrorKind::NotConnected,
+                "the connection was not upgraded",
+            )
+        })
     }
 }
 

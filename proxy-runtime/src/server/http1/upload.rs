@@ -239,7 +239,8 @@ impl Upload {
         let filled = client.input.filled();
         match &mut self.rest {
             Rest::Length(left) => {
-                let count = usize::try_from(*left).map_or(filled.len(), |left| left.min(filled.len()));
+                let count =
+                    usize::try_from(*left).map_or(filled.len(), |left| left.min(filled.len()));
                 if count == 0 {
                     return Ok(None);
                 }
