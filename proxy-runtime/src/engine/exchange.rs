@@ -184,9 +184,7 @@ where
     fn upload_broke(&mut self, broken: Broken) -> Result<(), Failure> {
         let kind = broken.kind();
         match &broken {
-            Broken::Destination {
-                is_unsent: true, ..
-            } => Err(Failure::Unsent),
+            Broken::Destination { is_unsent: true } => Err(Failure::Unsent),
             Broken::Client(status) if self.download.is_unanswered() => {
                 Err(Failure::Unanswered(kind, *status))
             }

@@ -26,6 +26,7 @@ use crate::http1::{
     Asked, FieldClass, FieldValue, Framing, HeadLimits, Method, RawRequest, RequestView, Version,
 };
 use crate::server::Outcome;
+use crate::server::edge::Refusal;
 use crate::server::http1::{Client, Transport, spare_table};
 use crate::state::{ClusterState, Generation, Picked};
 use crate::stream::{poll_write_all, spare};
@@ -190,6 +191,7 @@ impl<'a> Run<'a> {
                     .await;
             };
             let is_reused = connection.is_reused();
+            let peer = connection.peer;
             let back = Back {
                 io: &mut connection.io,
                 input: &mut connection.input,
@@ -206,7 +208,7 @@ impl<'a> Run<'a> {
                     if let Some(logged) = &mut exchange.client.exchange
                         && logged.draft.is_some()
                     {
-                        let info = self.info(&tally, Some(connection.peer));
+                        let info = self.info(&tally, Some(peer));
                         logged.answered(status, Some(info));
                     }
                     failure = poll_fn(|cx| exchange.poll_body(cx)).await.err();
@@ -266,6 +268,9 @@ impl<'a> Run<'a> {
                 Some(Failure::Cut(kind)) => {
                     if let Some(exchange) = &mut client.exchange {
                         exchange.outcome = Outcome::Failed;
+                        if let Some(draft) = &mut exchange.draft {
+                            draft.failed(Some(kind));
+                        }
                     }
                     client.state.abort.store(true, Relaxed);
                     client.output.clear();
@@ -426,6 +431,11 @@ impl<'a> Run<'a> {
         {
             let info = self.info(&tally, None).with_error(kind);
             exchange.answered(status, Some(info));
+        }
+        if let (Some(exchange), ForwardErrorKind::RequestBodyClient, 408 | 413) =
+            (&mut client.exchange, kind, status.as_u16())
+        {
+            exchange.refused(Refusal::new(status, "the request's body was refused"));
         }
         let mut written = 0;
         let wrote = poll_fn(|cx| {

@@ -1,6 +1,5 @@
 //! A request on its way to a destination: its head, and its body as it comes.
 
-use std::io;
 use std::task::{Context, Poll, ready};
 
 use http::StatusCode;
@@ -54,7 +53,6 @@ pub(super) enum Broken {
     Destination {
         /// Not a byte of it was taken.
         is_unsent: bool,
-        error: io::Error,
     },
 }
 
@@ -187,9 +185,8 @@ impl Upload {
         let slices = [&*self.outgoing, &input.filled()[..self.part.bytes]];
         let polled = poll_write_all(destination, cx, slices, &mut self.written);
         self.is_unsent &= self.written == 0;
-        ready!(polled).map_err(|error| Broken::Destination {
+        ready!(polled).map_err(|_| Broken::Destination {
             is_unsent: self.is_unsent,
-            error,
         })?;
         self.written = 0;
         self.outgoing.clear();

@@ -79,7 +79,7 @@ mod access_log;
 mod builder;
 mod civil;
 pub(crate) mod connection;
-mod edge;
+pub(crate) mod edge;
 mod handle;
 pub(crate) mod http1;
 mod limits;

@@ -28,6 +28,7 @@ pub(crate) struct ReadBuffer {
 
 impl ReadBuffer {
     /// A buffer in which `bytes` are, which were read before.
+    #[cfg(test)]
     pub(crate) fn with(bytes: &[u8]) -> Self {
         let mut buffer = Self::default();
         if !bytes.is_empty() {

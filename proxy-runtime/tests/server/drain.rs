@@ -1,7 +1,6 @@
 use std::time::Duration;
 
-use hyper::upgrade;
-use proxy_runtime::server::{Limits, Listener};
+use proxy_runtime::server::{Limits, Listener, OnUpgrade};
 use testkit::client::{Connection, Load};
 use testkit::raw::{Closed, RawClient};
 use testkit::time::{eventually, guarded};
@@ -89,7 +88,7 @@ async fn what_is_left_at_the_deadline_is_reset_and_counted() {
 #[tokio::test]
 async fn a_tunnel_lasts_until_the_deadline() {
     let handler = Handler::new(|mut request| async move {
-        let upgraded = upgrade::on(&mut request);
+        let upgraded = request.extensions_mut().remove::<OnUpgrade>().unwrap();
         tokio::spawn(async move {
             // Holds the tunnel, and does nothing with it.
             let _tunnel = upgraded.await;

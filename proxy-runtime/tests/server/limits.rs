@@ -80,13 +80,9 @@ async fn a_target_that_is_too_long_is_414() {
         let query = "a".repeat(length);
         format!("GET /?{query} HTTP/1.1\r\nHost: t.example\r\n\r\n")
     };
-    assert_eq!(status_of(address, request(9000)).await, 414, "lim-uri-9k");
-    // The engine reads no further than the limit of the whole head, and does not look where it is by then.
-    assert_eq!(
-        status_of(address, request(100_000)).await,
-        431,
-        "lim-uri-100k"
-    );
+    for length in [9_000, 100_000] {
+        assert_eq!(status_of(address, request(length)).await, 414, "{length}");
+    }
     let response = RawClient::exchange(address, request(8000)).await.unwrap();
     assert_eq!(response.status(), 200);
 }

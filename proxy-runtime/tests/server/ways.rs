@@ -121,7 +121,8 @@ async fn exchange(address: SocketAddr, origin: &RawOrigin, request: &str) -> See
     let (head, body) = sent[second..].split_once("\r\n\r\n").unwrap();
     let mut lines = head.split("\r\n");
     let start = lines.next().unwrap().to_owned();
-    let fields = lines.map(|line| line.split_once(": ").unwrap());
+    let fields = lines.map(|line| line.split_once(':').unwrap());
+    let fields = fields.map(|(name, value)| (name, value.trim()));
     let head = &response.head;
     Seen {
         request: Message::new(start, fields, body.as_bytes()),

@@ -4,8 +4,11 @@ mod http1;
 #[cfg(feature = "http2")]
 mod http2;
 mod log;
+mod memory;
 mod pace;
 mod refusal;
+mod uploads;
+mod wire;
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -115,15 +118,18 @@ impl Bench {
     /// A connection that is served by a task, and that task.
     fn connect(&self, handler: Handler) -> (Client, JoinHandle<()>) {
         let (near, far) = tokio::io::duplex(16 * 1024);
+        (Client { stream: near }, self.serve(far, handler))
+    }
+
+    fn serve(&self, transport: impl Transport, handler: Handler) -> JoinHandle<()> {
         let remote = "192.0.2.7:4711".parse().unwrap();
-        let task = tokio::task::spawn_local(serve_cleartext(
-            far,
+        tokio::task::spawn_local(serve_cleartext(
+            transport,
             ConnectionInfo::new(remote),
             Rc::new(Served::new(handler)),
             self.worker.enter(),
             self.worker.clone(),
-        ));
-        (Client { stream: near }, task)
+        ))
     }
 
     fn client(&self, handler: Handler) -> Client {

@@ -1,0 +1,27 @@
+//! What an idle connection costs. Most connections of a proxy are idle, so a few hundred bytes are what it is about.
+
+use tokio::net::{TcpListener, TcpStream};
+
+use super::*;
+use crate::Proxy;
+
+#[tokio::test]
+async fn an_idle_connection_is_small() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stream = TcpStream::connect(address).await.unwrap();
+    let bench = Bench::new(Limits::default());
+    let (proxy, _driver) = Proxy::builder().build().unwrap();
+    let connection = serve_cleartext(
+        stream,
+        ConnectionInfo::new(address),
+        Rc::new(Served::new(proxy.service())),
+        bench.worker.enter(),
+        bench.worker.clone(),
+    );
+    let future = size_of_val(&connection);
+    let state = size_of::<ConnectionState>();
+    let timer = size_of::<tokio::time::Sleep>();
+    let sum = future + state + timer;
+    assert!(sum <= 1500, "{future} and {state} and {timer} bytes");
+}

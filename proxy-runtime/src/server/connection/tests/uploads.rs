@@ -1,0 +1,185 @@
+//! Bodies of requests on HTTP/1.1.
+
+use http_body::Frame;
+use tokio::sync::mpsc;
+
+use super::*;
+
+const EXPECT: &str =
+    "POST / HTTP/1.1\r\nhost: t\r\nexpect: 100-continue\r\ncontent-length: 5\r\n\r\n";
+
+#[tokio::test(start_paused = true)]
+async fn a_client_is_told_to_continue_when_its_body_is_wanted() {
+    local(async {
+        let mut client = Bench::new(Limits::default()).client(Handler::length());
+        client.send(EXPECT).await;
+        assert_eq!(
+            client.read_response().await,
+            "HTTP/1.1 100 Continue\r\n\r\n"
+        );
+        client.send("hello").await;
+        assert!(client.read_response().await.ends_with("\r\n\r\n5"));
+        // It has not waited, so there is nothing to tell.
+        client.send(format!("{EXPECT}hello")).await;
+        let response = client.read_response().await;
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_was_never_asked_for_ends_the_connection() {
+    local(async {
+        let mut client = Bench::new(Limits::default()).client(Handler::path());
+        client.send(EXPECT).await;
+        let response = client.read_response().await;
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+        assert!(response.contains("\r\nconnection: close\r\n"), "{response}");
+        assert_eq!(client.read_to_end().await, "");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_small_body_that_nobody_reads_is_passed_over() {
+    local(async {
+        let mut client = Bench::new(Limits::default()).client(Handler::path());
+        for body in [
+            "content-length: 5\r\n\r\nhello",
+            "transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        ] {
+            client
+                .send(format!("POST /1 HTTP/1.1\r\nhost: t\r\n{body}"))
+                .await;
+            assert!(client.read_response().await.ends_with("/1"));
+            assert!(client.get("/2").await.ends_with("/2"));
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_body_that_nobody_reads_ends_the_connection_with_the_response() {
+    local(async {
+        let bench = Bench::new(Limits::default());
+        let (mut client, task) = bench.connect(Handler::path());
+        client
+            .send("POST /1 HTTP/1.1\r\nhost: t\r\ncontent-length: 1000000\r\n\r\n")
+            .await;
+        let begin = Instant::now();
+        // More than the pipe holds: it only fits if it is read, so that no reset overtakes the response.
+        client.send(vec![b'x'; 1_000_000]).await;
+        let response = client.read_response().await;
+        assert!(response.contains("\r\nconnection: close\r\n"), "{response}");
+        assert_eq!(client.read_to_end().await, "");
+        drop(client);
+        task.await.unwrap();
+        assert_elapsed(begin, Duration::ZERO);
+    })
+    .await;
+}
+
+/// Reads the body to its end in another task, and answers with what it had.
+fn elsewhere() -> Handler {
+    Handler::new(|request| async {
+        let (sender, mut frames) = mpsc::channel(1);
+        tokio::task::spawn_local(async move {
+            let mut body = request.into_body();
+            while let Some(frame) = body.frame().await {
+                sender.send(frame).await.unwrap();
+            }
+        });
+        let (mut data, mut trailers) = (Vec::new(), String::new());
+        while let Some(frame) = frames.recv().await {
+            match frame.map(Frame::into_data) {
+                Ok(Ok(part)) => data.extend_from_slice(&part),
+                Ok(Err(frame)) => trailers = format!("{:?}", frame.into_trailers().unwrap()),
+                Err(error) => return text(&error.to_string()),
+            }
+        }
+        text(&format!("{} {trailers}", data.len()))
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_may_be_read_by_another_task() {
+    local(async {
+        let mut client = Bench::new(Limits::default()).client(elsewhere());
+        client
+            .send("POST / HTTP/1.1\r\nhost: t\r\ncontent-length: 100000\r\n\r\n")
+            .await;
+        for _ in 0..10 {
+            tokio::time::sleep(secs(1)).await;
+            client.send([b'x'; 10_000]).await;
+        }
+        let response = client.read_response().await;
+        assert!(response.ends_with("\r\n\r\n100000 "), "{response}");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn chunks_and_trailers_arrive_however_they_come() {
+    local(async {
+        let bench = Bench::new(Limits::default());
+        let body = "3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\nx-sum: 7\r\nauthorization: me\r\n\r\n";
+        let request =
+            format!("POST / HTTP/1.1\r\nhost: t\r\ntransfer-encoding: chunked\r\n\r\n{body}");
+        for size in [1, 7, request.len()] {
+            let mut client = bench.client(elsewhere());
+            for part in request.as_bytes().chunks(size) {
+                client.send(part).await;
+                tokio::task::yield_now().await;
+            }
+            let response = client.read_response().await;
+            assert!(
+                response.ends_with(r#"7 {"x-sum": "7"}"#),
+                "{size}: {response}"
+            );
+            client.send("GET / HTTP/1.1\r\nhost: t\r\n\r\n").await;
+            assert!(client.read_response().await.ends_with("\r\n\r\n0 "));
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_leaves_breaks_its_body_off() {
+    local(async {
+        let bench = Bench::new(Limits::default());
+        let mut client = bench.client(elsewhere());
+        client
+            .send("POST / HTTP/1.1\r\nhost: t\r\ncontent-length: 5\r\n\r\nhel")
+            .await;
+        client.stream.shutdown().await.unwrap();
+        let response = client.read_to_end().await;
+        assert!(response.contains("\r\nconnection: close\r\n"), "{response}");
+        assert!(
+            response.ends_with("the request's body could not be read"),
+            "{response}"
+        );
+        bench.worker.empty().await;
+    })
+    .await;
+}
+
+/// The connection reads no further than it is asked to.
+#[tokio::test(start_paused = true)]
+async fn a_body_waits_with_the_client_until_it_is_wanted() {
+    local(async {
+        let handler = Handler::new(|request| async {
+            tokio::time::sleep(secs(10)).await;
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            text(&body.len().to_string())
+        });
+        let mut client = Bench::new(Limits::default()).client(handler);
+        client
+            .send("POST / HTTP/1.1\r\nhost: t\r\ncontent-length: 200000\r\n\r\n")
+            .await;
+        let begin = Instant::now();
+        client.send(vec![b'x'; 200_000]).await;
+        assert!(begin.elapsed() >= secs(9), "{:?}", begin.elapsed());
+        assert!(client.read_response().await.ends_with("\r\n\r\n200000"));
+    })
+    .await;
+}
