@@ -24,8 +24,7 @@ const LIMITS: (usize, usize) = (64 * 1024, 1000);
 
 /// A response on its way to the client.
 #[derive(Debug)]
-pub(super) struct Download<'a> {
-    plan: &'a HeadPlan,
+pub(super) struct Download {
     asked: Asked,
     phase: Phase,
     body: Body,
@@ -76,10 +75,9 @@ pub(super) enum Cut {
     Client,
 }
 
-impl<'a> Download<'a> {
-    pub(super) fn new(plan: &'a HeadPlan, asked: Asked) -> Self {
+impl Download {
+    pub(super) fn new(asked: Asked) -> Self {
         Self {
-            plan,
             asked,
             phase: Phase::Head,
             body: Body::Ended,
@@ -112,7 +110,7 @@ impl<'a> Download<'a> {
     /// Waits for the head of the final response, and makes of it the one that the client gets, in `output`. Interim
     /// responses are passed on meanwhile.
     ///
-    /// `connection` is what the client is told of its connection.
+    /// `outgoing` is what the route does to the head, and what the client is told of its connection.
     #[inline]
     pub(super) fn poll_head<C, U>(
         &mut self,
@@ -120,7 +118,7 @@ impl<'a> Download<'a> {
         (client, output): (&mut C, &mut Vec<u8>),
         (destination, input): (&mut U, &mut ReadBuffer),
         table: &mut HeadTable,
-        connection: OutgoingConnection<'_>,
+        outgoing: (&HeadPlan, OutgoingConnection<'_>),
     ) -> Poll<Result<StatusCode, Cut>>
     where
         C: AsyncWrite + Unpin,
@@ -148,7 +146,7 @@ impl<'a> Download<'a> {
                 Ok(Status::Complete(response)) => {
                     let status = StatusCode::from_u16(response.status());
                     let status = status.map_err(|_| unanswered("it has no status"))?;
-                    self.begin(&response, status, input, table, output, connection)?;
+                    self.begin(&response, status, input, table, output, outgoing)?;
                     return Poll::Ready(Ok(status));
                 }
                 Ok(Status::Partial) => match ready!(input.poll_read(destination, cx)) {
@@ -257,14 +255,14 @@ impl<'a> Download<'a> {
         input: &mut ReadBuffer,
         table: &mut HeadTable,
         output: &mut Vec<u8>,
-        connection: OutgoingConnection<'_>,
+        (plan, connection): (&HeadPlan, OutgoingConnection<'_>),
     ) -> Result<(), Cut> {
         let framing = response.framing();
         if framing == Framing::Tunnel {
             return Err(unanswered("it switches protocols"));
         }
         let is_wrapped = framing == Framing::UntilClose;
-        let operations = &self.plan.response;
+        let operations = &plan.response;
         let mut given = operations.iter().filter_map(|one| one.for_status(status));
         let mut room;
         let operations: &[_] = match given.next() {
@@ -282,7 +280,7 @@ impl<'a> Download<'a> {
         let mut rewrite = ResponseRewrite::new(response);
         rewrite.chunked |= is_wrapped;
         rewrite.connection = connection;
-        rewrite.copied = self.plan.response_copy.copied();
+        rewrite.copied = plan.response_copy.copied();
         rewrite.operations = operations;
         write_response(input.filled(), response, table, &rewrite, output);
         input.consume(response.head_length());

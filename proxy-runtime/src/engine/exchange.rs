@@ -8,21 +8,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
 use super::download::{Cut, Download};
+use super::plan::HeadPlan;
 use super::upload::{Broken, Stage, Upload};
 use crate::forward::ForwardErrorKind;
 use crate::forward::timeout::after;
-use crate::http1::{HeadLimits, HeadTable, OutgoingConnection};
+use crate::http1::{Asked, HeadLimits, HeadTable, OutgoingConnection};
 use crate::server::http1::{Client, Transport};
 use crate::server::metrics::WorkerMetrics;
 use crate::stream::ReadBuffer;
-
-/// The destination's side.
-pub(super) struct Back<'a, U> {
-    pub(super) io: &'a mut U,
-    pub(super) input: &'a mut ReadBuffer,
-    /// The response's head, and then its trailers.
-    pub(super) table: HeadTable,
-}
 
 /// How long things may take.
 #[derive(Clone, Copy, Debug)]
@@ -35,20 +28,74 @@ pub(super) struct Patience {
     pub(super) last: Instant,
 }
 
-/// One request and its response.
-pub(super) struct Exchange<'e, T: Transport, U> {
-    pub(super) client: &'e mut Client<T>,
-    pub(super) back: Back<'e, U>,
-    pub(super) upload: &'e mut Upload,
-    pub(super) download: Download<'e>,
+/// How far one request and its response have come. Kept for the next request by the thread when they are over, so that
+/// connections without one have no room for it.
+#[derive(Debug)]
+pub(super) struct Flow {
+    pub(super) upload: Upload,
+    pub(super) download: Download,
+    /// The response's head, and then its trailers.
+    pub(super) table: HeadTable,
     pub(super) patience: Patience,
     /// How large a request's trailers may be.
-    pub(super) limits: &'e HeadLimits,
+    pub(super) limits: HeadLimits,
     /// Whether the client's connection closes after this response, which it is told.
     pub(super) is_last: bool,
     /// Why the upload ended, if that is not the end of all.
     stopped: Option<Broken>,
     has_news: bool,
+}
+
+impl Flow {
+    #[inline]
+    pub(super) fn new(
+        upload: Upload,
+        download: Download,
+        table: HeadTable,
+        patience: Patience,
+        limits: HeadLimits,
+        is_last: bool,
+    ) -> Self {
+        Self {
+            upload,
+            download,
+            table,
+            patience,
+            limits,
+            is_last,
+            stopped: None,
+            has_news: false,
+        }
+    }
+
+    /// Begins anew over another connection, since nothing was sent over the first one.
+    pub(super) fn again(&mut self, asked: Asked) {
+        self.download = Download::new(asked);
+        self.stopped = None;
+    }
+
+    /// Whether the destination's connection can carry another request, if nothing more came over it.
+    #[inline]
+    pub(super) fn is_reusable(&self) -> bool {
+        self.download.is_done() && self.download.is_persistent && self.stopped.is_none()
+    }
+
+    /// Whether all of the request was read, so that the next one follows.
+    #[inline]
+    pub(super) fn has_read_request(&self) -> bool {
+        self.stopped.is_none() && self.upload.stage() == Stage::Done
+    }
+}
+
+/// One request and its response.
+pub(super) struct Exchange<'e, T: Transport, U> {
+    pub(super) client: &'e mut Client<T>,
+    pub(super) flow: &'e mut Flow,
+    /// What the route does to heads.
+    pub(super) plan: &'e HeadPlan,
+    /// The destination's connection, and what was read from it.
+    pub(super) io: &'e mut U,
+    pub(super) input: &'e mut ReadBuffer,
 }
 
 /// Why an exchange ended before its end.
@@ -64,55 +111,39 @@ pub(super) enum Failure {
     Gone(ForwardErrorKind),
 }
 
-impl<'e, T, U> Exchange<'e, T, U>
+impl Failure {
+    /// The connection is not one of HTTP/1.1.
+    pub(super) const UNSPOKEN: Self =
+        Self::Unanswered(ForwardErrorKind::Request, StatusCode::BAD_GATEWAY);
+}
+
+impl<T, U> Exchange<'_, T, U>
 where
     T: Transport,
     U: AsyncRead + AsyncWrite + Unpin,
 {
-    #[inline]
-    pub(super) fn new(
-        client: &'e mut Client<T>,
-        back: Back<'e, U>,
-        upload: &'e mut Upload,
-        download: Download<'e>,
-        patience: Patience,
-        limits: &'e HeadLimits,
-    ) -> Self {
-        Self {
-            client,
-            back,
-            upload,
-            download,
-            patience,
-            limits,
-            is_last: false,
-            stopped: None,
-            has_news: false,
-        }
-    }
-
     /// Sends the request, and waits until the head of the response is ready for the client.
     #[inline]
     pub(super) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<StatusCode, Failure>> {
         if let Err(failure) = self.poll_upload(cx) {
             return Poll::Ready(Err(failure));
         }
-        let is_last = self.is_last || self.client.is_closing();
+        let is_last = self.flow.is_last || self.client.is_closing();
         let connection = match is_last {
             true => OutgoingConnection::Close,
             false => OutgoingConnection::Default,
         };
-        let polled = self.download.poll_head(
+        let polled = self.flow.download.poll_head(
             cx,
             (&mut self.client.io, &mut self.client.output),
-            (&mut *self.back.io, &mut *self.back.input),
-            &mut self.back.table,
-            connection,
+            (&mut *self.io, &mut *self.input),
+            &mut self.flow.table,
+            (self.plan, connection),
         );
         match polled {
             Poll::Ready(Ok(status)) => {
-                self.is_last = is_last;
-                self.has_news = true;
+                self.flow.is_last = is_last;
+                self.flow.has_news = true;
                 Poll::Ready(Ok(status))
             }
             Poll::Ready(Err(cut)) => Poll::Ready(Err(self.failure(&cut))),
@@ -126,13 +157,13 @@ where
         if let Err(failure) = self.poll_upload(cx) {
             return Poll::Ready(Err(failure));
         }
-        if !self.download.is_done() {
-            let polled = self.download.poll_body(
+        if !self.flow.download.is_done() {
+            let polled = self.flow.download.poll_body(
                 cx,
                 (&mut self.client.io, &mut self.client.output),
-                (&mut *self.back.io, &mut *self.back.input),
-                &mut self.back.table,
-                &mut self.has_news,
+                (&mut *self.io, &mut *self.input),
+                &mut self.flow.table,
+                &mut self.flow.has_news,
             );
             match polled {
                 Poll::Ready(Ok(())) => {}
@@ -140,39 +171,24 @@ where
                 Poll::Pending => return self.poll_expired(cx).map(Err),
             }
         }
-        if self.upload.stage() == Stage::Done {
+        if self.flow.upload.stage() == Stage::Done {
             return Poll::Ready(Ok(()));
         }
         self.poll_expired(cx).map(Err)
     }
 
-    /// Whether the destination's connection can carry another request.
-    #[inline]
-    pub(super) fn is_reusable(&self) -> bool {
-        self.download.is_done()
-            && self.download.is_persistent
-            && self.stopped.is_none()
-            && self.back.input.is_empty()
-    }
-
-    /// Whether all of the request was read, so that the next one follows.
-    #[inline]
-    pub(super) fn has_read_request(&self) -> bool {
-        self.stopped.is_none()
-    }
-
     #[inline]
     fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), Failure> {
-        if self.upload.stage() == Stage::Done {
+        if self.flow.upload.stage() == Stage::Done {
             return Ok(());
         }
-        let polled = self.upload.poll(
+        let polled = self.flow.upload.poll(
             cx,
             (&mut self.client.io, &mut self.client.input),
-            &mut *self.back.io,
-            self.limits,
+            &mut *self.io,
+            &self.flow.limits,
             &mut self.client.table,
-            &mut self.has_news,
+            &mut self.flow.has_news,
         );
         match polled {
             Poll::Pending | Poll::Ready(Ok(())) => Ok(()),
@@ -185,14 +201,14 @@ where
         let kind = broken.kind();
         match &broken {
             Broken::Destination { is_unsent: true } => Err(Failure::Unsent),
-            Broken::Client(status) if self.download.is_unanswered() => {
+            Broken::Client(status) if self.flow.download.is_unanswered() => {
                 Err(Failure::Unanswered(kind, *status))
             }
             Broken::Client(_) => Err(Failure::Cut(kind)),
             // It may have answered before it closed.
             Broken::Destination { .. } => {
-                self.upload.stop();
-                self.stopped = Some(broken);
+                self.flow.upload.stop();
+                self.flow.stopped = Some(broken);
                 Ok(())
             }
         }
@@ -200,7 +216,7 @@ where
 
     #[cold]
     fn failure(&self, cut: &Cut) -> Failure {
-        let broken = self.stopped.as_ref().map(Broken::kind);
+        let broken = self.flow.stopped.as_ref().map(Broken::kind);
         let (kind, why) = match *cut {
             Cut::Unanswered(kind, why) => (kind, why),
             Cut::Silence => (ForwardErrorKind::Request, "it closed without an answer"),
@@ -209,7 +225,7 @@ where
         };
         tracing::debug!(target: crate::observe::targets::REQUEST, error = kind.as_str(), why, "the destination failed");
         let kind = broken.unwrap_or(kind);
-        match self.download.is_unanswered() {
+        match self.flow.download.is_unanswered() {
             true => Failure::Unanswered(kind, StatusCode::BAD_GATEWAY),
             false => Failure::Cut(kind),
         }
@@ -220,25 +236,27 @@ where
     fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
         let state = &self.client.state;
         let is_slow = self.client.clock.poll_slow_reader(cx, state).is_ready();
-        if is_slow || (self.upload.stage() == Stage::Done && self.client.poll_gone(cx).is_ready()) {
-            return Poll::Ready(Failure::Gone(match self.download.is_unanswered() {
+        if is_slow
+            || (self.flow.upload.stage() == Stage::Done && self.client.poll_gone(cx).is_ready())
+        {
+            return Poll::Ready(Failure::Gone(match self.flow.download.is_unanswered() {
                 true => ForwardErrorKind::RequestCanceled,
                 false => ForwardErrorKind::ResponseBodyCanceled,
             }));
         }
-        if self.upload.poll_too_slow(cx).is_ready() {
+        if self.flow.upload.poll_too_slow(cx).is_ready() {
             return Poll::Ready(self.too_slow());
         }
-        if std::mem::take(&mut self.has_news) {
-            self.patience.last = Instant::now();
+        if std::mem::take(&mut self.flow.has_news) {
+            self.flow.patience.last = Instant::now();
         }
-        let is_unanswered = self.download.is_unanswered();
-        if !is_unanswered && self.download.waits_for_client(&self.client.output) {
+        let is_unanswered = self.flow.download.is_unanswered();
+        if !is_unanswered && self.flow.download.waits_for_client(&self.client.output) {
             // A client that does not take its response is the server's to notice.
             return Poll::Pending;
         }
-        let idle = after(self.patience.last, self.patience.activity);
-        let due = match self.patience.head_due {
+        let idle = after(self.flow.patience.last, self.flow.patience.activity);
+        let due = match self.flow.patience.head_due {
             Some(head) if is_unanswered => head.min(idle),
             _ => idle,
         };
@@ -252,7 +270,7 @@ where
     fn too_slow(&self) -> Failure {
         WorkerMetrics::add(&self.client.state.metrics().slow_clients);
         let kind = ForwardErrorKind::RequestBodyClient;
-        match self.download.is_unanswered() {
+        match self.flow.download.is_unanswered() {
             true => Failure::Unanswered(kind, StatusCode::REQUEST_TIMEOUT),
             false => Failure::Cut(kind),
         }
@@ -260,7 +278,7 @@ where
 
     #[cold]
     fn timed_out(&self, is_unanswered: bool) -> Failure {
-        let (kind, status) = match self.upload.stage() {
+        let (kind, status) = match self.flow.upload.stage() {
             Stage::Done => (
                 ForwardErrorKind::RequestTimedOut,
                 StatusCode::GATEWAY_TIMEOUT,
@@ -274,7 +292,7 @@ where
                 StatusCode::GATEWAY_TIMEOUT,
             ),
         };
-        match (is_unanswered, self.upload.stage()) {
+        match (is_unanswered, self.flow.upload.stage()) {
             (true, _) => Failure::Unanswered(kind, status),
             (false, Stage::Done) => Failure::Cut(ForwardErrorKind::ResponseBodyDestination),
             (false, _) => Failure::Cut(kind),

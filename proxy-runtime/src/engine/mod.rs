@@ -25,6 +25,7 @@ mod exchange;
 mod outgoing;
 mod plan;
 mod run;
+mod spare;
 mod tally;
 mod upload;
 

@@ -14,9 +14,10 @@ use tokio::time::{Instant, timeout_at};
 use super::answer::write_own;
 use super::body::Body;
 use super::download::Download;
-use super::exchange::{Back, Exchange, Failure, Patience};
+use super::exchange::{Exchange, Failure, Flow, Patience};
 use super::outgoing::Outgoing;
 use super::plan::HeadPlan;
+use super::spare;
 use super::tally::Tally;
 use super::upload::{Broken, Stage, Upload};
 use super::{Engine, Lane};
@@ -29,7 +30,7 @@ use crate::server::Outcome;
 use crate::server::edge::Refusal;
 use crate::server::http1::{Client, Transport, spare_table};
 use crate::state::{ClusterState, Generation, Picked};
-use crate::stream::{poll_write_all, spare};
+use crate::stream::{poll_write_all, spare as buffers};
 use crate::upstream::{Lease, Protocols, Wanted};
 
 /// How often a destination other than the one that failed is asked for.
@@ -118,6 +119,15 @@ fn view<'a, T: Transport>(client: &'a Client<T>, request: &'a RawRequest) -> Req
     )
 }
 
+/// How an exchange left the client's connection.
+#[derive(Clone, Copy)]
+struct Ended {
+    /// The next request may follow.
+    keep: bool,
+    /// The request was not read to its end.
+    has_more: bool,
+}
+
 /// A request that is forwarded.
 #[derive(Clone, Copy)]
 struct Run<'a> {
@@ -139,163 +149,180 @@ impl<'a> Run<'a> {
             started,
         );
         let head_due = self.timeout().map(|wait| after(started, wait));
-        let picked = self.pick(client);
-        let connected = match picked {
-            Some(picked) => match self.ready(&picked) {
-                Some(lease) => {
-                    tally.sent_to(self.state().destination(picked.index), started);
-                    Ok((picked, lease))
+        let ready = self.pick(client).map(|picked| {
+            let lease = self.ready(&picked);
+            (picked, lease)
+        });
+        let (picked, mut lease) = match ready {
+            Some((picked, Some(lease))) => {
+                tally.sent_to(self.state().destination(picked.index), started);
+                (picked, lease)
+            }
+            ready => {
+                let picked = ready.map(|(picked, _)| picked);
+                match Box::pin(self.connect(picked, client, &mut tally, head_due)).await {
+                    Ok(connected) => connected,
+                    Err(error) => {
+                        let has_body = !Body::new(self.request.framing()).has_ended();
+                        client.input.consume(self.request.head_length());
+                        let refusal = (error.kind(), error.status());
+                        return Box::pin(self.refuse(client, tally, refusal, has_body)).await;
+                    }
                 }
-                None => {
-                    let connecting = self.connect(picked, client, &mut tally, head_due);
-                    Box::pin(connecting).await
-                }
-            },
-            None => Err(ForwardError::new(
-                ForwardErrorKind::NoAvailableDestinations,
-                StatusCode::SERVICE_UNAVAILABLE,
-            )),
-        };
-        let (picked, mut lease) = match connected {
-            Ok(connected) => connected,
-            Err(error) => {
-                let is_unread = !Body::new(self.request.framing()).has_ended();
-                client.input.consume(self.request.head_length());
-                return self
-                    .refuse(client, tally, error.kind(), error.status(), is_unread)
-                    .await;
             }
         };
-        let limits = head_limits(client);
-        let mut upload = match self.upload(client, &picked, &limits) {
-            Ok(upload) => upload,
-            Err((kind, status)) => return self.refuse(client, tally, kind, status, true).await,
+        let mut flow = match self.begin(client, &picked, started, head_due) {
+            Ok(flow) => flow,
+            Err(refusal) => return Box::pin(self.refuse(client, tally, refusal, true)).await,
         };
-        let patience = Patience {
-            head_due,
-            activity: self.cluster().upstream().activity_timeout(),
-            last: started,
-        };
-        let destination = self.state().destination(picked.index);
-        loop {
+        let failure = loop {
             let Some(connection) = lease.raw() else {
                 // It speaks HTTP/2, though its cluster does not.
-                return self
-                    .refuse(
-                        client,
-                        tally,
-                        ForwardErrorKind::Request,
-                        StatusCode::BAD_GATEWAY,
-                        true,
-                    )
-                    .await;
+                break Some(Failure::UNSPOKEN);
             };
             let is_reused = connection.is_reused();
             let peer = connection.peer;
-            let back = Back {
+            let mut exchange = Exchange {
+                client: &mut *client,
+                flow: &mut flow,
+                plan: self.plan(),
                 io: &mut connection.io,
                 input: &mut connection.input,
-                table: spare_table::take(),
             };
-            let download = Download::new(self.plan(), self.asked());
-            let mut exchange =
-                Exchange::new(client, back, &mut upload, download, patience, &limits);
-            exchange.is_last = !self.request.is_persistent();
-            let failure;
             match poll_fn(|cx| exchange.poll_head(cx)).await {
                 Ok(status) => {
                     tally.answered(status, Instant::now());
-                    if let Some(logged) = &mut exchange.client.exchange
-                        && logged.draft.is_some()
-                    {
-                        let info = self.info(&tally, Some(peer));
-                        logged.answered(status, Some(info));
-                    }
-                    failure = poll_fn(|cx| exchange.poll_body(cx)).await.err();
+                    self.log(exchange.client, status, &tally, peer);
+                    break poll_fn(|cx| exchange.poll_body(cx)).await.err();
                 }
                 Err(Failure::Unsent) if is_reused => {
-                    spare_table::give_back(exchange.back.table);
                     drop(lease);
-                    match self.acquire(&picked, true, head_due).await {
-                        Ok(fresh) => {
-                            lease = fresh;
-                            continue;
-                        }
+                    match Box::pin(self.acquire(&picked, true, head_due)).await {
+                        Ok(fresh) => lease = fresh,
                         Err(error) => {
-                            let unread = upload.stage() != Stage::Done;
-                            return self
-                                .refuse(client, tally, error.kind(), error.status(), unread)
-                                .await;
+                            let has_more = flow.upload.stage() != Stage::Done;
+                            let refusal = (error.kind(), error.status());
+                            return Box::pin(self.refuse(client, tally, refusal, has_more)).await;
                         }
                     }
+                    flow.again(self.asked());
                 }
-                Err(failed) => failure = Some(failed),
+                Err(failed) => break Some(failed),
             }
-            let is_reusable = failure.is_none() && exchange.is_reusable();
-            let keep = !exchange.is_last && exchange.has_read_request();
-            let received = exchange.download.received;
-            spare_table::give_back(std::mem::take(&mut exchange.back.table));
-            destination.metrics().bytes_sent.add(upload.sent);
-            destination.metrics().bytes_received.add(received);
-            if let Some(exchange) = &mut client.exchange {
-                exchange.received = upload.sent;
-                exchange.sent = received;
+        };
+        let is_reusable = failure.is_none()
+            && flow.is_reusable()
+            && lease
+                .raw()
+                .is_some_and(|connection| connection.input.is_empty());
+        if is_reusable {
+            lease.give_back();
+        } else {
+            drop(lease);
+        }
+        let ended = self.settle(client, &picked, flow);
+        drop(picked);
+        match failure {
+            None => {
+                tally.end(None);
+                Lane::Served { keep: ended.keep }
             }
-            if is_reusable {
-                lease.give_back();
-            } else {
-                drop(lease);
+            Some(failure) => Box::pin(self.fail(client, tally, failure, ended)).await,
+        }
+    }
+
+    /// Counts what went through, and puts away what the next request can use.
+    #[inline]
+    fn settle<T: Transport>(
+        &self,
+        client: &mut Client<T>,
+        picked: &Picked,
+        mut flow: Box<Flow>,
+    ) -> Ended {
+        let (sent, received) = (flow.upload.sent, flow.download.received);
+        let metrics = self.state().destination(picked.index).metrics();
+        if sent > 0 {
+            metrics.bytes_sent.add(sent);
+        }
+        metrics.bytes_received.add(received);
+        if let Some(exchange) = &mut client.exchange {
+            exchange.received = sent;
+            exchange.sent = received;
+            if flow.download.is_done() {
+                exchange.outcome = Outcome::Complete;
             }
-            drop(picked);
-            let is_unread = upload.stage() != Stage::Done || !keep;
-            return match failure {
-                None => {
-                    if let Some(exchange) = &mut client.exchange {
-                        exchange.outcome = Outcome::Complete;
+        }
+        let has_more = !flow.has_read_request();
+        let keep = !flow.is_last && !has_more;
+        buffers::give_back(std::mem::take(&mut flow.upload.outgoing));
+        spare_table::give_back(std::mem::take(&mut flow.table));
+        spare::give_back(flow);
+        Ended { keep, has_more }
+    }
+
+    /// Ends an exchange that did not come to its end.
+    #[cold]
+    async fn fail<T: Transport>(
+        &self,
+        client: &mut Client<T>,
+        tally: Tally<'_>,
+        failure: Failure,
+        ended: Ended,
+    ) -> Lane {
+        let kind = match failure {
+            Failure::Unsent => {
+                let refusal = (ForwardErrorKind::Request, StatusCode::BAD_GATEWAY);
+                return self.refuse(client, tally, refusal, ended.has_more).await;
+            }
+            Failure::Unanswered(kind, status) => {
+                let refusal = (kind, status);
+                return self.refuse(client, tally, refusal, ended.has_more).await;
+            }
+            Failure::Cut(kind) => {
+                if let Some(exchange) = &mut client.exchange {
+                    exchange.outcome = Outcome::Failed;
+                    if let Some(draft) = &mut exchange.draft {
+                        draft.failed(Some(kind));
                     }
-                    spare::give_back(upload.outgoing);
-                    tally.end(None);
-                    Lane::Served { keep }
                 }
-                Some(Failure::Unsent) => {
-                    let status = StatusCode::BAD_GATEWAY;
-                    self.refuse(client, tally, ForwardErrorKind::Request, status, is_unread)
-                        .await
-                }
-                Some(Failure::Unanswered(kind, status)) => {
-                    self.refuse(client, tally, kind, status, is_unread).await
-                }
-                Some(Failure::Cut(kind)) => {
-                    if let Some(exchange) = &mut client.exchange {
-                        exchange.outcome = Outcome::Failed;
-                        if let Some(draft) = &mut exchange.draft {
-                            draft.failed(Some(kind));
-                        }
-                    }
-                    client.state.abort.store(true, Relaxed);
-                    client.output.clear();
-                    tally.end(Some(kind));
-                    Lane::Gone
-                }
-                Some(Failure::Gone(kind)) => {
-                    client.output.clear();
-                    tally.end(Some(kind));
-                    Lane::Gone
-                }
-            };
+                client.state.abort.store(true, Relaxed);
+                kind
+            }
+            Failure::Gone(kind) => kind,
+        };
+        client.output.clear();
+        tally.end(Some(kind));
+        Lane::Gone
+    }
+
+    #[inline]
+    fn log<T: Transport>(
+        &self,
+        client: &mut Client<T>,
+        status: StatusCode,
+        tally: &Tally<'_>,
+        peer: SocketAddr,
+    ) {
+        if let Some(exchange) = &mut client.exchange
+            && exchange.draft.is_some()
+        {
+            let info = self.info(tally, Some(peer));
+            exchange.answered(status, Some(info));
         }
     }
 
     /// Makes the head for the destination, and consumes the client's.
     #[inline]
-    fn upload<T: Transport>(
+    fn begin<T: Transport>(
         &self,
         client: &mut Client<T>,
         picked: &Picked,
-        limits: &HeadLimits,
-    ) -> Result<Upload, (ForwardErrorKind, StatusCode)> {
+        started: Instant,
+        head_due: Option<Instant>,
+    ) -> Result<Box<Flow>, (ForwardErrorKind, StatusCode)> {
         let allowed = allowed(self.generation, self.route, client, self.engine);
-        let mut head = spare::take(spare::SMALL);
+        let limits = head_limits(client);
+        let mut head = buffers::take(buffers::SMALL);
         let made = {
             let remote = client.state.remote_text();
             Outgoing {
@@ -318,7 +345,7 @@ impl<'a> Run<'a> {
         }
         let mut upload = Upload::new(head, body, allowed);
         upload
-            .begin(&client.input, limits, &mut client.table)
+            .begin(&client.input, &limits, &mut client.table)
             .map_err(|broken| match broken {
                 Broken::Client(status) => (ForwardErrorKind::RequestBodyClient, status),
                 Broken::Destination { .. } => (
@@ -332,17 +359,35 @@ impl<'a> Run<'a> {
         {
             upload.pace(rate);
         }
-        Ok(upload)
+        let patience = Patience {
+            head_due,
+            activity: self.cluster().upstream().activity_timeout(),
+            last: started,
+        };
+        Ok(spare::boxed(Flow::new(
+            upload,
+            Download::new(self.asked()),
+            spare_table::take(),
+            patience,
+            limits,
+            !self.request.is_persistent(),
+        )))
     }
 
     /// A connection to the picked destination, or to another one if none can be opened there.
     async fn connect<T: Transport>(
         &self,
-        picked: Picked,
+        picked: Option<Picked>,
         client: &Client<T>,
         tally: &mut Tally<'a>,
         due: Option<Instant>,
     ) -> Result<(Picked, Lease), ForwardError> {
+        let Some(picked) = picked else {
+            return Err(ForwardError::new(
+                ForwardErrorKind::NoAvailableDestinations,
+                StatusCode::SERVICE_UNAVAILABLE,
+            ));
+        };
         tally.sent_to(self.state().destination(picked.index), tally.started());
         let error = match self.acquire(&picked, false, due).await {
             Ok(lease) => return Ok((picked, lease)),
@@ -417,14 +462,13 @@ impl<'a> Run<'a> {
         &self,
         client: &mut Client<T>,
         mut tally: Tally<'_>,
-        kind: ForwardErrorKind,
-        status: StatusCode,
-        is_unread: bool,
+        (kind, status): (ForwardErrorKind, StatusCode),
+        has_more: bool,
     ) -> Lane {
-        let is_last = is_unread || !self.request.is_persistent() || client.is_closing();
+        let is_last = has_more || !self.request.is_persistent() || client.is_closing();
         let is_head = self.request.method() == Method::Head;
         let sent = write_own(status, is_head, is_last, self.plan(), &mut client.output);
-        client.state.unread.store(is_unread, Relaxed);
+        client.state.unread.store(has_more, Relaxed);
         tally.refused(status);
         if let Some(exchange) = &mut client.exchange
             && exchange.draft.is_some()

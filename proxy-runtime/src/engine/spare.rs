@@ -1,0 +1,37 @@
+//! The state of exchanges that are over, for those that begin.
+
+use std::cell::RefCell;
+
+use super::exchange::Flow;
+
+/// As many as requests are under way at a time on a busy thread.
+const MOST: usize = 64;
+
+thread_local! {
+    static SPARE: RefCell<Vec<Box<Flow>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Moves the state of an exchange that begins out of the connection's task.
+#[inline]
+pub(super) fn boxed(flow: Flow) -> Box<Flow> {
+    let spare = SPARE.try_with(|spare| spare.borrow_mut().pop());
+    match spare {
+        Ok(Some(mut place)) => {
+            *place = flow;
+            place
+        }
+        _ => Box::new(flow),
+    }
+}
+
+/// Keeps the place of an exchange that is over.
+#[inline]
+pub(super) fn give_back(flow: Box<Flow>) {
+    // A thread that ends has no use for it.
+    let _ = SPARE.try_with(|spare| {
+        let mut spare = spare.borrow_mut();
+        if spare.len() < MOST {
+            spare.push(flow);
+        }
+    });
+}
