@@ -61,8 +61,8 @@ mod upload;
 mod websocket;
 
 pub use self::body::{BodyEnd, BodyError, ProxyBody};
-pub use self::error::{ForwardError, ForwardErrorKind, Side};
 pub(crate) use self::continuation::Continuation;
+pub use self::error::{ForwardError, ForwardErrorKind, Side};
 pub(crate) use self::head::HttpHead;
 pub use self::info::ExchangeInfo;
 pub(crate) use self::request::{Framing, OutgoingHead, parse_length};

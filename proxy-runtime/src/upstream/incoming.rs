@@ -3,9 +3,9 @@
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http_body::Frame;
 #[cfg(feature = "http2")]
 use http_body::Body;
+use http_body::Frame;
 
 use super::error::ExchangeError;
 use super::http1::{Http1Body, Http1Connection};

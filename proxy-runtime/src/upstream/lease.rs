@@ -191,15 +191,13 @@ impl Lease {
                 }
             }
             #[cfg(feature = "http2")]
-            Held::Http2(connection) => {
-                match connection.sender().try_send_request(request).await {
-                    Ok(response) => Ok(response.map(IncomingBody::Http2)),
-                    Err(mut failed) => Err(SendError {
-                        unsent: failed.take_message().map(Box::new),
-                        error: ExchangeError::Http2(failed.into_error()),
-                    }),
-                }
-            }
+            Held::Http2(connection) => match connection.sender().try_send_request(request).await {
+                Ok(response) => Ok(response.map(IncomingBody::Http2)),
+                Err(mut failed) => Err(SendError {
+                    unsent: failed.take_message().map(Box::new),
+                    error: ExchangeError::Http2(failed.into_error()),
+                }),
+            },
         }
     }
 

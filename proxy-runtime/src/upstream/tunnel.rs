@@ -22,7 +22,10 @@ pub(crate) enum Switching {
 
 impl Switching {
     /// Waits until it is a tunnel.
-    #[cfg_attr(not(feature = "http2"), expect(clippy::unused_async, reason = "as with HTTP/2"))]
+    #[cfg_attr(
+        not(feature = "http2"),
+        expect(clippy::unused_async, reason = "as with HTTP/2")
+    )]
     pub(crate) async fn ready(self) -> io::Result<Tunnel> {
         match self {
             Self::Http1(connection) => Ok(Tunnel::Http1(connection)),

@@ -109,7 +109,10 @@ async fn trailers_cross_from_http1_to_http2() {
     assert_eq!(answer.text(), faults::PARTIAL);
     let trailers = answer.trailers.unwrap();
     assert_eq!(trailers["x-sum"], "42");
-    assert!(!trailers.contains_key("trailer"), "not a matter of trailers");
+    assert!(
+        !trailers.contains_key("trailer"),
+        "not a matter of trailers"
+    );
 }
 
 /// What a message is framed by is no trailer, and who says so cannot be trusted with the next one (RFC 9110 section 6.5.1).

@@ -152,11 +152,7 @@ impl Http1Body {
         Ok(())
     }
 
-    fn poll_rest(
-        &mut self,
-        connection: &mut Http1Connection,
-        cx: &mut Context<'_>,
-    ) -> Poll<Next> {
+    fn poll_rest(&mut self, connection: &mut Http1Connection, cx: &mut Context<'_>) -> Poll<Next> {
         match &mut self.rest {
             Remaining::Nothing | Remaining::Failed | Remaining::Tunnel => Poll::Ready(None),
             Remaining::Length(left) => {
@@ -196,11 +192,7 @@ impl Chunks {
         self.tracker.has_ended() && self.trailers.is_none()
     }
 
-    fn poll_frame(
-        &mut self,
-        connection: &mut Http1Connection,
-        cx: &mut Context<'_>,
-    ) -> Poll<Next> {
+    fn poll_frame(&mut self, connection: &mut Http1Connection, cx: &mut Context<'_>) -> Poll<Next> {
         if let Some(trailers) = self.trailers.take() {
             return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
         }

@@ -40,10 +40,7 @@ impl Http1Error {
     pub(crate) fn is_malformed_response(&self) -> bool {
         matches!(
             self,
-            Self::Refused(_)
-                | Self::TooManyInterim
-                | Self::UnexpectedTunnel
-                | Self::EarlySwitch
+            Self::Refused(_) | Self::TooManyInterim | Self::UnexpectedTunnel | Self::EarlySwitch
         )
     }
 }
