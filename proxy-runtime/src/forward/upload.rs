@@ -61,6 +61,18 @@ impl RequestBody {
         }
     }
 
+    /// A body for a request to no destination in particular.
+    #[cfg(test)]
+    pub(crate) fn of<B>(client: B) -> Self
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let in_flight = crate::fixtures::destination().enter();
+        let exchange = Exchange::new(in_flight, std::time::Duration::from_secs(100));
+        Self::new(client, &Arc::new(exchange), UploadLimits::default())
+    }
+
     /// Makes the frame that was taken last the next one again.
     pub(crate) fn put_back(&mut self, frame: Box<Frame<Bytes>>) {
         self.put_back = Some(frame);

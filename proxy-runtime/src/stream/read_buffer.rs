@@ -111,7 +111,8 @@ impl ReadBuffer {
     #[inline]
     fn make_room(&mut self) {
         if self.bytes.capacity() == 0 {
-            self.bytes = spare::take(SMALL);
+            // A buffer that was filled may have been handed over.
+            self.bytes = spare::take(if self.was_filled { LARGE } else { SMALL });
         } else if self.was_filled || self.bytes.len() == self.bytes.capacity() {
             self.make_more_room();
         }
@@ -200,6 +201,20 @@ mod tests {
         assert!(reads.len() < 8, "{reads:?}");
         buffer.rest();
         far.write_all(b"next").await.unwrap();
+        read(&mut buffer, &mut near).await;
+        assert_eq!(buffer.bytes.capacity(), SMALL);
+    }
+
+    #[tokio::test]
+    async fn a_transfer_that_is_handed_over_makes_it_large_as_well() {
+        let (mut near, mut far) = duplex(1 << 20);
+        far.write_all(&vec![7; 1 << 20]).await.unwrap();
+        let mut buffer = ReadBuffer::default();
+        assert_eq!(read(&mut buffer, &mut near).await, SMALL);
+        assert_eq!(buffer.take(SMALL).len(), SMALL);
+        assert_eq!(read(&mut buffer, &mut near).await, LARGE);
+        buffer.consume(LARGE);
+        buffer.rest();
         read(&mut buffer, &mut near).await;
         assert_eq!(buffer.bytes.capacity(), SMALL);
     }

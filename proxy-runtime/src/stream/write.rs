@@ -19,28 +19,35 @@ pub(crate) async fn write_all<T: AsyncWrite + Unpin>(
     poll_fn(|cx| poll_write_all(io, cx, [first, second], &mut written)).await
 }
 
-/// The same as a step: `written` tells how far it has come.
+/// The same as a step, for any number of parts: `written` tells how far it has come.
 #[inline]
-pub(crate) fn poll_write_all<T: AsyncWrite + Unpin>(
+pub(crate) fn poll_write_all<T: AsyncWrite + Unpin, const PARTS: usize>(
     io: &mut T,
     cx: &mut Context<'_>,
-    [first, second]: [&[u8]; 2],
+    parts: [&[u8]; PARTS],
     written: &mut usize,
 ) -> Poll<io::Result<()>> {
-    let whole = first.len() + second.len();
-    while *written < whole {
+    loop {
+        let mut before = *written;
+        let mut slices = [IoSlice::new(&[]); PARTS];
+        let mut count = 0;
+        for part in parts {
+            let rest = &part[before.min(part.len())..];
+            before = before.saturating_sub(part.len());
+            if !rest.is_empty() {
+                slices[count] = IoSlice::new(rest);
+                count += 1;
+            }
+        }
         let io = Pin::new(&mut *io);
-        let count = if *written >= first.len() {
-            io.poll_write(cx, &second[*written - first.len()..])
-        } else if second.is_empty() {
-            io.poll_write(cx, &first[*written..])
-        } else {
-            let slices = [IoSlice::new(&first[*written..]), IoSlice::new(second)];
-            io.poll_write_vectored(cx, &slices)
+        let taken = match &slices[..count] {
+            [] => break,
+            [only] => io.poll_write(cx, only),
+            several => io.poll_write_vectored(cx, several),
         };
-        match ready!(count)? {
+        match ready!(taken)? {
             0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-            count => *written += count,
+            taken => *written += taken,
         }
     }
     Pin::new(io).poll_flush(cx)

@@ -94,9 +94,9 @@ impl DestinationPool {
                     return opened;
                 }
                 Next::AwaitGrant(granted) => match granted.await {
-                    Ok(Grant::Connection(connection)) if !fresh => {
-                        if let Ok(lease) = self.lease1(connection) {
-                            return Ok(lease);
+                    Ok(Grant::Connection(mut connection)) if !fresh => {
+                        if connection.is_open() {
+                            return Ok(self.lease1(connection));
                         }
                     }
                     Ok(Grant::Slot(slot)) => {
@@ -193,7 +193,7 @@ impl DestinationPool {
                     || now.duration_since(connection.idle_since()) < timeout)
         });
         drop(state);
-        drop(closed);
+        closed.into_iter().for_each(Http1Connection::close);
         self.lock().open > 0
     }
 
@@ -205,7 +205,7 @@ impl DestinationPool {
         #[cfg(feature = "http2")]
         state.http2.clear();
         drop(state);
-        drop(closed);
+        closed.into_iter().for_each(Http1Connection::close);
     }
 
     /// The last request on an HTTP/2 connection is over. If all connections are taken and a request waits for one of
@@ -221,13 +221,8 @@ impl DestinationPool {
         }
     }
 
-    /// A lease of a connection, if it is still open.
-    fn lease1(&self, mut connection: Http1Connection) -> Result<Lease, Http1Connection> {
-        if connection.is_open() {
-            Ok(Lease::http1(connection, self.this.clone()))
-        } else {
-            Err(connection)
-        }
+    fn lease1(&self, connection: Http1Connection) -> Lease {
+        Lease::http1(connection, self.this.clone())
     }
 
     /// A connection that is there already. Those that turn out to be closed are left in `closed`: their slots are freed
@@ -247,15 +242,11 @@ impl DestinationPool {
             }
         }
         if protocols.allows_http1() {
-            while let Some(connection) = state.idle.pop() {
-                if connection.idle_since.elapsed() >= self.idle_timeout {
-                    closed.push(connection);
-                    continue;
+            while let Some(mut connection) = state.idle.pop() {
+                if connection.idle_since.elapsed() < self.idle_timeout && connection.is_open() {
+                    return Some(self.lease1(connection));
                 }
-                match self.lease1(connection) {
-                    Ok(lease) => return Some(lease),
-                    Err(connection) => closed.push(connection),
-                }
+                closed.push(connection);
             }
         }
         None

@@ -63,15 +63,20 @@ impl UpstreamIo {
     }
 
     /// Whether it is TLS, which takes bytes before it knows whether it can send them.
-    #[cfg_attr(
-        not(feature = "tls"),
-        expect(clippy::unused_self, reason = "as with TLS")
-    )]
     pub(crate) fn is_tls(&self) -> bool {
-        #[cfg(feature = "tls")]
-        return matches!(self.transport, Transport::Tls(_));
-        #[cfg(not(feature = "tls"))]
-        return false;
+        match &self.transport {
+            Transport::Tcp(_) => false,
+            #[cfg(feature = "tls")]
+            Transport::Tls(_) => true,
+            #[cfg(test)]
+            Transport::Scripted(stream) => stream.is_tls(),
+        }
+    }
+
+    /// Goes on over another transport, as the same connection.
+    #[cfg(test)]
+    pub(crate) fn replace(&mut self, transport: impl super::tests::Scripted + 'static) {
+        self.transport = Transport::Scripted(Box::new(transport));
     }
 }
 

@@ -52,6 +52,8 @@ pub(crate) use self::lease::Lease;
 pub use self::options::UpstreamOptions;
 use self::pool::Pool;
 pub(crate) use self::protocol::Protocols;
+#[cfg(test)]
+pub(crate) use self::tests::Resetting;
 #[cfg(feature = "tls")]
 pub use self::tls::TlsClient;
 pub(crate) use self::tunnel::Switching;

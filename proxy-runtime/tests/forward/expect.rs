@@ -68,6 +68,36 @@ async fn l31_a_refusal_comes_before_the_body_is_read() {
     }
 }
 
+/// The origin answers without asking for the body, which it gets all the same, or a new connection for the next request.
+/// Either way no request is read as the body of another.
+#[tokio::test]
+async fn an_answer_instead_of_a_question_mixes_nothing_up() {
+    let origin = RawOrigin::script(|mut connection| async move {
+        loop {
+            let head = connection.read_request().await?;
+            let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nearly";
+            connection.write_all(answer).await?;
+            if connection.read_body(&head).await? != b"hello" {
+                panic!("another body than the request's");
+            }
+        }
+    });
+    let front = patient(&origin.url(), FOR_EVER);
+    for _ in 0..5 {
+        let mut client = RawClient::connect(front.server.addr()).await.unwrap();
+        client
+            .write_all([REQUEST.as_bytes(), b"hello"].concat())
+            .await
+            .unwrap();
+        let response = client.read_response().await.unwrap();
+        assert_eq!(
+            (response.status(), response.text().as_str()),
+            (200, "early")
+        );
+    }
+    front.settled().await;
+}
+
 #[tokio::test]
 async fn an_origin_that_never_asks_gets_the_body_after_a_while() {
     let origin = faults::never_continues();

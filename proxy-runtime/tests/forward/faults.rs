@@ -185,6 +185,31 @@ async fn a_response_that_nobody_asked_for_is_never_delivered() {
     front.settled().await;
 }
 
+/// The origin answers while the upload goes on, and the client breaks it off. What comes next on that connection belongs to
+/// nobody, so it carries no other request.
+#[tokio::test]
+async fn an_early_answer_is_never_taken_for_the_next_one() {
+    let origin = faults::answers_early();
+    let front = Front::to(origin.url());
+    for i in 0..10 {
+        let mut client = front.http1().await;
+        let (mut send, upload) = testkit::body::channel(1);
+        let request = client.request("POST", "/").body(upload).unwrap();
+        send.send_data("first".into()).await.unwrap();
+        let response = client.send_streaming(request).await.unwrap();
+        drop((response, client));
+        // Another client meanwhile.
+        let answer = front.http1().await.get("/").await.unwrap();
+        assert_eq!(
+            (answer.status.as_u16(), answer.text().as_str()),
+            (200, faults::PARTIAL),
+            "request {i}"
+        );
+        drop(send);
+    }
+    front.settled().await;
+}
+
 #[tokio::test]
 async fn an_answer_while_the_upload_goes_on_is_passed_on() {
     let origin = faults::answers_early();

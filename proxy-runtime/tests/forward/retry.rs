@@ -30,6 +30,22 @@ async fn f18_a_connection_that_closes_when_idle_fails_no_request() {
     front.settled().await;
 }
 
+/// A connection that the origin has closed gives its place to the one that is opened instead.
+#[tokio::test]
+async fn a_closed_connection_makes_room_for_a_new_one() {
+    let origin = faults::closes_after_answer();
+    let settings = json!({ "HttpClient": { "MaxConnectionsPerServer": 1 } });
+    let front = Front::start(&config_with(&[&origin.url()], &settings));
+    let mut client = front.http1().await;
+    for i in 0..50 {
+        let answer = client.get("/").await.unwrap();
+        assert_eq!(answer.status, 200, "request {i}");
+        assert!(front.destination(0).connections <= 1);
+    }
+    front.settled().await;
+    front.connections(0, 0).await;
+}
+
 /// The origin reads a second request and closes instead of answering. It may have acted on it, so nobody sends it again.
 #[tokio::test]
 async fn a_request_that_was_sent_is_not_sent_again() {

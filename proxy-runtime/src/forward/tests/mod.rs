@@ -1,4 +1,5 @@
 mod framing;
+mod retry;
 mod target;
 
 use std::sync::Arc;

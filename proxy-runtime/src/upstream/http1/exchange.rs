@@ -36,7 +36,7 @@ impl Http1Connection {
         request: Request<RequestBody>,
     ) -> Result<Response<Http1Body>, Failed> {
         let (mut head, body) = request.into_parts();
-        let is_retriable = self.is_reused && !self.io.is_tls();
+        let is_retriable = self.is_reused() && !self.io.is_tls();
         let upload = Upload::new(&head, body, is_retriable).map_err(|error| (error, None))?;
         let mut exchange = Exchange {
             asked: asked(&head),

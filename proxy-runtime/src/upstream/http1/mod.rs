@@ -31,7 +31,7 @@ use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::unconstrained;
 use tokio::time::Instant;
 
@@ -99,6 +99,15 @@ impl Http1Connection {
         self.is_reused = true;
         self.input.rest();
         self.idle_since = Instant::now();
+    }
+
+    /// Closes it between two requests, and says so in TLS (RFC 8446 section 6.1) if that can be done without waiting.
+    pub(super) fn close(mut self) {
+        if self.io.is_tls() {
+            let cx = &mut Context::from_waker(Waker::noop());
+            let farewell = unconstrained(poll_fn(|cx| Pin::new(&mut self.io).poll_shutdown(cx)));
+            let _ = pin!(farewell).poll(cx);
+        }
     }
 
     /// Sends the rest of a request whose response has ended. Returns whether another request can be sent then.

@@ -84,12 +84,12 @@ pub(super) fn write_field(name: &HeaderName, value: &HeaderValue, out: &mut Vec<
 
 #[cfg(test)]
 mod tests {
-    use http::Request;
     use http::uri::PathAndQuery;
+    use http::{Request, Uri};
 
     use super::*;
 
-    fn written(request: http::request::Builder, framing: Framing) -> String {
+    fn written(request: request::Builder, framing: Framing) -> String {
         let (head, ()) = request.body(()).unwrap().into_parts();
         let mut out = Vec::new();
         write(&head, framing, &mut out);
@@ -144,7 +144,7 @@ mod tests {
             ("/%2e?a=/b", "/%2e?a=/b"),
         ] {
             let target = PathAndQuery::try_from(target).unwrap();
-            let request = Request::get(http::Uri::from(target));
+            let request = Request::get(Uri::from(target));
             let head = format!("GET {expected} HTTP/1.1\r\n\r\n");
             assert_eq!(written(request, Framing::None), head);
         }

@@ -26,7 +26,7 @@ pub(super) struct Table(HeadTable);
 impl Table {
     pub(super) fn lend() -> Self {
         let spare = TABLES.try_with(|tables| tables.borrow_mut().pop());
-        Self(spare.ok().flatten().unwrap_or_else(HeadTable::new))
+        Self(spare.ok().flatten().unwrap_or_default())
     }
 }
 
@@ -60,12 +60,8 @@ pub(super) struct Output(Vec<u8>);
 impl Output {
     pub(super) fn lend() -> Self {
         let spare = OUTPUTS.try_with(|outputs| outputs.borrow_mut().pop());
-        Self(
-            spare
-                .ok()
-                .flatten()
-                .unwrap_or_else(|| Vec::with_capacity(USUAL)),
-        )
+        let spare = spare.ok().flatten();
+        Self(spare.unwrap_or_else(|| Vec::with_capacity(USUAL)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A request on its way out.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::num::NonZeroU64;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -8,7 +8,6 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::{HeaderMap, request};
 use http_body::{Body, Frame};
-use tokio::io::AsyncWrite;
 
 use super::super::io::UpstreamIo;
 use super::Http1Error;
@@ -16,6 +15,7 @@ use super::request_head::{self, Framing, write_field};
 use super::spare::Output;
 use crate::forward::RequestBody;
 use crate::http1::{CHUNK_END, ChunkHead, LAST_CHUNK};
+use crate::stream::poll_write_all;
 
 /// Data that is copied behind what is written before it, rather than handed to the system as a part of its own.
 const COPIED: usize = 4 * 1024;
@@ -220,28 +220,12 @@ impl Upload {
     }
 
     fn poll_write(&mut self, io: &mut UpstreamIo, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let (front, data) = (self.front.len(), self.data.len());
-        while self.written < front + data + self.tail.len() {
-            let rest = |part: usize, before: usize| self.written.saturating_sub(before).min(part);
-            let slices = [
-                IoSlice::new(&self.front[rest(front, 0)..]),
-                IoSlice::new(&self.data[rest(data, front)..]),
-                IoSlice::new(&self.tail[rest(self.tail.len(), front + data)..]),
-            ];
-            // TLS keeps what it is given before it writes any of it.
-            self.is_begun |= io.is_tls();
-            let count = if data == 0 {
-                ready!(Pin::new(&mut *io).poll_write(cx, &slices[0]))?
-            } else {
-                ready!(Pin::new(&mut *io).poll_write_vectored(cx, &slices))?
-            };
-            if count == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            self.written += count;
-            self.is_begun = true;
-        }
-        ready!(Pin::new(io).poll_flush(cx))?;
+        // TLS keeps what it is given before it sends any of it.
+        self.is_begun |= io.is_tls();
+        let parts = [&self.front[..], &self.data[..], self.tail];
+        let polled = poll_write_all(io, cx, parts, &mut self.written);
+        self.is_begun |= self.written > 0;
+        ready!(polled)?;
         self.first = None;
         self.front.clear();
         self.data = Bytes::new();

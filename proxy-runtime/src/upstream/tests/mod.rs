@@ -1,4 +1,4 @@
 mod scripted;
 mod versions;
 
-pub(super) use self::scripted::Scripted;
+pub(crate) use self::scripted::{Counted, Resetting, Scripted};

@@ -1,13 +1,131 @@
 //! Transports that do what a test says.
 
 use std::fmt::Debug;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 
 /// A transport that does what a test says.
-pub(in crate::upstream) trait Scripted:
-    AsyncRead + AsyncWrite + Unpin + Send + Sync + Debug
-{
+pub(crate) trait Scripted: AsyncRead + AsyncWrite + Unpin + Send + Sync + Debug {
+    /// Whether it passes for TLS.
+    fn is_tls(&self) -> bool {
+        false
+    }
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin + Send + Sync + Debug> Scripted for T {}
+impl Scripted for DuplexStream {}
+
+/// Counts how often it is written to.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    pub(crate) io: DuplexStream,
+    pub(crate) writes: Arc<AtomicUsize>,
+}
+
+impl Scripted for Counted {}
+
+impl AsyncRead for Counted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Counted {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.writes.fetch_add(1, Ordering::Relaxed);
+        Pin::new(&mut self.io).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.writes.fetch_add(1, Ordering::Relaxed);
+        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+/// Looks open, takes so many bytes, and is reset then.
+#[derive(Debug)]
+pub(crate) struct Resetting {
+    takes: usize,
+    is_tls: bool,
+    is_reset: bool,
+}
+
+impl Resetting {
+    pub(crate) fn after(takes: usize, is_tls: bool) -> Self {
+        Self {
+            takes,
+            is_tls,
+            is_reset: false,
+        }
+    }
+}
+
+impl Scripted for Resetting {
+    fn is_tls(&self) -> bool {
+        self.is_tls
+    }
+}
+
+impl AsyncRead for Resetting {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        _: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.is_reset {
+            true => Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
+            false => Poll::Pending,
+        }
+    }
+}
+
+impl AsyncWrite for Resetting {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.takes.min(buf.len()) {
+            0 => {
+                self.is_reset = true;
+                Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
+            }
+            taken => {
+                self.takes -= taken;
+                Poll::Ready(Ok(taken))
+            }
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
