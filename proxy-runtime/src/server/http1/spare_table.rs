@@ -17,8 +17,10 @@ pub(super) fn equip(table: &mut HeadTable) {
     if table.has_room() {
         return;
     }
-    let spare = SPARE.try_with(|spare| spare.borrow_mut().pop());
-    *table = spare.ok().flatten().unwrap_or_else(HeadTable::new);
+    *table = match SPARE.try_with(|spare| spare.borrow_mut().pop()) {
+        Ok(Some(spare)) => spare,
+        _ => HeadTable::new(),
+    };
 }
 
 /// Takes the room back.
@@ -36,4 +38,21 @@ pub(super) fn strip(table: &mut HeadTable) {
             spare.push(spare_table);
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_given_and_taken_back() {
+        let mut table = HeadTable::default();
+        equip(&mut table);
+        assert!(table.has_room());
+        strip(&mut table);
+        assert!(!table.has_room());
+        SPARE.with_borrow(|spare| assert_eq!(spare.len(), 1));
+        equip(&mut table);
+        SPARE.with_borrow(|spare| assert!(spare.is_empty(), "it is used again"));
+    }
 }
