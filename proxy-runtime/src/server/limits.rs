@@ -24,8 +24,8 @@ use crate::http1::HeadLimits;
 /// | [`tls_handshake_timeout`](Self::tls_handshake_timeout) | 10 s | close |
 /// | [`http2`](Self::http2) | see [`Http2Limits`] | |
 ///
-/// There is no limit on the length of a response: bodies stream, and at most [`buffer_bytes`](Self::buffer_bytes) of
-/// one are held per direction.
+/// There is no limit on the length of a response: bodies stream, and no more of one is held than
+/// [`buffer_bytes`](Self::buffer_bytes) and the piece that exceeds it.
 ///
 /// A duration of [`Duration::MAX`] switches a timeout off.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +39,6 @@ pub struct Limits {
     pub header_fields: usize,
     /// Bytes of method and target together. 8 KiB; RFC 9112 section 3 asks for 8000 at least.
     ///
-    /// A target that does not even fit into [`header_bytes`](Self::header_bytes) is answered with 431.
     pub request_line: usize,
     /// Time from a request's first byte to the end of its head. 10 s in total: further bytes do not extend it.
     ///
@@ -73,8 +72,11 @@ pub struct Limits {
     /// gRPC (`Content-Type: application/grpc…`) and upgraded connections are exempt: their silence is not a sign of
     /// anything.
     pub data_rate: Option<DataRate>,
-    /// Bytes that are buffered per connection and direction on HTTP/1.1, and per stream towards the client on HTTP/2.
-    /// 64 KiB. Never below [`header_bytes`](Self::header_bytes) nor 8 KiB.
+    /// Bytes of a response that are gathered for one write on HTTP/1.1, and that are buffered per stream towards the
+    /// client on HTTP/2. 64 KiB. Never below [`header_bytes`](Self::header_bytes) nor 8 KiB.
+    ///
+    /// Requests are read into 16 KiB, and into 256 KiB while a client sends more at once than that; in between, and while
+    /// a connection is idle, it holds no buffer.
     pub buffer_bytes: usize,
     /// Time from the connection to the end of the TLS handshake. 10 s.
     pub tls_handshake_timeout: Duration,

@@ -82,9 +82,10 @@ pub struct ServerCounts {
     pub requests: u64,
     /// Requests that are being answered.
     pub active_requests: u64,
-    /// Requests that the server refused itself: see [the rules](crate::server#what-is-refused).
+    /// Requests that the server refused itself although it could read them: see
+    /// [the rules](crate::server#what-is-refused).
     pub refused_requests: u64,
-    /// Connections ended because what came over them was not HTTP, or too large a head.
+    /// Connections ended because what came over them was no request with one meaning, or too large a head.
     pub malformed_requests: u64,
     /// Connections closed because a request's head did not arrive in time.
     pub header_timeouts: u64,

@@ -47,26 +47,34 @@
 //! # What is refused
 //!
 //! [`Limits`] says how much a client may cost. Beyond that, requests are refused that two programs could read in two
-//! ways. The service does not see them; the response is a fixed text, and on HTTP/1 the connection is closed.
+//! ways: on HTTP/1.1 whatever [`http1`](crate::http1#one-meaning) does not read, and on both versions what follows. The
+//! service does not see them; the response is a fixed text, and on HTTP/1.1 the connection is closed.
 //!
 //! | request | response |
 //! |---|---|
 //! | no `Host` on HTTP/1.1, two of them, or one that is no host: userinfo, spaces, commas, an open bracket, a port that is no number | 400 |
+//! | a line that ends in a line feed alone, a folded line, white space before a colon | 400 |
 //! | HTTP/2 without an authority, or with an `:authority` and a `Host` that differ | 400 |
 //! | a target that is no path (`*` is, for OPTIONS), or absolute with another scheme than http or https | 400 |
 //! | a path with `%00`, with a `%` without two digits, or with a dot segment that has a parameter (`/..;x/`) | 400 |
-//! | two `Transfer-Encoding` fields, or `chunked` twice | 400 |
-//! | another transfer coding | 501 when `chunked` comes after it, else 400 |
+//! | `Transfer-Encoding` and `Content-Length`, either of them twice, `chunked` twice, or `Transfer-Encoding` on HTTP/1.0 | 400 |
+//! | another transfer coding | 501 |
+//! | another version than 1.0 and 1.1 where those are spoken | 505 |
 //! | a WebSocket handshake with a body | 400 |
 //! | a field name that imitates one of the proxy's with underscores, such as `X_Forwarded_For` | 400 |
 //! | `CONNECT`, `TRACE` | 405 |
 //! | `Expect` with anything but `100-continue` | 417 |
 //! | a method of more than 64 letters | 501 |
 //!
-//! The engine itself answers 400 to what is no HTTP, and closes.
+//! Chunks that cannot be read break the body off: the service gets an error, and the connection ends with its response.
 //!
 //! What is not refused is brought into one form: an absolute target becomes a path, its authority becomes `Host`, and
 //! dot segments of the path are resolved.
+//!
+//! # Other protocols
+//!
+//! A request on HTTP/1.1 that asks for another protocol has an [`OnUpgrade`] in its extensions; whoever answers 101 gets
+//! the connection from it.
 //!
 //! # How a connection ends
 //!

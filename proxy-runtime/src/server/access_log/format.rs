@@ -86,11 +86,16 @@ fn write_text(line: &mut String, record: &AccessRecord<'_>, query: QueryLogging)
         Some(remote) => write!(line, "{remote} \"")?,
         None => line.push_str("- \""),
     }
-    escape(line, record.method.as_bytes())?;
-    write!(line, " {}://", scheme(record))?;
-    escape(line, record.host)?;
-    escape(line, target(record, query).as_bytes())?;
-    write!(line, " {}\" ", protocol(record.version))?;
+    if record.method.is_empty() {
+        // What could not be read as a request.
+        line.push_str("-\" ");
+    } else {
+        escape(line, record.method.as_bytes())?;
+        write!(line, " {}://", scheme(record))?;
+        escape(line, record.host)?;
+        escape(line, target(record, query).as_bytes())?;
+        write!(line, " {}\" ", protocol(record.version))?;
+    }
     match record.status {
         Some(status) => write!(line, "{}", status.as_u16())?,
         None => line.push('-'),
@@ -297,6 +302,25 @@ mod tests {
             line(&record(), AccessLogFormat::Text, QueryLogging::Full),
             "1970-01-01T00:00:01.500Z 192.0.2.7:4711 \"GET https://t.example/a?user=me&token=s3cret&flag& \
              HTTP/1.1\" 200 0 12 1.234ms outcome=complete user_agent=\"curl/8\"\n"
+        );
+    }
+
+    #[test]
+    fn what_is_no_request_has_no_target() {
+        let record = AccessRecord {
+            method: "",
+            host: b"",
+            path: "",
+            query: None,
+            status: Some(StatusCode::BAD_REQUEST),
+            refusal: Some("the start line does not have its parts"),
+            user_agent: None,
+            ..record()
+        };
+        assert_eq!(
+            line(&record, AccessLogFormat::Text, QueryLogging::Names),
+            "1970-01-01T00:00:01.500Z 192.0.2.7:4711 \"-\" 400 0 12 1.234ms outcome=complete \
+             refusal=\"the start line does not have its parts\"\n"
         );
     }
 

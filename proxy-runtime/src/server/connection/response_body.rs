@@ -95,7 +95,7 @@ impl Tracking {
         &self.exchange.connection
     }
 
-    /// The engine asks for more: it got rid of what it had.
+    /// There is room for more: what was handed over is written, or waits within the connection's bounds.
     fn taken(&mut self) {
         if std::mem::take(&mut self.is_untaken) {
             self.connection().untaken.fetch_sub(1, Relaxed);

@@ -1,4 +1,4 @@
-//! From the engine to the service and back: admits requests, and dresses responses.
+//! From the connection to the service and back: admits requests, and dresses responses.
 
 use std::convert::Infallible;
 use std::error::Error as StdError;
@@ -8,9 +8,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+#[cfg(feature = "http2")]
+use http::Method;
 use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
+#[cfg(feature = "http2")]
 use http::request::Parts;
-use http::{Method, Request, Response, StatusCode, Version};
+use http::{Request, Response, StatusCode, Version};
 use http_body::Body;
 #[cfg(feature = "http2")]
 use hyper::body::Incoming;
@@ -95,6 +98,8 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
+    /// Of a request of HTTP/2.
+    #[cfg(feature = "http2")]
     pub(crate) fn of(request: &Parts) -> Self {
         Self {
             version: request.version,
@@ -202,7 +207,7 @@ where
         let exchange = this
             .exchange
             .take()
-            .expect("the engine does not poll a finished response");
+            .expect("a finished response is not polled");
         Poll::Ready(Ok(match answer {
             Ok(response) => pass_on(response, *this.asked, exchange),
             Err(refusal) => refuse(refusal, exchange),

@@ -56,7 +56,7 @@ pub(super) enum Head {
     /// A request whose head is at the front of the input.
     Request(RawRequest),
     Refused(Refusal),
-    /// The client begins with what begins HTTP/2.
+    /// The client begins with what begins HTTP/2, in the clear: with TLS, ALPN has settled it.
     #[cfg(feature = "http2")]
     Http2,
     /// The head took too long.
@@ -117,7 +117,10 @@ impl<T: Transport> Client<T> {
     #[inline]
     fn parse(&mut self, limits: &HeadLimits) -> Option<Head> {
         #[cfg(feature = "http2")]
-        if self.waiting == Waiting::First && self.input.filled()[0] == PREFACE[0] {
+        if self.waiting == Waiting::First
+            && !self.state.info.tls
+            && self.input.filled()[0] == PREFACE[0]
+        {
             let filled = self.input.filled();
             if filled.starts_with(PREFACE) {
                 return Some(Head::Http2);
@@ -126,11 +129,14 @@ impl<T: Transport> Client<T> {
                 return None;
             }
         }
-        if self.table.fields().is_empty() {
-            spare_table::equip(&mut self.table);
-        }
+        spare_table::equip(&mut self.table);
         match parse_request(self.input.filled(), limits, &mut self.table) {
-            Ok(Status::Complete(request)) => Some(Head::Request(request)),
+            Ok(Status::Complete(request)) => {
+                if self.output.capacity() == 0 {
+                    self.output = spare::take(spare::SMALL);
+                }
+                Some(Head::Request(request))
+            }
             Ok(Status::Partial) => None,
             Err(refusal) => Some(Head::Refused(refusal)),
         }

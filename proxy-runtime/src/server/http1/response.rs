@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use bytes::Bytes;
 use http::header::{
     CONNECTION, CONTENT_LENGTH, DATE, HeaderMap, HeaderName, HeaderValue, TRAILER,
-    TRANSFER_ENCODING,
+    TRANSFER_ENCODING, UPGRADE,
 };
 use http::{StatusCode, response};
 
@@ -102,11 +102,16 @@ pub(super) fn write_head(
         _ => {}
     }
     if !is_switch {
-        if !keep {
-            out.extend_from_slice(b"connection: close\r\n");
-        } else if asker.version == Version::Http10 {
-            out.extend_from_slice(b"connection: keep-alive\r\n");
-        }
+        let offers = head.headers.contains_key(UPGRADE);
+        let is_told = !keep || asker.version == Version::Http10;
+        out.extend_from_slice(match (keep, is_told, offers) {
+            (false, _, false) => b"connection: close\r\n".as_slice(),
+            (false, _, true) => b"connection: close, upgrade\r\n",
+            (true, true, false) => b"connection: keep-alive\r\n",
+            (true, true, true) => b"connection: keep-alive, upgrade\r\n",
+            (true, false, true) => b"connection: upgrade\r\n",
+            (true, false, false) => b"",
+        });
     }
     if !head.headers.contains_key(DATE) && !status.is_informational() {
         out.extend_from_slice(b"date: ");

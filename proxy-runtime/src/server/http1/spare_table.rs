@@ -46,3 +46,20 @@ pub(crate) fn give_back(mut table: HeadTable) {
         }
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_given_and_taken_back() {
+        let mut table = HeadTable::default();
+        equip(&mut table);
+        assert!(table.has_room());
+        strip(&mut table);
+        assert!(!table.has_room());
+        SPARE.with_borrow(|spare| assert_eq!(spare.len(), 1));
+        equip(&mut table);
+        SPARE.with_borrow(|spare| assert!(spare.is_empty(), "it is used again"));
+    }
+}

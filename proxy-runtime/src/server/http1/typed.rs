@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -87,17 +88,15 @@ impl Exchange<'_> {
         client: &mut Client<T>,
         may_continue: bool,
     ) -> Meanwhile {
-        match &mut self.upload {
-            Some(upload) if !upload.has_ended() => {
-                if upload
-                    .poll_pump(cx, client, self.limits, may_continue)
-                    .is_ready()
-                {
-                    return Meanwhile::Again;
-                }
-            }
+        let is_pumped = match &mut self.upload {
+            Some(upload) if !upload.has_ended() => upload
+                .poll_pump(cx, client, self.limits, may_continue)
+                .is_ready(),
             _ if client.poll_gone(cx).is_ready() => return Meanwhile::Stop,
-            _ => {}
+            _ => false,
+        };
+        if is_pumped {
+            return Meanwhile::Again;
         }
         match client.clock.poll_slow_reader(cx, &client.state) {
             Poll::Ready(()) => Meanwhile::Stop,
@@ -113,16 +112,9 @@ impl Exchange<'_> {
     {
         let (head, body) = response.into_parts();
         let is_switch = head.status == StatusCode::SWITCHING_PROTOCOLS;
-        if is_switch && !self.can_switch {
-            tracing::error!(
-                target: targets::SERVER,
-                "the service switches protocols for a request that has not asked for it"
-            );
-            client
-                .state
-                .abort
-                .store(true, std::sync::atomic::Ordering::Relaxed);
-            return Next::Drop;
+        let is_interim = head.status.is_informational();
+        if is_interim && !(is_switch && self.can_switch) {
+            return self.write_failure(client, head.status);
         }
         let can_keep = !client.is_closing() && self.upload.as_ref().is_none_or(|u| !u.is_lost());
         let length = body.size_hint().exact();
@@ -150,16 +142,26 @@ impl Exchange<'_> {
             None => true,
         };
         if !is_read {
-            client
-                .state
-                .unread
-                .store(true, std::sync::atomic::Ordering::Relaxed);
+            client.state.unread.store(true, Relaxed);
         }
         if begun.keep && is_read {
             Next::Request
         } else {
             Next::Close
         }
+    }
+
+    /// Answers for a service whose response is none: an interim one, or a switch of protocols that is not possible.
+    fn write_failure<T: Transport>(&self, client: &mut Client<T>, status: StatusCode) -> Next {
+        tracing::error!(
+            target: targets::SERVER,
+            status = status.as_u16(),
+            "the service's response is not one that ends the request"
+        );
+        let (mut head, ()) = Response::new(()).into_parts();
+        head.status = StatusCode::INTERNAL_SERVER_ERROR;
+        write_head(&head, Some(0), self.asker, false, &mut client.output);
+        Next::Close
     }
 
     /// Writes what is in the output, and the body behind it. Returns whether it is whole.

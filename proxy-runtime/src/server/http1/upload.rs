@@ -76,12 +76,14 @@ impl BodyReader {
             return Poll::Ready(end.err().map(Err));
         }
         shared.is_wanted = true;
-        set_waker(&mut shared.reader, cx.waker());
+        let outdated = set_waker(&mut shared.reader, cx.waker());
         // Within the connection's own task the connection looks for itself.
         let waker = shared.connection.as_ref();
         if let Some(waker) = waker.filter(|waker| !waker.will_wake(cx.waker())) {
             waker.wake_by_ref();
         }
+        drop(shared);
+        drop(outdated);
         Poll::Pending
     }
 
@@ -187,12 +189,13 @@ impl Upload {
         if self.has_ended() || matches!(self.rest, Rest::Broken) {
             return Poll::Pending;
         }
-        {
-            let mut shared = lock(&self.shared);
-            set_waker(&mut shared.connection, cx.waker());
-            if !shared.is_wanted || shared.is_abandoned {
-                return Poll::Pending;
-            }
+        let mut shared = lock(&self.shared);
+        let outdated = set_waker(&mut shared.connection, cx.waker());
+        let is_wanted = shared.is_wanted && !shared.is_abandoned;
+        drop(shared);
+        drop(outdated);
+        if !is_wanted {
+            return Poll::Pending;
         }
         if may_continue {
             self.tell_to_continue(cx, client);
@@ -327,18 +330,21 @@ impl Drop for Upload {
         let mut shared = lock(&self.shared);
         shared.end.get_or_insert(Err(UploadError::Closed));
         let reader = shared.reader.take();
-        shared.connection = None;
+        let outdated = shared.connection.take();
         drop(shared);
+        drop(outdated);
         if let Some(reader) = reader {
             reader.wake();
         }
     }
 }
 
-fn set_waker(place: &mut Option<Waker>, waker: &Waker) {
+/// Returns the waker that was there, to be dropped when the lock is not held any more: the last one of a task drops what
+/// the task holds.
+fn set_waker(place: &mut Option<Waker>, waker: &Waker) -> Option<Waker> {
     match place {
-        Some(known) if known.will_wake(waker) => {}
-        place => *place = Some(waker.clone()),
+        Some(known) if known.will_wake(waker) => None,
+        place => place.replace(waker.clone()),
     }
 }
 

@@ -128,6 +128,22 @@ async fn a_refusal_is_logged_with_its_reason() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_no_request_is_logged_with_what_is_wrong() {
+    local(async {
+        let (bench, log) = bench();
+        let mut client = bench.client(Handler::path());
+        client.send("GET / HTTP/1.1\r\nhost: a b\r\n\r\n").await;
+        client.read_response().await;
+        let line = log.only();
+        assert_eq!((line.method.as_str(), line.status), ("", Some(400)));
+        assert_eq!(line.refusal, Some("the Host field is not a host"));
+        let counts = bench.metrics.counts();
+        assert_eq!((counts.malformed_requests, counts.requests), (1, 0));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_client_that_leaves_is_logged_as_aborted() {
     local(async {
         let (bench, log) = bench();

@@ -10,14 +10,14 @@ async fn an_idle_connection_is_small() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stream = TcpStream::connect(address).await.unwrap();
-    let bench = Bench::new(Limits::default());
+    let Bench { worker, .. } = Bench::new(Limits::default());
     let (proxy, _driver) = Proxy::builder().build().unwrap();
     let connection = serve_cleartext(
         stream,
         ConnectionInfo::new(address),
         Rc::new(Served::new(proxy.service())),
-        bench.worker.enter(),
-        bench.worker.clone(),
+        worker.enter(),
+        worker,
     );
     let future = size_of_val(&connection);
     let state = size_of::<ConnectionState>();

@@ -318,14 +318,42 @@ async fn what_follows_an_upgrade_belongs_to_the_tunnel() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_switch_that_nobody_asked_for_ends_the_connection() {
+async fn an_interim_response_is_no_answer() {
     local(async {
-        let handler = Handler::new(|request| async move {
-            assert!(request.extensions().get::<OnUpgrade>().is_none());
-            status(101)
+        for interim in [101, 103] {
+            let handler = Handler::new(move |request| async move {
+                assert!(request.extensions().get::<OnUpgrade>().is_none());
+                status(interim)
+            });
+            let (response, _) = exchange(handler, "GET / HTTP/1.1\r\nhost: t\r\n\r\n").await;
+            assert!(response.starts_with("HTTP/1.1 500 "), "{response}");
+            assert!(response.contains("\r\nconnection: close\r\n"), "{response}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_offer_of_another_protocol_is_announced() {
+    local(async {
+        let handler = Handler::new(|_| async {
+            let mut response = status(426);
+            response
+                .headers_mut()
+                .insert("upgrade", "foo".parse().unwrap());
+            response
         });
-        let (response, _) = exchange(handler, "GET / HTTP/1.1\r\nhost: t\r\n\r\n").await;
-        assert_eq!(response, "");
+        let mut client = Bench::new(Limits::default()).client(handler.clone());
+        let response = client.get("/").await;
+        assert!(
+            response.contains("\r\nconnection: upgrade\r\n"),
+            "{response}"
+        );
+        let (response, _) = exchange(handler, CLOSE).await;
+        assert!(
+            response.contains("\r\nconnection: close, upgrade\r\n"),
+            "{response}"
+        );
     })
     .await;
 }
