@@ -3,9 +3,10 @@
 use crate::http1::{ChunkTracker, Framing, HeadLimits, HeadTable, Refusal};
 
 /// How far a body has come that is passed on as it comes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) enum Body {
     /// It is complete.
+    #[default]
     Ended,
     /// So many bytes are still to come, which is not 0.
     Length(u64),

@@ -23,7 +23,7 @@ const MOST_INTERIM: u8 = 16;
 const LIMITS: (usize, usize) = (64 * 1024, 1000);
 
 /// A response on its way to the client.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Download {
     asked: Asked,
     phase: Phase,
@@ -41,9 +41,10 @@ pub(super) struct Download {
     pub(super) received: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
     /// The final head has not come.
+    #[default]
     Head,
     /// An interim head is being written.
     Interim,
@@ -52,9 +53,10 @@ enum Phase {
     Done,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Chunks {
     /// The body is framed as it came.
+    #[default]
     AsTheyCame,
     /// It is put into chunks here, and none was begun.
     First,
@@ -76,18 +78,18 @@ pub(super) enum Cut {
 }
 
 impl Download {
-    pub(super) fn new(asked: Asked) -> Self {
-        Self {
-            asked,
-            phase: Phase::Head,
-            body: Body::Ended,
-            part: Part::default(),
-            written: 0,
-            chunks: Chunks::AsTheyCame,
-            interim: 0,
-            is_persistent: false,
-            received: 0,
-        }
+    /// Begins with the response to another request.
+    #[inline]
+    pub(super) fn restart(&mut self, asked: Asked) {
+        self.asked = asked;
+        self.phase = Phase::Head;
+        self.body = Body::Ended;
+        self.part = Part::default();
+        self.written = 0;
+        self.chunks = Chunks::AsTheyCame;
+        self.interim = 0;
+        self.is_persistent = false;
+        self.received = 0;
     }
 
     /// Whether the client was told nothing yet.

@@ -7,6 +7,7 @@ use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
+use super::body::Body;
 use super::download::{Cut, Download};
 use super::plan::HeadPlan;
 use super::upload::{Broken, Stage, Upload};
@@ -47,30 +48,22 @@ pub(super) struct Flow {
 }
 
 impl Flow {
+    /// Begins with a request of this head and body, in the place of an exchange that is over.
     #[inline]
-    pub(super) fn new(
-        upload: Upload,
-        download: Download,
-        table: HeadTable,
-        patience: Patience,
-        limits: HeadLimits,
-        is_last: bool,
-    ) -> Self {
-        Self {
-            upload,
-            download,
-            table,
-            patience,
-            limits,
-            is_last,
-            stopped: None,
-            has_news: false,
-        }
+    pub(super) fn begin(&mut self, head: Vec<u8>, body: Body, asked: Asked, patience: Patience) {
+        self.upload.restart(head, body);
+        self.download.restart(asked);
+        self.table.clear();
+        self.patience = patience;
+        self.is_last = false;
+        self.stopped = None;
+        self.has_news = false;
     }
 
     /// Begins anew over another connection, since nothing was sent over the first one.
     pub(super) fn again(&mut self, asked: Asked) {
-        self.download = Download::new(asked);
+        self.download.restart(asked);
+        self.table.clear();
         self.stopped = None;
     }
 
@@ -84,6 +77,25 @@ impl Flow {
     #[inline]
     pub(super) fn has_read_request(&self) -> bool {
         self.stopped.is_none() && self.upload.stage() == Stage::Done
+    }
+}
+
+impl Default for Flow {
+    fn default() -> Self {
+        Self {
+            upload: Upload::default(),
+            download: Download::default(),
+            table: HeadTable::new(),
+            patience: Patience {
+                head_due: None,
+                activity: Duration::MAX,
+                last: Instant::now(),
+            },
+            limits: HeadLimits::default(),
+            is_last: false,
+            stopped: None,
+            has_news: false,
+        }
     }
 }
 

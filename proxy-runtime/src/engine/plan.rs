@@ -132,7 +132,7 @@ impl ResponseOperation {
 /// A value that was checked when the configuration was compiled.
 #[inline]
 pub(super) fn known(value: &HeaderValue) -> FieldValue<'_> {
-    FieldValue::new(value.as_bytes()).unwrap_or(FieldValue::from_static(""))
+    FieldValue::from_header(value)
 }
 
 /// Nothing in it: there is nothing to do. `None`: it cannot be done here.

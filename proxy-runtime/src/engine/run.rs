@@ -7,28 +7,26 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 
 use http::{Method as HttpMethod, StatusCode};
+use proxy_model::RequestHead;
 use proxy_model::compiled::{BodyLimit, Cluster, ClusterIndex, RouteIndex};
 use proxy_model::matching::Lookup;
 use tokio::time::{Instant, timeout_at};
 
 use super::answer::write_own;
 use super::body::Body;
-use super::download::Download;
 use super::exchange::{Exchange, Failure, Flow, Patience};
-use super::outgoing::Outgoing;
+use super::outgoing::{Invalid, Outgoing};
 use super::plan::HeadPlan;
 use super::spare;
 use super::tally::Tally;
-use super::upload::{Broken, Stage, Upload};
+use super::upload::{Broken, Stage};
 use super::{Engine, Lane};
 use crate::forward::timeout::after;
 use crate::forward::{ExchangeInfo, ForwardError, ForwardErrorKind, no_connection};
-use crate::http1::{
-    Asked, FieldClass, FieldValue, Framing, HeadLimits, Method, RawRequest, RequestView, Version,
-};
+use crate::http1::{Asked, FieldClass, Framing, Method, RawRequest, RequestView, Version};
 use crate::server::Outcome;
 use crate::server::edge::Refusal;
-use crate::server::http1::{Client, Transport, spare_table};
+use crate::server::http1::{Client, Transport};
 use crate::state::{ClusterState, Generation, Picked};
 use crate::stream::{poll_write_all, spare as buffers};
 use crate::upstream::{Lease, Protocols, Wanted};
@@ -44,8 +42,16 @@ pub(crate) async fn forward<T: Transport>(
     request: &RawRequest,
     engine: &Engine,
 ) -> Lane {
+    let is_plain = request.version() == Version::Http11
+        && !request.expects_continue()
+        && !matches!(request.method(), Method::Connect | Method::Trace)
+        && request.upgrade().is_none();
+    if !is_plain {
+        return Lane::Typed;
+    }
     let generation = engine.current();
-    let Some((route, cluster)) = choose(&generation, client, request, engine) else {
+    let view = view_of(client, request);
+    let Some((route, cluster)) = choose(&generation, client, request, &view, engine) else {
         return Lane::Typed;
     };
     let run = Run {
@@ -55,7 +61,92 @@ pub(crate) async fn forward<T: Transport>(
         route,
         cluster,
     };
-    run.forward(client).await
+    let started = Instant::now();
+    let mut tally = run.tally(&view, started);
+    let picked = run.pick(&view);
+    // Nearly always there is a connection, and all that looks at the head is done with it here.
+    let ready = picked.as_ref().and_then(|picked| {
+        let lease = run.ready(picked)?;
+        Some((lease, run.write_head(client, &view, picked)))
+    });
+    let head_due = run.timeout().map(|wait| after(tally.started(), wait));
+    let (picked, mut lease, head) = match (picked, ready) {
+        (Some(picked), Some((lease, head))) => {
+            tally.sent_to(run.state().destination(picked.index), tally.started());
+            (picked, lease, head)
+        }
+        (picked, _) => match Box::pin(run.connect(picked, client, &mut tally, head_due)).await {
+            Ok((picked, lease)) => {
+                let view = view_of(client, run.request);
+                let head = run.write_head(client, &view, &picked);
+                (picked, lease, head)
+            }
+            Err(error) => {
+                let has_body = !Body::new(run.request.framing()).has_ended();
+                client.input.consume(run.request.head_length());
+                let refusal = (error.kind(), error.status());
+                return Box::pin(run.refuse(client, tally, refusal, has_body)).await;
+            }
+        },
+    };
+    let mut flow = match run.begin(client, head, &tally, head_due) {
+        Ok(flow) => flow,
+        Err(refusal) => return Box::pin(run.refuse(client, tally, refusal, true)).await,
+    };
+    let failure = loop {
+        let Some(connection) = lease.raw() else {
+            // It speaks HTTP/2, though its cluster does not.
+            break Some(Failure::UNSPOKEN);
+        };
+        let is_reused = connection.is_reused();
+        let peer = connection.peer;
+        let mut exchange = Exchange {
+            client: &mut *client,
+            flow: &mut flow,
+            plan: run.plan(),
+            io: &mut connection.io,
+            input: &mut connection.input,
+        };
+        match poll_fn(|cx| exchange.poll_head(cx)).await {
+            Ok(status) => {
+                tally.answered(status, Instant::now());
+                run.log(exchange.client, status, &tally, peer);
+                break poll_fn(|cx| exchange.poll_body(cx)).await.err();
+            }
+            Err(Failure::Unsent) if is_reused => {
+                drop(lease);
+                match Box::pin(run.acquire(&picked, true, head_due)).await {
+                    Ok(fresh) => lease = fresh,
+                    Err(error) => {
+                        let has_more = flow.upload.stage() != Stage::Done;
+                        let refusal = (error.kind(), error.status());
+                        return Box::pin(run.refuse(client, tally, refusal, has_more)).await;
+                    }
+                }
+                flow.again(run.asked());
+            }
+            Err(failed) => break Some(failed),
+        }
+    };
+    let is_reusable = failure.is_none()
+        && flow.is_reusable()
+        && lease
+            .raw()
+            .is_some_and(|connection| connection.input.is_empty());
+    if is_reusable {
+        lease.give_back();
+    } else {
+        drop(lease);
+    }
+    let ended = run.settle(client, &picked, flow);
+    drop(picked);
+    match failure {
+        None => {
+            tally.end(None);
+            Lane::Served { keep: ended.keep }
+        }
+        Some(failure) => Box::pin(run.fail(client, tally, failure, ended)).await,
+    }
 }
 
 /// The route and the cluster of a request that can be forwarded as bytes.
@@ -64,18 +155,11 @@ fn choose<T: Transport>(
     generation: &Generation,
     client: &Client<T>,
     request: &RawRequest,
+    view: &RequestView<'_>,
     engine: &Engine,
 ) -> Option<(RouteIndex, ClusterIndex)> {
-    let is_plain = request.version() == Version::Http11
-        && !request.expects_continue()
-        && !matches!(request.method(), Method::Connect | Method::Trace)
-        && request.upgrade().is_none();
-    if !is_plain {
-        return None;
-    }
-    let view = view(client, request);
     let snapshot = generation.snapshot();
-    let Lookup::Matched(index) = snapshot.table().find(snapshot.routes(), &view) else {
+    let Lookup::Matched(index) = snapshot.table().find(snapshot.routes(), view) else {
         return None;
     };
     let state = generation.route(index);
@@ -84,7 +168,7 @@ fn choose<T: Transport>(
         return None;
     }
     let random = engine.service().shared().random();
-    let cluster = state.choose(snapshot.route_at(index), &view, random).ok()?;
+    let cluster = state.choose(snapshot.route_at(index), view, random).ok()?;
     let fits = match request.framing() {
         Framing::Length(length) => length <= allowed(generation, index, client, engine),
         _ => true,
@@ -110,7 +194,7 @@ fn allowed<T: Transport>(
 }
 
 #[inline]
-fn view<'a, T: Transport>(client: &'a Client<T>, request: &'a RawRequest) -> RequestView<'a> {
+fn view_of<'a, T: Transport>(client: &'a Client<T>, request: &'a RawRequest) -> RequestView<'a> {
     RequestView::new(
         client.input.filled(),
         request,
@@ -139,98 +223,6 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    async fn forward<T: Transport>(&self, client: &mut Client<T>) -> Lane {
-        let started = Instant::now();
-        let mut tally = Tally::new(
-            self.engine.service().shared(),
-            self.generation.route(self.route),
-            self.state(),
-            method(client, self.request),
-            started,
-        );
-        let head_due = self.timeout().map(|wait| after(started, wait));
-        let ready = self.pick(client).map(|picked| {
-            let lease = self.ready(&picked);
-            (picked, lease)
-        });
-        let (picked, mut lease) = match ready {
-            Some((picked, Some(lease))) => {
-                tally.sent_to(self.state().destination(picked.index), started);
-                (picked, lease)
-            }
-            ready => {
-                let picked = ready.map(|(picked, _)| picked);
-                match Box::pin(self.connect(picked, client, &mut tally, head_due)).await {
-                    Ok(connected) => connected,
-                    Err(error) => {
-                        let has_body = !Body::new(self.request.framing()).has_ended();
-                        client.input.consume(self.request.head_length());
-                        let refusal = (error.kind(), error.status());
-                        return Box::pin(self.refuse(client, tally, refusal, has_body)).await;
-                    }
-                }
-            }
-        };
-        let mut flow = match self.begin(client, &picked, started, head_due) {
-            Ok(flow) => flow,
-            Err(refusal) => return Box::pin(self.refuse(client, tally, refusal, true)).await,
-        };
-        let failure = loop {
-            let Some(connection) = lease.raw() else {
-                // It speaks HTTP/2, though its cluster does not.
-                break Some(Failure::UNSPOKEN);
-            };
-            let is_reused = connection.is_reused();
-            let peer = connection.peer;
-            let mut exchange = Exchange {
-                client: &mut *client,
-                flow: &mut flow,
-                plan: self.plan(),
-                io: &mut connection.io,
-                input: &mut connection.input,
-            };
-            match poll_fn(|cx| exchange.poll_head(cx)).await {
-                Ok(status) => {
-                    tally.answered(status, Instant::now());
-                    self.log(exchange.client, status, &tally, peer);
-                    break poll_fn(|cx| exchange.poll_body(cx)).await.err();
-                }
-                Err(Failure::Unsent) if is_reused => {
-                    drop(lease);
-                    match Box::pin(self.acquire(&picked, true, head_due)).await {
-                        Ok(fresh) => lease = fresh,
-                        Err(error) => {
-                            let has_more = flow.upload.stage() != Stage::Done;
-                            let refusal = (error.kind(), error.status());
-                            return Box::pin(self.refuse(client, tally, refusal, has_more)).await;
-                        }
-                    }
-                    flow.again(self.asked());
-                }
-                Err(failed) => break Some(failed),
-            }
-        };
-        let is_reusable = failure.is_none()
-            && flow.is_reusable()
-            && lease
-                .raw()
-                .is_some_and(|connection| connection.input.is_empty());
-        if is_reusable {
-            lease.give_back();
-        } else {
-            drop(lease);
-        }
-        let ended = self.settle(client, &picked, flow);
-        drop(picked);
-        match failure {
-            None => {
-                tally.end(None);
-                Lane::Served { keep: ended.keep }
-            }
-            Some(failure) => Box::pin(self.fail(client, tally, failure, ended)).await,
-        }
-    }
-
     /// Counts what went through, and puts away what the next request can use.
     #[inline]
     fn settle<T: Transport>(
@@ -255,7 +247,6 @@ impl<'a> Run<'a> {
         let has_more = !flow.has_read_request();
         let keep = !flow.is_last && !has_more;
         buffers::give_back(std::mem::take(&mut flow.upload.outgoing));
-        spare_table::give_back(std::mem::take(&mut flow.table));
         spare::give_back(flow);
         Ended { keep, has_more }
     }
@@ -311,67 +302,94 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Makes the head for the destination, and consumes the client's.
+    #[inline]
+    fn tally(&self, view: &RequestView<'_>, started: Instant) -> Tally<'a> {
+        Tally::new(
+            self.engine.service().shared(),
+            self.generation.route(self.route),
+            self.state(),
+            method(self.request.method(), view),
+            started,
+        )
+    }
+
+    /// Makes the head for the destination.
+    #[inline]
+    fn write_head<T: Transport>(
+        &self,
+        client: &Client<T>,
+        view: &RequestView<'_>,
+        picked: &Picked,
+    ) -> Result<Vec<u8>, Invalid> {
+        let mut head = buffers::take(buffers::SMALL);
+        let outgoing = Outgoing {
+            buffer: client.input.filled(),
+            request: self.request,
+            table: &client.table,
+            view,
+            route: self.generation.snapshot().route_at(self.route),
+            plan: self.plan(),
+            destination: &self.cluster().destinations()[picked.index.0 as usize],
+            remote: client.state.remote_value(),
+        };
+        outgoing.write(&mut head).map(|()| head)
+    }
+
+    /// Consumes the client's head, and looks at what came of the body.
     #[inline]
     fn begin<T: Transport>(
         &self,
         client: &mut Client<T>,
-        picked: &Picked,
-        started: Instant,
+        head: Result<Vec<u8>, Invalid>,
+        tally: &Tally<'_>,
         head_due: Option<Instant>,
     ) -> Result<Box<Flow>, (ForwardErrorKind, StatusCode)> {
-        let allowed = allowed(self.generation, self.route, client, self.engine);
-        let limits = head_limits(client);
-        let mut head = buffers::take(buffers::SMALL);
-        let made = {
-            let remote = client.state.remote_text();
-            Outgoing {
-                buffer: client.input.filled(),
-                request: self.request,
-                table: &client.table,
-                view: &view(client, self.request),
-                route: self.generation.snapshot().route_at(self.route),
-                plan: self.plan(),
-                destination: &self.cluster().destinations()[picked.index.0 as usize],
-                remote: remote.and_then(|text| FieldValue::new(text.as_bytes())),
-            }
-            .write(&mut head)
-        };
         let body = Body::new(self.request.framing());
         let is_grpc = !body.has_ended() && is_grpc(client);
         client.input.consume(self.request.head_length());
-        if made.is_err() {
-            return Err((ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY));
-        }
-        let mut upload = Upload::new(head, body, allowed);
-        upload
-            .begin(&client.input, &limits, &mut client.table)
-            .map_err(|broken| match broken {
-                Broken::Client(status) => (ForwardErrorKind::RequestBodyClient, status),
-                Broken::Destination { .. } => (
-                    ForwardErrorKind::RequestBodyDestination,
-                    StatusCode::BAD_GATEWAY,
-                ),
-            })?;
-        if upload.needs_more()
-            && !is_grpc
-            && let Some(rate) = client.state.worker.limits.data_rate
-        {
-            upload.pace(rate);
-        }
+        let head =
+            head.map_err(|_| (ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY))?;
         let patience = Patience {
             head_due,
             activity: self.cluster().upstream().activity_timeout(),
-            last: started,
+            last: tally.started(),
         };
-        Ok(spare::boxed(Flow::new(
-            upload,
-            Download::new(self.asked()),
-            spare_table::take(),
-            patience,
-            limits,
-            !self.request.is_persistent(),
-        )))
+        let mut flow = spare::take();
+        flow.begin(head, body, self.asked(), patience);
+        flow.is_last = !self.request.is_persistent();
+        if flow.upload.needs_more() {
+            self.begin_upload(client, &mut flow, is_grpc)?;
+        }
+        Ok(flow)
+    }
+
+    fn begin_upload<T: Transport>(
+        &self,
+        client: &mut Client<T>,
+        flow: &mut Flow,
+        is_grpc: bool,
+    ) -> Result<(), (ForwardErrorKind, StatusCode)> {
+        flow.upload
+            .allow(allowed(self.generation, self.route, client, self.engine));
+        let limits = &client.state.worker.limits;
+        flow.limits = limits.head();
+        let begun = flow
+            .upload
+            .begin(&client.input, &flow.limits, &mut client.table);
+        begun.map_err(|broken| match broken {
+            Broken::Client(status) => (ForwardErrorKind::RequestBodyClient, status),
+            Broken::Destination { .. } => (
+                ForwardErrorKind::RequestBodyDestination,
+                StatusCode::BAD_GATEWAY,
+            ),
+        })?;
+        if flow.upload.needs_more()
+            && !is_grpc
+            && let Some(rate) = limits.data_rate
+        {
+            flow.upload.pace(rate);
+        }
+        Ok(())
     }
 
     /// A connection to the picked destination, or to another one if none can be opened there.
@@ -398,7 +416,7 @@ impl<'a> Run<'a> {
         }
         // The first one stays in flight meanwhile, so that policies that look at the load prefer another.
         let other = (0..PICKS)
-            .map_while(|_| self.pick(client))
+            .map_while(|_| self.pick(&view_of(client, self.request)))
             .find(|other| other.index != picked.index);
         let Some(other) = other else {
             return Err(error);
@@ -451,9 +469,8 @@ impl<'a> Run<'a> {
     }
 
     #[inline]
-    fn pick<T: Transport>(&self, client: &Client<T>) -> Option<Picked> {
-        let view = view(client, self.request);
-        self.state().pick(self.cluster(), &view)
+    fn pick(&self, view: &RequestView<'_>) -> Option<Picked> {
+        self.state().pick(self.cluster(), view)
     }
 
     /// Answers for a destination that did not.
@@ -551,8 +568,8 @@ impl<'a> Run<'a> {
 
 /// The method, for the counters: those that they do not know are all the same to them.
 #[inline]
-fn method<T: Transport>(client: &Client<T>, request: &RawRequest) -> HttpMethod {
-    match request.method() {
+fn method(method: Method, view: &RequestView<'_>) -> HttpMethod {
+    match method {
         Method::Get => HttpMethod::GET,
         Method::Head => HttpMethod::HEAD,
         Method::Post => HttpMethod::POST,
@@ -560,8 +577,7 @@ fn method<T: Transport>(client: &Client<T>, request: &RawRequest) -> HttpMethod 
         Method::Patch => HttpMethod::PATCH,
         Method::Delete => HttpMethod::DELETE,
         Method::Options => HttpMethod::OPTIONS,
-        _ => HttpMethod::from_bytes(request.method_span().get(client.input.filled()))
-            .unwrap_or_default(),
+        _ => HttpMethod::from_bytes(view.method().as_bytes()).unwrap_or_default(),
     }
 }
 
@@ -578,11 +594,4 @@ fn is_grpc<T: Transport>(client: &Client<T>) -> bool {
                 .eq_ignore_ascii_case(b"content-type")
             && field.value().get(buffer).starts_with(b"application/grpc")
     })
-}
-
-fn head_limits<T: Transport>(client: &Client<T>) -> HeadLimits {
-    let limits = &client.state.worker.limits;
-    HeadLimits::default()
-        .with_bytes(limits.header_bytes)
-        .with_fields(limits.header_fields)
 }

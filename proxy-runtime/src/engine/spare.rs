@@ -11,20 +11,17 @@ thread_local! {
     static SPARE: RefCell<Vec<Box<Flow>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Moves the state of an exchange that begins out of the connection's task.
+/// State that an exchange can begin with.
 #[inline]
-pub(super) fn boxed(flow: Flow) -> Box<Flow> {
+pub(super) fn take() -> Box<Flow> {
     let spare = SPARE.try_with(|spare| spare.borrow_mut().pop());
     match spare {
-        Ok(Some(mut place)) => {
-            *place = flow;
-            place
-        }
-        _ => Box::new(flow),
+        Ok(Some(flow)) => flow,
+        _ => Box::default(),
     }
 }
 
-/// Keeps the place of an exchange that is over.
+/// Keeps the state of an exchange that is over.
 #[inline]
 pub(super) fn give_back(flow: Box<Flow>) {
     // A thread that ends has no use for it.

@@ -13,7 +13,7 @@ use crate::server::connection::UploadPace;
 use crate::stream::{ReadBuffer, poll_write_all};
 
 /// A request on its way to a destination.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Upload {
     /// The head, and later the trailers, until they are sent.
     pub(super) outgoing: Vec<u8>,
@@ -34,9 +34,10 @@ pub(super) struct Upload {
 }
 
 /// Who it waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Stage {
     /// Nobody: all of it was sent.
+    #[default]
     Done,
     /// The client, for more bytes.
     Client,
@@ -66,19 +67,23 @@ impl Broken {
 }
 
 impl Upload {
-    /// A request with this head. `allowed` is the content that it may have at most.
-    pub(super) fn new(head: Vec<u8>, body: Body, allowed: u64) -> Self {
-        Self {
-            outgoing: head,
-            body,
-            part: Part::default(),
-            written: 0,
-            allowed,
-            stage: Stage::Destination,
-            is_unsent: true,
-            sent: 0,
-            pace: None,
-        }
+    /// Begins with another request.
+    #[inline]
+    pub(super) fn restart(&mut self, head: Vec<u8>, body: Body) {
+        self.outgoing = head;
+        self.body = body;
+        self.part = Part::default();
+        self.written = 0;
+        self.allowed = u64::MAX;
+        self.stage = Stage::Destination;
+        self.is_unsent = true;
+        self.sent = 0;
+        self.pace = None;
+    }
+
+    /// Sets how much content the request may have at most.
+    pub(super) fn allow(&mut self, most: u64) {
+        self.allowed = most;
     }
 
     /// Whether more of the body is to come than there is.

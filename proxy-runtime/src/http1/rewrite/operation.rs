@@ -1,5 +1,7 @@
 //! What routes say of fields, compiled.
 
+use http::HeaderValue;
+
 use crate::http1::bytes::{TOKEN, all, text_end, trim};
 use crate::http1::field::{ClassSet, Field, FieldClass, classify};
 
@@ -77,6 +79,12 @@ impl<'a> FieldValue<'a> {
         }
         assert!(bytes.trim_ascii().len() == bytes.len(), "white space");
         FieldValue(bytes)
+    }
+
+    /// A value of `http`'s type, which has no control characters either.
+    #[inline]
+    pub fn from_header(value: &'a HeaderValue) -> Self {
+        Self(value.as_bytes())
     }
 
     /// A value that was checked when it was received.

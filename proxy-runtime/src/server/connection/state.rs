@@ -3,10 +3,12 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use http::HeaderValue;
 use tokio::time::Instant;
 
 use super::exchange::Outcome;
 use crate::connection::ConnectionInfo;
+use crate::http1::FieldValue;
 use crate::server::access_log::Draft;
 use crate::server::metrics::WorkerMetrics;
 use crate::server::shared::WorkerShared;
@@ -20,7 +22,7 @@ pub(crate) struct ConnectionState {
     pub(crate) worker: Arc<WorkerShared>,
     pub(crate) info: ConnectionInfo,
     /// The client's address, once a request needed it as text.
-    remote_text: OnceLock<Box<str>>,
+    remote_value: OnceLock<HeaderValue>,
     /// When the client came.
     pub(crate) accepted: Instant,
     /// Requests begun.
@@ -69,7 +71,7 @@ impl ConnectionState {
         Arc::new(Self {
             worker,
             info,
-            remote_text: OnceLock::new(),
+            remote_value: OnceLock::new(),
             accepted,
             requests: AtomicU64::new(0),
             in_flight: AtomicU32::new(0),
@@ -89,14 +91,15 @@ impl ConnectionState {
         })
     }
 
-    /// The client's address without port, as text.
+    /// The client's address without port, as it is told to destinations.
     #[inline]
-    pub(crate) fn remote_text(&self) -> Option<&str> {
+    pub(crate) fn remote_value(&self) -> Option<FieldValue<'_>> {
         let remote = self.info.remote?;
-        let text = self
-            .remote_text
-            .get_or_init(|| remote.ip().to_canonical().to_string().into());
-        Some(text)
+        let value = self.remote_value.get_or_init(|| {
+            let text = remote.ip().to_canonical().to_string();
+            HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("unknown"))
+        });
+        Some(FieldValue::from_header(value))
     }
 
     pub(crate) fn metrics(&self) -> &WorkerMetrics {
