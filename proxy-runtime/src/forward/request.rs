@@ -140,7 +140,7 @@ impl OutgoingHead {
                     ));
                 }
                 if !http2 {
-                    // hyper sends no body with GET unless it is told that there is one.
+                    // By this the connection knows that there is a body.
                     self.headers.insert(
                         http::header::TRANSFER_ENCODING,
                         HeaderValue::from_static("chunked"),

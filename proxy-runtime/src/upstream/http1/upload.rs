@@ -135,17 +135,17 @@ impl Upload {
         while self.written == 0
             && !self.is_last
             && self.data.is_empty()
+            // One frame can be given back, not several.
+            && self.first.is_none()
             && self.front.len() < GATHERED
         {
             let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
             match frame.transpose().map_err(Http1Error::Body)? {
                 Some(frame) => {
-                    let is_first = self.is_retriable && !self.is_begun;
-                    self.push(frame, is_first)?;
-                    if is_first {
-                        // One frame can be given back, not several.
-                        break;
+                    if self.is_retriable && !self.is_begun {
+                        self.first = Some(Box::new(copy(&frame)));
                     }
+                    self.push(frame)?;
                 }
                 None => self.end(&HeaderMap::new())?,
             }
@@ -153,13 +153,7 @@ impl Upload {
         Poll::Ready(Ok(()))
     }
 
-    fn push(&mut self, frame: Frame<Bytes>, is_first: bool) -> Result<(), Http1Error> {
-        if is_first {
-            self.first = Some(Box::new(match frame.data_ref() {
-                Some(data) => Frame::data(data.clone()),
-                None => Frame::trailers(frame.trailers_ref().cloned().unwrap_or_default()),
-            }));
-        }
+    fn push(&mut self, frame: Frame<Bytes>) -> Result<(), Http1Error> {
         match frame.into_data() {
             Ok(data) => self.push_data(data),
             Err(other) => self.end(&other.into_trailers().unwrap_or_default()),
@@ -232,5 +226,12 @@ impl Upload {
         self.tail = b"";
         self.written = 0;
         Poll::Ready(Ok(()))
+    }
+}
+
+fn copy(frame: &Frame<Bytes>) -> Frame<Bytes> {
+    match frame.data_ref() {
+        Some(data) => Frame::data(data.clone()),
+        None => Frame::trailers(frame.trailers_ref().cloned().unwrap_or_default()),
     }
 }

@@ -71,6 +71,8 @@ impl AsyncWrite for Counted {
 pub(crate) struct Resetting {
     takes: usize,
     is_tls: bool,
+    /// How often it takes nothing for now.
+    stalls: usize,
     is_reset: bool,
 }
 
@@ -79,8 +81,14 @@ impl Resetting {
         Self {
             takes,
             is_tls,
+            stalls: 0,
             is_reset: false,
         }
+    }
+
+    pub(crate) fn stalling(mut self, times: usize) -> Self {
+        self.stalls = times;
+        self
     }
 }
 
@@ -106,9 +114,14 @@ impl AsyncRead for Resetting {
 impl AsyncWrite for Resetting {
     fn poll_write(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if self.stalls > 0 {
+            self.stalls -= 1;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         match self.takes.min(buf.len()) {
             0 => {
                 self.is_reset = true;

@@ -134,7 +134,7 @@ async fn only_what_has_not_left_is_given_back() {
         (true, 0, true, false),
         (false, 0, false, false),
     ] {
-        let mut near = over(Resetting::after(takes, is_tls));
+        let mut near = over(Resetting::after(takes, is_tls).stalling(3));
         if is_reused {
             near.rest();
         }
