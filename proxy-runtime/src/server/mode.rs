@@ -133,3 +133,59 @@ impl Drop for ModeWatch {
         self.worker.mode_cell().leave(self.place);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
+
+    use super::*;
+    use crate::server::limits::Limits;
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    fn watch(worker: &Arc<WorkerShared>) -> (Arc<Woken>, ModeWatch) {
+        let woken = Arc::new(Woken::default());
+        let watch = ModeWatch::new(worker, &Waker::from(woken.clone()));
+        (woken, watch)
+    }
+
+    #[test]
+    fn who_watches_is_woken_by_a_change_and_places_are_used_again() {
+        let worker = Arc::new(WorkerShared::new(
+            Limits::default(),
+            1,
+            Arc::default(),
+            None,
+        ));
+        let cell = worker.mode_cell();
+        let (first, first_watch) = watch(&worker);
+        let (second, second_watch) = watch(&worker);
+        assert!(cell.change(Mode::Serving, Mode::Full));
+        assert!(!cell.change(Mode::Serving, Mode::Full), "it is not serving");
+        drop(first_watch);
+        cell.set(Mode::Draining);
+        assert!(
+            !cell.change(Mode::Full, Mode::Serving),
+            "a drain is for good"
+        );
+        assert_eq!(cell.get(), Mode::Draining);
+        assert_eq!(
+            (first.0.load(SeqCst), second.0.load(SeqCst)),
+            (1, 2),
+            "the first one had left"
+        );
+        assert_eq!(Arc::strong_count(&first), 1, "its waker is gone");
+
+        drop(second_watch);
+        let _watches = [watch(&worker), watch(&worker)];
+        assert_eq!(cell.lock().places.len(), 2);
+    }
+}

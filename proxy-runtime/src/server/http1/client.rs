@@ -18,7 +18,6 @@ use crate::stream::{ReadBuffer, spare};
 ///
 /// While it waits for a request it holds neither of the buffers, nor the room of the table.
 pub(crate) struct Client<T: Transport> {
-    pub(crate) io: ConnectionIo<T>,
     /// What was read: while a request is served, at its front the request's head, until who serves it consumes that.
     pub(crate) input: ReadBuffer,
     /// What is to be written. Empty between two responses.
@@ -35,6 +34,8 @@ pub(crate) struct Client<T: Transport> {
     since: Instant,
     mode: Mode,
     mode_since: Instant,
+    // The last one to be dropped: with it the connection's place is free.
+    pub(crate) io: ConnectionIo<T>,
 }
 
 /// What the connection waits for.

@@ -116,3 +116,82 @@ impl Clock {
         self.pace.reset();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::sync::Arc;
+
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::ConnectionInfo;
+    use crate::server::limits::Limits;
+    use crate::server::shared::WorkerShared;
+
+    fn state(limits: Limits) -> Arc<ConnectionState> {
+        let worker = WorkerShared::new(limits, 1, Arc::default(), None);
+        let info = ConnectionInfo::default();
+        ConnectionState::new(Arc::new(worker), info, Instant::now())
+    }
+
+    async fn due(clock: &mut Clock, deadline: Instant) {
+        poll_fn(|cx| clock.poll_due(cx, deadline)).await;
+    }
+
+    async fn is_due(clock: &mut Clock, deadline: Instant) -> bool {
+        poll_fn(|cx| Poll::Ready(clock.poll_due(cx, deadline).is_ready())).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_is_armed_seldom_and_never_late() {
+        let begin = Instant::now();
+        let at = |secs| begin + Duration::from_secs(secs);
+        let mut clock = Clock::new(&state(Limits::default()));
+        assert!(!is_due(&mut clock, at(10)).await);
+        for later in [20, 30, 40] {
+            assert!(!is_due(&mut clock, at(later)).await);
+            let armed = clock.alarm.as_ref().unwrap().deadline();
+            assert_eq!(armed, at(10), "it is not moved");
+        }
+        due(&mut clock, at(40)).await;
+        assert_eq!(Instant::now(), at(40));
+        assert!(is_due(&mut clock, at(40)).await, "and stays due");
+        due(&mut clock, at(60)).await;
+        assert_eq!(Instant::now(), at(60));
+        // Sooner than what it was armed for.
+        assert!(!is_due(&mut clock, at(100)).await);
+        due(&mut clock, at(70)).await;
+        assert_eq!(Instant::now(), at(70));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_age_is_noticed_whatever_is_waited_for() {
+        let limits = Limits::default().with_connection_age(Duration::from_secs(100));
+        let mut clock = Clock::new(&state(limits));
+        let begin = Instant::now();
+        due(&mut clock, begin + Duration::from_secs(80)).await;
+        assert!(!clock.is_retired());
+        due(&mut clock, begin + Duration::from_secs(120)).await;
+        assert!(clock.is_retired());
+        assert_eq!(begin.elapsed(), Duration::from_secs(120));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_is_slow_after_a_window_in_which_it_is_waited_for() {
+        let state = state(Limits::default());
+        let mut clock = Clock::new(&state);
+        state.write_blocked.store(true, Relaxed);
+        let begin = Instant::now();
+        poll_fn(|cx| clock.poll_slow_reader(cx, &state)).await;
+        assert_eq!(begin.elapsed(), CHECK + Duration::from_secs(30));
+        assert!(state.abort.load(Relaxed));
+
+        // Another response: what was before does not count.
+        clock.begin_exchange();
+        sleep(Duration::from_secs(1000)).await;
+        let begin = Instant::now();
+        poll_fn(|cx| clock.poll_slow_reader(cx, &state)).await;
+        assert_eq!(begin.elapsed(), Duration::from_secs(30));
+    }
+}

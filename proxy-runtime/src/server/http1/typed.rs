@@ -161,6 +161,13 @@ impl Exchange<'_> {
         let (mut head, ()) = Response::new(()).into_parts();
         head.status = StatusCode::INTERNAL_SERVER_ERROR;
         write_head(&head, Some(0), self.asker, false, &mut client.output);
+        if self
+            .upload
+            .as_ref()
+            .is_some_and(|upload| !upload.has_ended())
+        {
+            client.state.unread.store(true, Relaxed);
+        }
         Next::Close
     }
 
