@@ -12,7 +12,7 @@ use proxy_model::compiled::{ActiveCheck, Cluster, ClusterIndex, Destination, Des
 use tokio::time::{Instant, timeout};
 
 use super::active::Prober;
-use super::contain::{Panicked, contained, contained_call};
+use crate::contain::{Panicked, contained, contained_call};
 use super::{Health, HealthRecord, ProbeError, Probed};
 use crate::observe::targets;
 use crate::proxy::Shared;

@@ -6,6 +6,7 @@ use proxy_model::RequestHead;
 use proxy_model::compiled::{ClusterIndex, KeyRefusal, Route, RouteTarget};
 
 use crate::balance::Random;
+use crate::extensions::RouteExtensions;
 use crate::observe::RouteMetrics;
 use crate::support::{Refusal, refusal};
 
@@ -14,6 +15,7 @@ use crate::support::{Refusal, refusal};
 pub(crate) struct RouteState {
     metrics: Arc<RouteMetrics>,
     refusal: Option<Refusal>,
+    extensions: Option<Box<RouteExtensions>>,
     /// For a weighted route, the sum of the weights up to and including each target.
     cumulative: Box<[u64]>,
 }
@@ -28,7 +30,11 @@ pub(crate) enum Nowhere {
 }
 
 impl RouteState {
-    pub(super) fn new(route: &Route, metrics: Arc<RouteMetrics>) -> Self {
+    pub(super) fn new(
+        route: &Route,
+        metrics: Arc<RouteMetrics>,
+        extensions: Option<Box<RouteExtensions>>,
+    ) -> Self {
         let cumulative = match route.target() {
             RouteTarget::Weighted(targets) => targets
                 .iter()
@@ -45,6 +51,7 @@ impl RouteState {
         Self {
             metrics,
             refusal: refusal(route),
+            extensions,
             cumulative,
         }
     }
@@ -57,6 +64,11 @@ impl RouteState {
     /// Why its requests are refused, if they are: the route asks for a protection that is not there.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         self.refusal
+    }
+
+    /// Its filters and layers, if it has any.
+    pub(crate) fn extensions(&self) -> Option<&RouteExtensions> {
+        self.extensions.as_deref()
     }
 
     /// The cluster for one request of `route`, which is the route that this state belongs to.

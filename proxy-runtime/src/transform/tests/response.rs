@@ -104,7 +104,12 @@ fn responses_and_trailers_can_be_filtered() {
         .map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value)))
         .collect();
     let mut headers = given.clone();
-    apply_to_response(transforms, StatusCode::OK, &mut headers);
+    apply_to_response(
+        transforms,
+        StatusCode::OK,
+        &HeadEdits::default(),
+        &mut headers,
+    );
     assert_eq!(headers.keys().collect::<Vec<_>>(), ["a"]);
     let mut trailers = given;
     apply_to_trailers(transforms, StatusCode::OK, &mut trailers);
