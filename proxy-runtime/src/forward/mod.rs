@@ -66,4 +66,6 @@ pub use self::info::ExchangeInfo;
 pub(crate) use self::layered::rest_of_route;
 pub(crate) use self::request::{Framing, OutgoingHead};
 pub use self::service::ResponseFuture;
+#[cfg(test)]
+pub(crate) use self::response::pass_on;
 pub(crate) use self::upload::{RequestBody, is_too_large};

@@ -271,9 +271,15 @@ fn target(
             StatusCode::BAD_REQUEST,
         ));
     }
-    if transforms.target().is_empty() && address.path() == "/" && edits.is_none() {
-        let same = head.uri().path_and_query().cloned();
-        let path_and_query = same.unwrap_or_else(|| PathAndQuery::from_static("/"));
+    if transforms.target().is_empty() && address.path() == "/" {
+        let path_and_query = match (edits, head.uri().path_and_query(), query) {
+            (None, Some(same), _) => same.clone(),
+            (None, None, _) => PathAndQuery::from_static("/"),
+            (Some(_), _, None) => PathAndQuery::try_from(path).map_err(creation)?,
+            (Some(_), _, Some(query)) => {
+                PathAndQuery::try_from(format!("{path}?{query}")).map_err(creation)?
+            }
+        };
         return Ok((head.method_value().clone(), path_and_query));
     }
     let mut target = RequestTarget {
