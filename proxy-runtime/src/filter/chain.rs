@@ -7,8 +7,8 @@ use http::StatusCode;
 use tracing::debug;
 
 use super::{Filter, FilterContext, Flow, Reply, RequestEdit, ResponseEdit};
-use crate::forward::{ForwardError, ForwardErrorKind};
 use crate::contain::contained_call;
+use crate::forward::{ForwardError, ForwardErrorKind};
 use crate::observe::targets;
 
 /// A filter and the name under which it was registered.

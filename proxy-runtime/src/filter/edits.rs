@@ -99,14 +99,14 @@ impl FieldEdit {
 impl HeadEdits {
     /// Whether nothing was changed.
     pub(crate) fn is_empty(&self) -> bool {
-        self.fields.is_empty()
-            && self.path.is_none()
-            && self.query.is_none()
-            && self.host.is_none()
+        self.fields.is_empty() && self.path.is_none() && self.query.is_none() && self.host.is_none()
     }
 
     /// Forgets all changes, to begin with another head. Keeps the room.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for heads in place, which reuse it"))]
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "for heads in place, which reuse it")
+    )]
     pub(crate) fn clear(&mut self) {
         self.fields.clear();
         self.path = None;

@@ -49,7 +49,10 @@ enum Layers {
         Option<(Box<Account>, Option<ForwardErrorKind>)>,
     ),
     /// It is of an attempt of a layer to have a request answered.
-    Attempt { of: RouteContext, is_tunnel: bool },
+    Attempt {
+        of: RouteContext,
+        is_tunnel: bool,
+    },
 }
 
 impl Account {

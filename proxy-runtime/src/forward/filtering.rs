@@ -7,9 +7,7 @@ use super::body::ProxyBody;
 use super::error::ForwardError;
 use super::head::HttpHead;
 use super::response as answer;
-use crate::filter::{
-    FilterContext, Filters, HeadEdits, Reply, RequestEdit, ResponseEdit, Verdict,
-};
+use crate::filter::{FilterContext, Filters, HeadEdits, Reply, RequestEdit, ResponseEdit, Verdict};
 use crate::transform::apply_to_own_response;
 
 /// The filters that have let a request pass, and so see its response. None for most requests.
@@ -79,7 +77,9 @@ impl<'a> Filtering<'a> {
         let (mut head, mut body) = response.into_parts();
         match self.show(&head) {
             Ok(edits) => edits.apply_to(&mut head.headers),
-            Err(_) => (head, body) = answer::own(StatusCode::INTERNAL_SERVER_ERROR, None).into_parts(),
+            Err(_) => {
+                (head, body) = answer::own(StatusCode::INTERNAL_SERVER_ERROR, None).into_parts()
+            }
         }
         apply_to_own_response(transforms, head.status, &mut head.headers);
         Response::from_parts(head, body)

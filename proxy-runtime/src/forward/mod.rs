@@ -65,7 +65,7 @@ pub(crate) use self::head::HttpHead;
 pub use self::info::ExchangeInfo;
 pub(crate) use self::layered::rest_of_route;
 pub(crate) use self::request::{Framing, OutgoingHead};
-pub use self::service::ResponseFuture;
 #[cfg(test)]
 pub(crate) use self::response::pass_on;
+pub use self::service::ResponseFuture;
 pub(crate) use self::upload::{RequestBody, is_too_large};

@@ -151,8 +151,7 @@ impl RouteLayers {
 
     /// Whether it has the layers of these names, in this order.
     pub(crate) fn are(&self, names: &[Arc<str>]) -> bool {
-        self.names.len() == names.len()
-            && self.names.iter().zip(names).all(|(a, b)| same_id(a, b))
+        self.names.len() == names.len() && self.names.iter().zip(names).all(|(a, b)| same_id(a, b))
     }
 
     pub(crate) fn service(&self) -> &RouteService {

@@ -14,8 +14,8 @@ use tower_layer::layer_fn;
 use tower_service::Service;
 
 use super::*;
-use crate::fixtures::config;
 use crate::filter::{Filter, FilterContext, Flow, RequestEdit};
+use crate::fixtures::config;
 use crate::forward::ExchangeInfo;
 use crate::{ForwardError, ForwardErrorKind, Proxy, ProxyBuilder};
 
@@ -28,7 +28,9 @@ fn compiled(builder: &ProxyBuilder, route: &str) -> Arc<Snapshot> {
 
 async fn all(body: ProxyRequestBody) -> Result<Bytes, ForwardErrorKind> {
     let collected = body.collect().await.map_err(|error| {
-        let error = error.downcast::<ForwardError>().expect("it says whose fault it is");
+        let error = error
+            .downcast::<ForwardError>()
+            .expect("it says whose fault it is");
         error.kind()
     })?;
     Ok(collected.to_bytes())
@@ -159,7 +161,10 @@ fn names_that_this_proxy_does_not_know_are_refused() {
 
     let (proxy, _driver) = Proxy::builder().build().unwrap();
     proxy.publish(Arc::clone(&snapshot)).unwrap_err();
-    assert!(proxy.snapshot().routes().is_empty(), "the current one stays");
+    assert!(
+        proxy.snapshot().routes().is_empty(),
+        "the current one stays"
+    );
     let (proxy, _driver) = other.build().unwrap();
     proxy.publish(snapshot).unwrap();
 }

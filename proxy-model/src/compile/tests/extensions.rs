@@ -14,7 +14,11 @@ fn extensions_are_named_in_order_ignoring_case() {
     let names = |names: &[std::sync::Arc<str>]| names.join(" ");
     assert_eq!(names(route.filters()), "Tag Audit Tag");
     assert_eq!(names(route.layers()), "Trace Retry");
-    assert!(accepted(super::route(json!({}))).routes()[0].layers().is_empty());
+    assert!(
+        accepted(super::route(json!({}))).routes()[0]
+            .layers()
+            .is_empty()
+    );
 }
 
 #[test]

@@ -70,7 +70,10 @@ fn run(names: &[&'static str]) -> (Verdict, Result<(), ForwardErrorKind>, Vec<St
 fn requests_pass_in_order_and_responses_in_the_opposite_one() {
     let (verdict, shown, calls) = run(&["a", "b", "c"]);
     assert!(matches!(verdict, Verdict::Pass) && shown.is_ok());
-    assert_eq!(calls, ["a:rc", "b:rc", "c:rc", "c back", "b back", "a back"]);
+    assert_eq!(
+        calls,
+        ["a:rc", "b:rc", "c:rc", "c back", "b back", "a back"]
+    );
 }
 
 #[test]

@@ -38,7 +38,13 @@ fn a_head_is_seen_as_it_was_received() {
         seen.sort_unstable();
         assert_eq!(
             seen,
-            ["accept=*/*", "connection=x-hop", "x-hop=h", "x-twice=1", "x-twice=2"]
+            [
+                "accept=*/*",
+                "connection=x-hop",
+                "x-hop=h",
+                "x-twice=1",
+                "x-twice=2"
+            ]
         );
     });
 }
@@ -56,14 +62,23 @@ fn changes_are_seen_at_once() {
         head.remove("x-twice").unwrap();
         assert_eq!(head.header("x-twice"), None);
         head.append("x-twice", "6").unwrap();
-        head.set(HeaderName::from_static("x-new"), HeaderValue::from_static("n"))
-            .unwrap();
+        head.set(
+            HeaderName::from_static("x-new"),
+            HeaderValue::from_static("n"),
+        )
+        .unwrap();
         assert_eq!(values(head, "x-twice"), ["6"]);
         let mut seen = names(head);
         seen.sort_unstable();
         assert_eq!(
             seen,
-            ["accept=*/*", "connection=x-hop", "x-hop=h", "x-new=n", "x-twice=6"]
+            [
+                "accept=*/*",
+                "connection=x-hop",
+                "x-hop=h",
+                "x-new=n",
+                "x-twice=6"
+            ]
         );
     });
 }
@@ -148,7 +163,8 @@ fn nothing_changed_is_nothing_held() {
 
 #[test]
 fn responses_are_seen_and_changed_alike() {
-    let buffer = b"HTTP/1.1 404 Not Found\r\nSet-Cookie: a\r\nset-cookie: b\r\nContent-Length: 0\r\n\r\n";
+    let buffer =
+        b"HTTP/1.1 404 Not Found\r\nSet-Cookie: a\r\nset-cookie: b\r\nContent-Length: 0\r\n\r\n";
     let mut table = HeadTable::new();
     let parsed = parse_response(buffer, Asked::default(), &HeadLimits::default(), &mut table);
     assert!(matches!(parsed, Ok(Status::Complete(_))));
@@ -173,6 +189,15 @@ fn responses_are_seen_and_changed_alike() {
         assert_eq!(seen, ["content-length", "x-a"]);
     };
     let status = StatusCode::NOT_FOUND;
-    test(&mut ResponseEdit::of_http(status, &headers, &mut HeadEdits::default()));
-    test(&mut ResponseEdit::of_raw(status, buffer, &table, &mut HeadEdits::default()));
+    test(&mut ResponseEdit::of_http(
+        status,
+        &headers,
+        &mut HeadEdits::default(),
+    ));
+    test(&mut ResponseEdit::of_raw(
+        status,
+        buffer,
+        &table,
+        &mut HeadEdits::default(),
+    ));
 }

@@ -7,9 +7,7 @@ use http::request::Parts;
 
 use super::*;
 use crate::forward::HttpHead;
-use crate::http1::{
-    HeadLimits, HeadTable, RawRequest, RequestView, Status, parse_request,
-};
+use crate::http1::{HeadLimits, HeadTable, RawRequest, RequestView, Status, parse_request};
 
 /// A head in the buffer that it was read into.
 struct Received {

@@ -91,9 +91,7 @@ fn make(head: &mut RequestEdit<'_>, edit: &Edit) -> (Result<(), InvalidEdit>, St
 
 /// Values by name: what a recipient makes of a head. The order of lines with different names means nothing (RFC 9110
 /// section 5.3).
-fn by_name<'a>(
-    fields: impl Iterator<Item = (&'a str, &'a [u8])>,
-) -> BTreeMap<String, Vec<String>> {
+fn by_name<'a>(fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> BTreeMap<String, Vec<String>> {
     let mut all = BTreeMap::<_, Vec<_>>::new();
     for (name, value) in fields {
         let value = String::from_utf8_lossy(value).into_owned();
@@ -124,7 +122,10 @@ fn sent_from_parts(parts: &Parts, edits: &HeadEdits) -> (String, BTreeMap<String
 }
 
 /// Target and fields that are sent for a head in its buffer.
-fn sent_from_bytes(received: &Received, edits: &HeadEdits) -> (String, BTreeMap<String, Vec<String>>) {
+fn sent_from_bytes(
+    received: &Received,
+    edits: &HeadEdits,
+) -> (String, BTreeMap<String, Vec<String>>) {
     let Received {
         buffer,
         table,

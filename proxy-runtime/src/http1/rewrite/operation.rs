@@ -44,7 +44,10 @@ impl FieldName {
         // A class with several names tells nothing.
         field.class() == self.class
             && field.name().len() as usize == self.prefix.len() - 4
-            && field.name().get(buffer).eq_ignore_ascii_case(self.as_bytes())
+            && field
+                .name()
+                .get(buffer)
+                .eq_ignore_ascii_case(self.as_bytes())
     }
 
     fn is_same(&self, other: &Self) -> bool {
