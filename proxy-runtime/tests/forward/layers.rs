@@ -348,16 +348,9 @@ async fn bodies_are_mapped() {
                 |frame: Frame<Bytes>| frame.map_data(|data| data.to_ascii_uppercase().into());
             let request = request.map(|body| body.map_frame(louder));
             let response: Response<ProxyBody> = rest.call(request).await?;
-            Ok(response.map(|body| {
-                let mut pieces = 0;
-                let body = body.map_err(BoxError::from).map_frame(move |frame| {
-                    pieces += 1;
-                    frame
-                });
-                match cut {
-                    true => body::failing("half", "as the path says"),
-                    false => body::boxed(body),
-                }
+            Ok(response.map(|body| match cut {
+                true => body::failing("half", "as the path says"),
+                false => body::boxed(body.map_frame(|frame| frame)),
             }))
         }),
     );

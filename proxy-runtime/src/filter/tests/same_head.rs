@@ -132,11 +132,6 @@ fn sent_from_bytes(
         request,
     } = received;
     let operations: Vec<_> = edits.operations().collect();
-    let mut rewrite = RequestRewrite::default();
-    rewrite.operations = &operations;
-    rewrite.host = edits
-        .host()
-        .map(|host| FieldValue::new(host.as_bytes()).unwrap());
     let path = match edits.path() {
         Some(path) => path.as_bytes(),
         None => request.path().get(buffer),
@@ -145,7 +140,14 @@ fn sent_from_bytes(
         Some(query) => query.map(str::as_bytes),
         None => request.query().map(|query| query.get(buffer)),
     };
-    rewrite.target = Some(OutgoingTarget::new(path, query).unwrap());
+    let rewrite = RequestRewrite {
+        target: Some(OutgoingTarget::new(path, query).unwrap()),
+        host: edits
+            .host()
+            .map(|host| FieldValue::new(host.as_bytes()).unwrap()),
+        operations: &operations,
+        ..RequestRewrite::default()
+    };
     let mut out = Vec::new();
     write_request(buffer, request, table, &rewrite, &mut out);
     let sent = Received::new(out);
