@@ -44,10 +44,12 @@ pub(crate) struct Account {
 enum Layers {
     None,
     /// It is of a request that goes through layers, and may end together with an attempt.
-    Around(
-        RouteContext,
-        Option<(Box<Account>, Option<ForwardErrorKind>)>,
-    ),
+    Around {
+        context: RouteContext,
+        attempt: Option<(Box<Account>, Option<ForwardErrorKind>)>,
+        /// Whether the error that it ends with was counted with an attempt.
+        is_counted: bool,
+    },
     /// It is of an attempt of a layer to have a request answered.
     Attempt {
         of: RouteContext,
@@ -104,13 +106,24 @@ impl Account {
 
     /// The request goes through layers.
     pub(crate) fn layered(&mut self, context: &RouteContext) {
-        self.layers = Layers::Around(context.clone(), None);
+        self.layers = Layers::Around {
+            context: context.clone(),
+            attempt: None,
+            is_counted: false,
+        };
     }
 
     /// It ends together with an attempt, which has had this error.
-    pub(crate) fn ends_with(&mut self, attempt: Box<Self>, error: Option<ForwardErrorKind>) {
-        if let Layers::Around(_, with) = &mut self.layers {
-            *with = Some((attempt, error));
+    pub(crate) fn ends_with(&mut self, with: Box<Self>, error: Option<ForwardErrorKind>) {
+        if let Layers::Around { attempt, .. } = &mut self.layers {
+            *attempt = Some((with, error));
+        }
+    }
+
+    /// The error that it ends with is that of an attempt.
+    pub(crate) fn failed_in_attempt(&mut self) {
+        if let Layers::Around { is_counted, .. } = &mut self.layers {
+            *is_counted = true;
         }
     }
 
@@ -176,7 +189,7 @@ impl Account {
     /// What is known so far, for logs.
     pub(crate) fn info(&self, error: Option<ForwardErrorKind>) -> ExchangeInfo {
         let route = self.route.as_ref().map(|(id, _)| id.clone());
-        if let Layers::Around(context, _) = &self.layers {
+        if let Layers::Around { context, .. } = &self.layers {
             let last = context.attempts().last().unwrap_or_default();
             return ExchangeInfo {
                 route,
@@ -215,8 +228,8 @@ impl Account {
                 }
                 "attempt ended"
             }
-            Layers::Around(_, with) => {
-                if let Some((attempt, earlier)) = with.take() {
+            Layers::Around { attempt, .. } => {
+                if let Some((attempt, earlier)) = attempt.take() {
                     attempt.end(earlier.or(error));
                 }
                 "request ended"
@@ -247,7 +260,10 @@ impl Account {
     fn is_own(&self, kind: ForwardErrorKind) -> bool {
         match &self.layers {
             Layers::None | Layers::Attempt { .. } => true,
-            Layers::Around(context, _) => {
+            Layers::Around {
+                is_counted: true, ..
+            } => false,
+            Layers::Around { context, .. } => {
                 kind == ForwardErrorKind::Extension || context.attempts().is_empty()
             }
         }

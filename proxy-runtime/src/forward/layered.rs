@@ -110,6 +110,9 @@ impl Layered {
         account.responded(response.status());
         let told = response.extensions().get::<ExchangeInfo>();
         let error = told.and_then(ExchangeInfo::error);
+        if error.is_some() {
+            account.failed_in_attempt();
+        }
         response.extensions_mut().insert(account.info(error));
         if let Some(account) = self.context.attempts().count_tunnel(account) {
             response.body_mut().account(account, error);

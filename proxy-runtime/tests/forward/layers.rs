@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::BodyExt;
+use proxy_runtime::filter::{Filter, FilterContext, Flow, RequestEdit};
 use proxy_runtime::forward::ExchangeInfo;
 use proxy_runtime::layer::{ProxyRequestBody, RouteContext, RouteService};
 use proxy_runtime::{ForwardError, ForwardErrorKind, Proxy, ProxyBody, ProxyBuilder};
@@ -212,6 +213,27 @@ async fn layers_answer_and_fail() {
     let errors = front.proxy.overview().errors;
     assert_eq!(errors.get("Extension"), Some(&1));
     assert_eq!(errors.get("NoAvailableDestinations"), Some(&1));
+}
+
+/// A filter inside of layers: its panic is counted once, with the attempt.
+#[tokio::test]
+async fn errors_of_an_attempt_are_counted_once() {
+    struct Panics;
+    impl Filter for Panics {
+        fn on_request(&self, _: &mut RequestEdit<'_>, _: &FilterContext<'_>) -> Flow {
+            panic!("as asked")
+        }
+    }
+    let origin = Origin::echo();
+    let builder = marks().filter("panics", Panics);
+    let route = json!({ "Layers": ["outer"], "Filters": ["panics"] });
+    let front = front(builder, &origin, &route);
+    let answer = front.http1().await.get("/").await.unwrap();
+    assert_eq!(answer.status, 500);
+    assert_eq!(answer.header("x-mark"), Some("outer"));
+    front.settled().await;
+    assert_eq!(front.errors("Extension"), 1);
+    assert_eq!(front.proxy.overview().errors.get("Extension"), None);
 }
 
 /// A layer must not open what a route closes, nor see what is refused before.
