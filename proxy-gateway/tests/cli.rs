@@ -35,7 +35,8 @@ const BAD: &str = r#"{
     "ReverseProxy": {
         "Routes": {
             "r1": { "ClusterId": "c1", "Match": { "Path": "/{a", "Methods": ["GTE"] } },
-            "r2": { "Mach": {} }
+            "r2": { "Mach": {} },
+            "r3": { "ClusterId": "c1", "Match": { "Path": "/" }, "Filters": ["audit"], "Layers": ["retry"] }
         },
         "Clusters": {
             "c1": { "LoadBalancingPolicy": "RoundRobbin", "Destinations": { "d1": { "Address": "nonsense" } } }
@@ -78,6 +79,7 @@ async fn check_names_every_problem_at_once_and_ends_with_1() {
         "/ReverseProxy/Routes/r1/Match/Path",
         "/ReverseProxy/Routes/r1/Match/Methods/0",
         "/ReverseProxy/Routes/r2/Mach",
+        "/ReverseProxy/Routes/r3/Layers/0",
         "/ReverseProxy/Clusters/c1/Destinations/d1/Address",
         "/Listeners/web/Address",
     ] {
@@ -90,6 +92,8 @@ async fn check_names_every_problem_at_once_and_ends_with_1() {
             .unwrap()
             .contains("RoundRobin")
     );
+    let filter = &at("/ReverseProxy/Routes/r3/Filters/0")["message"];
+    assert_eq!(filter, "`audit` is not a known filter; none is registered");
     for problem in problems {
         assert!(problem.as_object().unwrap().contains_key("suggestion"));
     }

@@ -6,7 +6,10 @@ use proxy_model::{CompileOptions, RouteId, Snapshot};
 const SAMPLE: &str = include_str!("data/appsettings.json");
 
 fn options() -> CompileOptions {
-    CompileOptions::default().with_output_cache_policies(["Hour"])
+    CompileOptions::default()
+        .with_output_cache_policies(["Hour"])
+        .with_filters(["audit"])
+        .with_layers(["retry", "trace"])
 }
 
 #[test]

@@ -4,14 +4,18 @@
 pub mod admin;
 pub mod balance;
 mod connection;
+mod contain;
 #[cfg(feature = "server")]
 mod engine;
 pub mod explain;
+mod extensions;
+pub mod filter;
 #[cfg(test)]
 mod fixtures;
 pub mod forward;
 pub mod health;
 pub mod http1;
+pub mod layer;
 pub mod observe;
 mod proxy;
 #[cfg(feature = "server")]

@@ -44,6 +44,7 @@ use crate::discovery::{Destinations, LabelledService, Labels};
 /// | `proxy.routes.<name>.timeout` | time |
 /// | `proxy.routes.<name>.metadata.<key>` | text |
 /// | `proxy.routes.<name>.transforms.[n].<key>` | text |
+/// | `proxy.routes.<name>.filters`, `.layers` | lists |
 ///
 /// Booleans are `true` or `false` in any case, times `00:00:10` or `10s`, lists separated by commas, and numbers
 /// decimal. `[n]` may also follow its name without the dot; elements are taken in numeric order. An empty value is an

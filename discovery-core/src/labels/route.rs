@@ -63,6 +63,8 @@ pub fn read_route(node: &LabelNode<'_>, names: &RouteLabels) -> RouteConfig {
         timeout: node.time_span("Timeout"),
         metadata: node.map("Metadata"),
         transforms: list(node, "Transforms", |transform| Some(transform.entries())),
+        filters: node.list("Filters"),
+        layers: node.list("Layers"),
     }
 }
 

@@ -18,6 +18,8 @@ pub struct CompileOptions {
     pub(super) rate_limiter: Vec<Arc<str>>,
     pub(super) timeout: Vec<Arc<str>>,
     pub(super) output_cache: Vec<Arc<str>>,
+    pub(super) filters: Vec<Arc<str>>,
+    pub(super) layers: Vec<Arc<str>>,
 }
 
 macro_rules! setters {
@@ -60,4 +62,8 @@ setters! {
     with_timeout_policies => timeout,
     /// Adds policies for `OutputCachePolicy`.
     with_output_cache_policies => output_cache,
+    /// Adds filters for `Filters` of routes.
+    with_filters => filters,
+    /// Adds tower layers for `Layers` of routes.
+    with_layers => layers,
 }

@@ -1,6 +1,7 @@
 //! Routes.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use crate::compiled::{BodyLimit, ClusterIndex, Route, RouteSource, RouteTarget, WeightedTarget};
 use crate::config::{ProxyConfig, RouteConfig, WeightedCluster};
@@ -42,6 +43,20 @@ pub(super) fn compile(
     let body_limit = body_limit(config, scope);
     check_policies(config, scope);
     metadata::check(config.metadata.as_ref(), scope);
+    let filters = extensions(
+        config.filters.as_deref(),
+        FILTER,
+        &scope.options.filters,
+        "Filters",
+        scope,
+    );
+    let layers = extensions(
+        config.layers.as_deref(),
+        LAYER,
+        &scope.options.layers,
+        "Layers",
+        scope,
+    );
     let timeout = match config.timeout {
         None => Some(None),
         Some(_) => positive(config.timeout, Default::default(), "Timeout", scope).map(Some),
@@ -53,8 +68,43 @@ pub(super) fn compile(
         transforms: transforms?,
         body_limit: body_limit?,
         timeout: timeout?,
+        filters: filters?,
+        layers: layers?,
         source,
     })
+}
+
+const FILTER: Kind = Kind {
+    name: "filter",
+    unknown: "unknown_filter",
+};
+
+const LAYER: Kind = Kind {
+    name: "layer",
+    unknown: "unknown_layer",
+};
+
+/// The extensions of the program that a route lists, each in its own spelling. Empty names are unset ones.
+fn extensions(
+    written: Option<&[String]>,
+    kind: Kind,
+    registered: &[Arc<str>],
+    below: &str,
+    scope: &mut Scope<'_>,
+) -> Option<Box<[Arc<str>]>> {
+    let mut found = Vec::new();
+    let mut is_whole = true;
+    for (position, name) in written.unwrap_or_default().iter().enumerate() {
+        if filled(Some(name)).is_none() {
+            continue;
+        }
+        let place = format!("{below}/{position}");
+        match policy::resolve(Some(name), kind, &[], registered, &place, scope) {
+            Some(name) => found.push(name),
+            None => is_whole = false,
+        }
+    }
+    is_whole.then(|| found.into())
 }
 
 fn body_limit(config: &RouteConfig, scope: &mut Scope<'_>) -> Option<BodyLimit> {

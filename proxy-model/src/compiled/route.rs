@@ -1,5 +1,6 @@
 //! Compiled routes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::cluster::ClusterIndex;
@@ -24,6 +25,8 @@ pub struct Route {
     pub(crate) transforms: Transforms,
     pub(crate) body_limit: BodyLimit,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) filters: Box<[Arc<str>]>,
+    pub(crate) layers: Box<[Arc<str>]>,
 }
 
 impl Route {
@@ -65,6 +68,16 @@ impl Route {
     /// The longest that a request may take until its response begins.
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout
+    }
+
+    /// The program's filters, in order, by the names under which they were registered.
+    pub fn filters(&self) -> &[Arc<str>] {
+        &self.filters
+    }
+
+    /// The program's tower layers, the outermost first, by the names under which they were registered.
+    pub fn layers(&self) -> &[Arc<str>] {
+        &self.layers
     }
 }
 

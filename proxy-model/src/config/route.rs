@@ -56,6 +56,12 @@ pub struct RouteConfig {
         schemars(with = "Option<Vec<crate::schema::Transform>>")
     )]
     pub transforms: Option<Vec<TransformConfig>>,
+    /// Extension: names of the program's filters, which see and change heads, in order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filters: Option<Vec<String>>,
+    /// Extension: names of the program's tower layers around the route, the outermost first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layers: Option<Vec<String>>,
 }
 
 /// One cluster's share of a route.

@@ -27,6 +27,8 @@ pub(super) fn read(route: &mut ObjectReader<'_, '_>) -> RouteConfig {
         timeout: route.positive_time_span("Timeout", true),
         metadata: route.text_map("Metadata"),
         transforms: route.list("Transforms", transform),
+        filters: route.texts("Filters"),
+        layers: route.texts("Layers"),
     };
     route.renamed(
         "RouteId",

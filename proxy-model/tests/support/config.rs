@@ -68,9 +68,15 @@ fn route() -> impl Strategy<Value = RouteConfig> {
         option::of(partitioned_clusters()),
     );
     let numbers = (any::<Option<i32>>(), any::<Option<i64>>(), span());
-    let rest = (option::of(map()), option::of(vec(map(), 0..3)));
+    let names = || option::of(vec(text(), 0..3));
+    let rest = (
+        option::of(map()),
+        option::of(vec(map(), 0..3)),
+        names(),
+        names(),
+    );
     (targets, criteria(), numbers, policies, rest).prop_map(
-        |(targets, criteria, numbers, policies, (metadata, transforms))| {
+        |(targets, criteria, numbers, policies, (metadata, transforms, filters, layers))| {
             let (cluster, weighted_clusters, partitioned_clusters) = targets;
             RouteConfig {
                 cluster_id: cluster.map(ClusterId::from),
@@ -87,6 +93,8 @@ fn route() -> impl Strategy<Value = RouteConfig> {
                 timeout_policy: policies.4,
                 metadata,
                 transforms,
+                filters,
+                layers,
             }
         },
     )

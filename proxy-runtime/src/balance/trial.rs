@@ -6,8 +6,8 @@ use std::sync::Arc;
 use proxy_model::config::{ClusterConfig, ProxyConfig};
 use proxy_model::{ClusterId, CompileOptions, DestinationId, Problems, RequestHead, Snapshot};
 
-use super::{Balancers, LoadBalancer, Random};
-use crate::state::{ClusterState, Generation, InFlight, PickContext};
+use super::{LoadBalancer, Random};
+use crate::state::{ClusterState, Generation, InFlight, PickContext, Registered};
 
 /// One cluster to try a policy on, without a network: for tests and benchmarks.
 ///
@@ -59,7 +59,7 @@ impl Trial {
             random: Random::seeded(seed),
         });
         Ok(Self {
-            generation: Generation::first(Arc::new(snapshot), &Balancers::default(), &context)?,
+            generation: Generation::first(Arc::new(snapshot), &Registered::default(), &context)?,
             in_flight: Vec::new(),
         })
     }

@@ -11,11 +11,15 @@ use tracing::debug;
 
 use super::error::ForwardErrorKind;
 use super::info::ExchangeInfo;
+use crate::layer::RouteContext;
 use crate::observe::{GaugeGuard, Labels, RouteMetrics, targets};
 use crate::proxy::Shared;
 use crate::state::{ClusterLive, DestinationState};
 
 /// Counts what becomes of one request, from its head to the end of its response.
+///
+/// Where layers are around a route, there is one for the request, which counts for the route, and one for each attempt, which
+/// counts for its cluster and destination.
 ///
 /// Dropped before it was told the end, it counts the request as cancelled: whoever drops a request in the middle does so
 /// because its client has gone.
@@ -31,13 +35,55 @@ pub(crate) struct Account {
     upstream: Option<SocketAddr>,
     time_to_head: Option<Duration>,
     has_ended: bool,
-    _active: GaugeGuard,
+    /// None for an attempt, which is part of a request that is counted.
+    _active: Option<GaugeGuard>,
+    layers: Layers,
+}
+
+/// What an account has to do with layers.
+enum Layers {
+    None,
+    /// It is of a request that goes through layers, and may end together with an attempt.
+    Around {
+        context: RouteContext,
+        attempt: Option<(Box<Account>, Option<ForwardErrorKind>)>,
+        /// Whether the error that it ends with was counted with an attempt.
+        is_counted: bool,
+    },
+    /// It is of an attempt of a layer to have a request answered.
+    Attempt {
+        of: RouteContext,
+        is_tunnel: bool,
+    },
 }
 
 impl Account {
     pub(crate) fn new(shared: &Arc<Shared>, method: Method, version: Version) -> Box<Self> {
+        let active = shared.metrics().active_requests.enter();
+        Self::with(shared, method, version, Some(active), Layers::None)
+    }
+
+    /// Counts what becomes of one attempt of a layer.
+    pub(crate) fn of_attempt(of: &RouteContext, method: Method, version: Version) -> Box<Self> {
+        of.attempts().begin();
+        let shared = of.service().shared();
+        let attempt = Layers::Attempt {
+            of: of.clone(),
+            is_tunnel: false,
+        };
+        Self::with(shared, method, version, None, attempt)
+    }
+
+    fn with(
+        shared: &Arc<Shared>,
+        method: Method,
+        version: Version,
+        active: Option<GaugeGuard>,
+        layers: Layers,
+    ) -> Box<Self> {
         Box::new(Self {
-            _active: shared.metrics().active_requests.enter(),
+            _active: active,
+            layers,
             shared: Arc::clone(shared),
             started: Instant::now(),
             method,
@@ -56,6 +102,37 @@ impl Account {
     /// The request is one of this route.
     pub(crate) fn routed(&mut self, id: &RouteId, metrics: &Arc<RouteMetrics>) {
         self.route = Some((id.clone(), Arc::clone(metrics)));
+    }
+
+    /// The request goes through layers.
+    pub(crate) fn layered(&mut self, context: &RouteContext) {
+        self.layers = Layers::Around {
+            context: context.clone(),
+            attempt: None,
+            is_counted: false,
+        };
+    }
+
+    /// It ends together with an attempt, which has had this error.
+    pub(crate) fn ends_with(&mut self, with: Box<Self>, error: Option<ForwardErrorKind>) {
+        if let Layers::Around { attempt, .. } = &mut self.layers {
+            *attempt = Some((with, error));
+        }
+    }
+
+    /// The error that it ends with is that of an attempt.
+    pub(crate) fn failed_in_attempt(&mut self) {
+        if let Layers::Around { is_counted, .. } = &mut self.layers {
+            *is_counted = true;
+        }
+    }
+
+    /// The response begins a tunnel.
+    pub(crate) fn tunnels(&mut self) {
+        if let Layers::Attempt { of, is_tunnel } = &mut self.layers {
+            *is_tunnel = true;
+            of.attempts().begin_tunnel();
+        }
     }
 
     /// The request is for this cluster.
@@ -111,14 +188,27 @@ impl Account {
 
     /// What is known so far, for logs.
     pub(crate) fn info(&self, error: Option<ForwardErrorKind>) -> ExchangeInfo {
-        ExchangeInfo {
-            route: self.route.as_ref().map(|(id, _)| id.clone()),
+        let route = self.route.as_ref().map(|(id, _)| id.clone());
+        if let Layers::Around { context, .. } = &self.layers {
+            let last = context.attempts().last().unwrap_or_default();
+            return ExchangeInfo {
+                route,
+                error,
+                ..last
+            };
+        }
+        let info = ExchangeInfo {
+            route,
             cluster: self.cluster.as_ref().map(|(id, _)| id.clone()),
             destination: self.destination.as_ref().map(|d| d.id().clone()),
             upstream: self.upstream,
             error,
             time_to_head: self.time_to_head,
+        };
+        if let Layers::Attempt { of, .. } = &self.layers {
+            of.attempts().note(info.clone());
         }
+        info
     }
 
     fn settle(&mut self, error: Option<ForwardErrorKind>) {
@@ -126,13 +216,32 @@ impl Account {
             return;
         }
         let elapsed = self.started.elapsed();
-        if let Some(kind) = error {
+        if let Some(kind) = error
+            && self.is_own(kind)
+        {
             self.failed(kind);
         }
-        let labels = Labels::new(&self.method, self.version, self.status);
-        match &self.route {
-            Some((_, metrics)) => metrics.served(labels, elapsed),
-            None => self.shared.metrics().unrouted.record(labels, elapsed),
+        let what = match &mut self.layers {
+            Layers::Attempt { of, is_tunnel } => {
+                if *is_tunnel {
+                    of.attempts().end_tunnel(error);
+                }
+                "attempt ended"
+            }
+            Layers::Around { attempt, .. } => {
+                if let Some((attempt, earlier)) = attempt.take() {
+                    attempt.end(earlier.or(error));
+                }
+                "request ended"
+            }
+            Layers::None => "request ended",
+        };
+        if !matches!(self.layers, Layers::Attempt { .. }) {
+            let labels = Labels::new(&self.method, self.version, self.status);
+            match &self.route {
+                Some((_, metrics)) => metrics.served(labels, elapsed),
+                None => self.shared.metrics().unrouted.record(labels, elapsed),
+            }
         }
         debug!(
             target: targets::REQUEST,
@@ -143,8 +252,21 @@ impl Account {
             status = self.status.as_u16(),
             error = error.map(ForwardErrorKind::as_str),
             ?elapsed,
-            "request ended",
+            "{what}",
         );
+    }
+
+    /// Whether an error is to be counted here: that of an attempt was counted there.
+    fn is_own(&self, kind: ForwardErrorKind) -> bool {
+        match &self.layers {
+            Layers::None | Layers::Attempt { .. } => true,
+            Layers::Around {
+                is_counted: true, ..
+            } => false,
+            Layers::Around { context, .. } => {
+                kind == ForwardErrorKind::Extension || context.attempts().is_empty()
+            }
+        }
     }
 }
 

@@ -7,10 +7,12 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
 
 use super::account::Account;
 use super::download::Download;
-use super::error::ForwardErrorKind;
+use super::error::{ForwardError, ForwardErrorKind};
+use crate::BoxError;
 
 /// The body of a response on its way to the client.
 ///
@@ -33,6 +35,8 @@ enum Source {
     Empty,
     Text(Bytes),
     Destination(Box<Download>),
+    /// What a layer made.
+    Mapped(Pin<Box<dyn Body<Data = Bytes, Error = ForwardErrorKind> + Send>>),
     /// It has failed, which is about to be told.
     Failed(ForwardErrorKind),
 }
@@ -72,6 +76,19 @@ impl ProxyBody {
         Self::from_source(Source::Destination(Box::new(download)))
     }
 
+    /// What a layer made of a body, or its own.
+    pub(crate) fn mapped<B>(body: B) -> Self
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        if body.is_end_stream() {
+            return Self::empty();
+        }
+        let body = body.map_err(|error| kind_of(&*error.into()));
+        Self::from_source(Source::Mapped(Box::pin(body)))
+    }
+
     fn from_source(source: Source) -> Self {
         Self {
             source,
@@ -95,7 +112,12 @@ impl ProxyBody {
     }
 
     /// Counts the request when the body ends: as failed, if `error` is what it tells of.
-    pub(crate) fn account(&mut self, account: Box<Account>, error: Option<ForwardErrorKind>) {
+    ///
+    /// If there is one already that counts an attempt, it ends together with the request.
+    pub(crate) fn account(&mut self, mut account: Box<Account>, error: Option<ForwardErrorKind>) {
+        if let Some((attempt, earlier)) = self.account.take() {
+            account.ends_with(attempt, earlier);
+        }
         self.account = Some((account, error));
     }
 
@@ -129,16 +151,13 @@ impl Body for ProxyBody {
                 this.source = Source::Empty;
                 Some(Ok(Frame::data(text)))
             }
-            Source::Destination(download) => match ready!(download.poll_frame(cx)) {
-                Some(Err(kind)) => {
-                    // A server may throw away what it has not sent yet when a body fails. Given the time, it sends it.
-                    this.source = Source::Failed(kind);
-                    cx.waker().wake_by_ref();
-                    return Poll::Pending;
-                }
-                next => next,
-            },
-            Source::Failed(kind) => Some(Err(*kind)),
+            Source::Destination(download) => ready!(download.poll_frame(cx)),
+            Source::Mapped(body) => ready!(body.as_mut().poll_frame(cx)),
+            Source::Failed(kind) => {
+                let kind = *kind;
+                this.end(Some(kind));
+                return Poll::Ready(Some(Err(BodyError { kind })));
+            }
         };
         match polled {
             Some(Ok(frame)) => {
@@ -149,8 +168,10 @@ impl Body for ProxyBody {
                 Poll::Ready(Some(Ok(frame)))
             }
             Some(Err(kind)) => {
-                this.end(Some(kind));
-                Poll::Ready(Some(Err(BodyError { kind })))
+                // A server may throw away what it has not sent yet when a body fails. Given the time, it sends it.
+                this.source = Source::Failed(kind);
+                cx.waker().wake_by_ref();
+                Poll::Pending
             }
             None => {
                 this.end(None);
@@ -164,6 +185,7 @@ impl Body for ProxyBody {
             Source::Empty => true,
             Source::Text(_) | Source::Failed(_) => false,
             Source::Destination(download) => download.has_ended(),
+            Source::Mapped(body) => body.is_end_stream(),
         }
     }
 
@@ -172,6 +194,7 @@ impl Body for ProxyBody {
             Source::Empty => SizeHint::with_exact(0),
             Source::Text(text) => SizeHint::with_exact(text.len() as u64),
             Source::Destination(download) => download.size_hint(),
+            Source::Mapped(body) => body.size_hint(),
             Source::Failed(_) => SizeHint::default(),
         }
     }
@@ -202,6 +225,21 @@ impl fmt::Debug for ProxyBody {
             .field("sent", &self.bytes)
             .finish_non_exhaustive()
     }
+}
+
+/// What it means that a body failed that a layer made.
+fn kind_of(error: &(dyn StdError + 'static)) -> ForwardErrorKind {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<BodyError>() {
+            return error.kind();
+        }
+        if let Some(error) = error.downcast_ref::<ForwardError>() {
+            return error.kind();
+        }
+        cause = error.source();
+    }
+    ForwardErrorKind::Extension
 }
 
 impl BodyError {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use http::StatusCode;
 
-/// What went wrong while a request was forwarded: YARP's `ForwarderError`, by the same names, and one of our own.
+/// What went wrong while a request was forwarded: YARP's `ForwarderError`, by the same names, and two of our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ForwardErrorKind {
@@ -49,11 +49,13 @@ pub enum ForwardErrorKind {
     UpgradeActivityTimeout,
     /// The request belongs to none of the route's partitions.
     NoPartition,
+    /// A filter or a layer of the program failed.
+    Extension,
 }
 
 impl ForwardErrorKind {
     /// Every kind, in the order of [`index`](Self::index).
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Request,
         Self::RequestTimedOut,
         Self::RequestCanceled,
@@ -74,6 +76,7 @@ impl ForwardErrorKind {
         Self::RequestCreation,
         Self::UpgradeActivityTimeout,
         Self::NoPartition,
+        Self::Extension,
     ];
 
     /// Its position in [`ALL`](Self::ALL), for tables of counters.
@@ -104,6 +107,7 @@ impl ForwardErrorKind {
             Self::RequestCreation => "RequestCreation",
             Self::UpgradeActivityTimeout => "UpgradeActivityTimeout",
             Self::NoPartition => "NoPartition",
+            Self::Extension => "Extension",
         }
     }
 
@@ -128,7 +132,7 @@ impl ForwardErrorKind {
             | Self::UpgradeResponseClient
             | Self::UpgradeActivityTimeout
             | Self::NoPartition => Side::Client,
-            Self::NoAvailableDestinations | Self::RequestCreation => Side::Proxy,
+            Self::NoAvailableDestinations | Self::RequestCreation | Self::Extension => Side::Proxy,
         }
     }
 }
@@ -235,6 +239,7 @@ impl fmt::Display for ForwardError {
             ForwardErrorKind::RequestCreation => "the request to the destination cannot be built",
             ForwardErrorKind::UpgradeActivityTimeout => "the upgraded stream was idle for too long",
             ForwardErrorKind::NoPartition => "the request belongs to no partition of the route",
+            ForwardErrorKind::Extension => "a filter or a layer of the program failed",
         })
     }
 }

@@ -7,6 +7,7 @@ use http::{HeaderMap, Method, Uri, Version};
 use proxy_model::RequestHead;
 
 use crate::connection::ConnectionInfo;
+use crate::filter::HeadEdits;
 
 /// The head of a request in `http` types, together with what is known of its connection.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +16,7 @@ pub(crate) struct HttpHead<'a> {
     method: &'a Method,
     connection: ConnectionInfo,
     https: bool,
+    edits: Option<&'a HeadEdits>,
 }
 
 impl<'a> HttpHead<'a> {
@@ -36,6 +38,7 @@ impl<'a> HttpHead<'a> {
             method: method(parts),
             connection,
             https: connection.tls,
+            edits: None,
         }
     }
 
@@ -51,6 +54,25 @@ impl<'a> HttpHead<'a> {
 
     pub(crate) fn is_http2(&self) -> bool {
         self.parts.version >= Version::HTTP_2
+    }
+
+    pub(crate) fn version(&self) -> Version {
+        self.parts.version
+    }
+
+    /// The same head with what filters changed, which is for the request that is sent on; what is asked of the head is
+    /// answered as it was received.
+    #[must_use]
+    pub(crate) fn with_edits(self, edits: &'a HeadEdits) -> Self {
+        Self {
+            edits: (!edits.is_empty()).then_some(edits),
+            ..self
+        }
+    }
+
+    /// What filters changed, if they did.
+    pub(crate) fn edits(&self) -> Option<&'a HeadEdits> {
+        self.edits
     }
 
     pub(crate) fn connection(&self) -> ConnectionInfo {

@@ -1,10 +1,10 @@
 //! The way of a request to a destination and back.
 //!
 //! ```text
-//! head ─▶ route ─▶ cluster ─▶ checks ─▶ pick ─▶ connection ─▶ head, filtered and changed ─▶ send
-//!                                         ▲         │ none to be had: once to another destination
-//!                                         └─────────┘
-//! client ◀─ body, streamed and counted ◀─ head, filtered and changed ◀─ response
+//! head ─▶ route ─▶ layers ─▶ cluster ─▶ checks ─▶ filters ─▶ pick ─▶ connection ─▶ head, changed ─▶ send
+//!                                                             ▲         │ none to be had: once to another destination
+//!                                                             └─────────┘
+//! client ◀─ layers ◀─ body, streamed and counted ◀─ head, changed ◀─ filters ◀─ response
 //! ```
 //!
 //! # What is tried twice
@@ -42,10 +42,12 @@ mod continuation;
 mod download;
 mod error;
 mod exchange;
+mod filtering;
 mod handshake;
 mod head;
 pub(crate) mod headers;
 mod info;
+mod layered;
 mod pipeline;
 mod plan;
 mod request;
@@ -60,13 +62,17 @@ mod upload;
 #[cfg(feature = "http2")]
 mod websocket;
 
+pub(crate) use self::account::Account;
 pub use self::body::{BodyEnd, BodyError, ProxyBody};
 pub(crate) use self::continuation::Continuation;
 pub use self::error::{ForwardError, ForwardErrorKind, Side};
 pub(crate) use self::head::HttpHead;
 pub use self::info::ExchangeInfo;
+pub(crate) use self::layered::rest_of_route;
 pub(crate) use self::request::{Framing, OutgoingHead, parse_length};
+#[cfg(test)]
+pub(crate) use self::response::pass_on;
 #[cfg(feature = "server")]
 pub(crate) use self::send::no_connection;
 pub use self::service::ResponseFuture;
-pub(crate) use self::upload::{RequestBody, UploadError};
+pub(crate) use self::upload::{RequestBody, UploadError, is_too_large};

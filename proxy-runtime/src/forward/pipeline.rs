@@ -13,17 +13,21 @@ use super::account::Account;
 use super::body::ProxyBody;
 use super::download::Download;
 use super::error::{ForwardError, ForwardErrorKind};
+use super::filtering::Filtering;
 use super::handshake::Handshake;
 use super::head::HttpHead;
+use super::layered::Layered;
 use super::plan::{self, Unrouted};
 use super::response::{self as answer, TrailerRules};
 use super::send::{Answered, Sending};
 use super::upgrade::{Agreed, Upgrade};
 use crate::BoxError;
+use crate::extensions::RouteExtensions;
+use crate::filter::{FilterContext, HeadEdits};
+use crate::layer::RouteContext;
 use crate::observe::targets;
 use crate::proxy::ProxyService;
 use crate::state::Generation;
-use crate::transform::apply_to_own_response;
 
 /// Forwards one request. Whatever goes wrong becomes a response.
 pub(super) async fn forward<B>(service: &ProxyService, request: Request<B>) -> Response<ProxyBody>
@@ -37,64 +41,114 @@ where
     let generation = shared.load_full();
     let upgrade = Upgrade::take_from(&mut parts);
     let head = HttpHead::new(&parts);
-    let route = match plan::find_route(&generation, &head) {
-        Ok(route) => route,
+    let index = match plan::find_route(&generation, &head) {
+        Ok(index) => index,
         Err(unrouted) => return refuse(&unrouted, account),
     };
+    let route = generation.snapshot().route_at(index);
+    let state = generation.route(index);
+    account.routed(route.id(), state.metrics());
+    let extensions = state.extensions();
+    if let Some(layers) = extensions.and_then(RouteExtensions::layers) {
+        let context = RouteContext::new(service, &generation, index, Instant::now());
+        let layered = Layered::new(context, layers.service().clone());
+        // Boxed, so that requests without layers do not have its size.
+        return Box::pin(layered.forward(parts, body, upgrade, account)).await;
+    }
     let routed = Routed {
         service,
         generation: &generation,
-        index: route,
+        index,
         head,
+        started: Instant::now(),
     };
-    match routed.run(body, upgrade, &mut account).await {
-        Ok(Outcome::Response(head, download)) => respond(head, *download, account),
-        Ok(Outcome::Switch(head, agreed)) => switch(head, *agreed, account),
-        Err(error) => routed.fail(&error, account),
-    }
+    routed.respond(body, upgrade, account).await
 }
 
 /// A request and the route that takes it.
 #[derive(Clone, Copy)]
-struct Routed<'a> {
-    service: &'a ProxyService,
-    generation: &'a Arc<Generation>,
-    index: RouteIndex,
-    head: HttpHead<'a>,
+pub(super) struct Routed<'a> {
+    pub(super) service: &'a ProxyService,
+    pub(super) generation: &'a Arc<Generation>,
+    pub(super) index: RouteIndex,
+    pub(super) head: HttpHead<'a>,
+    /// When the request began.
+    pub(super) started: Instant,
 }
 
-/// What a destination has answered.
+/// What is said to a request.
 enum Outcome {
+    /// The response of a destination.
     Response(response::Parts, Box<Download>),
+    /// A destination has agreed to speak another protocol.
     Switch(response::Parts, Box<Agreed>),
+    /// The response of a filter.
+    Reply(Box<Response<ProxyBody>>),
 }
 
-impl Routed<'_> {
+impl<'a> Routed<'a> {
+    /// Forwards the request to where the route leads.
+    pub(super) async fn respond<B>(
+        &self,
+        body: B,
+        upgrade: Option<Upgrade>,
+        mut account: Box<Account>,
+    ) -> Response<ProxyBody>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let mut filtering = Filtering::default();
+        let outcome = self.run(body, upgrade, &mut account, &mut filtering).await;
+        match outcome {
+            Ok(Outcome::Response(head, download)) => respond(head, *download, account),
+            Ok(Outcome::Switch(head, agreed)) => switch(head, *agreed, account),
+            Ok(Outcome::Reply(response)) => {
+                let response = filtering.shown(*response, self.route().transforms());
+                finish(response, account, None)
+            }
+            Err(error) => {
+                self.log(&error);
+                let response = answer::own(error.status(), None);
+                let response = filtering.shown(response, self.route().transforms());
+                finish(response, account, Some(&error))
+            }
+        }
+    }
+
     async fn run<B>(
         &self,
         body: B,
         upgrade: Option<Upgrade>,
         account: &mut Account,
+        filtering: &mut Filtering<'a>,
     ) -> Result<Outcome, ForwardError>
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let started = Instant::now();
         let route = self.route();
         let route_state = self.generation.route(self.index);
-        account.routed(route.id(), route_state.metrics());
         let random = self.service.shared().random();
         let index = plan::find_cluster(route, route_state, &self.head, random)?;
         let cluster = self.generation.snapshot().cluster_at(index);
         let state = self.generation.cluster(index);
         account.assigned(cluster.id(), state.live());
         let wish = upgrade.as_ref().map(Upgrade::wish);
-        let body_limit = self.body_limit();
+        let body_limit = body_limit(self.service, route);
         let framing = plan::admit(&self.head, wish, body_limit, body.is_end_stream())?;
+        let mut edits = HeadEdits::default();
+        let extensions = route_state.extensions();
+        if let Some(filters) = extensions.and_then(RouteExtensions::filters) {
+            let context = FilterContext::new(route, cluster, self.head.connection());
+            let reply = filtering.ask(filters, context, self.head, &mut edits)?;
+            if let Some(reply) = reply {
+                return Ok(Outcome::Reply(Box::new(reply.into_response())));
+            }
+        }
         let handshake = Handshake::new(wish, self.head.headers(), cluster.upstream())?;
         let sending = Sending {
-            head: self.head,
+            head: self.head.with_edits(&edits),
             route,
             cluster,
             state,
@@ -102,13 +156,13 @@ impl Routed<'_> {
             handshake: &handshake,
             framing,
             body_limit,
-            started,
+            started: self.started,
         };
         let answered = sending.run(body, account).await?;
         let status = answered.response.status();
         account.answered(status, answered.picked_at, answered.lease.peer());
         if handshake.is_agreed(status) {
-            return self.switched(answered, upgrade, &handshake);
+            return self.switched(answered, upgrade, &handshake, filtering);
         }
         if status == StatusCode::SWITCHING_PROTOCOLS {
             // Nobody asked for it, so nobody knows what follows.
@@ -117,11 +171,15 @@ impl Routed<'_> {
         if !answer::is_understood(answered.response.headers()) {
             return Err(bad_gateway(ForwardErrorKind::ResponseHeaders));
         }
-        self.answered(answered).await
+        self.answered(answered, filtering).await
     }
 
     /// The destination has answered with a response, of which the start of the body may have come as well.
-    async fn answered(&self, answered: Answered) -> Result<Outcome, ForwardError> {
+    async fn answered(
+        &self,
+        answered: Answered,
+        filtering: &mut Filtering<'_>,
+    ) -> Result<Outcome, ForwardError> {
         let (mut head, incoming) = answered.response.into_parts();
         let promised = answer::promised_length(self.head.method_value(), &head);
         let trailers = TrailerRules::new(self.generation, self.index, head.status);
@@ -130,7 +188,8 @@ impl Routed<'_> {
         } = answered;
         let mut download = Download::new(incoming, exchange, lease, promised, trailers);
         download.begin().await?;
-        answer::pass_on(&mut head, self.route().transforms());
+        let edits = filtering.show(&head)?;
+        answer::pass_on(&mut head, &edits, self.route().transforms());
         Ok(Outcome::Response(head, Box::new(download)))
     }
 
@@ -140,13 +199,15 @@ impl Routed<'_> {
         mut answered: Answered,
         upgrade: Option<Upgrade>,
         handshake: &Handshake,
+        filtering: &mut Filtering<'_>,
     ) -> Result<Outcome, ForwardError> {
         let Some(destination) = answered.lease.switch(&mut answered.response) else {
             return Err(bad_gateway(ForwardErrorKind::Request));
         };
         let (mut head, _) = answered.response.into_parts();
         let client = handshake.agree(upgrade, &mut head.headers)?;
-        answer::pass_on(&mut head, self.route().transforms());
+        let edits = filtering.show(&head)?;
+        answer::pass_on(&mut head, &edits, self.route().transforms());
         handshake.announce(&mut head);
         Ok(Outcome::Switch(
             head,
@@ -159,15 +220,6 @@ impl Routed<'_> {
         ))
     }
 
-    /// The response to a request that could not be forwarded.
-    fn fail(&self, error: &ForwardError, account: Box<Account>) -> Response<ProxyBody> {
-        self.log(error);
-        let status = error.status();
-        let mut response = answer::own(status, None);
-        apply_to_own_response(self.route().transforms(), status, response.headers_mut());
-        finish(response, account, Some(error))
-    }
-
     fn log(&self, error: &ForwardError) {
         let route = self.route().id();
         let kind = error.kind().as_str();
@@ -176,17 +228,17 @@ impl Routed<'_> {
         debug!(target: targets::REQUEST, %route, error = kind, reason, "the request failed");
     }
 
-    /// The largest body that the request may have: the route says, else the proxy.
-    fn body_limit(&self) -> Option<u64> {
-        match self.route().body_limit() {
-            BodyLimit::Server => self.service.shared().max_request_body(),
-            BodyLimit::Unlimited => None,
-            BodyLimit::Bytes(limit) => Some(limit),
-        }
-    }
-
-    fn route(&self) -> &Route {
+    fn route(&self) -> &'a Route {
         self.generation.snapshot().route_at(self.index)
+    }
+}
+
+/// The largest body that a request may have: the route says, else the proxy.
+pub(super) fn body_limit(service: &ProxyService, route: &Route) -> Option<u64> {
+    match route.body_limit() {
+        BodyLimit::Server => service.shared().max_request_body(),
+        BodyLimit::Unlimited => None,
+        BodyLimit::Bytes(limit) => Some(limit),
     }
 }
 
@@ -226,12 +278,13 @@ fn switch(head: response::Parts, agreed: Agreed, mut account: Box<Account>) -> R
     let mut response = Response::from_parts(head, ProxyBody::empty());
     account.responded(response.status());
     response.extensions_mut().insert(account.info(None));
+    account.tunnels();
     tokio::spawn(agreed.carry(account));
     response
 }
 
 /// A response of the proxy's own.
-fn finish(
+pub(super) fn finish(
     mut response: Response<ProxyBody>,
     mut account: Box<Account>,
     error: Option<&ForwardError>,

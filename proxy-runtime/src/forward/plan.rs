@@ -45,18 +45,7 @@ pub(super) fn find_cluster(
     head: &HttpHead<'_>,
     random: &Random,
 ) -> Result<ClusterIndex, ForwardError> {
-    if let Some(refusal) = state.refusal() {
-        debug!(
-            target: targets::REQUEST,
-            route = %route.id(),
-            reason = %refusal,
-            "every request of this route is refused",
-        );
-        return Err(ForwardError::new(
-            ForwardErrorKind::RequestCreation,
-            StatusCode::INTERNAL_SERVER_ERROR,
-        ));
-    }
+    check_refusal(route, state)?;
     state
         .choose(route, head, random)
         .map_err(|nowhere| match nowhere {
@@ -69,6 +58,27 @@ pub(super) fn find_cluster(
                     .with_source(refusal)
             }
         })
+}
+
+/// Makes sure that the route asks for no protection that is not there.
+///
+/// # Errors
+///
+/// It does, so that its requests are refused.
+pub(super) fn check_refusal(route: &Route, state: &RouteState) -> Result<(), ForwardError> {
+    if let Some(refusal) = state.refusal() {
+        debug!(
+            target: targets::REQUEST,
+            route = %route.id(),
+            reason = %refusal,
+            "every request of this route is refused",
+        );
+        return Err(ForwardError::new(
+            ForwardErrorKind::RequestCreation,
+            StatusCode::INTERNAL_SERVER_ERROR,
+        ));
+    }
+    Ok(())
 }
 
 /// What a request's body will be, if the request may be forwarded.

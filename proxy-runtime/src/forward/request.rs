@@ -14,6 +14,7 @@ use proxy_model::transform::{HeaderCopy, RequestTarget, Transforms, path_and_que
 use super::error::{ForwardError, ForwardErrorKind};
 use super::head::HttpHead;
 use super::headers;
+use crate::filter::HeadEdits;
 use crate::transform::{Outgoing, apply_to_request, retain};
 
 /// The head of a request to a destination, whatever version of HTTP it will be sent in.
@@ -46,8 +47,8 @@ pub(crate) enum Framing {
 impl OutgoingHead {
     /// The head that `route` makes of a client's for `destination`.
     ///
-    /// Headers are filtered (RFC 9110 section 7.6.1), and then the route's changes are made in order. What is not
-    /// changed stays byte for byte as it came.
+    /// Headers are filtered (RFC 9110 section 7.6.1), then what filters of the program changed is, and then the route's
+    /// changes are made in order. What is not changed stays byte for byte as it came.
     ///
     /// # Errors
     ///
@@ -64,6 +65,12 @@ impl OutgoingHead {
             headers: copied(head, transforms.request_copy()),
             host: original_host(head, transforms),
         };
+        if let Some(edits) = head.edits() {
+            edits.apply_to(&mut outgoing.headers);
+            if let Some(host) = edits.host() {
+                outgoing.host = Some(host.clone());
+            }
+        }
         apply_to_request(transforms.request(), head, &values, &mut outgoing);
         let Outgoing { mut headers, host } = outgoing;
         if method == Method::TRACE {
@@ -249,22 +256,36 @@ fn target(
     values: &RouteValues,
     address: &DestinationAddress,
 ) -> Result<(Method, PathAndQuery), ForwardError> {
+    let edits = head.edits();
+    let path = edits
+        .and_then(HeadEdits::path)
+        .unwrap_or_else(|| head.path());
+    let query = match edits.and_then(HeadEdits::query) {
+        Some(changed) => changed,
+        None => head.query(),
+    };
     // Only OPTIONS may ask for no resource in particular (RFC 9112 section 3.2.4).
-    if head.path() == "*" && *head.method_value() != Method::OPTIONS {
+    if path == "*" && *head.method_value() != Method::OPTIONS {
         return Err(ForwardError::new(
             ForwardErrorKind::RequestCreation,
             StatusCode::BAD_REQUEST,
         ));
     }
     if transforms.target().is_empty() && address.path() == "/" {
-        let same = head.uri().path_and_query().cloned();
-        let path_and_query = same.unwrap_or_else(|| PathAndQuery::from_static("/"));
+        let path_and_query = match (edits, head.uri().path_and_query(), query) {
+            (None, Some(same), _) => same.clone(),
+            (None, None, _) => PathAndQuery::from_static("/"),
+            (Some(_), _, None) => PathAndQuery::try_from(path).map_err(creation)?,
+            (Some(_), _, Some(query)) => {
+                PathAndQuery::try_from(format!("{path}?{query}")).map_err(creation)?
+            }
+        };
         return Ok((head.method_value().clone(), path_and_query));
     }
     let mut target = RequestTarget {
         method: head.method().into(),
-        path: head.path().into(),
-        query: head.query().map(Into::into),
+        path: path.into(),
+        query: query.map(Into::into),
     };
     transforms.rewrite(&mut target, values);
     let text = path_and_query(address, &target.path, target.query.as_deref());

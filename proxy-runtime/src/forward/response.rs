@@ -11,6 +11,7 @@ use proxy_model::transform::{HeaderCopy, Transforms};
 use super::body::ProxyBody;
 use super::headers;
 use super::request::parse_length;
+use crate::filter::HeadEdits;
 use crate::state::Generation;
 use crate::transform::{apply_to_response, apply_to_trailers};
 
@@ -45,12 +46,13 @@ pub(crate) fn is_understood(headers: &HeaderMap) -> bool {
 }
 
 /// Makes of the head of a destination's response the one that the client gets.
-pub(crate) fn pass_on(head: &mut response::Parts, transforms: &Transforms) {
+/// What filters changed comes before what the route says.
+pub(crate) fn pass_on(head: &mut response::Parts, edits: &HeadEdits, transforms: &Transforms) {
     if head.headers.contains_key(TRANSFER_ENCODING) {
         head.headers.remove(CONTENT_LENGTH);
     }
     headers::drop_pointless_length(head.status, &mut head.headers);
-    apply_to_response(transforms, head.status, &mut head.headers);
+    apply_to_response(transforms, head.status, edits, &mut head.headers);
     // The version is that of the destination's connection, and says nothing to the client.
     head.version = Version::default();
     // What else the connection has left there is not for the client's connection.

@@ -12,7 +12,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 
 use super::continuation::Gate;
-use super::error::ForwardErrorKind;
+use super::error::{ForwardError, ForwardErrorKind};
 use super::exchange::{Exchange, Stage};
 use super::headers;
 use super::timeout::IdleTimer;
@@ -286,10 +286,13 @@ impl StdError for UploadError {
 }
 
 /// Whether a limit that the program around the proxy set was exceeded.
-fn is_too_large(error: &(dyn StdError + 'static)) -> bool {
+pub(crate) fn is_too_large(error: &(dyn StdError + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if error.is::<http_body_util::LengthLimitError>() {
+        let is_refused = |error: &ForwardError| error.status() == StatusCode::PAYLOAD_TOO_LARGE;
+        if error.is::<http_body_util::LengthLimitError>()
+            || error.downcast_ref().is_some_and(is_refused)
+        {
             return true;
         }
         cause = error.source();

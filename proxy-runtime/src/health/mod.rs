@@ -34,7 +34,6 @@
 
 mod active;
 mod consecutive_failures;
-mod contain;
 mod policy;
 mod probe;
 mod round;

@@ -12,8 +12,8 @@ use proxy_model::compiled::{ActiveCheck, Cluster, ClusterIndex, Destination, Des
 use tokio::time::{Instant, timeout};
 
 use super::active::Prober;
-use super::contain::{Panicked, contained, contained_call};
 use super::{Health, HealthRecord, ProbeError, Probed};
+use crate::contain::{Panicked, contained, contained_call};
 use crate::observe::targets;
 use crate::proxy::Shared;
 use crate::state::{ClusterState, DestinationKey, DestinationState, Generation};

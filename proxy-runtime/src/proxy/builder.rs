@@ -3,13 +3,21 @@
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
 use proxy_model::{CompileOptions, Problem, Problems, Snapshot};
 use tokio::sync::watch;
+use tower_layer::Layer;
+use tower_service::Service;
 
 use super::shared::Settings;
 use super::{Driver, Proxy, Shared};
+use crate::BoxError;
 use crate::balance::{LoadBalancer, Random};
+use crate::filter::Filter;
 use crate::health::{ActiveHealthPolicy, Probe, UpstreamProbe};
+use crate::layer::{ProxyRequestBody, RouteService, boxed};
 use crate::upstream::UpstreamOptions;
 
 /// Makes a [`Proxy`] and its [`Driver`].
@@ -40,7 +48,8 @@ impl ProxyBuilder {
     /// Makes a load balancing policy known by a name, which is compared ignoring case. The names of the built-in
     /// policies are taken.
     pub fn balancer(mut self, name: impl Into<Arc<str>>, policy: Arc<dyn LoadBalancer>) -> Self {
-        self.settings.balancers.register(name.into(), policy);
+        let balancers = &mut self.settings.registered.balancers;
+        balancers.register(name.into(), policy);
         self
     }
 
@@ -52,6 +61,34 @@ impl ProxyBuilder {
         policy: Arc<dyn ActiveHealthPolicy>,
     ) -> Self {
         self.settings.health_policies.register(name.into(), policy);
+        self
+    }
+
+    /// Makes a [filter](crate::filter) known by a name, which is compared ignoring case. Routes use it that have the name in
+    /// `Filters`.
+    pub fn filter(mut self, name: impl Into<Arc<str>>, filter: impl Filter) -> Self {
+        let extensions = &mut self.settings.registered.extensions;
+        extensions.register_filter(name.into(), Arc::new(filter));
+        self
+    }
+
+    /// Makes a [tower layer](crate::layer) known by a name, which is compared ignoring case. Routes use it that have the
+    /// name in `Layers`.
+    pub fn layer<L, B>(mut self, name: impl Into<Arc<str>>, layer: L) -> Self
+    where
+        L: Layer<RouteService> + Send + Sync + 'static,
+        L::Service: Service<Request<ProxyRequestBody>, Response = Response<B>>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        <L::Service as Service<Request<ProxyRequestBody>>>::Error: Into<BoxError>,
+        <L::Service as Service<Request<ProxyRequestBody>>>::Future: Send,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let extensions = &mut self.settings.registered.extensions;
+        extensions.register_layer(name.into(), boxed(layer));
         self
     }
 
@@ -87,10 +124,14 @@ impl ProxyBuilder {
         self
     }
 
-    /// What configurations for this proxy are to be compiled with: the policies that were registered so far.
+    /// What configurations for this proxy are to be compiled with: the policies, filters and layers that were
+    /// registered so far.
     pub fn compile_options(&self) -> CompileOptions {
+        let registered = &self.settings.registered;
         CompileOptions::default()
-            .with_balancing_policies(self.settings.balancers.names().cloned())
+            .with_filters(registered.extensions.filter_names().cloned())
+            .with_layers(registered.extensions.layer_names().cloned())
+            .with_balancing_policies(registered.balancers.names().cloned())
             .with_active_health_policies(self.settings.health_policies.names().cloned())
     }
 
@@ -98,7 +139,7 @@ impl ProxyBuilder {
     ///
     /// # Errors
     ///
-    /// The first configuration names a policy that was not registered, or a policy was registered under the name of one
+    /// The first configuration names a policy, a filter or a layer that was not registered, or a policy was registered under the name of one
     /// that is built in.
     pub fn build(self) -> Result<(Proxy, Driver), Problems> {
         let Self {
@@ -127,6 +168,7 @@ impl ProxyBuilder {
 /// Makes sure that no policy of the program has the name of one that is built in, and so would never be used.
 fn check_names(settings: &Settings) -> Result<(), Problems> {
     let balancers = settings
+        .registered
         .balancers
         .taken_names()
         .map(|name| ("load balancing", name));

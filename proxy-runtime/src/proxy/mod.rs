@@ -77,7 +77,7 @@ impl Proxy {
     ///
     /// # Errors
     ///
-    /// The configuration names a policy that this proxy does not have. The current one stays.
+    /// The configuration names a policy, a filter or a layer that this proxy does not have. The current one stays.
     pub fn publish(&self, snapshot: Arc<Snapshot>) -> Result<u64, Problems> {
         self.shared.publish(snapshot)
     }

@@ -8,10 +8,10 @@ use proxy_model::{Problems, Snapshot};
 use tokio::sync::watch;
 
 use super::history::{History, PastChange};
-use crate::balance::{Balancers, Random};
+use crate::balance::Random;
 use crate::health::HealthPolicies;
 use crate::observe::{ProxyMetrics, targets};
-use crate::state::{Generation, PickContext};
+use crate::state::{Generation, PickContext, Registered};
 use crate::support::unsupported_by;
 use crate::upstream::{UpstreamOptions, Upstreams};
 
@@ -25,7 +25,7 @@ pub(crate) struct Shared {
     published: watch::Sender<u64>,
     /// Held while a generation is built and published, so that none is lost between two that are built at once.
     publishing: Mutex<History>,
-    balancers: Balancers,
+    registered: Registered,
     health_policies: HealthPolicies,
     context: Arc<PickContext>,
     max_request_body: Option<u64>,
@@ -37,7 +37,7 @@ pub(crate) struct Shared {
 /// What a proxy is made of, besides its first configuration.
 #[derive(Default)]
 pub(super) struct Settings {
-    pub(super) balancers: Balancers,
+    pub(super) registered: Registered,
     pub(super) health_policies: HealthPolicies,
     pub(super) context: PickContext,
     pub(super) upstream: UpstreamOptions,
@@ -49,7 +49,7 @@ impl Shared {
         let context = Arc::new(settings.context);
         settings.health_policies.check(&snapshot)?;
         let mut history = History::default();
-        let first = Generation::first(snapshot, &settings.balancers, &context)?;
+        let first = Generation::first(snapshot, &settings.registered, &context)?;
         history.published(None, &first);
         let speaks_tls = settings.upstream.speaks_tls();
         warn_of(
@@ -60,7 +60,7 @@ impl Shared {
             published: watch::Sender::new(first.number()),
             generation: ArcSwap::from_pointee(first),
             publishing: Mutex::new(history),
-            balancers: settings.balancers,
+            registered: settings.registered,
             health_policies: settings.health_policies,
             context,
             metrics: ProxyMetrics::default(),
@@ -94,7 +94,7 @@ impl Shared {
         let built = self
             .health_policies
             .check(&snapshot)
-            .and_then(|()| before.next(snapshot, &self.balancers, &self.context));
+            .and_then(|()| before.next(snapshot, &self.registered, &self.context));
         let next = match built {
             Ok(next) => Arc::new(next),
             Err(problems) => {

@@ -11,6 +11,14 @@ use super::cluster::{ClientKey, ClusterState, PickContext};
 use super::destination::DestinationState;
 use super::route::RouteState;
 use crate::balance::Balancers;
+use crate::extensions::Extensions;
+
+/// What the program registered, so that a configuration may name it.
+#[derive(Debug, Default)]
+pub(crate) struct Registered {
+    pub(crate) balancers: Balancers,
+    pub(crate) extensions: Extensions,
+}
 
 /// One configuration together with the live state of everything in it. Immutable, but for what lives in the state.
 #[derive(Debug)]
@@ -27,13 +35,13 @@ impl Generation {
     ///
     /// # Errors
     ///
-    /// A policy that is not registered.
+    /// A policy, a filter or a layer that is not registered.
     pub(crate) fn first(
         snapshot: Arc<Snapshot>,
-        balancers: &Balancers,
+        registered: &Registered,
         context: &Arc<PickContext>,
     ) -> Result<Self, Problems> {
-        Self::build(None, snapshot, balancers, context)
+        Self::build(None, snapshot, registered, context)
     }
 
     /// The generation after this one. Live state is carried over; this generation itself is left as it is, so that
@@ -41,27 +49,27 @@ impl Generation {
     ///
     /// # Errors
     ///
-    /// A policy that is not registered.
+    /// A policy, a filter or a layer that is not registered.
     pub(crate) fn next(
         &self,
         snapshot: Arc<Snapshot>,
-        balancers: &Balancers,
+        registered: &Registered,
         context: &Arc<PickContext>,
     ) -> Result<Self, Problems> {
-        Self::build(Some(self), snapshot, balancers, context)
+        Self::build(Some(self), snapshot, registered, context)
     }
 
     fn build(
         previous: Option<&Self>,
         snapshot: Arc<Snapshot>,
-        balancers: &Balancers,
+        registered: &Registered,
         context: &Arc<PickContext>,
     ) -> Result<Self, Problems> {
         let carried = Carried::of(previous);
         let mut problems = Problems::new();
         let mut clusters = Vec::with_capacity(snapshot.clusters().len());
         for cluster in snapshot.clusters() {
-            match balancers.resolve(cluster) {
+            match registered.balancers.resolve(cluster) {
                 Ok(balancer) => {
                     let before = carried.cluster(cluster.id());
                     clusters.push(cluster_state(cluster, before, balancer, context));
@@ -69,19 +77,30 @@ impl Generation {
                 Err(problem) => problems.push(problem),
             }
         }
+        let mut routes = Vec::with_capacity(snapshot.routes().len());
+        for route in snapshot.routes() {
+            let before = carried.route(route.id());
+            let extensions = before.and_then(RouteState::extensions);
+            match registered.extensions.resolve(route, extensions) {
+                Ok(extensions) => {
+                    let metrics = before.map(|before| Arc::clone(before.metrics()));
+                    routes.push(RouteState::new(
+                        route,
+                        metrics.unwrap_or_default(),
+                        extensions,
+                    ));
+                }
+                Err(found) => problems.extend(found),
+            }
+        }
         if problems.has_errors() {
             return Err(problems);
         }
-        let routes = snapshot
-            .routes()
-            .iter()
-            .map(|route| RouteState::new(route, carried.route(route.id())))
-            .collect();
         Ok(Self {
             number: previous.map_or(0, |previous| previous.number) + 1,
             snapshot,
             clusters: clusters.into(),
-            routes,
+            routes: routes.into(),
             published_at: Moment::now(),
         })
     }
@@ -170,11 +189,8 @@ impl<'a> Carried<'a> {
         self.clusters.get(id).copied()
     }
 
-    fn route(&self, id: &RouteId) -> Arc<crate::observe::RouteMetrics> {
-        self.routes
-            .get(id)
-            .map(|state| Arc::clone(state.metrics()))
-            .unwrap_or_default()
+    fn route(&self, id: &RouteId) -> Option<&'a RouteState> {
+        self.routes.get(id).copied()
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) use self::assessment::{Assessment, assess};
 pub(crate) use self::available::Available;
 pub(crate) use self::cluster::{ClientKey, ClusterLive, ClusterState, PickContext, Picked};
 pub(crate) use self::destination::{DestinationKey, DestinationState, InFlight};
-pub(crate) use self::generation::Generation;
+pub(crate) use self::generation::{Generation, Registered};
 pub(crate) use self::route::{Nowhere, RouteState};
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use proxy_model::compiled::{ClusterIndex, KeyRefusal, Route, RouteTarget};
 use crate::balance::Random;
 #[cfg(feature = "server")]
 use crate::engine::HeadPlan;
+use crate::extensions::RouteExtensions;
 use crate::observe::RouteMetrics;
 use crate::support::{Refusal, refusal};
 
@@ -16,9 +17,10 @@ use crate::support::{Refusal, refusal};
 pub(crate) struct RouteState {
     metrics: Arc<RouteMetrics>,
     refusal: Option<Refusal>,
-    /// What it does to heads, if that can be done on bytes.
+    /// What it does to heads, if that can be done on bytes and it has no filters or layers, which want `http` types.
     #[cfg(feature = "server")]
     plan: Option<Arc<HeadPlan>>,
+    extensions: Option<Box<RouteExtensions>>,
     /// For a weighted route, the sum of the weights up to and including each target.
     cumulative: Box<[u64]>,
 }
@@ -33,7 +35,11 @@ pub(crate) enum Nowhere {
 }
 
 impl RouteState {
-    pub(super) fn new(route: &Route, metrics: Arc<RouteMetrics>) -> Self {
+    pub(super) fn new(
+        route: &Route,
+        metrics: Arc<RouteMetrics>,
+        extensions: Option<Box<RouteExtensions>>,
+    ) -> Self {
         let cumulative = match route.target() {
             RouteTarget::Weighted(targets) => targets
                 .iter()
@@ -51,7 +57,8 @@ impl RouteState {
             metrics,
             refusal: refusal(route),
             #[cfg(feature = "server")]
-            plan: HeadPlan::of(route),
+            plan: HeadPlan::of(route).filter(|_| extensions.is_none()),
+            extensions,
             cumulative,
         }
     }
@@ -71,6 +78,11 @@ impl RouteState {
     /// Why its requests are refused, if they are: the route asks for a protection that is not there.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         self.refusal
+    }
+
+    /// Its filters and layers, if it has any.
+    pub(crate) fn extensions(&self) -> Option<&RouteExtensions> {
+        self.extensions.as_deref()
     }
 
     /// The cluster for one request of `route`, which is the route that this state belongs to.

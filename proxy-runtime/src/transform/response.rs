@@ -4,15 +4,19 @@ use http::{HeaderMap, StatusCode};
 use proxy_model::transform::{HeaderChange, HeaderCopy, ResponseTransform, Transforms};
 
 use super::request::{append, retain};
+use crate::filter::HeadEdits;
 use crate::forward::headers;
 
-/// Makes of a destination's response headers those that the client gets.
+/// Makes of a destination's response headers those that the client gets. What filters changed comes before what the route
+/// says.
 pub(crate) fn apply_to_response(
     transforms: &Transforms,
     status: StatusCode,
+    edits: &HeadEdits,
     headers: &mut HeaderMap,
 ) {
     copy(transforms.response_copy(), headers);
+    edits.apply_to(headers);
     change(transforms.response(), status, headers);
 }
 

@@ -60,9 +60,14 @@ fn merge(into: &mut Value, from: &Value) {
 
 #[track_caller]
 pub(crate) fn snapshot(config: &Value) -> Arc<Snapshot> {
+    snapshot_for(config, &CompileOptions::default())
+}
+
+#[track_caller]
+fn snapshot_for(config: &Value, options: &CompileOptions) -> Arc<Snapshot> {
     let config =
         ProxyConfig::from_json(&config.to_string()).unwrap_or_else(|problems| panic!("{problems}"));
-    let compiled = Snapshot::compile(config, &CompileOptions::default());
+    let compiled = Snapshot::compile(config, options);
     Arc::new(compiled.unwrap_or_else(|problems| panic!("{problems}")).0)
 }
 
@@ -80,8 +85,9 @@ impl Front {
 
     #[track_caller]
     pub(crate) fn build(config: &Value, server: OriginBuilder, proxy: ProxyBuilder) -> Self {
+        let snapshot = snapshot_for(config, &proxy.compile_options());
         let (proxy, driver) = proxy
-            .snapshot(snapshot(config))
+            .snapshot(snapshot)
             .build()
             .unwrap_or_else(|problems| panic!("{problems}"));
         tokio::spawn(driver);

@@ -99,6 +99,8 @@ fn every_setting_has_a_label() {
         ("proxy.routes.r.timeoutPolicy", "t"),
         ("proxy.routes.r.timeout", "5s"),
         ("proxy.routes.r.metadata.x", "y"),
+        ("proxy.routes.r.filters", "first, second"),
+        ("proxy.routes.r.layers", "outer,inner"),
         ("proxy.routes.r.clusterId", "other"),
         ("proxy.routes.r.headers.[0].name", "x-a"),
         ("proxy.routes.r.headers.[0].values", "1,2"),
@@ -166,6 +168,7 @@ fn every_setting_has_a_label() {
             "OutputCachePolicy": "o", "TimeoutPolicy": "t", "Timeout": "00:00:05",
             "Metadata": { "x": "y" },
             "Transforms": [{ "PathPrefix": "/x" }],
+            "Filters": ["first", "second"], "Layers": ["outer", "inner"],
         } },
         "Clusters": { "c": {
             "LoadBalancingPolicy": "RoundRobin",

@@ -68,9 +68,10 @@ fn read_route(labelled: &Labelled) -> Option<RouteConfig> {
     Some(route)
 }
 
-/// Whether a policy is not known: the program may have one of that name, which whoever publishes knows.
+/// Whether a policy, a filter or a layer is not known: the program may have one of that name, which whoever publishes knows.
 fn names_policy(problem: &Problem) -> bool {
-    problem.code.starts_with("unknown_") && problem.code.ends_with("_policy")
+    let named = problem.code.strip_prefix("unknown_");
+    named.is_some_and(|kind| kind.ends_with("_policy") || matches!(kind, "filter" | "layer"))
 }
 
 /// Where requests of a route have their key, if a key decides where they go.

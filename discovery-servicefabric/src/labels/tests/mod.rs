@@ -124,7 +124,10 @@ fn good(parser: &YarpLabels, service: &ServiceDescription) -> ProxyConfig {
 
 #[track_caller]
 fn assert_compiles(config: &ProxyConfig) {
-    let compiled = Snapshot::compile(Arc::new(config.clone()), &CompileOptions::default());
+    let options = CompileOptions::default()
+        .with_filters(["first", "second"])
+        .with_layers(["outer"]);
+    let compiled = Snapshot::compile(Arc::new(config.clone()), &options);
     compiled.unwrap_or_else(|problems| panic!("{problems}\n{config:#?}"));
 }
 

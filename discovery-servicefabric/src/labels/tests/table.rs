@@ -198,6 +198,8 @@ fn every_label_of_a_route() {
         ("YARP.Routes.My_Route-1.RateLimiterPolicy", "Disable"),
         ("YARP.Routes.My_Route-1.Timeout", "5s"),
         ("YARP.Routes.My_Route-1.MaxRequestBodySize", "-1"),
+        ("YARP.Routes.My_Route-1.Filters", "first, second"),
+        ("YARP.Routes.My_Route-1.Layers", "outer"),
     ]);
     let expected = json!({
         "ClusterId": "fabric:/App/Web",
@@ -217,6 +219,7 @@ fn every_label_of_a_route() {
             { "ResponseHeader": "X-Foo", "Append": "Bar", "When": "Always" },
             { "ResponseHeader": "X-Ping", "Append": "Pong", "When": "Success" },
         ],
+        "Filters": ["first", "second"], "Layers": ["outer"],
     });
     assert_eq!(found, expected);
 }

@@ -94,6 +94,7 @@ mod clusters;
 mod conflicts;
 mod destinations;
 mod expressions;
+mod extensions;
 mod metadata;
 mod partitions;
 mod routes;

@@ -29,14 +29,15 @@ impl FieldName {
         self.class
     }
 
+    /// The name, as it is written.
     #[inline]
-    pub(super) fn prefix(&self) -> &[u8] {
-        &self.prefix
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.prefix[2..self.prefix.len() - 2]
     }
 
     #[inline]
-    pub(super) fn name(&self) -> &[u8] {
-        &self.prefix[2..self.prefix.len() - 2]
+    pub(super) fn prefix(&self) -> &[u8] {
+        &self.prefix
     }
 
     /// Whether it is the name of a field.
@@ -45,11 +46,14 @@ impl FieldName {
         // A class with several names tells nothing.
         field.class() == self.class
             && field.name().len() as usize == self.prefix.len() - 4
-            && field.name().get(buffer).eq_ignore_ascii_case(self.name())
+            && field
+                .name()
+                .get(buffer)
+                .eq_ignore_ascii_case(self.as_bytes())
     }
 
     fn is_same(&self, other: &Self) -> bool {
-        self.class == other.class && self.name().eq_ignore_ascii_case(other.name())
+        self.class == other.class && self.as_bytes().eq_ignore_ascii_case(other.as_bytes())
     }
 }
 

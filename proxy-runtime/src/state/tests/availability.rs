@@ -129,8 +129,8 @@ fn tiers_zones_and_weights_narrow_the_choice() {
         ),
     ] {
         let snapshot = snapshot(&TIERS.replace("POLICY", policy));
-        let balancers = Balancers::default();
-        let generation = Generation::first(snapshot, &balancers, &context(zone)).unwrap();
+        let registered = Registered::default();
+        let generation = Generation::first(snapshot, &registered, &context(zone)).unwrap();
         set_health(&generation, &healths);
         assert_eq!(
             available(&generation).concat(),
@@ -144,7 +144,7 @@ fn tiers_zones_and_weights_narrow_the_choice() {
 fn every_destination_left_out_has_a_reason() {
     let generation = Generation::first(
         snapshot(&TIERS.replace("POLICY", "HealthyOrPanic")),
-        &Balancers::default(),
+        &Registered::default(),
         &context(Some("east")),
     )
     .unwrap();
@@ -194,7 +194,7 @@ fn a_change_of_health_while_a_generation_is_built_is_not_lost() {
     let tiers = TIERS.replace("POLICY", "HealthyOrPanic");
     let old = first(snapshot(&tiers));
     let new = old
-        .next(snapshot(&tiers), &Balancers::default(), &context(None))
+        .next(snapshot(&tiers), &Registered::default(), &context(None))
         .unwrap();
     // The check still holds the old generation; its verdict has to reach the new one too.
     set_health(&old, &[Unhealthy, Healthy, Healthy, Healthy]);

@@ -10,7 +10,7 @@ mod race;
 mod routes;
 
 use super::*;
-use crate::balance::{Balancers, Random, Trial};
+use crate::balance::{Random, Trial};
 use crate::fixtures::snapshot;
 use crate::health::Health;
 
@@ -22,12 +22,12 @@ fn context(zone: Option<&str>) -> Arc<PickContext> {
 }
 
 fn first(snapshot: Arc<Snapshot>) -> Generation {
-    Generation::first(snapshot, &Balancers::default(), &context(None)).unwrap()
+    Generation::first(snapshot, &Registered::default(), &context(None)).unwrap()
 }
 
 fn next(before: &Generation, snapshot: Arc<Snapshot>) -> Generation {
     let next = before
-        .next(snapshot, &Balancers::default(), &context(None))
+        .next(snapshot, &Registered::default(), &context(None))
         .unwrap();
     before.retire(&next);
     next

@@ -3,6 +3,7 @@
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::{config, values};
+use crate::filter::HeadEdits;
 use crate::transform::{apply_to_own_response, apply_to_response, apply_to_trailers};
 
 #[test]
@@ -45,6 +46,7 @@ fn g21_to_g27_response_headers() {
         apply_to_response(
             transforms,
             StatusCode::from_u16(status).unwrap(),
+            &HeadEdits::default(),
             &mut headers,
         );
         assert_eq!(values(&headers, "x-a"), expected, "{case} {status}");
@@ -104,7 +106,12 @@ fn responses_and_trailers_can_be_filtered() {
         .map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value)))
         .collect();
     let mut headers = given.clone();
-    apply_to_response(transforms, StatusCode::OK, &mut headers);
+    apply_to_response(
+        transforms,
+        StatusCode::OK,
+        &HeadEdits::default(),
+        &mut headers,
+    );
     assert_eq!(headers.keys().collect::<Vec<_>>(), ["a"]);
     let mut trailers = given;
     apply_to_trailers(transforms, StatusCode::OK, &mut trailers);

@@ -1,4 +1,4 @@
-//! Panics of the program's own probes and policies become values: they end one probe, not the driver.
+//! Panics of code of the program become values: they end one probe or one request, not what runs it.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
@@ -8,10 +8,10 @@ use std::task::Poll;
 
 /// What a panic said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Panicked(pub(super) String);
+pub(crate) struct Panicked(pub(crate) String);
 
 /// Runs a future to its end, or to its panic. What it leaves half-done is dropped with it.
-pub(super) async fn contained<F: Future>(future: F) -> Result<F::Output, Panicked> {
+pub(crate) async fn contained<F: Future>(future: F) -> Result<F::Output, Panicked> {
     let mut future = pin!(future);
     poll_fn(
         |context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
@@ -23,7 +23,7 @@ pub(super) async fn contained<F: Future>(future: F) -> Result<F::Output, Panicke
 }
 
 /// Calls a function, or contains its panic.
-pub(super) fn contained_call<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
+pub(crate) fn contained_call<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| Panicked(message(&*panic)))
 }
 

@@ -1,0 +1,146 @@
+//! What the program registered to extend routes with, by name.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use proxy_model::compiled::Route;
+use proxy_model::{Problem, Problems, pointer_to, same_id};
+
+use crate::filter::{Filter, Filters, NamedFilter};
+use crate::forward::rest_of_route;
+use crate::layer::{BoxLayer, RouteLayers};
+
+/// The filters and layers of the program, by name, which is compared ignoring case.
+#[derive(Default)]
+pub(crate) struct Extensions {
+    filters: BTreeMap<Arc<str>, Arc<dyn Filter>>,
+    layers: BTreeMap<Arc<str>, Arc<BoxLayer>>,
+}
+
+/// The filters and layers of one route, of which there is at least one.
+#[derive(Debug)]
+pub(crate) struct RouteExtensions {
+    filters: Option<Filters>,
+    layers: Option<RouteLayers>,
+}
+
+impl Extensions {
+    /// Adds a filter; the last one of a name counts.
+    pub(crate) fn register_filter(&mut self, name: Arc<str>, filter: Arc<dyn Filter>) {
+        register(&mut self.filters, name, filter);
+    }
+
+    /// Adds a layer; the last one of a name counts.
+    pub(crate) fn register_layer(&mut self, name: Arc<str>, layer: Arc<BoxLayer>) {
+        register(&mut self.layers, name, layer);
+    }
+
+    pub(crate) fn filter_names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.filters.keys()
+    }
+
+    pub(crate) fn layer_names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.layers.keys()
+    }
+
+    /// The extensions of a route, `None` if it has none. Layers that it had before are kept as they are.
+    ///
+    /// # Errors
+    ///
+    /// The route names some that are not registered.
+    pub(crate) fn resolve(
+        &self,
+        route: &Route,
+        before: Option<&RouteExtensions>,
+    ) -> Result<Option<Box<RouteExtensions>>, Problems> {
+        if route.filters().is_empty() && route.layers().is_empty() {
+            return Ok(None);
+        }
+        let mut problems = Problems::new();
+        let filters = self.filters_of(route, &mut problems);
+        let kept = before.and_then(|before| before.layers.as_ref());
+        let layers = match kept.filter(|kept| kept.are(route.layers())) {
+            Some(kept) => Some(kept.clone()),
+            None => self.layers_of(route, &mut problems),
+        };
+        if problems.has_errors() {
+            return Err(problems);
+        }
+        Ok(Some(Box::new(RouteExtensions { filters, layers })))
+    }
+
+    fn filters_of(&self, route: &Route, problems: &mut Problems) -> Option<Filters> {
+        let mut filters = Vec::with_capacity(route.filters().len());
+        for (position, name) in route.filters().iter().enumerate() {
+            match find(&self.filters, name) {
+                Some((name, filter)) => filters.push(NamedFilter {
+                    name: Arc::clone(name),
+                    filter: Arc::clone(filter),
+                }),
+                None => problems.push(not_registered(route, "Filters", position, name)),
+            }
+        }
+        (!filters.is_empty()).then(|| Filters::new(filters))
+    }
+
+    fn layers_of(&self, route: &Route, problems: &mut Problems) -> Option<RouteLayers> {
+        if route.layers().is_empty() {
+            return None;
+        }
+        let mut service = rest_of_route();
+        // The first of the list is the last to be put around.
+        for (position, name) in route.layers().iter().enumerate().rev() {
+            match find(&self.layers, name) {
+                Some((_, layer)) => service = layer(service),
+                None => problems.push(not_registered(route, "Layers", position, name)),
+            }
+        }
+        Some(RouteLayers::new(route.layers(), service))
+    }
+}
+
+fn register<T: ?Sized>(registered: &mut BTreeMap<Arc<str>, Arc<T>>, name: Arc<str>, new: Arc<T>) {
+    registered.retain(|known, _| !same_id(known, &name));
+    registered.insert(name, new);
+}
+
+fn find<'a, T: ?Sized>(
+    registered: &'a BTreeMap<Arc<str>, Arc<T>>,
+    name: &str,
+) -> Option<(&'a Arc<str>, &'a Arc<T>)> {
+    registered.iter().find(|(known, _)| same_id(known, name))
+}
+
+fn not_registered(route: &Route, list: &str, position: usize, name: &str) -> Problem {
+    let (kind, code, method) = match list {
+        "Filters" => ("filter", "unknown_filter", "filter"),
+        _ => ("layer", "unknown_layer", "layer"),
+    };
+    let route = pointer_to("/Routes", route.id().as_str());
+    Problem::error(
+        format!("{route}/{list}/{position}"),
+        code,
+        format!("this proxy has no {kind} called `{name}`"),
+    )
+    .with_suggestion(format!("register it with `ProxyBuilder::{method}`"))
+}
+
+impl RouteExtensions {
+    pub(crate) fn filters(&self) -> Option<&Filters> {
+        self.filters.as_ref()
+    }
+
+    pub(crate) fn layers(&self) -> Option<&RouteLayers> {
+        self.layers.as_ref()
+    }
+}
+
+impl fmt::Debug for Extensions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Extensions")
+            .field("filters", &self.filters.keys())
+            .field("layers", &self.layers.keys())
+            .finish()
+    }
+}

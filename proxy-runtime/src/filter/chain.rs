@@ -1,0 +1,102 @@
+//! The filters of one route.
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::StatusCode;
+use tracing::debug;
+
+use super::{Filter, FilterContext, Flow, Reply, RequestEdit, ResponseEdit};
+use crate::contain::contained_call;
+use crate::forward::{ForwardError, ForwardErrorKind};
+use crate::observe::targets;
+
+/// A filter and the name under which it was registered.
+#[derive(Clone)]
+pub(crate) struct NamedFilter {
+    pub(crate) name: Arc<str>,
+    pub(crate) filter: Arc<dyn Filter>,
+}
+
+/// The filters of one route, in order.
+#[derive(Clone, Debug)]
+pub(crate) struct Filters(Box<[NamedFilter]>);
+
+/// What the filters say to a request.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// It goes on. All of them let it pass.
+    Pass,
+    /// One of them answers it. So many let it pass before.
+    Reply(Reply, usize),
+    /// One of them panicked. So many let it pass before.
+    Failed(ForwardError, usize),
+}
+
+impl Filters {
+    pub(crate) fn new(filters: Vec<NamedFilter>) -> Self {
+        Self(filters.into())
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Shows them a request, until one of them answers it.
+    pub(crate) fn on_request(
+        &self,
+        head: &mut RequestEdit<'_>,
+        context: &FilterContext<'_>,
+    ) -> Verdict {
+        for (passed, named) in self.0.iter().enumerate() {
+            match contained_call(|| named.filter.on_request(head, context)) {
+                Ok(Flow::Continue) => {}
+                Ok(Flow::Respond(reply)) => return Verdict::Reply(reply, passed),
+                Err(panicked) => {
+                    return Verdict::Failed(named.failed(&panicked.0, context), passed);
+                }
+            }
+        }
+        Verdict::Pass
+    }
+
+    /// Shows the response to those that let its request pass, the first `passed`, from the last one on.
+    ///
+    /// # Errors
+    ///
+    /// One of them panicked. The others are not asked any more.
+    pub(crate) fn on_response(
+        &self,
+        passed: usize,
+        head: &mut ResponseEdit<'_>,
+        context: &FilterContext<'_>,
+    ) -> Result<(), ForwardError> {
+        for named in self.0.iter().take(passed).rev() {
+            contained_call(|| named.filter.on_response(head, context))
+                .map_err(|panicked| named.failed(&panicked.0, context))?;
+        }
+        Ok(())
+    }
+}
+
+impl NamedFilter {
+    fn failed(&self, panic: &str, context: &FilterContext<'_>) -> ForwardError {
+        debug!(
+            target: targets::REQUEST,
+            route = %context.route_id(),
+            filter = &*self.name,
+            panic,
+            "a filter panicked",
+        );
+        ForwardError::new(
+            ForwardErrorKind::Extension,
+            StatusCode::INTERNAL_SERVER_ERROR,
+        )
+    }
+}
+
+impl fmt::Debug for NamedFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("NamedFilter").field(&self.name).finish()
+    }
+}

@@ -1,0 +1,78 @@
+//! Fields of a head as they were received: in a map, or in the buffer that they were read into.
+
+use std::slice;
+
+use http::header::{HOST, Iter, ValueIter};
+use http::{HeaderMap, HeaderValue};
+
+use crate::http1::{Field, FieldClass, HeadTable};
+
+/// Where the received fields are.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Fields<'a> {
+    Map(&'a HeaderMap),
+    Table {
+        buffer: &'a [u8],
+        table: &'a HeadTable,
+    },
+}
+
+impl<'a> Fields<'a> {
+    /// Names and values, in order, without `Host`.
+    pub(super) fn iter(self) -> FieldIter<'a> {
+        match self {
+            Self::Map(headers) => FieldIter::Map(headers.iter()),
+            Self::Table { buffer, table } => FieldIter::Table(buffer, table.fields().iter()),
+        }
+    }
+
+    /// The values of a name, in order.
+    pub(super) fn values<'n>(self, name: &'n str) -> FieldValues<'a, 'n> {
+        match self {
+            Self::Map(headers) => FieldValues::Map(headers.get_all(name).iter()),
+            Self::Table { .. } => FieldValues::Named(name, self.iter()),
+        }
+    }
+}
+
+pub(super) enum FieldIter<'a> {
+    Map(Iter<'a, HeaderValue>),
+    Table(&'a [u8], slice::Iter<'a, Field>),
+}
+
+impl<'a> Iterator for FieldIter<'a> {
+    type Item = (&'a str, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Map(fields) => {
+                let (name, value) = fields.find(|(name, _)| **name != HOST)?;
+                Some((name.as_str(), value.as_bytes()))
+            }
+            Self::Table(buffer, fields) => {
+                let field = fields.find(|field| field.class() != FieldClass::Host)?;
+                // A token is ASCII.
+                let name = str::from_utf8(field.name().get(buffer)).unwrap_or_default();
+                Some((name, field.value().get(buffer)))
+            }
+        }
+    }
+}
+
+pub(super) enum FieldValues<'a, 'n> {
+    Map(ValueIter<'a, HeaderValue>),
+    Named(&'n str, FieldIter<'a>),
+}
+
+impl<'a> Iterator for FieldValues<'a, '_> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        match self {
+            Self::Map(values) => values.next().map(HeaderValue::as_bytes),
+            Self::Named(name, fields) => fields
+                .find(|(other, _)| other.eq_ignore_ascii_case(name))
+                .map(|(_, value)| value),
+        }
+    }
+}

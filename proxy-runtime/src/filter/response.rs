@@ -1,0 +1,113 @@
+//! The head of a response as filters see it.
+
+use std::fmt;
+
+use http::{HeaderMap, HeaderValue, StatusCode};
+
+use super::edits::{HeadEdits, InvalidEdit};
+use super::fields::Fields;
+use super::request::{all, values};
+use crate::http1::HeadTable;
+
+/// The head of a response as it was received, with the changes made so far.
+pub struct ResponseEdit<'a> {
+    status: StatusCode,
+    fields: Fields<'a>,
+    edits: &'a mut HeadEdits,
+}
+
+impl<'a> ResponseEdit<'a> {
+    /// A head in `http` types.
+    pub(crate) fn of_http(
+        status: StatusCode,
+        headers: &'a HeaderMap,
+        edits: &'a mut HeadEdits,
+    ) -> Self {
+        Self {
+            status,
+            fields: Fields::Map(headers),
+            edits,
+        }
+    }
+
+    /// A head in the buffer that it was read into.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for heads in place"))]
+    pub(crate) fn of_raw(
+        status: StatusCode,
+        buffer: &'a [u8],
+        table: &'a HeadTable,
+        edits: &'a mut HeadEdits,
+    ) -> Self {
+        Self {
+            status,
+            fields: Fields::Table { buffer, table },
+            edits,
+        }
+    }
+
+    /// The status.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The first value of a header, whose name is compared ignoring case.
+    pub fn header(&self, name: &str) -> Option<&[u8]> {
+        let received = (!self.edits.hides(name.as_bytes()))
+            .then(|| self.fields.values(name).next())
+            .flatten();
+        received.or_else(|| self.edits.values(name.as_bytes()).next())
+    }
+
+    /// All values of a header, in order.
+    pub fn header_values<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s [u8]> {
+        values(self.fields, self.edits, name)
+    }
+
+    /// Names and values of all headers: those that were received, in order, then those that were written. The case of names
+    /// is as they came.
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        all(self.fields, self.edits)
+    }
+
+    /// Puts one line in place of all that a header has.
+    ///
+    /// # Errors
+    ///
+    /// The name or the value is none, or the header belongs to the connection.
+    pub fn set<V>(&mut self, name: impl AsRef<str>, value: V) -> Result<(), InvalidEdit>
+    where
+        V: TryInto<HeaderValue>,
+    {
+        self.edits.set(name.as_ref(), value)
+    }
+
+    /// Adds a line behind those that a header has.
+    ///
+    /// # Errors
+    ///
+    /// As [`set`](Self::set).
+    pub fn append<V>(&mut self, name: impl AsRef<str>, value: V) -> Result<(), InvalidEdit>
+    where
+        V: TryInto<HeaderValue>,
+    {
+        self.edits.append(name.as_ref(), value)
+    }
+
+    /// Takes all lines of a header out.
+    ///
+    /// # Errors
+    ///
+    /// The name is none, or the header belongs to the connection.
+    pub fn remove(&mut self, name: impl AsRef<str>) -> Result<(), InvalidEdit> {
+        self.edits.remove(name.as_ref())
+    }
+}
+
+impl fmt::Debug for ResponseEdit<'_> {
+    /// Without values, which may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseEdit")
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
+}

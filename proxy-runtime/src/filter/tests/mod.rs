@@ -1,0 +1,61 @@
+mod chain;
+mod edit;
+mod same_head;
+
+use http::Request;
+use http::request::Parts;
+
+use super::*;
+use crate::forward::HttpHead;
+use crate::http1::{HeadLimits, HeadTable, RawRequest, RequestView, Status, parse_request};
+
+/// A head in the buffer that it was read into.
+struct Received {
+    buffer: Vec<u8>,
+    table: HeadTable,
+    request: RawRequest,
+}
+
+impl Received {
+    fn new(head: impl Into<Vec<u8>>) -> Self {
+        let buffer = head.into();
+        let mut table = HeadTable::new();
+        let parsed = parse_request(&buffer, &HeadLimits::default(), &mut table);
+        let Ok(Status::Complete(request)) = parsed else {
+            panic!("{parsed:?}: {}", String::from_utf8_lossy(&buffer));
+        };
+        Self {
+            buffer,
+            table,
+            request,
+        }
+    }
+
+    fn edit<'a>(&'a self, edits: &'a mut HeadEdits) -> RequestEdit<'a> {
+        let view = RequestView::new(&self.buffer, &self.request, &self.table, false);
+        RequestEdit::of_raw(&self.buffer, &self.request, &self.table, view, edits)
+    }
+
+    /// The same head in `http` types, as a server would give it.
+    fn parts(&self) -> Parts {
+        let text = |span: crate::http1::Span| str::from_utf8(span.get(&self.buffer)).unwrap();
+        let mut request = Request::builder()
+            .method(text(self.request.method_span()))
+            .uri(text(self.request.target()));
+        for field in self.table.fields() {
+            request = request.header(text(field.name()), field.value().get(&self.buffer));
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+}
+
+/// What a filter sees and does must not depend on where the head is.
+fn with_both(head: &str, test: impl Fn(&mut RequestEdit<'_>)) {
+    let received = Received::new(head);
+    test(&mut received.edit(&mut HeadEdits::default()));
+    let parts = received.parts();
+    test(&mut RequestEdit::of_http(
+        HttpHead::new(&parts),
+        &mut HeadEdits::default(),
+    ));
+}

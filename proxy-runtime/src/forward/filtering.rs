@@ -1,0 +1,87 @@
+//! The filters of a route around one request.
+
+use http::{Response, StatusCode, response};
+use proxy_model::transform::Transforms;
+
+use super::body::ProxyBody;
+use super::error::ForwardError;
+use super::head::HttpHead;
+use super::response as answer;
+use crate::filter::{FilterContext, Filters, HeadEdits, Reply, RequestEdit, ResponseEdit, Verdict};
+use crate::transform::apply_to_own_response;
+
+/// The filters that have let a request pass, and so see its response. None for most requests.
+#[derive(Debug, Default)]
+pub(super) struct Filtering<'a>(Option<Passed<'a>>);
+
+#[derive(Debug)]
+struct Passed<'a> {
+    filters: &'a Filters,
+    context: FilterContext<'a>,
+    /// The first so many.
+    count: usize,
+}
+
+impl<'a> Filtering<'a> {
+    /// Shows the request to the filters. One of them may answer it.
+    ///
+    /// # Errors
+    ///
+    /// One of them panicked.
+    pub(super) fn ask(
+        &mut self,
+        filters: &'a Filters,
+        context: FilterContext<'a>,
+        head: HttpHead<'_>,
+        edits: &mut HeadEdits,
+    ) -> Result<Option<Reply>, ForwardError> {
+        let mut edit = RequestEdit::of_http(head, edits);
+        let (count, said) = match filters.on_request(&mut edit, &context) {
+            Verdict::Pass => (filters.len(), Ok(None)),
+            Verdict::Reply(reply, passed) => (passed, Ok(Some(reply))),
+            Verdict::Failed(error, passed) => (passed, Err(error)),
+        };
+        self.0 = Some(Passed {
+            filters,
+            context,
+            count,
+        });
+        said
+    }
+
+    /// Shows them the response of a destination. Tells what they change.
+    ///
+    /// # Errors
+    ///
+    /// One of them panicked; the others see no response to this request any more.
+    pub(super) fn show(&mut self, head: &response::Parts) -> Result<HeadEdits, ForwardError> {
+        let mut edits = HeadEdits::default();
+        if let Some(passed) = self.0.take() {
+            let mut edit = ResponseEdit::of_http(head.status, &head.headers, &mut edits);
+            let Passed {
+                filters,
+                context,
+                count,
+            } = passed;
+            filters.on_response(count, &mut edit, &context)?;
+        }
+        Ok(edits)
+    }
+
+    /// A response that no destination made, after the filters and the route's changes.
+    pub(super) fn shown(
+        &mut self,
+        response: Response<ProxyBody>,
+        transforms: &Transforms,
+    ) -> Response<ProxyBody> {
+        let (mut head, mut body) = response.into_parts();
+        match self.show(&head) {
+            Ok(edits) => edits.apply_to(&mut head.headers),
+            Err(_) => {
+                (head, body) = answer::own(StatusCode::INTERNAL_SERVER_ERROR, None).into_parts()
+            }
+        }
+        apply_to_own_response(transforms, head.status, &mut head.headers);
+        Response::from_parts(head, body)
+    }
+}

@@ -1,0 +1,166 @@
+//! The rest of a route as a service, and layers without their types.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use proxy_model::same_id;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::body::{ProxyRequestBody, taken};
+use crate::{BoxError, ProxyBody};
+
+/// The rest of a route: what a layer is around. Cheap to clone, always ready, and for requests with any body.
+///
+/// The innermost one never fails. Those with layers inside fail as those do.
+#[derive(Clone)]
+pub struct RouteService(Arc<dyn Inner>);
+
+/// A service whose type is not known.
+trait Inner: Send + Sync {
+    fn call(&self, request: Request<ProxyRequestBody>) -> RouteFuture;
+}
+
+impl RouteService {
+    /// A function as a service.
+    pub(crate) fn from_fn<F>(
+        answer: impl Fn(Request<ProxyRequestBody>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Response<ProxyBody>> + Send + 'static,
+    {
+        struct Function<A>(A);
+        impl<A, F> Inner for Function<A>
+        where
+            A: Fn(Request<ProxyRequestBody>) -> F + Send + Sync,
+            F: Future<Output = Response<ProxyBody>> + Send + 'static,
+        {
+            fn call(&self, request: Request<ProxyRequestBody>) -> RouteFuture {
+                let answer = (self.0)(request);
+                RouteFuture(Box::pin(async move { Ok(answer.await) }))
+            }
+        }
+        Self(Arc::new(Function(answer)))
+    }
+}
+
+impl<B> Service<Request<B>> for RouteService
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<ProxyBody>;
+    type Error = BoxError;
+    type Future = RouteFuture;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> RouteFuture {
+        self.0.call(request.map(ProxyRequestBody::new))
+    }
+}
+
+impl fmt::Debug for RouteService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RouteService").finish_non_exhaustive()
+    }
+}
+
+/// The response to come. Dropped, it cancels the request at the destination.
+#[must_use = "futures do nothing unless polled"]
+pub struct RouteFuture(Pin<Box<dyn Future<Output = Result<Response<ProxyBody>, BoxError>> + Send>>);
+
+impl Future for RouteFuture {
+    type Output = Result<Response<ProxyBody>, BoxError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(cx)
+    }
+}
+
+impl fmt::Debug for RouteFuture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RouteFuture").finish_non_exhaustive()
+    }
+}
+
+/// A layer whose type is not known.
+pub(crate) type BoxLayer = dyn Fn(RouteService) -> RouteService + Send + Sync;
+
+/// Forgets the type of a layer.
+pub(crate) fn boxed<L, B>(layer: L) -> Arc<BoxLayer>
+where
+    L: Layer<RouteService> + Send + Sync + 'static,
+    L::Service:
+        Service<Request<ProxyRequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
+    <L::Service as Service<Request<ProxyRequestBody>>>::Error: Into<BoxError>,
+    <L::Service as Service<Request<ProxyRequestBody>>>::Future: Send,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    Arc::new(move |rest| RouteService(Arc::new(Layered(layer.layer(rest)))))
+}
+
+/// The service of a layer.
+struct Layered<S>(S);
+
+impl<S, B> Inner for Layered<S>
+where
+    S: Service<Request<ProxyRequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    fn call(&self, request: Request<ProxyRequestBody>) -> RouteFuture {
+        // The one that is called has to be the one that was ready.
+        let mut service = self.0.clone();
+        RouteFuture(Box::pin(async move {
+            poll_fn(|cx| service.poll_ready(cx))
+                .await
+                .map_err(Into::into)?;
+            let response = service.call(request).await.map_err(Into::into)?;
+            // What is one already is not boxed once more.
+            Ok(response.map(|body| taken(body).unwrap_or_else(ProxyBody::mapped)))
+        }))
+    }
+}
+
+/// The layers of a route, and the service that they make.
+#[derive(Clone)]
+pub(crate) struct RouteLayers {
+    names: Box<[Arc<str>]>,
+    service: RouteService,
+}
+
+impl RouteLayers {
+    pub(crate) fn new(names: &[Arc<str>], service: RouteService) -> Self {
+        Self {
+            names: names.into(),
+            service,
+        }
+    }
+
+    /// Whether it has the layers of these names, in this order.
+    pub(crate) fn are(&self, names: &[Arc<str>]) -> bool {
+        self.names.len() == names.len() && self.names.iter().zip(names).all(|(a, b)| same_id(a, b))
+    }
+
+    pub(crate) fn service(&self) -> &RouteService {
+        &self.service
+    }
+}
+
+impl fmt::Debug for RouteLayers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.names).finish()
+    }
+}
