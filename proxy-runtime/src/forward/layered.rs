@@ -53,7 +53,7 @@ impl Layered {
         account.layered(&self.context);
         if let Some(upgrade) = upgrade {
             // It was taken out to see what the client wants.
-            parts.extensions.insert(upgrade.into_client());
+            upgrade.into_client().put_into(&mut parts);
         }
         parts.extensions.insert(self.context.clone());
         let limit = body_limit(self.context.service(), self.route());

@@ -57,6 +57,19 @@ impl Client {
         parts.extensions.remove().map(Self::Hyper)
     }
 
+    /// Puts it back where it was taken from.
+    pub(super) fn put_into(self, parts: &mut Parts) {
+        match self {
+            #[cfg(feature = "server")]
+            Self::Server(upgrade) => {
+                parts.extensions.insert(upgrade);
+            }
+            Self::Hyper(upgrade) => {
+                parts.extensions.insert(upgrade);
+            }
+        }
+    }
+
     async fn upgraded(self) -> Option<Box<dyn Stream>> {
         match self {
             #[cfg(feature = "server")]
