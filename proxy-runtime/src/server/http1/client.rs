@@ -89,6 +89,12 @@ impl<T: Transport> Client<T> {
         }
     }
 
+    /// What is left when the connection is none of HTTP/1.1: socket, what was read of it, and state.
+    #[cfg(feature = "http2")]
+    pub(super) fn into_parts(self) -> (ConnectionIo<T>, ReadBuffer, Arc<ConnectionState>) {
+        (self.io, self.input, self.state)
+    }
+
     /// Whether this connection is to be closed after the response that is about to be written, which has to say so
     /// (RFC 9112 section 9.6). To be asked right before the head is written.
     #[inline]

@@ -2,7 +2,7 @@
 //!
 //! One task a connection, and in it one loop: a head is read, the request is refused or served, the response is written,
 //! and the next request follows; pipelined ones are served in order. A connection that waits holds no buffer, is not
-//! polled but when something comes, and has one timer that is armed seldom ([`Clock`](clock::Clock)). It is told of a drain by being
+//! polled but when something comes, and has one timer that is armed seldom ([`Clock`]). It is told of a drain by being
 //! woken.
 //!
 //! # Two ways
@@ -17,18 +17,21 @@
 //!   connection's only until it is idle.
 //! - [`Client::is_closing`] decides, right before the head of the response is written, whether that says
 //!   `Connection: close`; then `keep` is `false`.
-//! - While it waits for anything, it polls [`Clock::poll_slow_reader`](clock::Clock::poll_slow_reader) (ready: give up, [`Lane::Gone`]) and, when the
-//!   request's body is at its end, [`Client::poll_gone`] (likewise). An upload that it waits for has its
-//!   `UploadPace` (`server/connection/pace.rs`). Own deadlines are asked of [`Clock::poll_due`](clock::Clock::poll_due). All of it
-//!   in the connection's own task: the timer knows one waker.
+//! - While it waits for anything, it polls [`Clock::poll_slow_reader`] (ready: give up, [`Lane::Gone`]) and, when the
+//!   request's body is at its end, [`Client::poll_gone`] (likewise). An upload that it waits for has its `UploadPace`
+//!   (`server/connection/pace.rs`). Own deadlines are asked of [`Clock::poll_due`]. All of it in the connection's own
+//!   task: the timer knows one waker.
 //! - `client.exchange` is there: `received` and `sent` are counted in it (bytes of bodies), and
-//!   [`Exchange::answered`](crate::server::connection::Exchange::answered) and its `outcome` are set. Dropped with the
-//!   connection at any moment, it is logged with what is known by then.
+//!   [`Exchange::answered`](crate::server::connection::Exchange::answered) is told; a response that breaks off sets its
+//!   `outcome`. Dropped with the connection at any moment, it is logged with what is known by then.
 //! - A request body that is not read to its end: `client.state.unread` is set, and `keep` is `false`; the loop lingers.
 //! - A response that breaks off and whose end would not be seen: `client.state.abort` is set.
 //!
 //! *The typed way*: everything else becomes an `http` request for the service.
 //!
+//! [`Clock`]: clock::Clock
+//! [`Clock::poll_due`]: clock::Clock::poll_due
+//! [`Clock::poll_slow_reader`]: clock::Clock::poll_slow_reader
 //! [`Lane::Gone`]: crate::engine::Lane::Gone
 
 mod batch;

@@ -89,12 +89,7 @@ where
     B: Body<Data = Bytes> + 'static,
     B::Error: Into<BoxError>,
 {
-    let Client {
-        mut io,
-        mut input,
-        state,
-        ..
-    } = client;
+    let (mut io, mut input, state) = client.into_parts();
     let read = input.filled().len();
     io.read_again(input.take(read));
     drop(input);
