@@ -17,7 +17,19 @@ use crate::state::Generation;
 pub(crate) struct Engine {
     service: ProxyService,
     generation: RefCell<Cache<Published, Arc<Generation>>>,
-    current: RefCell<Rc<Arc<Generation>>>,
+    current: RefCell<Rc<Current>>,
+}
+
+/// A configuration that the requests of one worker share, which count themselves without a word to the others.
+pub(super) struct Current(Arc<Generation>);
+
+impl Deref for Current {
+    type Target = Generation;
+
+    #[inline]
+    fn deref(&self) -> &Generation {
+        &self.0
+    }
 }
 
 /// Where configurations are published.
@@ -34,7 +46,7 @@ impl Deref for Published {
 impl Engine {
     pub(crate) fn new(service: ProxyService) -> Self {
         let mut cache = Cache::new(Published(Arc::clone(service.shared())));
-        let current = Rc::new(Arc::clone(cache.load()));
+        let current = Rc::new(Current(Arc::clone(cache.load())));
         Self {
             service,
             generation: RefCell::new(cache),
@@ -49,12 +61,12 @@ impl Engine {
 
     /// The configuration that serves now, for as long as a request needs it.
     #[inline]
-    pub(super) fn current(&self) -> Rc<Arc<Generation>> {
+    pub(super) fn current(&self) -> Rc<Current> {
         let mut cache = self.generation.borrow_mut();
         let generation = cache.load();
         let mut current = self.current.borrow_mut();
-        if !Arc::ptr_eq(generation, &current) {
-            *current = Rc::new(Arc::clone(generation));
+        if !Arc::ptr_eq(generation, &current.0) {
+            *current = Rc::new(Current(Arc::clone(generation)));
         }
         Rc::clone(&current)
     }

@@ -27,9 +27,9 @@ use crate::http1::{Asked, FieldClass, Framing, Method, RawRequest, RequestView, 
 use crate::server::Outcome;
 use crate::server::edge::Refusal;
 use crate::server::http1::{Client, Transport};
-use crate::state::{ClusterState, Generation, Picked};
+use crate::state::{ClusterState, DestinationState, Generation, Picked};
 use crate::stream::{poll_write_all, spare as buffers};
-use crate::upstream::{Lease, Protocols, Wanted};
+use crate::upstream::{Http1Connection, Lease, Protocols, Wanted};
 
 /// How often a destination other than the one that failed is asked for.
 const PICKS: usize = 4;
@@ -42,59 +42,33 @@ pub(crate) async fn forward<T: Transport>(
     request: &RawRequest,
     engine: &Engine,
 ) -> Lane {
-    let is_plain = request.version() == Version::Http11
-        && !request.expects_continue()
-        && !matches!(request.method(), Method::Connect | Method::Trace)
-        && request.upgrade().is_none();
-    if !is_plain {
-        return Lane::Typed;
-    }
     let generation = engine.current();
-    let view = view_of(client, request);
-    let Some((route, cluster)) = choose(&generation, client, request, &view, engine) else {
+    let Some((run, mut tally, connecting)) = start(client, request, engine, &generation) else {
         return Lane::Typed;
     };
-    let run = Run {
-        engine,
-        generation: &generation,
-        request,
-        route,
-        cluster,
-    };
-    let started = Instant::now();
-    let mut tally = run.tally(&view, started);
-    let picked = run.pick(&view);
-    // Nearly always there is a connection, and all that looks at the head is done with it here.
-    let ready = picked.as_ref().and_then(|picked| {
-        let lease = run.ready(picked)?;
-        Some((lease, run.write_head(client, &view, picked)))
-    });
     let head_due = run.timeout().map(|wait| after(tally.started(), wait));
-    let (picked, mut lease, head) = match (picked, ready) {
-        (Some(picked), Some((lease, head))) => {
-            tally.sent_to(run.state().destination(picked.index), tally.started());
-            (picked, lease, head)
+    let mut link = match connecting {
+        Ok(link) => link,
+        // Boxed, since it is seldom needed.
+        unconnected => {
+            match Box::pin(run.connect(unconnected, client, &mut tally, head_due)).await {
+                Ok(link) => link,
+                Err(unconnected) => {
+                    let has_body = !Body::new(request.framing()).has_ended();
+                    client.input.consume(request.head_length());
+                    let refusal = unconnected.refusal();
+                    return Box::pin(run.refuse(client, tally, refusal, has_body)).await;
+                }
+            }
         }
-        (picked, _) => match Box::pin(run.connect(picked, client, &mut tally, head_due)).await {
-            Ok((picked, lease)) => {
-                let view = view_of(client, run.request);
-                let head = run.write_head(client, &view, &picked);
-                (picked, lease, head)
-            }
-            Err(error) => {
-                let has_body = !Body::new(run.request.framing()).has_ended();
-                client.input.consume(run.request.head_length());
-                let refusal = (error.kind(), error.status());
-                return Box::pin(run.refuse(client, tally, refusal, has_body)).await;
-            }
-        },
     };
-    let mut flow = match run.begin(client, head, &tally, head_due) {
+    tally.sent_to(run.destination(&link.picked));
+    let mut flow = match run.begin(client, &mut link, &tally, head_due) {
         Ok(flow) => flow,
         Err(refusal) => return Box::pin(run.refuse(client, tally, refusal, true)).await,
     };
     let failure = loop {
-        let Some(connection) = lease.raw() else {
+        let Some(connection) = link.lease.raw() else {
             // It speaks HTTP/2, though its cluster does not.
             break Some(Failure::UNSPOKEN);
         };
@@ -114,9 +88,8 @@ pub(crate) async fn forward<T: Transport>(
                 break poll_fn(|cx| exchange.poll_body(cx)).await.err();
             }
             Err(Failure::Unsent) if is_reused => {
-                drop(lease);
-                match Box::pin(run.acquire(&picked, true, head_due)).await {
-                    Ok(fresh) => lease = fresh,
+                match Box::pin(run.reconnect(link, flow.patience.head_due)).await {
+                    Ok(fresh) => link = fresh,
                     Err(error) => {
                         let has_more = flow.upload.stage() != Stage::Done;
                         let refusal = (error.kind(), error.status());
@@ -128,18 +101,7 @@ pub(crate) async fn forward<T: Transport>(
             Err(failed) => break Some(failed),
         }
     };
-    let is_reusable = failure.is_none()
-        && flow.is_reusable()
-        && lease
-            .raw()
-            .is_some_and(|connection| connection.input.is_empty());
-    if is_reusable {
-        lease.give_back();
-    } else {
-        drop(lease);
-    }
-    let ended = run.settle(client, &picked, flow);
-    drop(picked);
+    let ended = run.settle(client, link, flow, failure.is_none());
     match failure {
         None => {
             tally.end(None);
@@ -147,6 +109,36 @@ pub(crate) async fn forward<T: Transport>(
         }
         Some(failure) => Box::pin(run.fail(client, tally, failure, ended)).await,
     }
+}
+
+/// Begins with a request, if it can be forwarded as bytes: finds its route, and an idle connection to a destination, which
+/// nearly always there is. All that looks at the head is done here, without waiting for anything.
+#[inline]
+fn start<'a, T: Transport>(
+    client: &Client<T>,
+    request: &'a RawRequest,
+    engine: &'a Engine,
+    generation: &'a Generation,
+) -> Option<(Run<'a>, Tally<'a>, Result<Link, Unconnected>)> {
+    let is_plain = request.version() == Version::Http11
+        && !request.expects_continue()
+        && !matches!(request.method(), Method::Connect | Method::Trace)
+        && request.upgrade().is_none();
+    if !is_plain {
+        return None;
+    }
+    let view = view_of(client, request);
+    let (route, cluster) = choose(generation, client, request, &view, engine)?;
+    let run = Run {
+        engine,
+        generation,
+        request,
+        route,
+        cluster,
+    };
+    let tally = run.tally(&view, Instant::now());
+    let connecting = run.connect_now(client, &view);
+    Some((run, tally, connecting))
 }
 
 /// The route and the cluster of a request that can be forwarded as bytes.
@@ -203,6 +195,33 @@ fn view_of<'a, T: Transport>(client: &'a Client<T>, request: &'a RawRequest) -> 
     )
 }
 
+/// A destination and a connection to it.
+struct Link {
+    picked: Picked,
+    lease: Lease,
+    /// The request's head for it, until it is sent.
+    head: Result<Vec<u8>, Invalid>,
+}
+
+/// Why there is no connection.
+enum Unconnected {
+    /// None is open to what was picked, if anything was.
+    Picked(Option<Picked>),
+    Failed(ForwardError),
+}
+
+impl Unconnected {
+    fn refusal(&self) -> (ForwardErrorKind, StatusCode) {
+        match self {
+            Self::Picked(_) => (
+                ForwardErrorKind::NoAvailableDestinations,
+                StatusCode::SERVICE_UNAVAILABLE,
+            ),
+            Self::Failed(error) => (error.kind(), error.status()),
+        }
+    }
+}
+
 /// How an exchange left the client's connection.
 #[derive(Clone, Copy)]
 struct Ended {
@@ -228,11 +247,16 @@ impl<'a> Run<'a> {
     fn settle<T: Transport>(
         &self,
         client: &mut Client<T>,
-        picked: &Picked,
+        mut link: Link,
         mut flow: Box<Flow>,
+        is_complete: bool,
     ) -> Ended {
+        let is_clean = |connection: &mut Http1Connection| connection.input.is_empty();
+        if is_complete && flow.is_reusable() && link.lease.raw().is_some_and(is_clean) {
+            link.lease.give_back();
+        }
         let (sent, received) = (flow.upload.sent, flow.download.received);
-        let metrics = self.state().destination(picked.index).metrics();
+        let metrics = self.destination(&link.picked).metrics();
         if sent > 0 {
             metrics.bytes_sent.add(sent);
         }
@@ -308,7 +332,7 @@ impl<'a> Run<'a> {
             self.engine.service().shared(),
             self.generation.route(self.route),
             self.state(),
-            method(self.request.method(), view),
+            &method(self.request.method(), view),
             started,
         )
     }
@@ -340,15 +364,15 @@ impl<'a> Run<'a> {
     fn begin<T: Transport>(
         &self,
         client: &mut Client<T>,
-        head: Result<Vec<u8>, Invalid>,
+        link: &mut Link,
         tally: &Tally<'_>,
         head_due: Option<Instant>,
     ) -> Result<Box<Flow>, (ForwardErrorKind, StatusCode)> {
         let body = Body::new(self.request.framing());
         let is_grpc = !body.has_ended() && is_grpc(client);
         client.input.consume(self.request.head_length());
-        let head =
-            head.map_err(|_| (ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY))?;
+        let head = std::mem::replace(&mut link.head, Err(Invalid))
+            .map_err(|Invalid| (ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY))?;
         let patience = Patience {
             head_due,
             activity: self.cluster().upstream().activity_timeout(),
@@ -392,39 +416,88 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// An idle connection to a destination, and the head for it.
+    #[inline]
+    fn connect_now<T: Transport>(
+        &self,
+        client: &Client<T>,
+        view: &RequestView<'_>,
+    ) -> Result<Link, Unconnected> {
+        let Some(picked) = self.pick(view) else {
+            return Err(Unconnected::Picked(None));
+        };
+        match self.engine.service().pool().ready(&self.wanted(&picked)) {
+            Some(lease) => Ok(Link {
+                head: self.write_head(client, view, &picked),
+                picked,
+                lease,
+            }),
+            None => Err(Unconnected::Picked(Some(picked))),
+        }
+    }
+
     /// A connection to the picked destination, or to another one if none can be opened there.
     async fn connect<T: Transport>(
         &self,
-        picked: Option<Picked>,
+        connecting: Result<Link, Unconnected>,
         client: &Client<T>,
         tally: &mut Tally<'a>,
         due: Option<Instant>,
-    ) -> Result<(Picked, Lease), ForwardError> {
-        let Some(picked) = picked else {
-            return Err(ForwardError::new(
-                ForwardErrorKind::NoAvailableDestinations,
-                StatusCode::SERVICE_UNAVAILABLE,
-            ));
+    ) -> Result<Link, Unconnected> {
+        let picked = match connecting {
+            Err(Unconnected::Picked(Some(picked))) => picked,
+            ended => return ended,
         };
-        tally.sent_to(self.state().destination(picked.index), tally.started());
         let error = match self.acquire(&picked, false, due).await {
-            Ok(lease) => return Ok((picked, lease)),
+            Ok(lease) => return Ok(self.link(client, picked, lease)),
             Err(error) => error,
         };
+        tally.sent_to(self.destination(&picked));
         if !error.is_unsent() {
-            return Err(error);
+            return Err(Unconnected::Failed(error));
         }
         // The first one stays in flight meanwhile, so that policies that look at the load prefer another.
         let other = (0..PICKS)
             .map_while(|_| self.pick(&view_of(client, self.request)))
             .find(|other| other.index != picked.index);
         let Some(other) = other else {
-            return Err(error);
+            return Err(Unconnected::Failed(error));
         };
         tally.failed(error.kind());
-        tally.sent_to(self.state().destination(other.index), Instant::now());
-        let lease = self.acquire(&other, false, due).await?;
-        Ok((other, lease))
+        tally.picked_again();
+        match self.acquire(&other, false, due).await {
+            Ok(lease) => Ok(self.link(client, other, lease)),
+            Err(error) => {
+                tally.sent_to(self.destination(&other));
+                Err(Unconnected::Failed(error))
+            }
+        }
+    }
+
+    /// Another connection to the same destination, since the first one was closed before anything was sent. The first one
+    /// is given up before the other is waited for: it may hold the only place that there is.
+    async fn reconnect(&self, link: Link, due: Option<Instant>) -> Result<Link, ForwardError> {
+        let Link {
+            picked,
+            lease,
+            head,
+        } = link;
+        drop(lease);
+        let lease = self.acquire(&picked, true, due).await?;
+        Ok(Link {
+            picked,
+            lease,
+            head,
+        })
+    }
+
+    fn link<T: Transport>(&self, client: &Client<T>, picked: Picked, lease: Lease) -> Link {
+        let view = view_of(client, self.request);
+        Link {
+            head: self.write_head(client, &view, &picked),
+            picked,
+            lease,
+        }
     }
 
     async fn acquire(
@@ -446,12 +519,6 @@ impl<'a> Run<'a> {
             })?,
         };
         acquired.map_err(no_connection)
-    }
-
-    /// An idle connection to the picked destination.
-    #[inline]
-    fn ready(&self, picked: &Picked) -> Option<Lease> {
-        self.engine.service().pool().ready(&self.wanted(picked))
     }
 
     #[inline]
@@ -554,6 +621,11 @@ impl<'a> Run<'a> {
     #[inline]
     fn state(&self) -> &'a ClusterState {
         self.generation.cluster(self.cluster)
+    }
+
+    #[inline]
+    fn destination(&self, picked: &Picked) -> &'a DestinationState {
+        self.state().destination(picked.index)
     }
 
     #[inline]

@@ -7,8 +7,14 @@ use super::exchange::Flow;
 /// As many as requests are under way at a time on a busy thread.
 const MOST: usize = 64;
 
+#[expect(
+    clippy::vec_box,
+    reason = "what is lent is the place, so that tasks have no room for it"
+)]
+type Places = Vec<Box<Flow>>;
+
 thread_local! {
-    static SPARE: RefCell<Vec<Box<Flow>>> = const { RefCell::new(Vec::new()) };
+    static SPARE: RefCell<Places> = const { RefCell::new(Vec::new()) };
 }
 
 /// State that an exchange can begin with.

@@ -23,8 +23,8 @@ pub(super) struct Tally<'a> {
     destination: Option<&'a DestinationState>,
     started: Instant,
     picked: Instant,
-    method: Method,
-    status: StatusCode,
+    /// With what the client is told, as far as that is known.
+    labels: Labels,
     has_ended: bool,
 }
 
@@ -34,7 +34,7 @@ impl<'a> Tally<'a> {
         shared: &'a Shared,
         route: &'a RouteState,
         cluster: &'a ClusterState,
-        method: Method,
+        method: &Method,
         started: Instant,
     ) -> Self {
         shared.metrics().active_requests.add();
@@ -45,9 +45,8 @@ impl<'a> Tally<'a> {
             destination: None,
             started,
             picked: started,
-            method,
             // What YARP notes for a client that went away before there was anything else to tell it.
-            status: StatusCode::BAD_REQUEST,
+            labels: Labels::new(method, Version::HTTP_11, StatusCode::BAD_REQUEST),
             has_ended: false,
         }
     }
@@ -58,25 +57,28 @@ impl<'a> Tally<'a> {
         self.started
     }
 
-    /// The request goes to this destination, which was picked at `picked`.
+    /// The request goes to this destination.
     #[inline]
-    pub(super) fn sent_to(&mut self, destination: &'a DestinationState, picked: Instant) {
+    pub(super) fn sent_to(&mut self, destination: &'a DestinationState) {
         destination.metrics().requested();
         self.destination = Some(destination);
-        self.picked = picked;
+    }
+
+    /// Another destination is picked now.
+    pub(super) fn picked_again(&mut self) {
+        self.picked = Instant::now();
     }
 
     /// The destination's response has begun.
     #[inline]
     pub(super) fn answered(&mut self, status: StatusCode, now: Instant) {
         let elapsed = now.saturating_duration_since(self.picked);
-        self.status = status;
-        let labels = self.labels();
+        self.labels = self.labels.with_status(status);
         self.cluster
             .live()
             .metrics()
             .requests
-            .record(labels, elapsed);
+            .record(self.labels, elapsed);
         if let Some(destination) = self.destination {
             destination.metrics().responded(status, elapsed);
         }
@@ -94,7 +96,7 @@ impl<'a> Tally<'a> {
 
     /// What the client is told instead.
     pub(super) fn refused(&mut self, status: StatusCode) {
-        self.status = status;
+        self.labels = self.labels.with_status(status);
     }
 
     /// Counts an error of a destination that does not end the request.
@@ -121,21 +123,16 @@ impl<'a> Tally<'a> {
         if let Some(kind) = error {
             self.failed(kind);
         }
-        self.route.metrics().served(self.labels(), elapsed);
+        self.route.metrics().served(self.labels, elapsed);
         debug!(
             target: targets::REQUEST,
-            method = %self.method,
+            method = self.labels.method(),
             destination = self.destination.map(|destination| destination.id().as_str()),
-            status = self.status.as_u16(),
+            status = self.labels.status(),
             error = error.map(ForwardErrorKind::as_str),
             ?elapsed,
             "request ended",
         );
-    }
-
-    #[inline]
-    fn labels(&self) -> Labels {
-        Labels::new(&self.method, Version::HTTP_11, self.status)
     }
 }
 

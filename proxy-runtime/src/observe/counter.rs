@@ -36,11 +36,13 @@ impl Gauge {
     }
 
     /// One more, until [`subtract`](Self::subtract) is called for it.
+    #[cfg(feature = "server")]
     pub(crate) fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
     /// One fewer.
+    #[cfg(feature = "server")]
     pub(crate) fn subtract(&self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

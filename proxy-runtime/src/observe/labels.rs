@@ -32,6 +32,12 @@ impl Labels {
         Self((method as u32) << 16 | protocol << 12 | u32::from(status.as_u16()))
     }
 
+    /// The same, answered with another status.
+    #[cfg(feature = "server")]
+    pub(crate) fn with_status(self, status: StatusCode) -> Self {
+        Self(self.0 & !0xfff | u32::from(status.as_u16()))
+    }
+
     /// The number, which is never 0.
     pub(super) const fn bits(self) -> u32 {
         self.0

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 use proxy_model::RequestHead;
 use proxy_model::compiled::{Cluster, DestinationIndex};
+#[cfg(feature = "server")]
 use proxy_model::config::HttpVersion;
 
 use super::assessment::{Assessment, assess};
@@ -14,6 +15,7 @@ use super::destination::{DestinationState, InFlight};
 use crate::balance::{Balancer, Candidates, LoadBalancer, Random};
 use crate::health::Health;
 use crate::observe::ClusterMetrics;
+#[cfg(feature = "server")]
 use crate::upstream::{Protocols, protocol};
 
 /// What the whole proxy agrees on for picks.
@@ -89,6 +91,7 @@ pub(crate) struct ClusterState {
     balancer: Balancer,
     context: Arc<PickContext>,
     /// Whether every one of its destinations is spoken to in HTTP/1.1 and nothing else.
+    #[cfg(feature = "server")]
     speaks_http1: bool,
     available: ArcSwap<Available>,
     /// Held by the thread that makes a new list of available destinations. The others use the old one meanwhile.
@@ -111,6 +114,7 @@ impl ClusterState {
             destinations,
             balancer,
             context,
+            #[cfg(feature = "server")]
             speaks_http1: speaks_http1(cluster),
             available: ArcSwap::from_pointee(available),
             renewal: Mutex::new(()),
@@ -128,6 +132,7 @@ impl ClusterState {
     }
 
     /// Whether every one of its destinations is spoken to in HTTP/1.1 and nothing else.
+    #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn speaks_http1(&self) -> bool {
         self.speaks_http1
@@ -221,6 +226,7 @@ impl ClusterState {
     }
 }
 
+#[cfg(feature = "server")]
 fn speaks_http1(cluster: &Cluster) -> bool {
     let upstream = cluster.upstream();
     let mut destinations = cluster.destinations().iter();

@@ -6,4 +6,6 @@ pub(crate) mod spare;
 mod write;
 
 pub(crate) use self::read_buffer::ReadBuffer;
-pub(crate) use self::write::{poll_write_all, write_all};
+pub(crate) use self::write::poll_write_all;
+#[cfg(feature = "server")]
+pub(crate) use self::write::write_all;

@@ -10,6 +10,7 @@ use tokio::io::AsyncWrite;
 /// Writes `first` and then `second`, in one call if the system takes them, and hands them to the network.
 ///
 /// Not cancel-safe: dropped, a part may have been written.
+#[cfg(feature = "server")]
 pub(crate) async fn write_all<T: AsyncWrite + Unpin>(
     io: &mut T,
     first: &[u8],

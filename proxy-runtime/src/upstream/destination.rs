@@ -19,7 +19,7 @@ use super::http2::Http2Connection;
 use super::io::UpstreamIo;
 use super::lease::Lease;
 use super::protocol::Protocols;
-use super::queue::{Attempt, Grant, Next, State, Waiting};
+use super::queue::{Attempt, Grant, IdleConnections, Next, State, Waiting};
 use super::slot::Slot;
 use crate::observe::targets;
 use crate::state::{ClientKey, DestinationState};
@@ -118,7 +118,7 @@ impl DestinationPool {
     }
 
     /// Takes a connection back whose request is over.
-    pub(super) fn put(&self, mut connection: Http1Connection) {
+    pub(super) fn put(&self, mut connection: Box<Http1Connection>) {
         // What came behind the response was asked for by nobody.
         if !connection.input.is_empty() || self.destination.is_removed() {
             return;
@@ -130,7 +130,11 @@ impl DestinationPool {
     }
 
     /// Gives the connection to who waits for it, or to the idle ones. Returns it if nobody has a use for it.
-    fn keep(&self, state: &mut State, mut connection: Http1Connection) -> Option<Http1Connection> {
+    fn keep(
+        &self,
+        state: &mut State,
+        mut connection: Box<Http1Connection>,
+    ) -> Option<Box<Http1Connection>> {
         if state.closed {
             return Some(connection);
         }
@@ -182,7 +186,7 @@ impl DestinationPool {
             self.idle_timeout
         };
         let mut state = self.lock();
-        let is_over = |connection: &mut Http1Connection| {
+        let is_over = |connection: &mut Box<Http1Connection>| {
             now.duration_since(connection.idle_since) >= timeout || !connection.is_open()
         };
         let closed: Vec<_> = state.idle.extract_if(.., is_over).collect();
@@ -193,7 +197,7 @@ impl DestinationPool {
                     || now.duration_since(connection.idle_since()) < timeout)
         });
         drop(state);
-        closed.into_iter().for_each(Http1Connection::close);
+        closed.into_iter().for_each(|connection| connection.close());
         self.lock().open > 0
     }
 
@@ -205,7 +209,7 @@ impl DestinationPool {
         #[cfg(feature = "http2")]
         state.http2.clear();
         drop(state);
-        closed.into_iter().for_each(Http1Connection::close);
+        closed.into_iter().for_each(|connection| connection.close());
     }
 
     /// The last request on an HTTP/2 connection is over. If all connections are taken and a request waits for one of
@@ -221,7 +225,7 @@ impl DestinationPool {
         }
     }
 
-    fn lease1(&self, connection: Http1Connection) -> Lease {
+    fn lease1(&self, connection: Box<Http1Connection>) -> Lease {
         Lease::http1(connection, self.this.clone())
     }
 
@@ -231,7 +235,7 @@ impl DestinationPool {
         &self,
         state: &mut State,
         protocols: Protocols,
-        closed: &mut Vec<Http1Connection>,
+        closed: &mut IdleConnections,
     ) -> Option<Lease> {
         #[cfg(feature = "http2")]
         if protocols.allows_http2() {
@@ -320,7 +324,7 @@ impl DestinationPool {
 
     /// Takes out a connection that is idle and of no use for `protocols`, so that its slot becomes free.
     #[cfg(feature = "http2")]
-    fn make_room(state: &mut State, protocols: Protocols) -> Option<Http1Connection> {
+    fn make_room(state: &mut State, protocols: Protocols) -> Option<Box<Http1Connection>> {
         if !state.idle.is_empty() {
             return Some(state.idle.remove(0));
         }
@@ -333,7 +337,7 @@ impl DestinationPool {
     }
 
     #[cfg(not(feature = "http2"))]
-    fn make_room(state: &mut State, _: Protocols) -> Option<Http1Connection> {
+    fn make_room(state: &mut State, _: Protocols) -> Option<Box<Http1Connection>> {
         (!state.idle.is_empty()).then(|| state.idle.remove(0))
     }
 

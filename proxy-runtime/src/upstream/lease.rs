@@ -35,7 +35,7 @@ pub(crate) struct Lease {
 
 #[derive(Debug)]
 enum Held {
-    Http1(Option<Http1Connection>),
+    Http1(Option<Box<Http1Connection>>),
     #[cfg(feature = "http2")]
     Http2(Arc<Http2Connection>),
 }
@@ -51,7 +51,7 @@ impl Lease {
         if is_http2 {
             return Self::greet_http2(io, peer, pool).await;
         }
-        Ok(Self::http1(Http1Connection::new(io, peer), pool))
+        Ok(Self::http1(Box::new(Http1Connection::new(io, peer)), pool))
     }
 
     #[cfg(feature = "http2")]
@@ -76,7 +76,7 @@ impl Lease {
         ))
     }
 
-    pub(super) fn http1(connection: Http1Connection, pool: Weak<DestinationPool>) -> Self {
+    pub(super) fn http1(connection: Box<Http1Connection>, pool: Weak<DestinationPool>) -> Self {
         Self {
             held: Held::Http1(Some(connection)),
             pool,
@@ -148,7 +148,7 @@ impl Lease {
     #[inline]
     pub(crate) fn raw(&mut self) -> Option<&mut Http1Connection> {
         match &mut self.held {
-            Held::Http1(connection) => connection.as_mut(),
+            Held::Http1(connection) => connection.as_deref_mut(),
             #[cfg(feature = "http2")]
             Held::Http2(_) => None,
         }
@@ -215,9 +215,7 @@ impl Lease {
     /// The connection of HTTP/1.1 goes with it; of HTTP/2 it is one stream, and the lease is to be held as long.
     pub(crate) fn switch(&mut self, response: &mut Response<IncomingBody>) -> Option<Switching> {
         match response.body_mut() {
-            IncomingBody::Http1(body) if body.is_tunnel() => {
-                self.take().map(|taken| Switching::Http1(Box::new(taken)))
-            }
+            IncomingBody::Http1(body) if body.is_tunnel() => self.take().map(Switching::Http1),
             IncomingBody::Http1(_) => None,
             #[cfg(feature = "http2")]
             IncomingBody::Http2(_) => Some(Switching::Http2(hyper::upgrade::on(response))),
@@ -251,7 +249,7 @@ impl Lease {
         }
     }
 
-    fn take(&mut self) -> Option<Http1Connection> {
+    fn take(&mut self) -> Option<Box<Http1Connection>> {
         match &mut self.held {
             Held::Http1(connection) => connection.take(),
             #[cfg(feature = "http2")]
@@ -262,7 +260,7 @@ impl Lease {
 
 /// Sends the rest of a request whose response has ended, and gives the connection back then; `give_up` cuts it off.
 async fn finish_upload(
-    mut connection: Http1Connection,
+    mut connection: Box<Http1Connection>,
     mut upload: Box<Upload>,
     pool: Weak<DestinationPool>,
     give_up: impl Future<Output = ()>,

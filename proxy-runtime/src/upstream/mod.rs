@@ -47,6 +47,8 @@ use tokio::time::timeout;
 use self::connect::Connector;
 use self::destination::DestinationPool;
 pub(crate) use self::error::{ConnectError, ExchangeError};
+#[cfg(feature = "server")]
+pub(crate) use self::http1::Http1Connection;
 pub(crate) use self::incoming::IncomingBody;
 pub(crate) use self::lease::Lease;
 pub use self::options::UpstreamOptions;
@@ -136,6 +138,7 @@ impl UpstreamPool {
             .unwrap_or(Err(ConnectError::TimedOut))
     }
     /// A connection that is there already.
+    #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn ready(&self, wanted: &Wanted<'_>) -> Option<Lease> {
         self.of(wanted).ready(wanted.protocols)

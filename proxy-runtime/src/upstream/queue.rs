@@ -16,13 +16,17 @@ use super::lease::Lease;
 use super::protocol::Protocols;
 use super::slot::Slot;
 
+/// Boxed, since they are handed around with every request.
+#[expect(clippy::vec_box, reason = "to move a pointer is cheaper")]
+pub(super) type IdleConnections = Vec<Box<Http1Connection>>;
+
 /// The connections to one destination that are open, and the requests that wait for one.
 #[derive(Debug, Default)]
 pub(super) struct State {
     /// No connection is kept any more.
     pub(super) closed: bool,
     /// The one that was used last is at the end, and is used first: the others can grow old and close.
-    pub(super) idle: Vec<Http1Connection>,
+    pub(super) idle: IdleConnections,
     #[cfg(feature = "http2")]
     pub(super) http2: Vec<Arc<Http2Connection>>,
     /// Slots that are taken.
@@ -44,7 +48,7 @@ pub(super) struct Waiting {
 /// What a waiting request gets.
 #[derive(Debug)]
 pub(super) enum Grant {
-    Connection(Http1Connection),
+    Connection(Box<Http1Connection>),
     Slot(Slot),
     /// There is an HTTP/2 connection now: look again.
     #[cfg(feature = "http2")]

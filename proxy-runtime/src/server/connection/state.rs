@@ -22,7 +22,7 @@ pub(crate) struct ConnectionState {
     pub(crate) worker: Arc<WorkerShared>,
     pub(crate) info: ConnectionInfo,
     /// The client's address, once a request needed it as text.
-    remote_value: OnceLock<HeaderValue>,
+    remote_value: OnceLock<Box<HeaderValue>>,
     /// When the client came.
     pub(crate) accepted: Instant,
     /// Requests begun.
@@ -97,7 +97,8 @@ impl ConnectionState {
         let remote = self.info.remote?;
         let value = self.remote_value.get_or_init(|| {
             let text = remote.ip().to_canonical().to_string();
-            HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("unknown"))
+            let value = HeaderValue::try_from(text);
+            Box::new(value.unwrap_or(HeaderValue::from_static("unknown")))
         });
         Some(FieldValue::from_header(value))
     }

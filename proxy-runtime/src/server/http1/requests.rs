@@ -124,9 +124,8 @@ where
             Head::Http2 => return End::Http2,
         };
         begin(client, &request);
-        let admitted = edge::admit_1(client.input.filled(), &request, &client.state.worker.limits);
-        if admitted == Ok(Admitted::AsSent)
-            && let Some(engine) = &served.engine
+        if let Some(engine) = &served.engine
+            && admit(client, &request) == Ok(Admitted::AsSent)
         {
             match engine::forward(client, &request, engine).await {
                 Lane::Typed => {}
@@ -141,21 +140,22 @@ where
             }
         }
         // Boxed, so that idle connections have no room for it.
-        match Box::pin(serve_typed(
-            client,
-            &served.service,
-            request,
-            admitted,
-            &limits,
-        ))
-        .await
-        {
+        match Box::pin(serve_typed(client, &served.service, request, &limits)).await {
             (Next::Request, _) => {}
             (Next::Close, _) => return End::Close,
             (Next::Drop, _) => return End::Drop,
             (Next::Tunnel, switch) => return switch.map_or(End::Drop, End::Tunnel),
         }
     }
+}
+
+/// What the edge says of a request.
+#[inline]
+fn admit<T: Transport>(
+    client: &Client<T>,
+    request: &RawRequest,
+) -> Result<Admitted, edge::Refusal> {
+    edge::admit_1(client.input.filled(), request, &client.state.worker.limits)
 }
 
 /// Counts a request.
@@ -181,7 +181,6 @@ async fn serve_typed<T, S, B>(
     client: &mut Client<T>,
     service: &S,
     request: RawRequest,
-    admitted: Result<Admitted, edge::Refusal>,
     limits: &HeadLimits,
 ) -> (Next, Option<Switch>)
 where
@@ -195,6 +194,7 @@ where
     let Some(exchange) = client.exchange.take() else {
         return (Next::Drop, None);
     };
+    let admitted = admit(client, &request);
     let head = client.input.take(request.head_length());
     let parts = admitted.and_then(|admitted| {
         let mut parts = read_request(&head, &request, &client.table, |_| true)?;

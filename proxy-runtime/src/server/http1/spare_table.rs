@@ -15,7 +15,10 @@ thread_local! {
 #[inline]
 pub(crate) fn take() -> HeadTable {
     let spare = SPARE.try_with(|spare| spare.borrow_mut().pop());
-    spare.ok().flatten().unwrap_or_else(HeadTable::new)
+    match spare {
+        Ok(Some(table)) => table,
+        _ => HeadTable::new(),
+    }
 }
 
 /// Gives `table` room for fields.
