@@ -3,11 +3,13 @@
 //! `cargo xtask` alone prints what there is and where to begin.
 
 mod bench;
+mod disk;
 mod examples;
 mod peers;
 mod process;
 mod steps;
 mod test;
+mod tidy;
 mod workspace;
 
 use std::error::Error;

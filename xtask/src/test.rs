@@ -1,10 +1,13 @@
 //! `cargo xtask test`: every check there is, the cheap ones first.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::disk::{Bytes, Room};
 use crate::process::{Invocation, show_line};
 use crate::steps::{Outcome, Steps};
+use crate::tidy::{self, Leftover};
 use crate::workspace::Workspace;
 use crate::{examples, peers};
 
@@ -17,8 +20,16 @@ pub(crate) const PEER_TEST_SKIPPED: &str = "SKIPPED (peer missing)";
 /// What proptest begins its random numbers with, if this is set to a number of 64 bits.
 const SEED: &str = "PROPTEST_RNG_SEED";
 
+/// Where the fuzz targets are.
+const FUZZ: [&str; 2] = ["--manifest-path", "fuzz/Cargo.toml"];
+
 /// The number in CI. It means nothing, and stays, so that a run that is red can be repeated as it was.
 const SEED_IN_CI: &str = "20180705";
+
+/// What the target directory grows to, peers included, and a little more: as measured with the settings of `.ci/run`, and
+/// with those of `Cargo.toml`.
+const MOST_TIDY: Bytes = Bytes::megabytes(3_000);
+const MOST: Bytes = Bytes::megabytes(8_000);
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -28,33 +39,67 @@ pub(crate) struct Options {
     /// Only format, lints and tests, with the peers that are already here
     #[arg(long)]
     quick: bool,
+    /// Delete what was built for a step when no later step needs it, for a machine with little disk
+    #[arg(long)]
+    tidy: bool,
 }
 
 pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     let workspace = Workspace::load()?;
     // Commands are printed for repetition in the root, so they run there.
     std::env::set_current_dir(workspace.root())?;
+    let target = workspace.target_directory();
+    let room = Room::of(target)?;
+    println!("{room}");
+    room.suffices(if options.tidy { MOST_TIDY } else { MOST }, target)?;
     let mut steps = Steps::default();
 
-    steps.run("format", || show(&[Invocation::cargo("fmt --all --check")]));
-    steps.run("lint", || {
-        show(&[lint("--workspace --all-targets --all-features")])
-    });
+    steps.run("format", || show(&format()));
+    steps.run("lint", || show(&lints(&workspace)));
+    if !options.quick {
+        steps.run("doc", || show(&[documentation()]));
+        steps.run("lean features", || show(&lean(&workspace)));
+    }
+    options.done_with(Leftover::Checks, target)?;
     if !options.quick {
         steps.run("peers", || peers::step(&workspace, options.require_peers));
     }
     steps.run("test", || test(&workspace, options.require_peers));
-    steps.run("fuzz", || show(&fuzz(&workspace)));
     if !options.quick {
-        steps.run("doc", || show(&[documentation()]));
-        steps.run("lean features", || show(&lean(&workspace)));
         steps.run("examples", || {
             examples::run(&workspace, options.require_peers)
         });
     }
+    options.done_with(Leftover::Programs, target)?;
+    steps.run("fuzz", || show(&[fuzz(&workspace, "test")]));
 
     println!("{}", steps.summary());
     Ok(steps.exit_code())
+}
+
+impl Options {
+    /// What the steps so far have left and no later one reads.
+    fn done_with(&self, leftover: Leftover, target: &Path) -> crate::Result<()> {
+        if self.tidy {
+            println!("\n{}", Room::of(target)?);
+            tidy::delete(leftover, target)?;
+            println!("{}, now that {leftover} are deleted", Room::of(target)?);
+        }
+        Ok(())
+    }
+}
+
+fn format() -> [Invocation; 2] {
+    [
+        Invocation::cargo("fmt --all --check"),
+        Invocation::cargo("fmt --check").args(FUZZ),
+    ]
+}
+
+/// Both workspaces.
+fn lints(workspace: &Workspace) -> [Invocation; 2] {
+    let fuzz = fuzz(workspace, "clippy --all-targets").args(["--", "-D", "warnings"]);
+    [lint("--workspace --all-targets --all-features"), fuzz]
 }
 
 fn lint(what: &str) -> Invocation {
@@ -79,24 +124,16 @@ fn lean(workspace: &Workspace) -> Vec<Invocation> {
     [with("--no-default-features"), with("")].concat()
 }
 
-/// The fuzz targets with their seeds and with mutations of those, which needs no fuzzer. They are no member of the
-/// workspace, so nothing else builds them.
-fn fuzz(workspace: &Workspace) -> Vec<Invocation> {
-    const MANIFEST: [&str; 2] = ["--manifest-path", "fuzz/Cargo.toml"];
+/// A command on the fuzz targets, which are no member of the workspace, so that nothing else builds them. Their tests are
+/// their seeds and mutations of those, which needs no fuzzer.
+fn fuzz(workspace: &Workspace, command: &str) -> Invocation {
     let target = workspace.target_directory();
     // A line that is printed for repetition is better short.
     let target = target.strip_prefix(workspace.root()).unwrap_or(target);
-    let build = |command: &str| {
-        Invocation::cargo(command)
-            .args(MANIFEST)
-            .arg("--target-dir")
-            .arg(target)
-    };
-    vec![
-        Invocation::cargo("fmt --check").args(MANIFEST),
-        build("clippy --all-targets").args(["--", "-D", "warnings"]),
-        build("test"),
-    ]
+    Invocation::cargo(command)
+        .args(FUZZ)
+        .arg("--target-dir")
+        .arg(target)
 }
 
 /// Unit, integration, documentation and peer tests, in one call of cargo.

@@ -1,0 +1,178 @@
+//! What can be deleted between the steps of a run, since no later step of it reads that: `cargo xtask test --tidy`.
+//!
+//! Cargo keeps whatever it has ever built. Where each step builds its own programs, the last of them finds a disk full of
+//! what the first ones needed. What is deleted here is built again when somebody asks for it.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A part of what cargo has built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leftover {
+    /// Of `check`, `clippy` and `doc`: descriptions of crates of which no code was made, and pages.
+    Checks,
+    /// Programs: tests, examples, what the workspace ships. Libraries stay, since others link them.
+    Programs,
+}
+
+impl fmt::Display for Leftover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Checks => "what only checks read, and pages,",
+            Self::Programs => "programs",
+        })
+    }
+}
+
+/// Deletes it, as far as it is there.
+pub(crate) fn delete(leftover: Leftover, target: &Path) -> io::Result<()> {
+    let debug = target.join("debug");
+    match leftover {
+        Leftover::Checks => {
+            remove_directory(&target.join("doc"))?;
+            remove_each(&debug.join("deps"), is_checked_only)
+        }
+        Leftover::Programs => {
+            remove_directory(&debug.join("examples"))?;
+            remove_each(&debug, is_program)?;
+            remove_each(&debug.join("deps"), is_program)
+        }
+    }
+}
+
+/// Whether a file describes a crate whose code is not beside it.
+fn is_checked_only(path: &Path) -> bool {
+    has_extension(path, "rmeta") && !path.with_extension("rlib").is_file()
+}
+
+/// Whether a file is a program. Cargo gives it no extension, except where the system wants one; the loader's libraries,
+/// which may be executable too, have one always.
+fn is_program(path: &Path) -> bool {
+    let named_so = match std::env::consts::EXE_EXTENSION {
+        "" => path.extension().is_none(),
+        extension => has_extension(path, extension),
+    };
+    // The program that this is may not be deleted everywhere, and `cargo xtask` wants it again.
+    let own = std::env::current_exe().is_ok_and(|own| path.file_name() == own.file_name());
+    named_so && !own && path.is_file() && is_executable(path)
+}
+
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|found| found == extension)
+}
+
+#[cfg(unix)]
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(_path: &Path) -> bool {
+    true
+}
+
+fn remove_each(directory: &Path, unneeded: impl Fn(&Path) -> bool) -> io::Result<()> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    let paths: Vec<PathBuf> = entries
+        .map(|entry| Ok(entry?.path()))
+        .collect::<io::Result<_>>()?;
+    for path in paths.iter().filter(|path| unneeded(path)) {
+        fs::remove_file(path)?;
+    }
+    Ok(())
+}
+
+fn remove_directory(directory: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    const LIBRARIES: [&str; 6] = [
+        "debug/deps/libhttp-01.rlib",
+        "debug/deps/libhttp-01.rmeta",
+        "debug/deps/http-01.d",
+        "debug/deps/libserde_derive-03.so",
+        "debug/build/ring-04/out/flags",
+        "release/deps/program-05",
+    ];
+
+    fn built(more: &[&str]) -> tempfile::TempDir {
+        let place = tempfile::tempdir().expect("a directory can be made");
+        for file in LIBRARIES.iter().chain(more) {
+            let path = place.path().join(file);
+            fs::create_dir_all(path.parent().expect("it has one")).expect("can be made");
+            fs::write(&path, "").expect("can be written");
+            if path.extension().is_none_or(|extension| extension == "so") {
+                let permissions = fs::Permissions::from_mode(0o755);
+                fs::set_permissions(&path, permissions).expect("can be set");
+            }
+        }
+        place
+    }
+
+    #[track_caller]
+    fn only_libraries_are_left(place: &Path, gone: &[&str]) {
+        for file in LIBRARIES {
+            assert!(place.join(file).exists(), "{file} has to stay");
+        }
+        for file in gone {
+            assert!(!place.join(file).exists(), "{file} is not needed");
+        }
+    }
+
+    #[test]
+    fn of_checks_no_description_without_code_and_no_page_is_left() {
+        let checked = [
+            "debug/deps/libhttp-02.rmeta",
+            "doc/http/index.html",
+            "doc/search.js",
+        ];
+        let place = built(&checked);
+        delete(Leftover::Checks, place.path()).expect("can be deleted");
+        only_libraries_are_left(place.path(), &checked);
+    }
+
+    #[test]
+    fn of_programs_none_is_left_and_what_they_are_linked_from_stays() {
+        let programs = [
+            "debug/deps/forward-06",
+            "debug/proxy-gateway",
+            "debug/examples/serf",
+        ];
+        let place = built(&programs);
+        delete(Leftover::Programs, place.path()).expect("can be deleted");
+        only_libraries_are_left(place.path(), &programs);
+    }
+
+    #[test]
+    fn the_program_that_runs_is_left() {
+        let own = std::env::current_exe().expect("it has a path");
+        let own = own.file_name().expect("it has a name").to_string_lossy();
+        let own = format!("debug/deps/{own}");
+        let place = built(&[&own]);
+        delete(Leftover::Programs, place.path()).expect("can be deleted");
+        assert!(place.path().join(own).exists());
+    }
+
+    #[test]
+    fn where_nothing_was_built_nothing_is_deleted() {
+        let place = tempfile::tempdir().expect("a directory can be made");
+        for leftover in [Leftover::Checks, Leftover::Programs] {
+            delete(leftover, place.path()).expect("nothing to do");
+        }
+    }
+}
