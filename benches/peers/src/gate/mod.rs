@@ -5,7 +5,7 @@
 //!
 //! | count | by | how |
 //! |---|---|---|
-//! | user instructions | valgrind's callgrind | of all threads of the gateway |
+//! | user instructions | valgrind's callgrind | of the thread that forwards |
 //! | heap blocks | the same | how often the allocator of the C library is asked for one |
 //! | system calls | strace | in a run of its own |
 //!

@@ -11,6 +11,9 @@ const ALLOCATORS: [&str; 5] = [
     "posix_memalign",
 ];
 
+/// Functions of the C library that only who forwards uses.
+const SOCKETS: [&str; 5] = ["recv", "recvmsg", "send", "sendmsg", "writev"];
+
 /// What a program executed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Profile {
@@ -52,6 +55,12 @@ impl Profile {
             }
         }
         profile
+    }
+
+    /// Instructions in what reads from and writes to sockets: the kernel is not counted, so only to compare threads.
+    pub(super) fn on_sockets(&self) -> f64 {
+        let costs = SOCKETS.iter().filter_map(|name| self.costs.get(*name));
+        costs.sum()
     }
 
     pub(super) fn total(&self) -> f64 {
@@ -211,6 +220,13 @@ totals: 1150
         let each = profile.per_request(4);
         assert!((each.blocks - 0.5).abs() < 1e-9, "{}", each.blocks);
         assert_eq!(each.above(0.5), [("core::fmt::write", 225.0)]);
+    }
+
+    #[test]
+    fn who_forwards_is_known_by_its_sockets() {
+        assert!(Profile::parse(FILE).on_sockets() < 1e-9);
+        let worker = Profile::parse("fn=(1) recv\n0 7\nfn=(2) writev\n0 5\nfn=(3) read\n0 90\n");
+        assert!((worker.on_sockets() - 12.0).abs() < 1e-9);
     }
 
     #[test]
