@@ -9,7 +9,7 @@ use crate::process::{Invocation, show_line};
 use crate::steps::{Outcome, Steps};
 use crate::tidy::{self, Leftover};
 use crate::workspace::Workspace;
-use crate::{examples, peers};
+use crate::{bench, examples, peers};
 
 /// A guard against a step that hangs, not a budget: each takes minutes at most.
 const LIMIT: Duration = Duration::from_secs(35 * 60);
@@ -72,6 +72,12 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     }
     options.done_with(Leftover::Programs, target)?;
     steps.run("fuzz", || show(&[fuzz(&workspace, "test")]));
+    if !options.quick {
+        options.done_with(Leftover::Debug, target)?;
+        steps.run("gate", || {
+            bench::gate::step(&workspace, options.require_peers)
+        });
+    }
 
     println!("{}", steps.summary());
     Ok(steps.exit_code())

@@ -15,6 +15,8 @@ pub(crate) enum Leftover {
     Checks,
     /// Programs: tests, examples, what the workspace ships. Libraries stay, since others link them.
     Programs,
+    /// Everything that was built without optimisation.
+    Debug,
 }
 
 impl fmt::Display for Leftover {
@@ -22,6 +24,7 @@ impl fmt::Display for Leftover {
         f.write_str(match self {
             Self::Checks => "what only checks read, and pages,",
             Self::Programs => "programs",
+            Self::Debug => "builds without optimisation",
         })
     }
 }
@@ -39,6 +42,7 @@ pub(crate) fn delete(leftover: Leftover, target: &Path) -> io::Result<()> {
             remove_each(&debug, is_program)?;
             remove_each(&debug.join("deps"), is_program)
         }
+        Leftover::Debug => remove_directory(&debug),
     }
 }
 
@@ -159,6 +163,14 @@ mod tests {
     }
 
     #[test]
+    fn of_builds_without_optimisation_nothing_is_left() {
+        let place = built(&[]);
+        delete(Leftover::Debug, place.path()).expect("can be deleted");
+        assert!(!place.path().join("debug").exists());
+        assert!(place.path().join("release/deps/program-05").exists());
+    }
+
+    #[test]
     fn the_program_that_runs_is_left() {
         let own = std::env::current_exe().expect("it has a path");
         let own = own.file_name().expect("it has a name").to_string_lossy();
@@ -171,7 +183,7 @@ mod tests {
     #[test]
     fn where_nothing_was_built_nothing_is_deleted() {
         let place = tempfile::tempdir().expect("a directory can be made");
-        for leftover in [Leftover::Checks, Leftover::Programs] {
+        for leftover in [Leftover::Checks, Leftover::Programs, Leftover::Debug] {
             delete(leftover, place.path()).expect("nothing to do");
         }
     }

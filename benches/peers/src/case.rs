@@ -17,6 +17,8 @@ pub(crate) struct Case {
     pub(crate) shape: Shape,
     /// Whether its system calls are counted although it was not named.
     pub(crate) counts_calls: bool,
+    /// Variants that take part beside the proxies that take part in all.
+    pub(crate) variants: &'static [Kind],
     pub(crate) bounds: &'static [Bound],
 }
 
@@ -44,6 +46,8 @@ pub(crate) enum Bound {
     Value(f64),
     /// So many times the throughput of one worker, at least.
     Scale(f64),
+    /// What a variant of ours needs: so many times what another needs, at most.
+    Variant(Kind, Kind, f64),
 }
 
 const NGINX: Kind = Kind::Nginx;
@@ -57,6 +61,14 @@ pub(crate) const PEERS: &[Kind] = &[
     Kind::AxumReverseProxy,
     Kind::Pingora,
 ];
+
+/// Of bodies that are large enough to be spliced.
+const LARGE: &[Bound] = &[
+    Bound::Each(&[Kind::Relay], 1.25),
+    Bound::Each(&[Kind::RelaySplice], 1.10),
+    Bound::Best(PEERS, 0.75),
+];
+const SPLICE: &[Kind] = &[Kind::RelaySplice];
 
 const fn closed(connections: usize) -> Shape {
     Shape::Load {
@@ -95,6 +107,7 @@ const fn case(
         protocol: Protocol::Http1,
         shape,
         counts_calls: false,
+        variants: &[],
         bounds,
     }
 }
@@ -109,6 +122,15 @@ impl Case {
             counts_calls: true,
             ..self
         }
+    }
+
+    const fn with(self, variants: &'static [Kind]) -> Self {
+        Self { variants, ..self }
+    }
+
+    /// Whether a proxy takes part.
+    pub(crate) fn has(&self, kind: Kind) -> bool {
+        kind.speaks(self.protocol) && (!kind.is_variant() || self.variants.contains(&kind))
     }
 
     /// Whether the proxies are configured for large bodies.
@@ -131,16 +153,19 @@ impl Case {
 pub(crate) const CASES: &[Case] = &[
     case("get-128", "128 B GET, 64 connections", GET_128, closed(64),
         &[Bound::Best(&[NGINX, HAPROXY], 0.75), Bound::Each(&[Kind::Relay], 1.15)]).counting_calls(),
+    case("variants", "128 B GET, 64 connections: as a service in axum, and without LTO", GET_128, closed(64),
+        &[Bound::Variant(Kind::ServiceInAxum, Kind::AxumReverseProxy, 0.60), Bound::Variant(Kind::GatewayPlain, Kind::Gateway, 1.05)])
+        .with(&[Kind::ServiceInAxum, Kind::GatewayPlain]),
     case("get-0", "GET without a body, 64 connections", Exchange::get(Resource::Empty), closed(64), &[]),
     case("get-1k", "1 KiB GET, 64 connections", Exchange::get(Resource::Kilobyte), closed(64), &[]),
     case("one-connection", "128 B GET, 1 connection", GET_128, closed(1), &[]),
     case("chunks", "reply of 16 chunks of 1 KiB, 64 connections", Exchange::get(Resource::Chunks16), closed(64), &[]).counting_calls(),
     case("get-64k", "64 KiB GET, 64 connections", Exchange::get(Resource::Kilobytes64), closed(64),
-        &[Bound::Each(&[Kind::Relay], 1.25), Bound::Best(PEERS, 0.75)]),
+        LARGE).with(SPLICE),
     case("get-1m", "1 MiB GET, 16 connections", Exchange::get(Resource::Megabyte), closed(16),
-        &[Bound::Each(&[Kind::Relay], 1.25), Bound::Best(PEERS, 0.75)]),
+        LARGE).with(SPLICE),
     case("post-1m", "1 MiB POST, 16 connections", Exchange::post(1 << 20), closed(16),
-        &[Bound::Each(&[Kind::Relay], 1.25), Bound::Best(PEERS, 0.75)]),
+        LARGE).with(SPLICE),
     case("h2c", "128 B GET over HTTP/2, 8 connections × 8 streams", GET_128, Shape::Streams { connections: 8, streams: 8 },
         &[Bound::Each(&[HAPROXY], 0.90)]).over(Protocol::H2c),
     case("tls", "128 B GET over TLS 1.3, 64 connections", GET_128, closed(64),
@@ -196,16 +221,15 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_set_against_proxies_that_speak_the_protocol() {
+    fn bounds_are_set_against_proxies_that_take_part() {
         for case in CASES {
             for bound in case.bounds {
-                if let Bound::Each(kinds, _) = bound {
-                    assert!(
-                        kinds.iter().all(|kind| kind.speaks(case.protocol)),
-                        "{}",
-                        case.name
-                    );
-                }
+                let kinds = match *bound {
+                    Bound::Each(kinds, _) => kinds.to_vec(),
+                    Bound::Variant(ours, other, _) => vec![ours, other],
+                    _ => Vec::new(),
+                };
+                assert!(kinds.iter().all(|kind| case.has(*kind)), "{}", case.name);
             }
         }
     }

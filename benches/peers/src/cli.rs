@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, builder::PossibleValuesParser};
 
 use crate::case::{CASES, Case};
+use crate::gate;
 use crate::proxies::Kind;
 
 /// This family's gateway and other proxies side by side, in interleaved rounds.
@@ -25,6 +26,9 @@ pub(crate) enum Command {
     Run(Run),
     /// Print which programs a run with these options needs, one to a line: what kind it is, and its name
     Needs(Options),
+    /// Count what a small request costs the gateway, and compare with the baseline
+    #[command(override_usage = "cargo xtask bench gate [OPTIONS]")]
+    Gate(gate::Options),
     /// Become another program, which ends when the one that started it is gone
     #[command(hide = true)]
     Guard {
@@ -37,6 +41,9 @@ pub(crate) enum Command {
     },
     /// Copy bytes between PORT and the origins: the floor
     Relay {
+        /// Let the kernel pass them on through pipes
+        #[arg(long)]
+        splice: bool,
         /// Port of loopback
         port: u16,
         /// Addresses of origins
@@ -88,6 +95,9 @@ pub(crate) struct Places {
     /// The release build of the gateway
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) gateway: PathBuf,
+    /// The gateway, built with cargo's own defaults
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) gateway_plain: PathBuf,
     /// What `cargo xtask peers` fetches into
     #[arg(long, value_name = "DIRECTORY", hide = true)]
     pub(crate) peers_directory: PathBuf,
@@ -105,10 +115,13 @@ pub(crate) struct Places {
 impl Options {
     /// The proxies that take part, in the order of the table.
     pub(crate) fn kinds(&self) -> Vec<Kind> {
+        let measured = |kind: Kind| {
+            let mut cases = CASES.iter().filter(|case| self.has_case(case.name));
+            cases.any(|case| case.has(kind))
+        };
         let chosen = |kind: &Kind| {
-            *kind == Kind::Gateway
-                || self.peers.is_empty()
-                || self.peers.iter().any(|name| name == kind.name())
+            let named = self.peers.iter().any(|name| name == kind.name());
+            *kind == Kind::Gateway || named || (self.peers.is_empty() && measured(*kind))
         };
         Kind::ALL.into_iter().filter(chosen).collect()
     }
@@ -162,6 +175,11 @@ mod tests {
     #[test]
     fn the_gateway_takes_part_in_any_case() {
         assert_eq!(options(&[]).kinds(), Kind::ALL);
+        let quick = options(&["--quick"]).kinds();
+        assert!(
+            !quick.iter().any(|kind| kind.is_variant()),
+            "none of them has to be built for the first case: {quick:?}"
+        );
         assert_eq!(
             options(&["--peers", "nginx,relay"]).kinds(),
             [Kind::Relay, Kind::Gateway, Kind::Nginx]

@@ -16,6 +16,8 @@ mod contest;
 #[cfg(target_os = "linux")]
 mod framing;
 #[cfg(target_os = "linux")]
+mod gate;
+#[cfg(target_os = "linux")]
 mod histogram;
 #[cfg(target_os = "linux")]
 mod load;

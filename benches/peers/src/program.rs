@@ -13,13 +13,24 @@ use crate::contest::{Field, LeftOut};
 use crate::proxies::{Kind, Programs, Source};
 use crate::report::{self, Report};
 use crate::system::{self, Cores};
-use crate::{proxies, relay, tls};
+use crate::{gate, proxies, relay, tls};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 pub(crate) fn main() -> ExitCode {
     let done = match Cli::parse().command {
-        Command::Relay { port, origins } => relay::run(port, &origins).map_err(Into::into),
+        Command::Relay {
+            splice,
+            port,
+            origins,
+        } => {
+            let by = if splice {
+                relay::By::Splice
+            } else {
+                relay::By::Copy
+            };
+            relay::run(port, &origins, by).map_err(Into::into)
+        }
         Command::Guard { interrupt, command } => {
             let (program, arguments) = command.split_first().expect("clap asks for one at least");
             Err(proxies::guard(program, arguments, interrupt).into())
@@ -29,6 +40,11 @@ pub(crate) fn main() -> ExitCode {
             Ok(())
         }
         Command::Run(run) => measure(&run),
+        Command::Gate(options) => match gate::run(&options) {
+            Ok(true) => Ok(()),
+            Ok(false) => return ExitCode::from(gate::SHUT),
+            Err(error) => Err(error),
+        },
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -44,7 +60,8 @@ fn needs(options: &Options) -> String {
     let lines = options.kinds().into_iter().filter_map(|kind| {
         let what = match kind.source() {
             Source::Ourselves => return None,
-            Source::Gateway => "gateway",
+            Source::Beside => "beside",
+            Source::Gateway | Source::GatewayPlain => "gateway",
             Source::Peer => "peer",
             Source::Competitor => "competitor",
         };
@@ -65,6 +82,7 @@ fn measure(run: &Run) -> Result<()> {
     let output = fs::canonicalize(&places.output)?;
     let programs = Programs {
         gateway: fs::canonicalize(&places.gateway)?,
+        gateway_plain: places.gateway_plain.clone(),
         peers: places.peers_directory.clone(),
         competitors: places.competitors.clone(),
     };

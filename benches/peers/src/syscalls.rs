@@ -87,9 +87,13 @@ pub(crate) struct Trace {
 
 impl Trace {
     /// Attaches to all threads of these processes, and returns when all of them are counted.
-    pub(crate) fn begin(processes: &[u32], directory: &Path) -> Result<Self, String> {
+    pub(crate) fn begin(
+        strace: &Path,
+        processes: &[u32],
+        directory: &Path,
+    ) -> Result<Self, String> {
         let table = directory.join("strace.txt");
-        let mut command = Command::new("strace");
+        let mut command = Command::new(strace);
         command.args(["-c", "-f", "-qq", "-o"]).arg(&table);
         for id in processes {
             command.args(["-p", &id.to_string()]);

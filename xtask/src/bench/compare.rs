@@ -12,7 +12,7 @@ use crate::process::{Ended, Invocation};
 use crate::workspace::Workspace;
 
 /// The package that measures.
-const PACKAGE: &str = "bench-peers";
+pub(super) const PACKAGE: &str = "bench-peers";
 
 /// Where the proxies lie that are built for nothing else, each a package of its own outside of the workspace.
 const COMPETITORS: &str = "benches/competitors";
@@ -36,6 +36,10 @@ pub(crate) struct Options {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Needs {
     gateway: bool,
+    /// The gateway as cargo builds a release unless it is told otherwise.
+    gateway_plain: bool,
+    /// Further programs of the package that measures.
+    beside: Vec<String>,
     peers: Vec<String>,
     competitors: Vec<String>,
 }
@@ -45,7 +49,9 @@ impl Needs {
         let mut needs = Self::default();
         for line in lines.lines() {
             match line.split_once(' ') {
-                Some(("gateway", _)) => needs.gateway = true,
+                Some(("gateway", "gateway")) => needs.gateway = true,
+                Some(("gateway", "gateway-plain")) => needs.gateway_plain = true,
+                Some(("beside", name)) => needs.beside.push(name.to_owned()),
                 Some(("peer", name)) => needs.peers.push(name.to_owned()),
                 Some(("competitor", name)) => needs.competitors.push(name.to_owned()),
                 _ => return Err(format!("{PACKAGE} needs something unknown: `{line}`")),
@@ -59,7 +65,7 @@ pub(super) fn run(options: &Options) -> crate::Result<ExitCode> {
     let workspace = Workspace::load()?;
     let target = workspace.target_directory();
     let release = target.join("release");
-    if !succeeds(&Invocation::cargo("build --release --package").arg(PACKAGE))? {
+    if !succeeds(&build_own(PACKAGE))? {
         return Err(format!("{PACKAGE} cannot be built").into());
     }
     let program = release.join(PACKAGE);
@@ -89,10 +95,21 @@ pub(super) fn run(options: &Options) -> crate::Result<ExitCode> {
     if needs.gateway && !succeeds(&build)? {
         return Err("the gateway cannot be built".into());
     }
+    // What is missing of these is left out with a remark.
+    if needs.gateway_plain {
+        succeeds(&Invocation::cargo(
+            "build --profile plain --package proxy-gateway",
+        ))?;
+    }
+    for name in &needs.beside {
+        succeeds(&build_own(name))?;
+    }
     let run = Invocation::new(program)
         .arg("run")
         .arg("--gateway")
         .arg(release.join("proxy-gateway"))
+        .arg("--gateway-plain")
+        .arg(target.join("plain/proxy-gateway"))
         .arg("--peers-directory")
         .arg(workspace.peers_directory())
         .arg("--competitors")
@@ -103,6 +120,11 @@ pub(super) fn run(options: &Options) -> crate::Result<ExitCode> {
         .arg(workspace.root())
         .args(&options.arguments);
     ended(&run, RUN_LIMIT)
+}
+
+/// Builds a program of the package that measures; the others would cost time that not every comparison needs.
+fn build_own(program: &str) -> Invocation {
+    Invocation::cargo("build --release --package").args([PACKAGE, "--bin", program])
 }
 
 /// Builds a proxy to compare with. That it cannot be built is no reason to compare nothing.
@@ -155,11 +177,15 @@ mod tests {
 
     #[test]
     fn what_is_needed_is_read_line_by_line() {
-        let needs = Needs::parse("gateway gateway\npeer nginx\ncompetitor pingora\npeer envoy\n");
+        let needs = Needs::parse(
+            "gateway gateway\ngateway gateway-plain\nbeside service-in-axum\npeer nginx\ncompetitor pingora\npeer envoy\n",
+        );
         assert_eq!(
             needs,
             Ok(Needs {
                 gateway: true,
+                gateway_plain: true,
+                beside: vec!["service-in-axum".to_owned()],
                 peers: vec!["nginx".to_owned(), "envoy".to_owned()],
                 competitors: vec!["pingora".to_owned()],
             })

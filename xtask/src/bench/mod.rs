@@ -1,6 +1,7 @@
-//! `cargo xtask bench`, and `cargo xtask bench peers`.
+//! `cargo xtask bench`, `cargo xtask bench peers` and `cargo xtask bench gate`.
 
 mod compare;
+pub(crate) mod gate;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -32,11 +33,15 @@ pub(crate) struct Options {
 enum Other {
     /// Compares the gateway with other proxies, side by side, in interleaved rounds; `peers --quick` ends in a minute
     Peers(compare::Options),
+    /// Counts instructions, heap blocks and system calls of a small request, and fails when they have grown by more than 3 %
+    Gate(gate::Options),
 }
 
 pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
-    if let Some(Other::Peers(options)) = &options.other {
-        return compare::run(options);
+    match &options.other {
+        Some(Other::Peers(options)) => return compare::run(options),
+        Some(Other::Gate(options)) => return gate::run(options),
+        None => {}
     }
     let workspace = Workspace::load()?;
     let known = workspace

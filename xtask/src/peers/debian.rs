@@ -45,6 +45,11 @@ pub(super) fn fetch(
         if !root.join(&path).is_file() {
             return Err(format!("its packages hold no {}", program.path).into());
         }
+        environment.paths = program
+            .environment
+            .iter()
+            .map(|(name, path)| (*name, format!("{inside}/{path}")))
+            .collect();
         let script = wrapper::script(&path, program.arguments, &environment);
         wrapper::write(&root.join("bin").join(program.name), &script)?;
     }

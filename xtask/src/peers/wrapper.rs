@@ -11,6 +11,8 @@ pub(super) struct Environment {
     pub(super) libraries: Vec<String>,
     /// The configuration of fontconfig.
     pub(super) fonts: Option<String>,
+    /// Variables that hold a path.
+    pub(super) paths: Vec<(&'static str, String)>,
 }
 
 /// The script for the program at `path`. It finds its way from its own place, so the whole directory can be moved.
@@ -35,6 +37,9 @@ pub(super) fn script(path: &str, arguments: &[&str], environment: &Environment) 
     }
     if let Some(fonts) = &environment.fonts {
         script.push_str(&format!("export FONTCONFIG_FILE=\"$peers/{fonts}\"\n"));
+    }
+    for (name, path) in &environment.paths {
+        script.push_str(&format!("export {name}=\"$peers/{path}\"\n"));
     }
     script.push_str(&format!("exec \"$peers/{path}\""));
     for argument in arguments {
@@ -69,6 +74,7 @@ mod tests {
         let environment = Environment {
             libraries: vec!["debian/b/usr/lib".to_owned(), "debian/b/lib".to_owned()],
             fonts: Some("debian/b/fonts.conf".to_owned()),
+            paths: vec![("B_LIB", "debian/b/usr/libexec/b".to_owned())],
         };
         assert_eq!(
             script("debian/b/usr/bin/b", &["--no-sandbox"], &environment),
@@ -77,6 +83,7 @@ mod tests {
              peers=$(CDPATH= cd -- \"$(dirname -- \"$0\")/..\" && pwd) || exit 126\n\
              export LD_LIBRARY_PATH=\"$peers/debian/b/usr/lib:$peers/debian/b/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"\n\
              export FONTCONFIG_FILE=\"$peers/debian/b/fonts.conf\"\n\
+             export B_LIB=\"$peers/debian/b/usr/libexec/b\"\n\
              exec \"$peers/debian/b/usr/bin/b\" '--no-sandbox' \"$@\"\n"
         );
     }
@@ -99,6 +106,7 @@ mod tests {
         let environment = Environment {
             libraries: vec!["tree/lib".to_owned()],
             fonts: None,
+            paths: Vec::new(),
         };
         let text = script("tree/echo", &["--fixed"], &environment);
         write(&before.join("bin/echo"), &text).expect("can be written");

@@ -1,6 +1,7 @@
 //! One measurement: load on one proxy, and what is read off meanwhile.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -136,7 +137,11 @@ impl Field<'_> {
             let mut counted = Err("the load did not come to its end".to_owned());
             let mut probe = |edge: Edge| match edge {
                 Edge::Begin => {
-                    trace = Some(syscalls::Trace::begin(&running.processes(), self.directory))
+                    trace = Some(syscalls::Trace::begin(
+                        Path::new("strace"),
+                        &running.processes(),
+                        self.directory,
+                    ))
                 }
                 Edge::End => {
                     if let Some(trace) = trace.take() {

@@ -97,7 +97,7 @@ impl Field<'_> {
                 })
                 .to_vec();
         }
-        let speak = self.kinds.iter().filter(|kind| kind.speaks(case.protocol));
+        let speak = self.kinds.iter().filter(|kind| case.has(**kind));
         speak
             .map(|kind| Contestant {
                 kind: *kind,

@@ -8,9 +8,12 @@ use crate::load::ROUTE;
 /// How many routes there are; one of them takes the requests.
 const ROUTES: usize = 1_000;
 
-/// Its configuration: JSON, as the product reads it. Metrics and the admin page are on, as they are by default.
-pub(super) fn configuration(setup: &Setup<'_>) -> String {
-    let address = |port: u16| format!("127.0.0.1:{port}");
+/// What is forwarded where: the section `ReverseProxy` of its configuration, and all that the service alone is told.
+pub(super) fn reverse_proxy(setup: &Setup<'_>) -> String {
+    format!("{:#}\n", section(setup))
+}
+
+fn section(setup: &Setup<'_>) -> Value {
     let routes: Map<_, _> = (0..ROUTES)
         .map(|number| {
             let route = json!({
@@ -36,6 +39,18 @@ pub(super) fn configuration(setup: &Setup<'_>) -> String {
             )
         })
         .collect();
+    json!({
+        "Routes": routes,
+        "Clusters": { "origins": {
+            "LoadBalancingPolicy": "PowerOfTwoChoices",
+            "Destinations": destinations,
+        } },
+    })
+}
+
+/// Its configuration: JSON, as the product reads it. Metrics and the admin page are on, as they are by default.
+pub(super) fn configuration(setup: &Setup<'_>) -> String {
+    let address = |port: u16| format!("127.0.0.1:{port}");
     let configuration: Value = json!({
         "Listeners": {
             "http": { "Address": address(setup.ports.http) },
@@ -55,13 +70,7 @@ pub(super) fn configuration(setup: &Setup<'_>) -> String {
             "DrainTimeout": "1s",
             "Limits": { "Connections": setup.most_connections() },
         },
-        "ReverseProxy": {
-            "Routes": routes,
-            "Clusters": { "origins": {
-                "LoadBalancingPolicy": "PowerOfTwoChoices",
-                "Destinations": destinations,
-            } },
-        },
+        "ReverseProxy": section(setup),
     });
     format!("{configuration:#}\n")
 }

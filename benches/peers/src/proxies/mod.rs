@@ -31,7 +31,13 @@ pub(crate) use self::process::{Running, guard, guarded};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     Relay,
+    /// The relay that splices.
+    RelaySplice,
     Gateway,
+    /// The gateway as cargo builds a release unless it is told otherwise: without link-time optimisation.
+    GatewayPlain,
+    /// The gateway's proxy as a service in an axum server.
+    ServiceInAxum,
     Nginx,
     Haproxy,
     Envoy,
@@ -47,6 +53,10 @@ pub(crate) enum Source {
     Ourselves,
     /// The release build of the gateway.
     Gateway,
+    /// The gateway, built with cargo's own defaults.
+    GatewayPlain,
+    /// A program beside this one.
+    Beside,
     /// A program that `cargo xtask peers` fetches.
     Peer,
     /// A package below `benches/competitors`.
@@ -63,9 +73,12 @@ pub(crate) enum Protocol {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Relay,
+        Self::RelaySplice,
         Self::Gateway,
+        Self::GatewayPlain,
+        Self::ServiceInAxum,
         Self::Nginx,
         Self::Haproxy,
         Self::Envoy,
@@ -78,7 +91,10 @@ impl Kind {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Relay => "relay",
+            Self::RelaySplice => "relay-splice",
             Self::Gateway => "gateway",
+            Self::GatewayPlain => "gateway-plain",
+            Self::ServiceInAxum => "service-in-axum",
             Self::Nginx => "nginx",
             Self::Haproxy => "haproxy",
             Self::Envoy => "envoy",
@@ -90,8 +106,10 @@ impl Kind {
 
     pub(crate) fn source(self) -> Source {
         match self {
-            Self::Relay => Source::Ourselves,
+            Self::Relay | Self::RelaySplice => Source::Ourselves,
             Self::Gateway => Source::Gateway,
+            Self::GatewayPlain => Source::GatewayPlain,
+            Self::ServiceInAxum => Source::Beside,
             Self::Nginx | Self::Haproxy | Self::Envoy | Self::Caddy => Source::Peer,
             Self::AxumReverseProxy | Self::Pingora => Source::Competitor,
         }
@@ -100,11 +118,26 @@ impl Kind {
     pub(crate) fn speaks(self, protocol: Protocol) -> bool {
         match self {
             // Bytes are bytes, but the origin speaks HTTP/1.1 in the clear.
-            Self::Relay => protocol == Protocol::Http1,
+            Self::Relay | Self::RelaySplice => protocol == Protocol::Http1,
+            // One port of one server, which was told of no other protocol.
+            Self::ServiceInAxum => protocol == Protocol::Http1,
             // Built without TLS.
             Self::AxumReverseProxy | Self::Pingora => protocol != Protocol::Tls,
-            Self::Gateway | Self::Nginx | Self::Haproxy | Self::Envoy | Self::Caddy => true,
+            Self::Gateway
+            | Self::GatewayPlain
+            | Self::Nginx
+            | Self::Haproxy
+            | Self::Envoy
+            | Self::Caddy => true,
         }
+    }
+
+    /// Whether it takes part only in the cases that name it: another form of something that takes part in all.
+    pub(crate) fn is_variant(self) -> bool {
+        matches!(
+            self,
+            Self::RelaySplice | Self::GatewayPlain | Self::ServiceInAxum
+        )
     }
 
     /// Where it takes requests of this protocol.
@@ -121,14 +154,18 @@ impl Kind {
 
     /// What it adds to requests, as configured here. The relay adds nothing.
     pub(crate) fn forwards(self) -> bool {
-        self != Self::Relay
+        !matches!(self, Self::Relay | Self::RelaySplice)
     }
 
     /// Arguments that make it say its version.
     fn version_argument(self) -> Option<&'static str> {
         match self {
-            Self::Relay | Self::AxumReverseProxy | Self::Pingora => None,
-            Self::Gateway | Self::Envoy => Some("--version"),
+            Self::Relay
+            | Self::RelaySplice
+            | Self::ServiceInAxum
+            | Self::AxumReverseProxy
+            | Self::Pingora => None,
+            Self::Gateway | Self::GatewayPlain | Self::Envoy => Some("--version"),
             Self::Nginx | Self::Haproxy => Some("-v"),
             Self::Caddy => Some("version"),
         }
@@ -138,11 +175,19 @@ impl Kind {
     pub(crate) fn command(self, program: &Path, setup: &Setup<'_>) -> io::Result<Command> {
         let mut command = Command::new(program);
         match self {
-            Self::Relay => {
-                command.arg("relay").arg(setup.ports.http.to_string());
+            Self::Relay | Self::RelaySplice => {
+                command.arg("relay");
+                if self == Self::RelaySplice {
+                    command.arg("--splice");
+                }
+                command.arg(setup.ports.http.to_string());
                 command.args(setup.origins.iter().map(ToString::to_string));
             }
-            Self::Gateway => {
+            Self::ServiceInAxum => {
+                let file = setup.write("service.json", &gateway::reverse_proxy(setup))?;
+                command.arg(setup.ports.http.to_string()).arg(file);
+            }
+            Self::Gateway | Self::GatewayPlain => {
                 let file = setup.write("gateway.json", &gateway::configuration(setup))?;
                 command.args(["run", "--config"]).arg(file);
             }
@@ -200,8 +245,12 @@ impl Kind {
                 command.args(["--mode", "validate"]);
             }
             Self::Caddy => instead(&["validate", "--config"], "caddy.json"),
-            Self::Gateway => instead(&["check", "--config"], "gateway.json"),
-            Self::Relay | Self::AxumReverseProxy | Self::Pingora => return Ok(None),
+            Self::Gateway | Self::GatewayPlain => instead(&["check", "--config"], "gateway.json"),
+            Self::Relay
+            | Self::RelaySplice
+            | Self::ServiceInAxum
+            | Self::AxumReverseProxy
+            | Self::Pingora => return Ok(None),
         }
         Ok(Some(command))
     }
@@ -278,6 +327,7 @@ pub(crate) struct Certificate {
 #[derive(Clone, Debug)]
 pub(crate) struct Programs {
     pub(crate) gateway: PathBuf,
+    pub(crate) gateway_plain: PathBuf,
     pub(crate) peers: PathBuf,
     pub(crate) competitors: PathBuf,
 }
@@ -288,6 +338,11 @@ impl Programs {
         let candidates = match kind.source() {
             Source::Ourselves => vec![std::env::current_exe().map_err(|error| error.to_string())?],
             Source::Gateway => vec![self.gateway.clone()],
+            Source::GatewayPlain => vec![self.gateway_plain.clone()],
+            Source::Beside => {
+                let own = std::env::current_exe().map_err(|error| error.to_string())?;
+                vec![own.with_file_name(kind.name())]
+            }
             Source::Competitor => {
                 vec![self.competitors.join(format!("competitor-{}", kind.name()))]
             }
@@ -308,7 +363,9 @@ impl Programs {
                     format!("it is not built; `--peers {}` has it built", kind.name())
                 }
                 Source::Peer => format!("there is no `{}`, fetched or on the PATH", kind.name()),
-                Source::Ourselves | Source::Gateway => "its program is missing".to_owned(),
+                Source::Ourselves | Source::Gateway | Source::GatewayPlain | Source::Beside => {
+                    "its program is missing".to_owned()
+                }
             })
     }
 

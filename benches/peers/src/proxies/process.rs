@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -128,6 +128,38 @@ impl Running {
         system::family(self.child.id())
     }
 
+    /// Asks it to end, and returns how it ended and all that it has said; `None` for one that had to be killed.
+    ///
+    /// # Errors
+    ///
+    /// When the system does not say.
+    pub(crate) fn end(
+        mut self,
+        patience: Duration,
+    ) -> Result<(Option<ExitStatus>, String), String> {
+        self.ask_to_end();
+        let start = Instant::now();
+        let status = loop {
+            let status = self.child.try_wait().map_err(|error| error.to_string())?;
+            if status.is_some() || start.elapsed() > patience {
+                break status;
+            }
+            thread::park_timeout(LOOK);
+        };
+        Ok((status, fs::read_to_string(&self.output).unwrap_or_default()))
+    }
+
+    fn ask_to_end(&self) {
+        let signal = if ends_by_interrupt(self.kind) {
+            Signal::INT
+        } else {
+            Signal::TERM
+        };
+        if let Some(id) = self.id() {
+            let _ = kill_process(id, signal);
+        }
+    }
+
     fn last_output(&self) -> String {
         let text = fs::read_to_string(&self.output).unwrap_or_default();
         let lines: Vec<_> = text.lines().collect();
@@ -147,12 +179,9 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         let Some(id) = self.id() else { return };
-        let signal = if ends_by_interrupt(self.kind) {
-            Signal::INT
-        } else {
-            Signal::TERM
-        };
-        let _ = kill_process(id, signal);
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.ask_to_end();
+        }
         let start = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) {
             if start.elapsed() > END {

@@ -31,6 +31,7 @@ fn find(kind: Kind) -> Option<PathBuf> {
     let fetched = this.ancestors().map(|directory| directory.join("peers"));
     let places = set.into_iter().chain(fetched).map(|peers| Programs {
         gateway: PathBuf::new(),
+        gateway_plain: PathBuf::new(),
         peers,
         competitors: PathBuf::new(),
     });
@@ -160,6 +161,7 @@ fn a_program_that_is_missing_is_told_how_to_get() {
     let directory = tempfile::tempdir().unwrap();
     let programs = Programs {
         gateway: directory.path().join("gateway"),
+        gateway_plain: directory.path().join("plain"),
         peers: directory.path().to_owned(),
         competitors: directory.path().to_owned(),
     };

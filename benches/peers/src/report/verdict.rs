@@ -4,6 +4,7 @@ use super::short;
 use crate::case::{self, Bound};
 use crate::contest::{Outcome, Score};
 use crate::proxies::Kind;
+use crate::ratio::Spread;
 
 /// What came of a bound.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +50,17 @@ fn verdict(outcome: &Outcome, bound: &Bound) -> Verdict {
                 asked: format!("≤ {limit} {unit}"),
                 found: value.map(|value| format!("{} {unit}", short(value.median))),
                 reached: value.is_some_and(|value| value.median <= limit),
+            }
+        }
+        Bound::Variant(ours, other, limit) => {
+            let ratio = outcome.score(ours).zip(outcome.score(other));
+            let ratio =
+                ratio.and_then(|(ours, other)| Spread::of_ratios(&ours.values, &other.values));
+            let (ours, other) = (ours.name(), other.name());
+            Verdict {
+                asked: format!("{ours} ≤ {limit} × {other}"),
+                found: ratio.map(|ratio| format!("{} × {other}", short(ratio.median))),
+                reached: ratio.is_some_and(|ratio| ratio.median <= limit),
             }
         }
         Bound::Scale(limit) => {

@@ -1,12 +1,19 @@
-//! The floor: bytes from client to origin and back, by copy, without looking at them.
+//! The floor: bytes from client to origin and back, without looking at them.
 //!
 //! For each request that fits a buffer: one wait, two reads, two writes. Whatever speaks sockets and HTTP does at least that.
 
-use std::io::{self, Read, Write};
+mod transit;
+
+use std::io;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::rc::Rc;
 use std::time::Duration;
 
+use self::transit::Transit;
+
 use crate::poll::{Interest, Poll, Ready, Slots, would_block};
+
+pub(crate) use self::transit::By;
 
 /// What is read at a time; more gains nothing over loopback.
 const BUFFER: usize = 256 << 10;
@@ -14,15 +21,16 @@ const BUFFER: usize = 256 << 10;
 const LISTENER: usize = usize::MAX >> 1;
 
 /// Serves `port` until the process is ended. Each connection gets one of its own to an origin, in turn.
-pub(crate) fn run(port: u16, origins: &[SocketAddr]) -> io::Result<()> {
+pub(crate) fn run(port: u16, origins: &[SocketAddr], by: By) -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
-    serve(&listener, origins, || false)
+    serve(&listener, origins, by, || false)
 }
 
 /// As [`run`], until `stop` says so, which is asked at least ten times a second.
 fn serve(
     listener: &TcpListener,
     origins: &[SocketAddr],
+    by: By,
     stop: impl Fn() -> bool,
 ) -> io::Result<()> {
     listener.set_nonblocking(true)?;
@@ -44,7 +52,7 @@ fn serve(
                     let origin = origins[turn % origins.len()];
                     turn += 1;
                     // A client without an origin is closed, which its sender counts as an error.
-                    let _ = relay.pair(client, origin);
+                    let _ = relay.pair(client, origin, by);
                 }
             } else {
                 relay.serve(event);
@@ -56,12 +64,12 @@ fn serve(
 
 /// One of the two sockets of a relayed connection.
 struct End {
-    socket: TcpStream,
-    /// The token of the other one.
+    socket: Rc<TcpStream>,
+    /// The other one, and its token.
+    from: Rc<TcpStream>,
     other: usize,
-    /// What could not be written to this socket yet. While there is some, the other socket is not read.
-    unsent: Vec<u8>,
-    sent: usize,
+    /// The way from the other socket to this one. While something is on it, the other socket is not read.
+    transit: Transit,
     /// Whether nothing more will be read from this socket.
     ended: bool,
     interest: Interest,
@@ -74,19 +82,23 @@ struct Relay {
 }
 
 impl Relay {
-    fn pair(&mut self, client: TcpStream, origin: SocketAddr) -> io::Result<()> {
+    fn pair(&mut self, client: TcpStream, origin: SocketAddr, by: By) -> io::Result<()> {
         // Over loopback that takes no time worth a state.
         let origin = TcpStream::connect(origin)?;
         for socket in [&client, &origin] {
             socket.set_nonblocking(true)?;
             socket.set_nodelay(true)?;
         }
-        let first = self.ends.insert(End::new(client));
-        let second = self.ends.insert(End::new(origin));
+        let (client, origin) = (Rc::new(client), Rc::new(origin));
+        let ends = [
+            End::new(&client, &origin, by)?,
+            End::new(&origin, &client, by)?,
+        ];
+        let [first, second] = ends.map(|end| self.ends.insert(end));
         for (token, other) in [(first, second), (second, first)] {
             let end = self.ends.get_mut(token).expect("it was just inserted");
             end.other = other;
-            self.poll.add(&end.socket, token, Interest::Read)?;
+            self.poll.add(&*end.socket, token, Interest::Read)?;
         }
         Ok(())
     }
@@ -118,27 +130,21 @@ impl Relay {
             return Ok(());
         }
         let other = end.other;
-        let read = match end.socket.read(&mut self.buffer) {
+        let Some(to) = self.ends.get_mut(other) else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        let read = match to.transit.pass(&to.from, &to.socket, &mut self.buffer) {
             Err(error) if would_block(&error) => return Ok(()),
             read => read?,
         };
         if read == 0 {
-            end.ended = true;
-        }
-        let Some(to) = self.ends.get_mut(other) else {
-            return Err(io::ErrorKind::NotConnected.into());
-        };
-        if read == 0 {
-            if to.ended && to.unsent.is_empty() {
+            if to.ended && to.transit.is_empty() {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             to.socket.shutdown(Shutdown::Write)?;
-        } else {
-            let written = match to.socket.write(&self.buffer[..read]) {
-                Err(error) if would_block(&error) => 0,
-                written => written?,
-            };
-            to.unsent.extend_from_slice(&self.buffer[written..read]);
+            if let Some(end) = self.ends.get_mut(token) {
+                end.ended = true;
+            }
         }
         self.watch(token)?;
         self.watch(other)
@@ -149,14 +155,7 @@ impl Relay {
         let Some(end) = self.ends.get_mut(token) else {
             return Ok(());
         };
-        while end.sent < end.unsent.len() {
-            match end.socket.write(&end.unsent[end.sent..]) {
-                Err(error) if would_block(&error) => return Ok(()),
-                written => end.sent += written?,
-            }
-        }
-        end.unsent.clear();
-        end.sent = 0;
+        end.transit.flush(&end.socket)?;
         let other = end.other;
         self.watch(token)?;
         self.watch(other)
@@ -167,16 +166,16 @@ impl Relay {
         let Some(end) = self.ends.get_mut(token) else {
             return Ok(());
         };
-        let (other, ended, write) = (end.other, end.ended, !end.unsent.is_empty());
+        let (other, ended, write) = (end.other, end.ended, !end.transit.is_empty());
         let blocked = self
             .ends
             .get_mut(other)
-            .is_none_or(|other| !other.unsent.is_empty());
+            .is_none_or(|other| !other.transit.is_empty());
         let wanted = Interest::of(!ended && !blocked, write);
         let end = self.ends.get_mut(token).expect("it was there a moment ago");
         if end.interest != wanted {
             end.interest = wanted;
-            self.poll.modify(&end.socket, token, wanted)?;
+            self.poll.modify(&*end.socket, token, wanted)?;
         }
         Ok(())
     }
@@ -189,20 +188,21 @@ impl Relay {
 }
 
 impl End {
-    fn new(socket: TcpStream) -> Self {
-        Self {
-            socket,
+    fn new(socket: &Rc<TcpStream>, from: &Rc<TcpStream>, by: By) -> io::Result<Self> {
+        Ok(Self {
+            socket: Rc::clone(socket),
+            from: Rc::clone(from),
             other: usize::MAX,
-            unsent: Vec::new(),
-            sent: 0,
+            transit: Transit::new(by)?,
             ended: false,
             interest: Interest::Read,
-        }
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
 
@@ -210,6 +210,12 @@ mod tests {
 
     #[test]
     fn every_byte_arrives_in_both_directions_and_so_does_the_end() {
+        for by in [By::Copy, By::Splice] {
+            relays_everything(by);
+        }
+    }
+
+    fn relays_everything(by: By) {
         let origin = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let (to, at) = (origin.local_addr().unwrap(), listener.local_addr().unwrap());
@@ -219,7 +225,7 @@ mod tests {
             .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
             .collect();
         thread::scope(|scope| {
-            scope.spawn(|| serve(&listener, &[to], || stop.load(Ordering::Relaxed)).unwrap());
+            scope.spawn(|| serve(&listener, &[to], by, || stop.load(Ordering::Relaxed)).unwrap());
             scope.spawn(|| {
                 let (mut socket, _) = origin.accept().unwrap();
                 let mut all = Vec::new();
@@ -231,7 +237,12 @@ mod tests {
             client.shutdown(Shutdown::Write).unwrap();
             let mut echoed = Vec::new();
             client.read_to_end(&mut echoed).unwrap();
-            assert!(echoed == sent, "{} of {} bytes", echoed.len(), sent.len());
+            assert!(
+                echoed == sent,
+                "{by:?}: {} of {} bytes",
+                echoed.len(),
+                sent.len()
+            );
             stop.store(true, Ordering::Relaxed);
         });
     }

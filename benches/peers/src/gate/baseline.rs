@@ -1,0 +1,335 @@
+//! What was measured before, as a file that is checked in, and what is to be reached.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+
+use super::profile::Profile;
+
+/// How much more than before is too much.
+pub(super) const TOLERANCE: f64 = 0.03;
+
+/// Functions below this share of the whole are not written down.
+const WRITTEN: f64 = 0.005;
+
+/// What a request costs. `None` is what was not measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Counts {
+    pub(super) instructions: Option<f64>,
+    pub(super) heap_blocks: Option<f64>,
+    pub(super) system_calls: Option<f64>,
+    pub(super) calls_in_vain: Option<f64>,
+}
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Count {
+    Instructions,
+    HeapBlocks,
+    SystemCalls,
+    CallsInVain,
+}
+
+impl Count {
+    pub(super) const ALL: [Self; 4] = [
+        Self::Instructions,
+        Self::HeapBlocks,
+        Self::SystemCalls,
+        Self::CallsInVain,
+    ];
+
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Instructions => "user instructions",
+            Self::HeapBlocks => "heap blocks",
+            Self::SystemCalls => "system calls",
+            Self::CallsInVain => "of these in vain",
+        }
+    }
+
+    fn key(self) -> &'static str {
+        match self {
+            Self::Instructions => "instructions",
+            Self::HeapBlocks => "heap-blocks",
+            Self::SystemCalls => "system-calls",
+            Self::CallsInVain => "calls-in-vain",
+        }
+    }
+
+    /// What a count varies by although nothing has changed, where it is small: a connection more to a destination, a timer.
+    fn noise(self) -> f64 {
+        match self {
+            Self::Instructions => 0.0,
+            Self::HeapBlocks | Self::SystemCalls | Self::CallsInVain => 0.05,
+        }
+    }
+
+    /// As it is printed and written.
+    pub(super) fn text(self, value: f64) -> String {
+        match self {
+            Self::Instructions => format!("{value:.0}"),
+            // Below the noise there is no sign.
+            _ => format!("{:.2}", if value.abs() < 0.005 { 0.0 } else { value }),
+        }
+    }
+}
+
+impl Counts {
+    pub(super) fn of(&self, count: Count) -> Option<f64> {
+        match count {
+            Count::Instructions => self.instructions,
+            Count::HeapBlocks => self.heap_blocks,
+            Count::SystemCalls => self.system_calls,
+            Count::CallsInVain => self.calls_in_vain,
+        }
+    }
+}
+
+/// The file.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Gates {
+    /// What is to be reached. That it is not does not fail.
+    pub(super) budget: Counts,
+    #[serde(default)]
+    pub(super) baseline: Vec<Baseline>,
+}
+
+/// What was measured on machines of one kind.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Baseline {
+    pub(super) machine: String,
+    pub(super) toolchain: String,
+    pub(super) counts: Counts,
+    /// Instructions of those that cost most.
+    #[serde(default)]
+    pub(super) functions: BTreeMap<String, f64>,
+}
+
+impl Baseline {
+    pub(super) fn new(
+        machine: String,
+        toolchain: String,
+        counts: Counts,
+        profile: &Profile,
+    ) -> Self {
+        let functions = profile.above(WRITTEN).into_iter();
+        Self {
+            machine,
+            toolchain,
+            counts,
+            functions: functions
+                .map(|(name, cost)| (name.to_owned(), cost.round()))
+                .collect(),
+        }
+    }
+}
+
+/// What comes of comparing a count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// More than before, by more than the tolerance: the gate is shut.
+    Grown,
+    /// As before.
+    Within,
+    /// Less than before, by more than the tolerance: worth holding.
+    Shrunk,
+    /// One of the two is missing.
+    Unknown,
+}
+
+pub(super) fn change(count: Count, now: Option<f64>, before: Option<f64>) -> Change {
+    let (Some(now), Some(before)) = (now, before) else {
+        return Change::Unknown;
+    };
+    if now > before * (1.0 + TOLERANCE) + count.noise() {
+        Change::Grown
+    } else if now < before * (1.0 - TOLERANCE) - count.noise() {
+        Change::Shrunk
+    } else {
+        Change::Within
+    }
+}
+
+impl Gates {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|error| error.to_string())
+    }
+
+    pub(super) fn of(&self, machine: &str) -> Option<&Baseline> {
+        self.baseline
+            .iter()
+            .find(|baseline| baseline.machine == machine)
+    }
+
+    /// Takes this one instead of the one of the same kind of machine. What was not measured stays as it was.
+    pub(super) fn renew(&mut self, mut new: Baseline) {
+        match self
+            .baseline
+            .iter_mut()
+            .find(|old| old.machine == new.machine)
+        {
+            Some(old) => {
+                let kept = old.counts;
+                new.counts.system_calls = new.counts.system_calls.or(kept.system_calls);
+                new.counts.calls_in_vain = new.counts.calls_in_vain.or(kept.calls_in_vain);
+                *old = new;
+            }
+            None => self.baseline.push(new),
+        }
+        self.baseline.sort_by(|a, b| a.machine.cmp(&b.machine));
+    }
+
+    /// The text of the file, which [`parse`](Self::parse) reads.
+    pub(super) fn render(&self) -> String {
+        let mut text = "\
+# What a 128 B GET costs the gateway. `cargo xtask bench gate` compares with this and fails when one of the counts grows
+# by more than 3 %; `cargo xtask bench gate --renew` writes what it measures here. docs/performance.md has the method.
+
+# To be reached; that it is not fails nothing.
+[budget]
+"
+        .to_owned();
+        write_counts(&mut text, &self.budget);
+        for baseline in &self.baseline {
+            let Baseline {
+                machine,
+                toolchain,
+                counts,
+                functions,
+            } = baseline;
+            let _ = writeln!(text, "\n[[baseline]]");
+            let _ = writeln!(text, "machine = {}", quoted(machine));
+            let _ = writeln!(text, "toolchain = {}", quoted(toolchain));
+            let _ = writeln!(text, "\n[baseline.counts]");
+            write_counts(&mut text, counts);
+            let _ = writeln!(text, "\n[baseline.functions]");
+            let mut functions: Vec<_> = functions.iter().collect();
+            functions.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+            for (name, cost) in functions {
+                let _ = writeln!(text, "{} = {cost:.1}", quoted(name));
+            }
+        }
+        text
+    }
+}
+
+fn write_counts(text: &mut String, counts: &Counts) {
+    for count in Count::ALL {
+        if let Some(value) = counts.of(count) {
+            let decimals = if count == Count::Instructions { 1 } else { 2 };
+            let _ = writeln!(text, "{} = {value:.decimals$}", count.key());
+        }
+    }
+}
+
+/// A string of TOML. Names of functions and machines hold no control characters.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(instructions: f64) -> Counts {
+        Counts {
+            instructions: Some(instructions),
+            heap_blocks: Some(14.0),
+            system_calls: Some(4.07),
+            calls_in_vain: Some(0.0),
+        }
+    }
+
+    fn baseline(machine: &str, instructions: f64) -> Baseline {
+        let profile = Profile {
+            costs: BTreeMap::from([
+                ("<a::B as \"c\">::d\\e".to_owned(), instructions - 1.0),
+                ("small".to_owned(), 1.0),
+            ]),
+            blocks: 14.0,
+        };
+        Baseline::new(
+            machine.to_owned(),
+            "rustc 1.95.0".to_owned(),
+            counts(instructions),
+            &profile,
+        )
+    }
+
+    #[test]
+    fn three_in_a_hundred_more_shut_the_gate_and_three_less_are_worth_holding() {
+        let instructions = |now| change(Count::Instructions, Some(now), Some(10_000.0));
+        assert_eq!(instructions(10_299.0), Change::Within);
+        assert_eq!(instructions(10_301.0), Change::Grown);
+        assert_eq!(instructions(9_701.0), Change::Within);
+        assert_eq!(instructions(9_699.0), Change::Shrunk);
+        assert_eq!(
+            change(Count::Instructions, None, Some(1.0)),
+            Change::Unknown
+        );
+        assert_eq!(
+            change(Count::Instructions, Some(1.0), None),
+            Change::Unknown
+        );
+    }
+
+    #[test]
+    fn one_block_for_each_request_shuts_the_gate_where_there_was_none() {
+        let blocks = |now| change(Count::HeapBlocks, Some(now), Some(0.0));
+        assert_eq!(blocks(0.01), Change::Within);
+        assert_eq!(blocks(1.0), Change::Grown);
+        assert_eq!(
+            change(Count::CallsInVain, Some(1.0), Some(0.0)),
+            Change::Grown
+        );
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let mut gates = Gates {
+            budget: counts(7_500.0),
+            baseline: Vec::new(),
+        };
+        gates.renew(baseline("x86_64 with AVX2", 40_000.0));
+        gates.renew(baseline("aarch64", 30_000.0));
+        let again = Gates::parse(&gates.render()).unwrap();
+        assert_eq!(again, gates);
+        assert_eq!(
+            again.of("aarch64").unwrap().counts.instructions,
+            Some(30_000.0)
+        );
+        assert_eq!(
+            again.of("aarch64").unwrap().functions.len(),
+            1,
+            "what is small is not written down"
+        );
+        assert_eq!(again.of("riscv64"), None);
+    }
+
+    #[test]
+    fn renewing_replaces_what_was_measured_on_the_same_kind_of_machine() {
+        let mut gates = Gates {
+            budget: counts(7_500.0),
+            baseline: vec![baseline("x", 100.0), baseline("y", 100.0)],
+        };
+        let mut new = baseline("x", 50.0);
+        new.counts.system_calls = None;
+        gates.renew(new);
+        assert_eq!(
+            gates.of("x").unwrap().counts,
+            counts(50.0),
+            "calls were not counted this time"
+        );
+        assert_eq!(gates.of("y").unwrap().counts, counts(100.0));
+    }
+
+    #[test]
+    fn the_file_that_is_checked_in_is_as_it_would_be_written() {
+        let text = include_str!("../../../gates.toml");
+        assert_eq!(Gates::parse(text).unwrap().render(), text);
+    }
+}

@@ -1,0 +1,139 @@
+//! `cargo xtask bench gate`: what a small request costs the gateway in instructions, heap blocks and system calls, against
+//! what it cost before.
+//!
+//! The package `bench-peers` counts; here is what needs cargo or a package client.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::peers;
+use crate::process::{Ended, Invocation};
+use crate::steps::Outcome;
+use crate::workspace::Workspace;
+
+use super::compare::PACKAGE;
+
+/// What was measured before.
+const BASELINE: &str = "benches/gates.toml";
+
+/// What counts instructions and heap blocks, and what counts system calls.
+const TOOLS: [&str; 2] = ["valgrind", "strace"];
+
+/// What `bench-peers gate` ends with when a count has grown.
+const SHUT: i32 = 3;
+
+/// Guards against what hangs, not budgets.
+const BUILD_LIMIT: Duration = Duration::from_secs(35 * 60);
+const RUN_LIMIT: Duration = Duration::from_secs(10 * 60);
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Write what is measured into the baseline
+    #[arg(long)]
+    renew: bool,
+}
+
+pub(super) fn run(options: &Options) -> crate::Result<ExitCode> {
+    let workspace = Workspace::load()?;
+    std::env::set_current_dir(workspace.root())?;
+    match measure(&workspace, options.renew)? {
+        Outcome::Passed { .. } => Ok(ExitCode::SUCCESS),
+        Outcome::Failed { why, .. } | Outcome::Skipped { why } => {
+            eprintln!("xtask: {why}");
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// As a step of `cargo xtask test`.
+pub(crate) fn step(workspace: &Workspace, require_peers: bool) -> crate::Result<Outcome> {
+    let outcome = measure(workspace, false)?;
+    Ok(match outcome {
+        Outcome::Skipped { why } if require_peers => failed(why),
+        outcome => outcome,
+    })
+}
+
+fn measure(workspace: &Workspace, renew: bool) -> crate::Result<Outcome> {
+    if !cfg!(target_os = "linux") {
+        return Ok(Outcome::Skipped {
+            why: "THE GATE IS LEFT OUT: it works on Linux only".to_owned(),
+        });
+    }
+    let missing = peers::fetch(workspace, &TOOLS.map(str::to_owned))?;
+    if !missing.is_empty() {
+        return Ok(Outcome::Skipped {
+            why: format!(
+                "THE GATE IS LEFT OUT: there is no {}",
+                missing.join(" and no ")
+            ),
+        });
+    }
+    let build =
+        Invocation::cargo("build --profile bench --package proxy-gateway --package").arg(PACKAGE);
+    println!("{build}");
+    let built = build.show(BUILD_LIMIT)?;
+    if !built.is_success() {
+        return Ok(Outcome::Failed {
+            why: format!("the gateway cannot be built: {built}"),
+            repeat: vec![build.to_string()],
+        });
+    }
+    let target = workspace.target_directory();
+    // Where cargo puts what it builds with the profile `bench`.
+    let release = target.join("release");
+    let mut count = Invocation::new(release.join(PACKAGE))
+        .args(["gate", "--gateway"])
+        .arg(release.join("proxy-gateway"))
+        .arg("--peers-directory")
+        .arg(workspace.peers_directory())
+        .arg("--output")
+        .arg(target.join("bench-gate"))
+        .args(["--baseline", BASELINE]);
+    if renew {
+        count = count.arg("--renew");
+    }
+    let ended = count.show(RUN_LIMIT)?;
+    Ok(judge(ended))
+}
+
+fn judge(ended: Ended) -> Outcome {
+    match ended {
+        ended if ended.is_success() => Outcome::PASSED,
+        Ended::Exited(status) if status.code() == Some(SHUT) => {
+            failed("a small request costs more than before, see above; or there is no baseline for this kind of machine".to_owned())
+        }
+        ended => failed(format!("nothing was measured: {ended}")),
+    }
+}
+
+fn failed(why: String) -> Outcome {
+    Outcome::Failed {
+        why,
+        repeat: vec![Invocation::cargo("xtask bench gate").to_string()],
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    use super::*;
+
+    #[test]
+    fn a_gate_that_is_shut_is_told_from_one_that_could_not_measure() {
+        let ended = |code: i32| judge(Ended::Exited(ExitStatus::from_raw(code << 8)));
+        assert_eq!(ended(0), Outcome::PASSED);
+        let why = |outcome| match outcome {
+            Outcome::Failed { why, repeat } => {
+                assert_eq!(repeat, ["cargo xtask bench gate"]);
+                why
+            }
+            other => panic!("{other:?}"),
+        };
+        assert!(why(ended(SHUT)).starts_with("a small request costs more than before"));
+        assert!(why(ended(1)).starts_with("nothing was measured: exit status: 1"));
+        assert!(why(judge(Ended::TimedOut)).starts_with("nothing was measured"));
+    }
+}
