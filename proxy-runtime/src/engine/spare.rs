@@ -7,10 +7,7 @@ use super::exchange::Flow;
 /// As many as requests are under way at a time on a busy thread.
 const MOST: usize = 64;
 
-#[expect(
-    clippy::vec_box,
-    reason = "what is lent is the place, so that tasks have no room for it"
-)]
+/// Boxed, since what is lent is the place.
 type Places = Vec<Box<Flow>>;
 
 thread_local! {

@@ -1,6 +1,5 @@
 //! Writing whole.
 
-use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -17,7 +16,7 @@ pub(crate) async fn write_all<T: AsyncWrite + Unpin>(
     second: &[u8],
 ) -> io::Result<()> {
     let mut written = 0;
-    poll_fn(|cx| poll_write_all(io, cx, [first, second], &mut written)).await
+    std::future::poll_fn(|cx| poll_write_all(io, cx, [first, second], &mut written)).await
 }
 
 /// The same as a step, for any number of parts: `written` tells how far it has come.

@@ -17,7 +17,6 @@ use super::protocol::Protocols;
 use super::slot::Slot;
 
 /// Boxed, since they are handed around with every request.
-#[expect(clippy::vec_box, reason = "to move a pointer is cheaper")]
 pub(super) type IdleConnections = Vec<Box<Http1Connection>>;
 
 /// The connections to one destination that are open, and the requests that wait for one.
