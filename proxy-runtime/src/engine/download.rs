@@ -95,7 +95,12 @@ impl Download {
     /// Whether the client was told nothing yet.
     #[inline]
     pub(super) fn is_unanswered(&self) -> bool {
-        matches!(self.phase, Phase::Head | Phase::Interim)
+        match self.phase {
+            Phase::Head => true,
+            // Half a head cannot be taken back.
+            Phase::Interim => self.written == 0,
+            Phase::Body | Phase::Done => false,
+        }
     }
 
     #[inline]

@@ -7,8 +7,8 @@ use proxy_model::transform::{RequestTarget, SetOrAppend, XForwardedPart, path_an
 
 use super::plan::{HeadPlan, HostRule, MOST_OPERATIONS, RequestOperation, known};
 use crate::http1::{
-    FieldName, FieldOperation, FieldValue, HeadTable, OutgoingMethod, OutgoingTarget, RawRequest,
-    RequestRewrite, RequestView, write_request,
+    FieldName, FieldOperation, FieldValue, HeadTable, OutgoingTarget, RawRequest, RequestRewrite,
+    RequestView, write_request,
 };
 
 /// What most routes get along with.
@@ -39,11 +39,11 @@ impl<'a> Outgoing<'a> {
         if self.plan.rewrites_target || self.destination.address().path() != "/" {
             return self.write_elsewhere(out);
         }
-        self.write_to(None, None, out);
+        self.write_to(None, out);
         Ok(())
     }
 
-    /// The same, with another method, path or query.
+    /// The same, with another path or query.
     #[cold]
     fn write_elsewhere(&self, out: &mut Vec<u8>) -> Result<(), Invalid> {
         let values = match self.plan.rewrites_target {
@@ -64,34 +64,20 @@ impl<'a> Outgoing<'a> {
             None => (&*text, None),
         };
         let elsewhere = OutgoingTarget::new(path.as_bytes(), query).ok_or(Invalid)?;
-        let method = match target.method == self.view.method() {
-            true => None,
-            false => Some(OutgoingMethod::new(&target.method).ok_or(Invalid)?),
-        };
-        self.write_to(method, Some(elsewhere), out);
+        self.write_to(Some(elsewhere), out);
         Ok(())
     }
 
     #[inline]
-    fn write_to(
-        &self,
-        method: Option<OutgoingMethod<'_>>,
-        target: Option<OutgoingTarget<'_>>,
-        out: &mut Vec<u8>,
-    ) {
+    fn write_to(&self, target: Option<OutgoingTarget<'_>>, out: &mut Vec<u8>) {
         match self.plan.request.len() {
-            0..=FEW_OPERATIONS => self.write_with::<FEW_OPERATIONS>(method, target, out),
-            _ => self.write_with::<MOST_OPERATIONS>(method, target, out),
+            0..=FEW_OPERATIONS => self.write_with::<FEW_OPERATIONS>(target, out),
+            _ => self.write_with::<MOST_OPERATIONS>(target, out),
         }
     }
 
     #[inline]
-    fn write_with<const MOST: usize>(
-        &self,
-        method: Option<OutgoingMethod<'_>>,
-        target: Option<OutgoingTarget<'_>>,
-        out: &mut Vec<u8>,
-    ) {
+    fn write_with<const MOST: usize>(&self, target: Option<OutgoingTarget<'_>>, out: &mut Vec<u8>) {
         let mut given = self
             .plan
             .request
@@ -111,7 +97,6 @@ impl<'a> Outgoing<'a> {
             }
         };
         let rewrite = RequestRewrite {
-            method,
             target,
             host: self.host(),
             copied: self.plan.request_copy.copied(),

@@ -6,7 +6,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use proxy_model::compiled::Route;
 use proxy_model::transform::{
     ForwardedAction, HeaderChange, HeaderCopy, RequestTransform, ResponseCondition,
-    ResponseTransform, SetOrAppend, Transforms, XForwardedPart,
+    ResponseTransform, SetOrAppend, TargetTransform, Transforms, XForwardedPart,
 };
 
 use crate::http1::{ClassSet, Copied, FieldClass, FieldName, FieldOperation, FieldValue};
@@ -78,7 +78,10 @@ impl HeadPlan {
     fn new(transforms: &Transforms) -> Option<Self> {
         let changes_trailers =
             !transforms.trailers().is_empty() || *transforms.trailers_copy() != HeaderCopy::All;
-        if changes_trailers {
+        // What a response looks like depends on the method that it answers, which has to be the client's.
+        let changes_method =
+            |change: &TargetTransform| matches!(change, TargetTransform::Method { .. });
+        if changes_trailers || transforms.target().iter().any(changes_method) {
             return None;
         }
         let mut host = match transforms.original_host() {

@@ -47,12 +47,16 @@ pub(crate) async fn forward<T: Transport>(
         return Lane::Typed;
     };
     let head_due = run.timeout().map(|wait| after(tally.started(), wait));
-    let mut link = match connecting {
-        Ok(link) => link,
+    let (mut link, since) = match connecting {
+        Ok(link) => (link, tally.started()),
         // Boxed, since it is seldom needed.
         unconnected => {
             match Box::pin(run.connect(unconnected, client, &mut tally, head_due)).await {
-                Ok(link) => link,
+                Ok(link) => (link, Instant::now()),
+                Err(Unconnected::Gone) => {
+                    tally.end(Some(ForwardErrorKind::RequestCanceled));
+                    return Lane::Gone;
+                }
                 Err(unconnected) => {
                     let has_body = !Body::new(request.framing()).has_ended();
                     client.input.consume(request.head_length());
@@ -63,7 +67,7 @@ pub(crate) async fn forward<T: Transport>(
         }
     };
     tally.sent_to(run.destination(&link.picked));
-    let mut flow = match run.begin(client, &mut link, &tally, head_due) {
+    let mut flow = match run.begin(client, &mut link, since, head_due) {
         Ok(flow) => flow,
         Err(refusal) => return Box::pin(run.refuse(client, tally, refusal, true)).await,
     };
@@ -72,7 +76,8 @@ pub(crate) async fn forward<T: Transport>(
             // It speaks HTTP/2, though its cluster does not.
             break Some(Failure::UNSPOKEN);
         };
-        let is_reused = connection.is_reused();
+        // TLS takes bytes before it knows whether it can send them.
+        let may_retry = connection.is_reused() && !connection.io.is_tls();
         let peer = connection.peer;
         let mut exchange = Exchange {
             client: &mut *client,
@@ -87,10 +92,15 @@ pub(crate) async fn forward<T: Transport>(
                 run.log(exchange.client, status, &tally, peer);
                 break poll_fn(|cx| exchange.poll_body(cx)).await.err();
             }
-            Err(Failure::Unsent) if is_reused => {
-                match Box::pin(run.reconnect(link, flow.patience.head_due)).await {
-                    Ok(fresh) => link = fresh,
-                    Err(error) => {
+            Err(Failure::Unsent) if may_retry => {
+                let reconnecting = run.reconnect(link, flow.patience.head_due);
+                match Box::pin(client.unless_gone(reconnecting)).await {
+                    Some(Ok(fresh)) => link = fresh,
+                    None => {
+                        tally.end(Some(ForwardErrorKind::RequestCanceled));
+                        return Lane::Gone;
+                    }
+                    Some(Err(error)) => {
                         let has_more = flow.upload.stage() != Stage::Done;
                         let refusal = (error.kind(), error.status());
                         return Box::pin(run.refuse(client, tally, refusal, has_more)).await;
@@ -208,12 +218,14 @@ enum Unconnected {
     /// None is open to what was picked, if anything was.
     Picked(Option<Picked>),
     Failed(ForwardError),
+    /// The client has gone meanwhile.
+    Gone,
 }
 
 impl Unconnected {
     fn refusal(&self) -> (ForwardErrorKind, StatusCode) {
         match self {
-            Self::Picked(_) => (
+            Self::Picked(_) | Self::Gone => (
                 ForwardErrorKind::NoAvailableDestinations,
                 StatusCode::SERVICE_UNAVAILABLE,
             ),
@@ -365,7 +377,7 @@ impl<'a> Run<'a> {
         &self,
         client: &mut Client<T>,
         link: &mut Link,
-        tally: &Tally<'_>,
+        since: Instant,
         head_due: Option<Instant>,
     ) -> Result<Box<Flow>, (ForwardErrorKind, StatusCode)> {
         let body = Body::new(self.request.framing());
@@ -376,7 +388,7 @@ impl<'a> Run<'a> {
         let patience = Patience {
             head_due,
             activity: self.cluster().upstream().activity_timeout(),
-            last: tally.started(),
+            last: since,
         };
         let mut flow = spare::take();
         flow.begin(head, body, self.asked(), patience);
@@ -440,7 +452,7 @@ impl<'a> Run<'a> {
     async fn connect<T: Transport>(
         &self,
         connecting: Result<Link, Unconnected>,
-        client: &Client<T>,
+        client: &mut Client<T>,
         tally: &mut Tally<'a>,
         due: Option<Instant>,
     ) -> Result<Link, Unconnected> {
@@ -448,9 +460,11 @@ impl<'a> Run<'a> {
             Err(Unconnected::Picked(Some(picked))) => picked,
             ended => return ended,
         };
-        let error = match self.acquire(&picked, false, due).await {
-            Ok(lease) => return Ok(self.link(client, picked, lease)),
-            Err(error) => error,
+        let acquiring = self.acquire(&picked, false, due);
+        let error = match client.unless_gone(acquiring).await {
+            Some(Ok(lease)) => return Ok(self.link(client, picked, lease)),
+            Some(Err(error)) => error,
+            None => return Err(Unconnected::Gone),
         };
         tally.sent_to(self.destination(&picked));
         if !error.is_unsent() {
@@ -465,12 +479,14 @@ impl<'a> Run<'a> {
         };
         tally.failed(error.kind());
         tally.picked_again();
-        match self.acquire(&other, false, due).await {
-            Ok(lease) => Ok(self.link(client, other, lease)),
-            Err(error) => {
+        let acquiring = self.acquire(&other, false, due);
+        match client.unless_gone(acquiring).await {
+            Some(Ok(lease)) => Ok(self.link(client, other, lease)),
+            Some(Err(error)) => {
                 tally.sent_to(self.destination(&other));
                 Err(Unconnected::Failed(error))
             }
+            None => Err(Unconnected::Gone),
         }
     }
 

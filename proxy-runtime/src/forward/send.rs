@@ -105,6 +105,9 @@ impl Sending<'_> {
         let response = match wait(&mut lease, request, &exchange, deadline).await {
             Ok(response) => response,
             Err(failure) => {
+                if let Some(error) = exchange.upload.failure() {
+                    return Err(error);
+                }
                 let request = failure.again(spare)?;
                 // The new connection may need its place.
                 drop(lease);

@@ -312,4 +312,8 @@ async fn changes_are_the_same_both_ways() {
         OK,
     )
     .await;
+    // The response to another method than the client's: its body is none of the client's business.
+    let route = json!({ "Transforms": [{ "HttpMethodChange": "HEAD", "Set": "GET" }] });
+    let head = "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n";
+    compare("HEAD as GET", &route, "", head, OK).await;
 }

@@ -1,5 +1,7 @@
 //! One HTTP/1.1 connection to a client: its socket, its buffers, its timer.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -222,6 +224,26 @@ impl<T: Transport> Client<T> {
             }
         }
         Poll::Pending
+    }
+
+    /// Waits for `work` while nothing is expected of the client, whatever of its request was read; `None` when the client
+    /// is gone before it is done. What comes meanwhile is read once, and then left to the network.
+    pub(crate) async fn unless_gone<F: Future>(&mut self, work: F) -> Option<F::Output> {
+        let mut work = pin!(work);
+        let mut is_watched = true;
+        poll_fn(|cx| {
+            if let Poll::Ready(done) = work.as_mut().poll(cx) {
+                return Poll::Ready(Some(done));
+            }
+            if is_watched {
+                match ready!(self.input.poll_read(&mut self.io, cx)) {
+                    Ok(0) | Err(_) => return Poll::Ready(None),
+                    Ok(_) => is_watched = false,
+                }
+            }
+            Poll::Pending
+        })
+        .await
     }
 }
 

@@ -36,6 +36,11 @@ pub(crate) enum Http1Error {
 }
 
 impl Http1Error {
+    /// Whether it is the connection that failed. Then another one may serve, if nothing was sent over this one.
+    pub(super) fn is_of_connection(&self) -> bool {
+        matches!(self, Self::Write(_) | Self::Read(_) | Self::NoResponse)
+    }
+
     /// Whether it is what the destination said that is wrong, whatever else was going on.
     pub(crate) fn is_malformed_response(&self) -> bool {
         matches!(

@@ -50,7 +50,9 @@ impl Http1Connection {
         let (answer, bytes) = match answered {
             Ok(answered) => answered,
             Err(error) => {
-                let body = exchange.upload.and_then(Upload::into_unsent);
+                // A request whose own body failed is not whole any more.
+                let upload = exchange.upload.filter(|_| error.is_of_connection());
+                let body = upload.and_then(Upload::into_unsent);
                 let request = body.map(|body| Box::new(Request::from_parts(head, body)));
                 return Err((error, request));
             }
