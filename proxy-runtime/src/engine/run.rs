@@ -46,28 +46,25 @@ pub(crate) async fn forward<T: Transport>(
     let Some((run, mut tally, connecting)) = start(client, request, engine, &generation) else {
         return Lane::Typed;
     };
-    let head_due = run.timeout().map(|wait| after(tally.started(), wait));
     let (mut link, since) = match connecting {
         Ok(link) => (link, tally.started()),
         // Boxed, since it is seldom needed.
-        unconnected => {
-            match Box::pin(run.connect(unconnected, client, &mut tally, head_due)).await {
-                Ok(link) => (link, Instant::now()),
-                Err(Unconnected::Gone) => {
-                    tally.end(Some(ForwardErrorKind::RequestCanceled));
-                    return Lane::Gone;
-                }
-                Err(unconnected) => {
-                    let has_body = !Body::new(request.framing()).has_ended();
-                    client.input.consume(request.head_length());
-                    let refusal = unconnected.refusal();
-                    return Box::pin(run.refuse(client, tally, refusal, has_body)).await;
-                }
+        unconnected => match Box::pin(run.connect(unconnected, client, &mut tally)).await {
+            Ok(link) => (link, Instant::now()),
+            Err(Unconnected::Gone) => {
+                tally.end(Some(ForwardErrorKind::RequestCanceled));
+                return Lane::Gone;
             }
-        }
+            Err(unconnected) => {
+                let has_body = !Body::new(request.framing()).has_ended();
+                client.input.consume(request.head_length());
+                let refusal = unconnected.refusal();
+                return Box::pin(run.refuse(client, tally, refusal, has_body)).await;
+            }
+        },
     };
     tally.sent_to(run.destination(&link.picked));
-    let mut flow = match run.begin(client, &mut link, since, head_due) {
+    let mut flow = match run.begin(client, &mut link, since, run.head_due(&tally)) {
         Ok(flow) => flow,
         Err(refusal) => return Box::pin(run.refuse(client, tally, refusal, true)).await,
     };
@@ -454,8 +451,8 @@ impl<'a> Run<'a> {
         connecting: Result<Link, Unconnected>,
         client: &mut Client<T>,
         tally: &mut Tally<'a>,
-        due: Option<Instant>,
     ) -> Result<Link, Unconnected> {
+        let due = self.head_due(tally);
         let picked = match connecting {
             Err(Unconnected::Picked(Some(picked))) => picked,
             ended => return ended,
@@ -649,8 +646,11 @@ impl<'a> Run<'a> {
         self.generation.snapshot().cluster_at(self.cluster)
     }
 
-    fn timeout(&self) -> Option<std::time::Duration> {
-        self.generation.snapshot().route_at(self.route).timeout()
+    /// When the response must have begun.
+    #[inline]
+    fn head_due(&self, tally: &Tally<'_>) -> Option<Instant> {
+        let timeout = self.generation.snapshot().route_at(self.route).timeout();
+        timeout.map(|wait| after(tally.started(), wait))
     }
 }
 
