@@ -13,7 +13,7 @@ use crate::http1::{
     Asked, CHUNK_END, ChunkHead, Framing, HeadLimits, HeadTable, LAST_CHUNK, OutgoingConnection,
     RawResponse, ResponseRewrite, Status, parse_response, write_response, write_trailers,
 };
-use crate::stream::{ReadBuffer, poll_write_all};
+use crate::stream::{ReadBuffer, poll_write_all, spare};
 
 /// The most interim responses (1xx) before the final one. Nobody needs more than two or three.
 const MOST_INTERIM: u8 = 16;
@@ -248,6 +248,7 @@ impl Download {
             return Err(unanswered("it has too many interim responses"));
         }
         let rewrite = ResponseRewrite::new(response);
+        lend(output);
         write_response(input.filled(), response, table, &rewrite, output);
         input.consume(response.head_length());
         self.phase = Phase::Interim;
@@ -289,6 +290,7 @@ impl Download {
         rewrite.connection = connection;
         rewrite.copied = plan.response_copy.copied();
         rewrite.operations = operations;
+        lend(output);
         write_response(input.filled(), response, table, &rewrite, output);
         input.consume(response.head_length());
         self.is_persistent = response.is_persistent() && !is_wrapped;
@@ -326,6 +328,14 @@ impl Download {
             self.chunks = Chunks::Next;
         }
         Ok(())
+    }
+}
+
+/// Gives the output room, for which there was no need while the response was waited for.
+#[inline]
+fn lend(output: &mut Vec<u8>) {
+    if output.capacity() == 0 {
+        *output = spare::take(spare::SMALL);
     }
 }
 

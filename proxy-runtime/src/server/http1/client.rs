@@ -140,12 +140,7 @@ impl<T: Transport> Client<T> {
         }
         spare_table::equip(&mut self.table);
         match parse_request(self.input.filled(), limits, &mut self.table) {
-            Ok(Status::Complete(request)) => {
-                if self.output.capacity() == 0 {
-                    self.output = spare::take(spare::SMALL);
-                }
-                Some(Head::Request(request))
-            }
+            Ok(Status::Complete(request)) => Some(Head::Request(request)),
             Ok(Status::Partial) => None,
             Err(refusal) => Some(Head::Refused(refusal)),
         }
@@ -200,6 +195,14 @@ impl<T: Transport> Client<T> {
             return deadline.min(after(since, limits.closing_grace));
         }
         deadline
+    }
+
+    /// Gives the output room for a response.
+    #[inline]
+    pub(crate) fn lend_output(&mut self) {
+        if self.output.capacity() == 0 {
+            self.output = spare::take(spare::SMALL);
+        }
     }
 
     /// Gives back what an idle connection does not need.

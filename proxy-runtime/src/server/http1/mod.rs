@@ -13,7 +13,7 @@
 //! - The head is at the front of `client.input` (`request.head_length()` bytes), its fields are in `client.table`; the
 //!   path needs no normalization. Who serves the request consumes head and body from the input; what follows is the next
 //!   request. To decline ([`Lane::Typed`](crate::engine::Lane::Typed)), all is left as it was.
-//! - `client.output` is empty, and has to be so again at the end. Its memory, like that of the table, is the
+//! - `client.output` is empty, and has to be so again at the end. Its memory (`Client::lend_output`), like that of the table, is the
 //!   connection's only until it is idle.
 //! - [`Client::is_closing`] decides, right before the head of the response is written, whether that says
 //!   `Connection: close`; then `keep` is `false`.

@@ -194,6 +194,7 @@ where
     let Some(exchange) = client.exchange.take() else {
         return (Next::Drop, None);
     };
+    client.lend_output();
     let admitted = admit(client, &request);
     let head = client.input.take(request.head_length());
     let parts = admitted.and_then(|admitted| {

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use crate::http1::HeadTable;
 
 /// Tables that a thread keeps; as many as requests are under way at a time on a busy one.
-const MOST: usize = 64;
+const MOST: usize = 1024;
 
 thread_local! {
     static SPARE: RefCell<Vec<HeadTable>> = const { RefCell::new(Vec::new()) };
