@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 
+use super::download::append_date;
 use super::plan::{HeadPlan, MOST_OPERATIONS};
 use crate::http1::{
     Asked, HeadLimits, HeadTable, Method, OutgoingConnection, ResponseRewrite, Status,
@@ -44,6 +45,7 @@ pub(super) fn write_own(
             rewrite.connection = OutgoingConnection::Close;
         }
         write_response(head.as_bytes(), &response, &table, &rewrite, output);
+        append_date(output);
     }
     if is_head {
         return 0;

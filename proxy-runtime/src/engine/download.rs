@@ -13,6 +13,7 @@ use crate::http1::{
     Asked, CHUNK_END, ChunkHead, Framing, HeadLimits, HeadTable, LAST_CHUNK, OutgoingConnection,
     RawResponse, ResponseRewrite, Status, parse_response, write_response, write_trailers,
 };
+use crate::server::http1::date::write_date;
 use crate::stream::{ReadBuffer, poll_write_all, spare};
 
 /// The most interim responses (1xx) before the final one. Nobody needs more than two or three.
@@ -20,7 +21,12 @@ const MOST_INTERIM: u8 = 16;
 
 /// The longest head of a response, as .NET's `MaxResponseHeadersLength` in YARP: 64 KiB. Responses that set many cookies have
 /// many fields.
-const LIMITS: (usize, usize) = (64 * 1024, 1000);
+#[inline]
+fn limits() -> HeadLimits {
+    HeadLimits::default()
+        .with_bytes(64 * 1024)
+        .with_fields(1000)
+}
 
 /// A response on its way to the client.
 #[derive(Debug, Default)]
@@ -131,9 +137,7 @@ impl Download {
         C: AsyncWrite + Unpin,
         U: AsyncRead + Unpin,
     {
-        let limits = HeadLimits::default()
-            .with_bytes(LIMITS.0)
-            .with_fields(LIMITS.1);
+        let limits = limits();
         loop {
             if self.phase == Phase::Interim {
                 let written = poll_write_all(client, cx, [output, &[]], &mut self.written);
@@ -148,7 +152,7 @@ impl Download {
             };
             match parsed {
                 Ok(Status::Complete(response)) if response.is_interim() => {
-                    self.pass_interim(&response, input, table, output)?;
+                    self.pass_interim(&response, input, table, output, outgoing.0)?;
                 }
                 Ok(Status::Complete(response)) => {
                     let status = StatusCode::from_u16(response.status());
@@ -238,6 +242,7 @@ impl Download {
         input: &mut ReadBuffer,
         table: &HeadTable,
         output: &mut Vec<u8>,
+        plan: &HeadPlan,
     ) -> Result<(), Cut> {
         if response.framing() == Framing::Tunnel {
             // Nobody asked for it, so nobody knows what follows.
@@ -247,7 +252,13 @@ impl Download {
         if self.interim > MOST_INTERIM {
             return Err(unanswered("it has too many interim responses"));
         }
-        let rewrite = ResponseRewrite::new(response);
+        // What the route takes away from responses is not for the client in these either.
+        let status = StatusCode::from_u16(response.status()).unwrap_or(StatusCode::PROCESSING);
+        let removals = plan.response.iter();
+        let removals: Vec<_> = removals.filter_map(|one| one.removal(status)).collect();
+        let mut rewrite = ResponseRewrite::new(response);
+        rewrite.copied = plan.response_copy.copied();
+        rewrite.operations = &removals;
         lend(output);
         write_response(input.filled(), response, table, &rewrite, output);
         input.consume(response.head_length());
@@ -291,17 +302,27 @@ impl Download {
         rewrite.copied = plan.response_copy.copied();
         rewrite.operations = operations;
         lend(output);
+        let has_date = has_date(input.filled(), table);
         write_response(input.filled(), response, table, &rewrite, output);
+        if !has_date {
+            append_date(output);
+        }
         input.consume(response.head_length());
         self.is_persistent = response.is_persistent() && !is_wrapped;
         self.body = Body::new(framing);
         if is_wrapped {
             self.chunks = Chunks::First;
         }
-        self.phase = Phase::Body;
         if !self.body.has_ended() && !input.is_empty() {
-            self.look(input, table, output)?;
+            // The client can still be told of a body that is broken from the start.
+            self.look(input, table, output).map_err(|_| {
+                Cut::Unanswered(
+                    ForwardErrorKind::ResponseBodyDestination,
+                    "the framing of its body is broken",
+                )
+            })?;
         }
+        self.phase = Phase::Body;
         Ok(())
     }
 
@@ -313,9 +334,7 @@ impl Download {
         table: &mut HeadTable,
         output: &mut Vec<u8>,
     ) -> Result<(), Cut> {
-        let followed = self
-            .body
-            .follow(input.filled(), &HeadLimits::default(), table);
+        let followed = self.body.follow(input.filled(), &limits(), table);
         self.part = followed.map_err(|_| Cut::Destination("its framing is broken"))?;
         self.received += self.part.content;
         if self.chunks != Chunks::AsTheyCame
@@ -329,6 +348,24 @@ impl Download {
         }
         Ok(())
     }
+}
+
+/// Whether a head says when it was made. If not, who passes it on does (RFC 9110 section 6.6.1).
+#[inline]
+fn has_date(buffer: &[u8], table: &HeadTable) -> bool {
+    let mut fields = table.fields().iter();
+    fields.any(|field| {
+        field.name().len() == 4 && field.name().get(buffer).eq_ignore_ascii_case(b"date")
+    })
+}
+
+/// Adds the present date to a head that is written to its end.
+#[cold]
+pub(super) fn append_date(output: &mut Vec<u8>) {
+    output.truncate(output.len() - 2);
+    output.extend_from_slice(b"date: ");
+    write_date(output);
+    output.extend_from_slice(b"\r\n\r\n");
 }
 
 /// Gives the output room, for which there was no need while the response was waited for.

@@ -140,7 +140,7 @@ where
         if let Err(failure) = self.poll_upload(cx) {
             return Poll::Ready(Err(failure));
         }
-        let is_last = self.flow.is_last || self.client.is_closing();
+        let is_last = self.flow.is_last || self.flow.stopped.is_some() || self.client.is_closing();
         let connection = match is_last {
             true => OutgoingConnection::Close,
             false => OutgoingConnection::Default,
@@ -186,7 +186,12 @@ where
         if self.flow.upload.stage() == Stage::Done {
             return Poll::Ready(Ok(()));
         }
-        self.poll_expired(cx).map(Err)
+        // The client has its response. What becomes of the rest of its request ends nothing but its connection.
+        self.poll_expired(cx).map(|_| {
+            self.flow.upload.stop();
+            self.flow.stopped = Some(Broken::Destination { is_unsent: false });
+            Ok(())
+        })
     }
 
     #[inline]
@@ -211,14 +216,17 @@ where
     #[cold]
     fn upload_broke(&mut self, broken: Broken) -> Result<(), Failure> {
         let kind = broken.kind();
+        if broken.is_malformed() {
+            WorkerMetrics::add(&self.client.state.metrics().malformed);
+        }
         match &broken {
             Broken::Destination { is_unsent: true } => Err(Failure::Unsent),
-            Broken::Client(status) if self.flow.download.is_unanswered() => {
+            Broken::Client { status, .. } if self.flow.download.is_unanswered() => {
                 Err(Failure::Unanswered(kind, *status))
             }
-            Broken::Client(_) => Err(Failure::Cut(kind)),
-            // It may have answered before it closed.
-            Broken::Destination { .. } => {
+            Broken::Client { .. } if !self.flow.download.is_done() => Err(Failure::Cut(kind)),
+            // The destination may have answered before it closed, and the client has its answer.
+            Broken::Client { .. } | Broken::Destination { .. } => {
                 self.flow.upload.stop();
                 self.flow.stopped = Some(broken);
                 Ok(())

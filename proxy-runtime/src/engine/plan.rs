@@ -132,6 +132,14 @@ impl ResponseOperation {
     }
 }
 
+impl ResponseOperation {
+    /// The operation for this status, if it takes something away.
+    pub(super) fn removal(&self, status: StatusCode) -> Option<FieldOperation<'_>> {
+        let removes = matches!(&self.value, None | Some((_, SetOrAppend::Set)));
+        (removes && self.condition.holds(status)).then_some(FieldOperation::Remove(&self.name))
+    }
+}
+
 /// A value that was checked when the configuration was compiled.
 #[inline]
 pub(super) fn known(value: &HeaderValue) -> FieldValue<'_> {

@@ -21,12 +21,14 @@ use super::spare;
 use super::tally::Tally;
 use super::upload::{Broken, Stage};
 use super::{Engine, Lane};
+use crate::contain::contained_call;
 use crate::forward::timeout::after;
 use crate::forward::{ExchangeInfo, ForwardError, ForwardErrorKind, no_connection};
 use crate::http1::{Asked, FieldClass, Framing, Method, RawRequest, RequestView, Version};
 use crate::server::Outcome;
 use crate::server::edge::Refusal;
 use crate::server::http1::{Client, Transport};
+use crate::server::metrics::WorkerMetrics;
 use crate::state::{ClusterState, DestinationState, Generation, Picked};
 use crate::stream::{poll_write_all, spare as buffers};
 use crate::upstream::{Http1Connection, Lease, Protocols, Wanted};
@@ -43,7 +45,10 @@ pub(crate) async fn forward<T: Transport>(
     engine: &Engine,
 ) -> Lane {
     let generation = engine.current();
-    let Some((run, mut tally, connecting)) = start(client, request, engine, &generation) else {
+    // A program's own policy may panic, which ends one request and no more: over `http` types that is seen to.
+    let Ok(Some((run, mut tally, connecting))) =
+        contained_call(|| start(client, request, engine, &generation))
+    else {
         return Lane::Typed;
     };
     let (mut link, since) = match connecting {
@@ -56,17 +61,21 @@ pub(crate) async fn forward<T: Transport>(
                 return Lane::Gone;
             }
             Err(unconnected) => {
-                let has_body = !Body::new(request.framing()).has_ended();
-                client.input.consume(request.head_length());
+                let has_more = run.skip_request(client);
                 let refusal = unconnected.refusal();
-                return Box::pin(run.refuse(client, tally, refusal, has_body)).await;
+                return Box::pin(run.refuse(client, tally, refusal, has_more)).await;
             }
         },
     };
     tally.sent_to(run.destination(&link.picked));
     let mut flow = match run.begin(client, &mut link, since, run.head_due(&tally)) {
         Ok(flow) => flow,
-        Err(refusal) => return Box::pin(run.refuse(client, tally, refusal, true)).await,
+        Err(refusal) => {
+            // Nothing was sent over it.
+            link.lease.give_back();
+            drop(link.picked);
+            return Box::pin(run.refuse(client, tally, refusal, true)).await;
+        }
     };
     let failure = loop {
         let Some(connection) = link.lease.raw() else {
@@ -91,7 +100,9 @@ pub(crate) async fn forward<T: Transport>(
             }
             Err(Failure::Unsent) if may_retry => {
                 let reconnecting = run.reconnect(link, flow.patience.head_due);
-                match Box::pin(client.unless_gone(reconnecting)).await {
+                // What is to come of the body is the upload's to read.
+                let is_watched = !flow.upload.needs_more();
+                match Box::pin(client.unless_gone(is_watched, reconnecting)).await {
                     Some(Ok(fresh)) => link = fresh,
                     None => {
                         tally.end(Some(ForwardErrorKind::RequestCanceled));
@@ -104,6 +115,7 @@ pub(crate) async fn forward<T: Transport>(
                     }
                 }
                 flow.again(run.asked());
+                flow.patience.last = Instant::now();
             }
             Err(failed) => break Some(failed),
         }
@@ -278,6 +290,9 @@ impl<'a> Run<'a> {
             }
         }
         let has_more = !flow.has_read_request();
+        if has_more {
+            client.state.unread.store(true, Relaxed);
+        }
         let keep = !flow.is_last && !has_more;
         buffers::give_back(std::mem::take(&mut flow.upload.outgoing));
         spare::give_back(flow);
@@ -309,7 +324,6 @@ impl<'a> Run<'a> {
                         draft.failed(Some(kind));
                     }
                 }
-                client.state.abort.store(true, Relaxed);
                 kind
             }
             Failure::Gone(kind) => kind,
@@ -317,6 +331,22 @@ impl<'a> Run<'a> {
         client.output.clear();
         tally.end(Some(kind));
         Lane::Gone
+    }
+
+    /// Consumes a request that is not sent, as far as it has come. Returns whether there is more of it.
+    #[cold]
+    fn skip_request<T: Transport>(&self, client: &mut Client<T>) -> bool {
+        client.input.consume(self.request.head_length());
+        let mut body = Body::new(self.request.framing());
+        let limits = client.state.worker.limits.head();
+        let followed = body.follow(client.input.filled(), &limits, &mut client.table);
+        match followed {
+            Ok(part) if body.has_ended() => {
+                client.input.consume(part.bytes + part.trailers);
+                false
+            }
+            Ok(_) | Err(_) => true,
+        }
     }
 
     #[inline]
@@ -410,7 +440,15 @@ impl<'a> Run<'a> {
             .upload
             .begin(&client.input, &flow.limits, &mut client.table);
         begun.map_err(|broken| match broken {
-            Broken::Client(status) => (ForwardErrorKind::RequestBodyClient, status),
+            Broken::Client {
+                status,
+                is_malformed,
+            } => {
+                if is_malformed {
+                    WorkerMetrics::add(&client.state.metrics().malformed);
+                }
+                (ForwardErrorKind::RequestBodyClient, status)
+            }
             Broken::Destination { .. } => (
                 ForwardErrorKind::RequestBodyDestination,
                 StatusCode::BAD_GATEWAY,
@@ -458,7 +496,7 @@ impl<'a> Run<'a> {
             ended => return ended,
         };
         let acquiring = self.acquire(&picked, false, due);
-        let error = match client.unless_gone(acquiring).await {
+        let error = match client.unless_gone(true, acquiring).await {
             Some(Ok(lease)) => return Ok(self.link(client, picked, lease)),
             Some(Err(error)) => error,
             None => return Err(Unconnected::Gone),
@@ -469,7 +507,7 @@ impl<'a> Run<'a> {
         }
         // The first one stays in flight meanwhile, so that policies that look at the load prefer another.
         let other = (0..PICKS)
-            .map_while(|_| self.pick(&view_of(client, self.request)))
+            .map_while(|_| contained_call(|| self.pick(&view_of(client, self.request))).ok()?)
             .find(|other| other.index != picked.index);
         let Some(other) = other else {
             return Err(Unconnected::Failed(error));
@@ -477,7 +515,7 @@ impl<'a> Run<'a> {
         tally.failed(error.kind());
         tally.picked_again();
         let acquiring = self.acquire(&other, false, due);
-        match client.unless_gone(acquiring).await {
+        match client.unless_gone(true, acquiring).await {
             Some(Ok(lease)) => Ok(self.link(client, other, lease)),
             Some(Err(error)) => {
                 tally.sent_to(self.destination(&other));

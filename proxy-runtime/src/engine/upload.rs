@@ -49,7 +49,11 @@ pub(super) enum Stage {
 #[derive(Debug)]
 pub(super) enum Broken {
     /// By what the client sent, or did not send.
-    Client(StatusCode),
+    Client {
+        status: StatusCode,
+        /// What it sent has no meaning.
+        is_malformed: bool,
+    },
     /// The destination takes no more.
     Destination {
         /// Not a byte of it was taken.
@@ -58,9 +62,26 @@ pub(super) enum Broken {
 }
 
 impl Broken {
+    const fn client(status: StatusCode) -> Self {
+        Self::Client {
+            status,
+            is_malformed: false,
+        }
+    }
+
+    pub(super) fn is_malformed(&self) -> bool {
+        matches!(
+            self,
+            Self::Client {
+                is_malformed: true,
+                ..
+            }
+        )
+    }
+
     pub(super) fn kind(&self) -> ForwardErrorKind {
         match self {
-            Self::Client(_) => ForwardErrorKind::RequestBodyClient,
+            Self::Client { .. } => ForwardErrorKind::RequestBodyClient,
             Self::Destination { .. } => ForwardErrorKind::RequestBodyDestination,
         }
     }
@@ -166,7 +187,7 @@ impl Upload {
             self.stage = Stage::Client;
             match ready!(input.poll_read(client, cx)) {
                 Ok(0) | Err(_) => {
-                    return Poll::Ready(Err(Broken::Client(StatusCode::BAD_REQUEST)));
+                    return Poll::Ready(Err(Broken::client(StatusCode::BAD_REQUEST)));
                 }
                 Ok(count) => {
                     if let Some(pace) = &mut self.pace {
@@ -211,10 +232,13 @@ impl Upload {
         table: &mut HeadTable,
     ) -> Result<(), Broken> {
         let part = self.body.follow(input.filled(), limits, table);
-        self.part = part.map_err(|refusal| Broken::Client(refusal.status()))?;
+        self.part = part.map_err(|refusal| Broken::Client {
+            status: refusal.status(),
+            is_malformed: true,
+        })?;
         match self.allowed.checked_sub(self.part.content) {
             Some(rest) => self.allowed = rest,
-            None => return Err(Broken::Client(StatusCode::PAYLOAD_TOO_LARGE)),
+            None => return Err(Broken::client(StatusCode::PAYLOAD_TOO_LARGE)),
         }
         Ok(())
     }

@@ -116,12 +116,22 @@ impl Handshake {
     /// # Errors
     ///
     /// It agrees to something else.
-    #[cfg_attr(not(feature = "http2"), expect(unused_variables))]
     pub(crate) fn agree(
         &self,
         upgrade: Option<Upgrade>,
         headers: &mut HeaderMap,
     ) -> Result<upgrade::Client, ForwardError> {
+        if let Self::Upgrade(asked) = self {
+            let agreed = headers.get(UPGRADE);
+            let is_asked =
+                |agreed: &HeaderValue| agreed.as_bytes().eq_ignore_ascii_case(asked.as_bytes());
+            if !agreed.is_some_and(is_asked) {
+                return Err(ForwardError::new(
+                    ForwardErrorKind::ResponseHeaders,
+                    StatusCode::BAD_GATEWAY,
+                ));
+            }
+        }
         #[cfg(feature = "http2")]
         if let Self::FromConnect(challenge) = self {
             challenge.check(headers)?;

@@ -130,13 +130,18 @@ impl Wish {
         {
             return None;
         }
-        let protocol = parts.headers.get(UPGRADE)?;
+        // A list of protocols leaves it to the destination which one the tunnel is of.
+        let mut protocols = parts.headers.get_all(UPGRADE).iter();
+        let (Some(protocol), None) = (protocols.next(), protocols.next()) else {
+            return None;
+        };
         let is_websocket =
             parts.method == Method::GET && protocol.as_bytes().eq_ignore_ascii_case(b"websocket");
         let is_spdy = protocol
             .as_bytes()
             .get(..5)
-            .is_some_and(|name| name.eq_ignore_ascii_case(b"SPDY/"));
+            .is_some_and(|name| name.eq_ignore_ascii_case(b"SPDY/"))
+            && !protocol.as_bytes().contains(&b',');
         (is_websocket || is_spdy).then(|| Self::Upgrade(protocol.clone()))
     }
 }

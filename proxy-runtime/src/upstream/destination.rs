@@ -271,7 +271,8 @@ impl DestinationPool {
             }
         }
         let state = &mut *state;
-        if !self.multiple_http2
+        if !fresh
+            && !self.multiple_http2
             && let Some(lease) = self.least_loaded(state, protocols)
         {
             return Ok(Next::Use(lease));
@@ -310,7 +311,8 @@ impl DestinationPool {
     /// The HTTP/2 connection that has the fewest streams, though it may have as many as it can.
     #[cfg(feature = "http2")]
     fn least_loaded(&self, state: &State, protocols: Protocols) -> Option<Lease> {
-        let connection = state.http2.iter().min_by_key(|c| c.streams())?;
+        let open = state.http2.iter().filter(|connection| connection.is_open());
+        let connection = open.min_by_key(|connection| connection.streams())?;
         protocols
             .allows_http2()
             .then(|| Lease::http2(connection, &self.this))

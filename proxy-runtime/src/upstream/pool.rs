@@ -50,7 +50,10 @@ impl Pool {
         if state.sweeper.is_none() {
             let (stop, stopped) = oneshot::channel();
             state.sweeper = Some(stop);
+            drop(state);
+            // A runtime that is ending drops the task here and now, and with it the sweeper, which wants the lock.
             tokio::spawn(Sweeper::new(&self.this).run(stopped));
+            state = self.lock();
         }
         if let Some(pool) = state.destinations.get(&destination.key())
             && pool.client == client

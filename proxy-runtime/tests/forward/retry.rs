@@ -216,3 +216,19 @@ async fn errors_of_the_origin_are_not_retried() {
     );
     assert_eq!(seen.load(Ordering::SeqCst), 1);
 }
+
+#[tokio::test]
+async fn a_connection_that_is_going_away_is_not_taken_for_the_only_one() {
+    for multiple in [true, false] {
+        let origin = Origin::echo();
+        let mut settings = h2c();
+        settings["HttpClient"] = json!({ "EnableMultipleHttp2Connections": multiple });
+        let front = Front::start(&config_with(&[&origin.url()], &settings));
+        let mut client = front.http1().await;
+        assert_eq!(client.get("/").await.unwrap().status, 200);
+        origin.drain();
+        for _ in 0..10 {
+            assert_eq!(client.get("/").await.unwrap().status, 200, "{multiple}");
+        }
+    }
+}

@@ -371,3 +371,31 @@ async fn an_origin_that_does_not_answer_an_upgrade_is_502() {
     }
     front.settled().await;
 }
+
+#[tokio::test]
+async fn a_tunnel_is_of_the_protocol_that_was_asked_for() {
+    let origin = RawOrigin::script(|mut connection| async move {
+        let head = connection.read_request().await?;
+        let answer = match head.header("upgrade") {
+            Some(_) => {
+                "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\nfirst"
+            }
+            None => "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+        };
+        connection.write_all(answer).await?;
+        connection.close();
+        Ok(())
+    });
+    let front = Front::to(origin.url());
+    // A list is a wish that is not passed on; a protocol that nobody asked for is a broken answer.
+    for (asked, status) in [("SPDY/3.1, h2c", 200), ("websocket", 502)] {
+        let mut client = RawClient::connect(front.server.addr()).await.unwrap();
+        let request = format!(
+            "GET /chat HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: {asked}\r\n\
+             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        );
+        client.write_all(request).await.unwrap();
+        let head = client.read_response_head().await.unwrap();
+        assert_eq!(head.status, status, "{asked}");
+    }
+}

@@ -60,8 +60,11 @@ impl Message {
         body: &[u8],
     ) -> Self {
         let mut fields: Vec<_> = fields
-            .map(|(name, value)| format!("{}: {value}", name.to_ascii_lowercase()))
-            .filter(|field| !field.starts_with("date: "))
+            .map(|(name, value)| match name.to_ascii_lowercase() {
+                // That there is one counts, not which.
+                name if name == "date" => name,
+                name => format!("{name}: {value}"),
+            })
             .collect();
         fields.sort_unstable();
         Self {

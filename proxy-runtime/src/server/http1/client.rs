@@ -229,11 +229,14 @@ impl<T: Transport> Client<T> {
         Poll::Pending
     }
 
-    /// Waits for `work` while nothing is expected of the client, whatever of its request was read; `None` when the client
-    /// is gone before it is done. What comes meanwhile is read once, and then left to the network.
-    pub(crate) async fn unless_gone<F: Future>(&mut self, work: F) -> Option<F::Output> {
+    /// Waits for `work`; `None` when the client is gone before it is done. What comes meanwhile of a client that
+    /// `is_watched` is read once, behind what is there, and then left to the network.
+    pub(crate) async fn unless_gone<F: Future>(
+        &mut self,
+        mut is_watched: bool,
+        work: F,
+    ) -> Option<F::Output> {
         let mut work = pin!(work);
-        let mut is_watched = true;
         poll_fn(|cx| {
             if let Poll::Ready(done) = work.as_mut().poll(cx) {
                 return Poll::Ready(Some(done));

@@ -37,7 +37,7 @@
 mod batch;
 mod client;
 mod clock;
-mod date;
+pub(crate) mod date;
 mod fields;
 mod requests;
 mod response;
