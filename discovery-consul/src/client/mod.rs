@@ -58,6 +58,7 @@ pub use self::agent::{AgentSelf, CheckDefinition, ServiceDefinition};
 pub use self::blocking::{BlockingIndex, FollowOptions, Followed, Follower, Moved};
 pub use self::builder::{BuildError, ClientBuilder};
 use self::call::Budget;
+pub(crate) use self::clean::shortened;
 pub use self::error::{ConsulError, ConsulErrorKind, Retry};
 pub use self::kv::KvPair;
 pub use self::model::{

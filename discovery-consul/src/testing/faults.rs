@@ -1,7 +1,7 @@
 //! What can be made to go wrong.
 
 /// What happens to requests instead of an answer, or to the answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
     /// Nothing ever comes back.

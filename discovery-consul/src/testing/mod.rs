@@ -253,7 +253,7 @@ impl FakeConsul {
                     .is_none_or(|only| only == datacenter)
                 && (is_stale || !rule.stale_only)
         });
-        rule.map(|rule| rule.fault.clone())
+        rule.map(|rule| rule.fault)
     }
 
     /// The answer to a reading request as things are now.
@@ -261,16 +261,16 @@ impl FakeConsul {
         let state = self.state();
         let path: Vec<_> = request.path.splitn(3, '/').collect();
         match path[..] {
-            ["status", "leader"] => return Reply::plain(json!("10.0.0.1:8300")),
+            ["status", "leader"] => return Reply::plain(&json!("10.0.0.1:8300")),
             ["catalog", "datacenters"] => {
                 let names: Vec<_> = state.datacenters.iter().map(|store| &store.name).collect();
-                return Reply::plain(json!(names));
+                return Reply::plain(&json!(names));
             }
             ["agent", "self"] => {
                 let own = &self.shared.own;
                 let config =
                     json!({"Datacenter": own, "NodeName": format!("{own}-1"), "Version": "1.8.7"});
-                return Reply::plain(json!({ "Config": config }));
+                return Reply::plain(&json!({ "Config": config }));
             }
             _ => {}
         }
@@ -339,7 +339,7 @@ struct Reply {
 }
 
 impl Reply {
-    fn plain(body: Value) -> Self {
+    fn plain(body: &Value) -> Self {
         Self {
             status: 200,
             index: None,
@@ -351,7 +351,7 @@ impl Reply {
     fn found((index, body): (u64, Value)) -> Self {
         Self {
             index: Some(index),
-            ..Self::plain(body)
+            ..Self::plain(&body)
         }
     }
 

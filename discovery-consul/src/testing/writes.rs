@@ -48,7 +48,7 @@ impl FakeConsul {
     pub(super) fn write(&self, request: &SeenRequest, body: &Bytes) -> Reply {
         let own = &self.shared.own;
         let node = format!("{own}-1");
-        let done = || Reply::plain(json!(null));
+        let done = || Reply::plain(&json!(null));
         let path: Vec<_> = request.path.splitn(4, '/').collect();
         match (request.method.as_str(), &path[..]) {
             ("PUT", ["agent", "service", "register"]) => {
@@ -77,7 +77,7 @@ impl FakeConsul {
                     "PUT" => store.put(key, body),
                     _ => store.delete(key),
                 });
-                Reply::plain(json!(true))
+                Reply::plain(&json!(true))
             }
             _ => Reply::error(405, "method not allowed"),
         }

@@ -23,7 +23,7 @@ async fn no_error_takes_anything_away() {
     ] {
         let consul = consul_with(5);
         let mut watched = Watched::start(&consul, options()).await;
-        consul.fail("", fault.clone());
+        consul.fail("", fault);
         watched.pass(300).await;
         assert_eq!(watched.instances("sas"), 15, "{fault:?}");
         let failure = watched.datacenter("sas").failure.clone();

@@ -199,6 +199,11 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
         }
     }
 
+    /// The last good answer.
+    pub fn last(&self) -> Option<Arc<T>> {
+        self.last.clone()
+    }
+
     fn answered(&mut self, answer: Answer<T>, moved: Moved, waited: Duration) -> Followed<T> {
         let is_anew = std::mem::replace(&mut self.is_anew, moved == Moved::Backward);
         let is_same = self.last.as_deref() == Some(&answer.value);
