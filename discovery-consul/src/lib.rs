@@ -3,6 +3,7 @@
 pub mod client;
 mod discoverer;
 pub mod options;
+pub mod registration;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod traefik;

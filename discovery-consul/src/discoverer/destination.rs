@@ -22,7 +22,8 @@ pub(super) struct Place {
 impl Place {
     fn priority(&self, options: &ServiceOptions) -> u32 {
         let set = options.priorities.get(&self.datacenter).copied();
-        set.unwrap_or_else(|| u32::from(!self.is_own)).min(MAX_PRIORITY)
+        set.unwrap_or_else(|| u32::from(!self.is_own))
+            .min(MAX_PRIORITY)
     }
 }
 
