@@ -225,7 +225,7 @@ async fn a_service_is_registered_kept_and_taken_back() {
         .with_id("web-1")
         .with_address("10.1.1.1")
         .with_tag("v2")
-        .with_meta("proxy.enable", "true")
+        .with_meta("proxy_enable", "true")
         .with_weights(5, 1)
         .with_check(check);
     client.register(&web).await.unwrap();
@@ -236,7 +236,7 @@ async fn a_service_is_registered_kept_and_taken_back() {
         .value;
     let there = &listed[0];
     assert_eq!((there.address(), there.service.port), ("10.1.1.1", 8080));
-    assert_eq!(there.service.meta["proxy.enable"], "true");
+    assert_eq!(there.service.meta["proxy_enable"], "true");
     assert_eq!(
         there.service.weights,
         ServiceWeights {

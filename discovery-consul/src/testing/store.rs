@@ -52,22 +52,34 @@ impl Store {
         self.index
     }
 
+    /// As real servers do: an instance that was there already keeps the state of its check, and the row of the check does
+    /// not change with a port or metadata, though the checks as a whole do.
     pub(super) fn register(&mut self, node: &str, definition: ServiceDefinition) {
         let index = self.tick();
         self.catalog = index;
         self.services.insert(definition.name.clone(), index);
-        let status = match &definition.check {
-            Some(check) => {
-                self.checks = index;
-                check.status
-            }
-            None => HealthStatus::Passing,
-        };
         let key = (node.to_owned(), definition.effective_id().to_owned());
+        let before = self.instances.get(&key).filter(|before| {
+            let id = |definition: &ServiceDefinition| {
+                let check = definition.check.as_ref();
+                check.map(|check| check.id.clone())
+            };
+            id(&before.definition) == id(&definition) && before.definition.name == definition.name
+        });
+        let is_same_row = before.is_some_and(|before| before.definition.tags == definition.tags);
+        let status = match (before, &definition.check) {
+            (Some(before), _) => before.status,
+            (None, Some(check)) => check.status,
+            (None, None) => HealthStatus::Passing,
+        };
+        let checked = before.filter(|_| is_same_row).map(|before| before.checked);
+        if definition.check.is_some() {
+            self.checks = index;
+        }
         let instance = Instance {
             definition,
             status,
-            checked: index,
+            checked: checked.unwrap_or(index),
         };
         self.instances.insert(key, instance);
     }

@@ -55,6 +55,13 @@ impl FakeConsul {
                 let Ok(registered) = serde_json::from_slice::<Registered>(body) else {
                     return Reply::error(400, "Request decode failed");
                 };
+                let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+                if !registered.meta.keys().all(|key| key.bytes().all(plain)) {
+                    return Reply::error(
+                        400,
+                        "Invalid Service Meta: Key contains invalid characters",
+                    );
+                }
                 self.register(own, &node, registered.into());
                 done()
             }

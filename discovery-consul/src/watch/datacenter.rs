@@ -52,6 +52,8 @@ struct Watch {
     failures: [Option<Arc<str>>; 2],
     unread: BTreeMap<Arc<str>, Unread>,
     was_listed: bool,
+    /// Whether each of the two queries has ended once, with or without success.
+    have_ended: [bool; 2],
     is_complete: bool,
     last_ok: Option<Moment>,
     published: watch::Sender<Arc<DatacenterState>>,
@@ -181,6 +183,7 @@ impl Watch {
             failures: [None, None],
             unread: BTreeMap::new(),
             was_listed: false,
+            have_ended: [false, false],
             is_complete: false,
             last_ok: None,
             published,
@@ -267,6 +270,7 @@ impl Watch {
     }
 
     fn answered(&mut self, source: Source) {
+        self.have_ended[source as usize] = true;
         self.last_ok = Some(Moment::now());
         if self.failures[source as usize].take().is_some() && self.failures == [None, None] {
             let datacenter = &*self.watching.datacenter;
@@ -275,6 +279,7 @@ impl Watch {
     }
 
     fn failed(&mut self, source: Source, error: &ConsulError) {
+        self.have_ended[source as usize] = true;
         // Said once, and not for each attempt.
         if self.failures == [None, None] {
             let datacenter = &*self.watching.datacenter;
@@ -284,11 +289,14 @@ impl Watch {
         self.failures[source as usize] = Some(error.explained().into());
     }
 
-    /// The next service to read. While nothing answers, reads would only fail, too.
+    /// The next service to read. While nothing answers, reads would only fail, too; and what is read before both queries
+    /// have said something would have to be read again.
     fn next_read(&mut self) -> Option<Arc<str>> {
         let is_away = self.failures.iter().all(Option::is_some);
         let most = self.watching.most_reads();
-        (!is_away).then(|| self.schedule.take(most)).flatten()
+        (!is_away && self.have_ended == [true, true])
+            .then(|| self.schedule.take(most))
+            .flatten()
     }
 
     fn read(&mut self, name: &Arc<str>, outcome: Result<Vec<ServiceInstance>, ConsulError>) {
@@ -317,7 +325,11 @@ impl Watch {
 
     fn store(&mut self, name: &Arc<str>, instances: Vec<ServiceInstance>) {
         if instances.is_empty() {
-            self.said.remove(name);
+            // The two come from different answers. If the list is right it stays, and if it is late its next answer
+            // touches the service again.
+            if !self.services.lists(name) {
+                self.said.remove(name);
+            }
             return;
         }
         let state = ServiceState { instances };

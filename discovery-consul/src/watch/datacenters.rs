@@ -5,14 +5,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep};
 
 use super::datacenter::{self, Watching};
 use super::options::{Datacenters, WatchOptions};
 use super::state::DatacenterState;
-use crate::client::{ConsulClient, ConsulError, ConsulErrorKind, Retry};
+use crate::client::{Answer, ConsulClient, ConsulError, ConsulErrorKind, Retry};
 
 /// What is known of all datacenters.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -120,6 +122,8 @@ struct Running {
     _task: OwnTask,
 }
 
+type Listed = Result<Answer<Vec<String>>, ConsulError>;
+
 struct AllWatching {
     client: ConsulClient,
     options: Arc<WatchOptions>,
@@ -140,20 +144,33 @@ impl AllWatching {
                 self.watch(name, nth + 1);
             }
         }
-        let lists = self.options.datacenters == Datacenters::All;
-        let mut next_list = Instant::now();
+        let mut lists = self.lists();
         let changed = Arc::clone(&self.changed);
         loop {
             self.publish();
             tokio::select! {
                 () = changed.notified() => {}
-                () = sleep_until(next_list), if lists => {
-                    self.list(&own).await;
-                    let interval = self.options.datacenters_interval;
-                    next_list = Instant::now() + interval.mul_f64(0.9 + fastrand::f64() / 5.0);
-                }
+                Some(listed) = lists.next() => self.listed(listed, &own),
             }
         }
+    }
+
+    /// The lists of datacenters, one after the other, if they are wanted. Nothing else waits for one that hangs.
+    fn lists(&self) -> BoxStream<'static, Listed> {
+        if self.options.datacenters != Datacenters::All {
+            return stream::pending().boxed();
+        }
+        let client = self.client.clone();
+        let interval = self.options.datacenters_interval;
+        stream::unfold(Duration::ZERO, move |wait| {
+            let client = client.clone();
+            async move {
+                sleep(wait).await;
+                let listed = client.datacenters().await;
+                Some((listed, interval.mul_f64(0.9 + fastrand::f64() / 5.0)))
+            }
+        })
+        .boxed()
     }
 
     /// The datacenter of the agent, which is asked until it says so.
@@ -202,9 +219,9 @@ impl AllWatching {
         self.running.insert(Arc::clone(name), running);
     }
 
-    /// Reads which datacenters there are. One that is gone from the list is kept for a while.
-    async fn list(&mut self, own: &Arc<str>) {
-        let listed = match self.client.datacenters().await {
+    /// Takes a list. A datacenter that is gone from it is kept for a while.
+    fn listed(&mut self, listed: Listed, own: &Arc<str>) {
+        let listed = match listed {
             Ok(answer) => answer.value,
             Err(error) => {
                 self.state.failure = Some(error.explained().into());

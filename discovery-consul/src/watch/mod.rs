@@ -9,14 +9,15 @@
 //! | a service is new, gone, or has other tags | that service |
 //! | a check is new, gone, or has changed | the service that it is of |
 //! | a check of a node has changed | all services on that node |
-//! | the list of services has moved, and neither answer says why: an instance without a check | everything, 5 s apart at least |
+//! | the lists have moved, and neither says why: an instance without a check, or another port or other metadata | everything, 5 s apart at least |
 //! | the servers have another history, or were away | everything, likewise |
 //! | none, for 90 s or so | each service once, one after the other |
 //!
 //! # What is believed
 //!
 //! * An error changes nothing. Each service in each datacenter keeps its last good state.
-//! * A success without instances is believed; of anybody but the leader only after the leader has said so too.
+//! * A success without instances is believed when the list of services agrees; of anybody but the leader only after the
+//!   leader has said so too.
 //! * That [much is gone at once](ShrinkGuard) is believed after a second look.
 //! * A datacenter that is away delays and changes no other.
 

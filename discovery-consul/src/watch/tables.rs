@@ -44,6 +44,11 @@ impl ServiceTable {
         self.has_seen_consul && !self.last.contains_key(CONSUL)
     }
 
+    /// Whether the service is in the last answer.
+    pub(super) fn lists(&self, name: &str) -> bool {
+        self.last.contains_key(name)
+    }
+
     pub(super) fn names(&self) -> impl Iterator<Item = Arc<str>> {
         self.last.keys().map(|name| name.as_str().into())
     }

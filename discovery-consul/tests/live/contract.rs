@@ -159,16 +159,36 @@ async fn queries_wait_for_what_they_are_about(client: ConsulClient) {
         started.elapsed()
     );
 
-    // Another port of the same instance moves the list and the row of its check.
+    // Another port of the same instance moves both lists, and not the row of its check, which keeps its state.
+    let checks = checks_index(&client).await;
     let query = Query::new().blocking(list, Duration::from_secs(20));
     let (woken, ()) = tokio::join!(
         client.services(&query),
         registered(&client, web("web-1", 81))
     );
-    assert!(woken.unwrap().meta.index.unwrap() > list);
-    let moved = client.checks(&Query::new()).await.unwrap().value;
-    let moved = moved.iter().find(|row| row.id == "web-1-ttl").unwrap();
-    assert!(moved.modify_index > row.modify_index, "{moved:?}");
+    let list_of_port = woken.unwrap().meta.index.unwrap();
+    assert!(list_of_port > list);
+    let query = Query::new().blocking(checks, Duration::from_secs(20));
+    let moved = client.checks(&query).await.unwrap();
+    assert!(moved.meta.index.unwrap() > checks);
+    let again = moved
+        .value
+        .iter()
+        .find(|row| row.id == "web-1-ttl")
+        .unwrap();
+    assert_eq!(again, row);
+
+    // Another tag moves the row as well.
+    client
+        .register(&web("web-1", 81).with_tag("b"))
+        .await
+        .unwrap();
+    testkit::time::eventually("the row has moved", || async {
+        let rows = client.checks(&Query::new()).await.unwrap().value;
+        let now = rows.iter().find(|row| row.id == "web-1-ttl").unwrap();
+        now.service_tags == ["a", "b"] && now.modify_index > row.modify_index
+    })
+    .await;
 
     client.deregister("web-1").await.unwrap();
     testkit::time::eventually("it is gone", || async {
@@ -323,4 +343,11 @@ async fn errors_are_as_expected(client: ConsulClient) {
         "{error}"
     );
     client.deregister("nobody").await.unwrap();
+    let dotted = ServiceDefinition::new("web", 80).with_meta("proxy.enable", "true");
+    let error = client.register(&dotted).await.unwrap_err();
+    assert_eq!(error.kind(), ConsulErrorKind::Refused, "{error}");
+    assert!(
+        error.to_string().contains("Invalid Service Meta"),
+        "{error}"
+    );
 }
