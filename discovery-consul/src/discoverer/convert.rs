@@ -15,7 +15,7 @@ use crate::traefik;
 use crate::watch::{DatacenterState, ServiceInstance, WatchState};
 
 /// What Consul's servers are themselves, which nobody asks over HTTP.
-const CONSUL: &str = "consul";
+pub(super) const CONSUL: &str = "consul";
 
 /// How many instances that are left out are named in a message.
 const NAMED: usize = 3;

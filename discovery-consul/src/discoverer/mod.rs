@@ -16,10 +16,10 @@ use discovery_core::labels::LabelRules;
 use discovery_core::{DiscoverError, Discoverer, Discovery, KeyValueLabels, Runner, RunnerOptions};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use self::defaults::Defaults;
-use crate::client::{BuildError, ConsulClient};
+use crate::client::{BuildError, ConsulClient, ConsulErrorKind};
 use crate::options::DiscoveryOptions;
 use crate::watch::{ConsulWatch, WatchState};
 
@@ -83,6 +83,15 @@ struct Shared {
     started: Mutex<Option<Started>>,
     /// What [`Discoverer::changed`] has seen.
     seen: tokio::sync::Mutex<Option<Sources>>,
+    answering: Mutex<Answering>,
+}
+
+/// Since when there are answers.
+#[derive(Default)]
+struct Answering {
+    since: Option<Instant>,
+    /// Whether it is believed that there is nothing.
+    is_believed: bool,
 }
 
 /// What runs.
@@ -211,6 +220,9 @@ impl ConsulDiscoverer {
             );
             return Err(DiscoverError::transient(message));
         }
+        if let Some(reason) = self.is_not_believed(&state) {
+            return Err(DiscoverError::transient(reason));
+        }
         let patience = self.options.patience;
         let all = states.wait_for(|state| {
             let mut datacenters = state.datacenters.iter();
@@ -221,6 +233,34 @@ impl ConsulDiscoverer {
         let defaults = sources.defaults.wait_for(|defaults| defaults.is_known);
         let _ = timeout(patience, defaults).await;
         Ok(())
+    }
+}
+
+impl ConsulDiscoverer {
+    /// Why what the own datacenter says at first is not believed: there may be something on disk that serves, and nobody
+    /// can say whether it is right that nothing is there.
+    fn is_not_believed(&self, state: &WatchState) -> Option<String> {
+        let own = state.datacenters.first()?;
+        if own.is_blank && own.services.is_empty() {
+            return Some(format!(
+                "Consul at {} shows no service, not even itself: {}",
+                self.client.address(),
+                ConsulErrorKind::Denied.advice()
+            ));
+        }
+        let answering = self.shared.answering.lock();
+        let mut answering = answering.unwrap_or_else(PoisonError::into_inner);
+        let serves = own.services.keys().any(|name| **name != *convert::CONSUL);
+        let settle = self.options.watch.shrink.settle;
+        let since = *answering.since.get_or_insert_with(Instant::now);
+        answering.is_believed |=
+            serves || self.options.persist.is_none() || since.elapsed() >= settle;
+        (!answering.is_believed).then(|| {
+            format!(
+                "Consul at {} knows of no service yet; that is believed {settle:?} after its first answer",
+                self.client.address()
+            )
+        })
     }
 }
 

@@ -56,6 +56,10 @@ struct Watch {
     have_ended: [bool; 2],
     is_complete: bool,
     last_ok: Option<Moment>,
+    /// Whether anything is to be shown that was not.
+    is_dirty: bool,
+    /// Whether nothing was being read when it was last shown.
+    was_settled: bool,
     published: watch::Sender<Arc<DatacenterState>>,
 }
 
@@ -186,6 +190,8 @@ impl Watch {
             have_ended: [false, false],
             is_complete: false,
             last_ok: None,
+            is_dirty: true,
+            was_settled: true,
             published,
             watching,
         }
@@ -271,6 +277,7 @@ impl Watch {
 
     fn answered(&mut self, source: Source) {
         self.have_ended[source as usize] = true;
+        self.is_dirty = true;
         self.last_ok = Some(Moment::now());
         if self.failures[source as usize].take().is_some() && self.failures == [None, None] {
             let datacenter = &*self.watching.datacenter;
@@ -280,6 +287,7 @@ impl Watch {
 
     fn failed(&mut self, source: Source, error: &ConsulError) {
         self.have_ended[source as usize] = true;
+        self.is_dirty = true;
         // Said once, and not for each attempt.
         if self.failures == [None, None] {
             let datacenter = &*self.watching.datacenter;
@@ -304,7 +312,7 @@ impl Watch {
         match outcome {
             Ok(instances) => {
                 self.last_ok = Some(Moment::now());
-                self.unread.remove(name);
+                self.is_dirty |= self.unread.remove(name).is_some();
                 let is_there = !instances.is_empty();
                 let reread = self.watching.options.reread.mul_f64(between(0.67, 1.33));
                 self.schedule.finished(name, is_there.then(|| now + reread));
@@ -318,6 +326,7 @@ impl Watch {
                     attempts: attempts.saturating_add(1),
                 };
                 self.unread.insert(Arc::clone(name), unread);
+                self.is_dirty = true;
                 self.schedule.finished(name, Some(now + wait));
             }
         }
@@ -328,13 +337,14 @@ impl Watch {
             // The two come from different answers. If the list is right it stays, and if it is late its next answer
             // touches the service again.
             if !self.services.lists(name) {
-                self.said.remove(name);
+                self.is_dirty |= self.said.remove(name).is_some();
             }
             return;
         }
         let state = ServiceState { instances };
         if self.said.get(name).is_none_or(|known| **known != state) {
             self.said.insert(Arc::clone(name), Arc::new(state));
+            self.is_dirty = true;
         }
     }
 
@@ -363,6 +373,14 @@ impl Watch {
     /// Shows what is known, if that is anything new.
     fn publish(&mut self) {
         let is_settled = self.schedule.is_idle();
+        // It takes a look at every service, which reads that say nothing new are not worth, nor a beginning that is shown
+        // as a whole.
+        let is_beginning = !self.is_complete && !is_settled && self.failures == [None, None];
+        if is_beginning || (!self.is_dirty && is_settled == self.was_settled) {
+            return;
+        }
+        self.is_dirty = false;
+        self.was_settled = is_settled;
         self.is_complete |= self.was_listed && is_settled;
         let believed = Arc::clone(&self.published.borrow());
         let is_hidden = self.services.is_hidden();
@@ -391,6 +409,7 @@ impl Watch {
                 .collect(),
             held: verdict.held,
             is_hidden,
+            is_blank: self.was_listed && self.services.is_blank(),
             last_ok: self.last_ok,
         };
         let is_news = self.published.send_if_modified(|published| {

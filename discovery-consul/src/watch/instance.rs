@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::client::{HealthEntry, HealthStatus, ServiceWeights, TaggedAddress};
 
 /// An instance of a service in one datacenter.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceInstance {
     /// The node that it is on.

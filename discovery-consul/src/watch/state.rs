@@ -11,7 +11,7 @@ use super::instance::ServiceInstance;
 pub type Services = BTreeMap<Arc<str>, Arc<ServiceState>>;
 
 /// What is known of one service in one datacenter: the last good answer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceState {
     /// Its instances, healthy or not, by node and id.
@@ -36,6 +36,8 @@ pub struct DatacenterState {
     pub held: usize,
     /// Whether the token seems to have lost its rights.
     pub is_hidden: bool,
+    /// Whether nothing at all is shown to us, not even Consul's own service, as to a token that may read nothing.
+    pub is_blank: bool,
     /// When there was the last good answer.
     pub last_ok: Option<Moment>,
 }
@@ -50,6 +52,7 @@ impl DatacenterState {
             unread: BTreeMap::new(),
             held: 0,
             is_hidden: false,
+            is_blank: false,
             last_ok: None,
         }
     }

@@ -44,6 +44,11 @@ impl ServiceTable {
         self.has_seen_consul && !self.last.contains_key(CONSUL)
     }
 
+    /// Whether there is nothing in the last answer.
+    pub(super) fn is_blank(&self) -> bool {
+        self.last.is_empty()
+    }
+
     /// Whether the service is in the last answer.
     pub(super) fn lists(&self, name: &str) -> bool {
         self.last.contains_key(name)

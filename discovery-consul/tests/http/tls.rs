@@ -123,7 +123,7 @@ async fn files_that_cannot_be_used_are_named_when_the_client_is_made() {
     for tls in [
         TlsOptions::default().with_ca_file("/nowhere/ca.pem"),
         TlsOptions::default().with_ca_file(nonsense.clone()),
-        TlsOptions::default().with_client_certificate_file(nonsense.clone()),
+        TlsOptions::default().with_client_certificate_file(nonsense),
     ] {
         let options = ConsulOptions::default()
             .with_address("https://127.0.0.1:8501")

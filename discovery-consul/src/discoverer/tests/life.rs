@@ -205,3 +205,60 @@ async fn dropping_the_discoverer_ends_its_requests() {
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!(consul.requests().len(), before);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_consul_that_shows_nothing_at_all_from_the_beginning_is_not_believed() {
+    let consul = FakeConsul::new("sas");
+    consul.register("sas", "n1", served("web", "web-1", 81));
+    for path in ["catalog", "health"] {
+        consul.fail(path, Fault::Empty);
+    }
+    let provider = discoverer(&consul, DiscoveryOptions::default())
+        .runner()
+        .start();
+    let state = when(&provider, "failing", |state| {
+        state.status.state == SourceState::Failing
+    })
+    .await;
+    let failure = state.status.last_error.clone().unwrap();
+    assert!(
+        failure.message.contains("service_prefix"),
+        "{}",
+        failure.message
+    );
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert!(provider.state().config.is_none());
+    consul.heal();
+    when(&provider, "live", |state| {
+        addresses(state, "web").len() == 1
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_on_disk_serves_until_an_empty_consul_is_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = || DiscoveryOptions::default().with_persist(folder.path().join("last.json"));
+    let consul = FakeConsul::new("sas");
+    consul.register("sas", "n1", served("web", "web-1", 81));
+    let provider = discoverer(&consul, options()).runner().start();
+    let path = folder.path().join("last.json");
+    testkit::time::eventually("it is kept", || async { path.exists() }).await;
+    drop(provider);
+    consul.forget("sas");
+    let started = Instant::now();
+    let provider = discoverer(&consul, options()).runner().start();
+    when(&provider, "restored", |state| {
+        addresses(state, "web").len() == 1
+    })
+    .await;
+    when(&provider, "empty", |state| {
+        state.status.state == SourceState::Live && addresses(state, "web").is_empty()
+    })
+    .await;
+    assert!(
+        started.elapsed() >= Duration::from_secs(10),
+        "{:?}",
+        started.elapsed()
+    );
+}

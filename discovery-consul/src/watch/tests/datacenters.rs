@@ -143,3 +143,26 @@ async fn an_agent_that_does_not_say_where_it_is_is_asked_until_it_does() {
     consul.heal();
     watched.when("it says", |state| state.own.is_some()).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_datacenters_that_hangs_holds_no_news_up() {
+    let consul = two();
+    let mut watched = Watched::start(&consul, all()).await;
+    consul.fail("catalog/datacenters", Fault::Hang);
+    // The next list is asked for meanwhile, and is silent for ten seconds.
+    for nth in 0..60 {
+        let status = if nth % 2 == 0 { Critical } else { Passing };
+        let started = tokio::time::Instant::now();
+        consul.set_check("sas", "s0000-0", status);
+        let now = [
+            ("s0000-0", status),
+            ("s0000-1", Passing),
+            ("s0000-2", Passing),
+        ];
+        watched.has("sas", "s0000", &now).await;
+        let took = started.elapsed();
+        assert!(took < Duration::from_secs(1), "{took:?}");
+        watched.pass(1).await;
+    }
+    assert!(consul.count("catalog/datacenters") > 1);
+}
