@@ -77,10 +77,10 @@ impl Guard {
         #[expect(clippy::cast_precision_loss, reason = "nobody has 2^52 instances")]
         let share = lost as f64 / all as f64;
         let is_much = lost >= self.options.least && share > self.options.share;
-        if !is_much && !sight.is_hidden {
-            return false;
-        }
         if self.since.is_none() {
+            if !is_much && !sight.is_hidden {
+                return false;
+            }
             self.since = Some(sight.now);
             return true;
         }
@@ -208,6 +208,22 @@ mod tests {
         assert_eq!(guard.judge(&before, &nothing, &sight(true, false)).held, 10);
         assert_eq!(guard.judge(&before, &before, &sight(true, false)).held, 0);
         assert_eq!(guard.look_at(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loss_that_is_made_good_bit_by_bit_is_held_to_its_end() {
+        let before = services_with("a", 10);
+        let mut guard = Guard::new(ShrinkGuard::default());
+        guard.judge(&before, &Services::new(), &sight(true, false));
+        for back in 1..10 {
+            let verdict = guard.judge(&before, &services_with("a", back), &sight(true, false));
+            assert_eq!((&verdict.services, verdict.held), (&before, 10 - back));
+        }
+        tokio::time::advance(SETTLE).await;
+        guard.look(Instant::now());
+        let last = services_with("a", 9);
+        let verdict = guard.judge(&before, &last, &sight(true, false));
+        assert_eq!((&verdict.services, verdict.held), (&last, 0));
     }
 
     #[tokio::test(start_paused = true)]
