@@ -146,8 +146,10 @@ async fn launch(recipe: &Recipe) -> PeerProcess {
     let ready = async {
         let itself = format!("{}-1", recipe.datacenter);
         loop {
-            let nodes = call(recipe, "GET", "/v1/catalog/nodes", "").await;
-            if nodes.is_ok_and(|nodes| nodes.status == 200 && nodes.body.contains(&itself)) {
+            // The last thing that a server registers by itself, with the check of its node.
+            let servers = call(recipe, "GET", "/v1/health/service/consul?passing", "").await;
+            if servers.is_ok_and(|servers| servers.status == 200 && servers.body.contains(&itself))
+            {
                 return;
             }
             tokio::time::sleep(REST).await;
