@@ -68,7 +68,7 @@ impl ConsulAgentBuilder {
         let mut config = json!({
             "disable_update_check": true,
             "disable_remote_exec": true,
-            // A test that is killed leaves its connections behind.
+            // The default, on which tests rely.
             "limits": {"http_max_conns_per_client": 200},
         });
         if let Some(token) = &self.master_token {
