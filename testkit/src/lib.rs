@@ -3,6 +3,7 @@
 pub mod body;
 pub mod certs;
 pub mod client;
+pub mod consul;
 pub mod faults;
 mod listen;
 pub mod origin;

@@ -38,6 +38,7 @@ mod tests;
 pub use self::agent::SerfAgent;
 pub use self::builder::SerfAgentBuilder;
 pub use self::command_line::ListedMember;
+pub(crate) use self::place::own_loopback;
 use crate::peers::{self, Peer};
 
 /// The program `serf`.

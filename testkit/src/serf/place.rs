@@ -36,7 +36,7 @@ fn try_free_on(ip: IpAddr) -> io::Result<Place> {
 
 /// A loopback address that hardly anybody else uses, so that a port which was free stays free: outgoing connections of
 /// other tests take theirs from `127.0.0.1`.
-pub(super) fn own_loopback() -> IpAddr {
+pub(crate) fn own_loopback() -> IpAddr {
     static STARTED: AtomicU32 = AtomicU32::new(0);
     // Only Linux has all of 127.0.0.0/8 without being told.
     if !cfg!(target_os = "linux") {

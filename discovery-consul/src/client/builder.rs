@@ -1,0 +1,99 @@
+//! How a client is made.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+use super::address::Address;
+use super::call::Budget;
+use super::options::ConsulOptions;
+#[cfg(feature = "reqwest")]
+use super::reqwest_transport::ReqwestTransport;
+use super::token::{TokenFile, Tokens};
+use super::transport::Transport;
+use super::{ConsulClient, Shared};
+
+/// Makes a [`ConsulClient`]; see [`ConsulClient::builder`].
+#[must_use = "a builder makes nothing until `build` is called"]
+pub struct ClientBuilder {
+    options: ConsulOptions,
+    transport: Option<Arc<dyn Transport>>,
+}
+
+impl ClientBuilder {
+    pub(super) fn new(options: ConsulOptions) -> Self {
+        Self {
+            options,
+            transport: None,
+        }
+    }
+
+    /// Uses another transport. What is said of certificates and connecting does not apply to it.
+    pub fn transport(mut self, transport: impl Transport + 'static) -> Self {
+        self.transport = Some(Arc::new(transport));
+        self
+    }
+
+    /// Makes the client. No call is made; files with certificates are read, that of a token is not yet.
+    ///
+    /// # Errors
+    ///
+    /// The address is none, certificates cannot be used, or there is no transport.
+    pub fn build(self) -> Result<ConsulClient, BuildError> {
+        let options = self.options.bounded();
+        let address = Address::parse(&options.address)?;
+        #[cfg(feature = "reqwest")]
+        let transport = match self.transport {
+            Some(transport) => transport,
+            None => Arc::new(ReqwestTransport::new(&options, address.is_secure())?),
+        };
+        #[cfg(not(feature = "reqwest"))]
+        let transport = self.transport.ok_or(BuildError::NoTransport)?;
+        let tokens = match (&options.token_file, &options.token) {
+            (Some(path), _) => Tokens::File(Arc::new(TokenFile::new(path.clone()))),
+            (None, Some(token)) => Tokens::Fixed(token.clone()),
+            (None, None) => Tokens::None,
+        };
+        let connections = options.max_connections;
+        Ok(ConsulClient {
+            shared: Arc::new(Shared {
+                transport,
+                base: address.base().to_owned(),
+                tokens,
+                budget: Budget {
+                    all: Semaphore::new(connections),
+                    blocking: Semaphore::new((connections * 3 / 4).max(1)),
+                },
+                options,
+            }),
+        })
+    }
+}
+
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientBuilder").finish_non_exhaustive()
+    }
+}
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The address is none.
+    #[error("`{address}` is not the address of a Consul agent: {reason}")]
+    Address {
+        /// What was given; without what may be a password.
+        address: String,
+        /// Why it is not one.
+        reason: &'static str,
+    },
+    /// TLS or HTTP cannot be set up.
+    #[error("TLS or HTTP cannot be set up")]
+    Setup(#[source] Box<dyn Error + Send + Sync>),
+    /// There is no transport: the feature `reqwest` is off, and none was given.
+    #[error("there is no transport: switch the feature `reqwest` on, or give one")]
+    NoTransport,
+}

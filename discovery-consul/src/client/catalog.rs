@@ -1,0 +1,88 @@
+//! Services, their health, and datacenters.
+
+use super::call::Call;
+use super::model::{Check, HealthEntry, ServiceTags};
+use super::query::{Answer, Query};
+use super::{ConsulClient, ConsulError};
+
+impl ConsulClient {
+    /// The names of all services of a datacenter, with the tags of all their instances: `/v1/catalog/services`.
+    ///
+    /// A token that may read nothing gets an empty answer, and no error.
+    ///
+    /// # Errors
+    ///
+    /// See [`ConsulErrorKind`](super::ConsulErrorKind).
+    pub async fn services(&self, query: &Query) -> Result<Answer<ServiceTags>, ConsulError> {
+        let call = Call::get(["catalog", "services"]).query(query);
+        let answer: Answer<Option<ServiceTags>> = self.json(call).await?;
+        Ok(answer.map(Option::unwrap_or_default))
+    }
+
+    /// All instances of a service with their checks, healthy or not: `/v1/health/service/:name`. A service that is not there
+    /// has none.
+    ///
+    /// # Errors
+    ///
+    /// See [`ConsulErrorKind`](super::ConsulErrorKind).
+    pub async fn health_service(
+        &self,
+        name: &str,
+        query: &Query,
+    ) -> Result<Answer<Vec<HealthEntry>>, ConsulError> {
+        let call = Call::get(["health", "service", name]).query(query);
+        self.list(call).await
+    }
+
+    /// The same with those instances only whose checks all pass.
+    ///
+    /// # Errors
+    ///
+    /// See [`ConsulErrorKind`](super::ConsulErrorKind).
+    pub async fn passing(
+        &self,
+        name: &str,
+        query: &Query,
+    ) -> Result<Answer<Vec<HealthEntry>>, ConsulError> {
+        let call = Call::get(["health", "service", name]).query(query);
+        self.list(call.flag("passing")).await
+    }
+
+    /// All checks of a datacenter, of nodes and instances: `/v1/health/state/any`. Instances without checks do not show.
+    ///
+    /// # Errors
+    ///
+    /// See [`ConsulErrorKind`](super::ConsulErrorKind).
+    pub async fn checks(&self, query: &Query) -> Result<Answer<Vec<Check>>, ConsulError> {
+        let call = Call::get(["health", "state", "any"]).query(query);
+        self.list(call).await
+    }
+
+    /// The datacenters that the servers know of, the nearest first: `/v1/catalog/datacenters`. One that is dead stays in
+    /// the list. There is no index to wait on.
+    ///
+    /// # Errors
+    ///
+    /// See [`ConsulErrorKind`](super::ConsulErrorKind).
+    pub async fn datacenters(&self) -> Result<Answer<Vec<String>>, ConsulError> {
+        self.list(Call::get(["catalog", "datacenters"])).await
+    }
+
+    /// The address of the leader; `None`: there is none at the moment. `/v1/status/leader`, which needs no token.
+    ///
+    /// # Errors
+    ///
+    /// See [`ConsulErrorKind`](super::ConsulErrorKind).
+    pub async fn leader(&self) -> Result<Option<String>, ConsulError> {
+        let answer: Answer<String> = self.json(Call::get(["status", "leader"])).await?;
+        Ok(Some(answer.value).filter(|leader| !leader.is_empty()))
+    }
+
+    async fn list<T>(&self, call: Call) -> Result<Answer<Vec<T>>, ConsulError>
+    where
+        T: serde::de::DeserializeOwned,
+    {
+        let answer: Answer<Option<Vec<T>>> = self.json(call).await?;
+        Ok(answer.map(Option::unwrap_or_default))
+    }
+}

@@ -1,0 +1,121 @@
+//! The HTTP API of a Consul agent: [`ConsulClient`], useful on its own.
+//!
+//! ```no_run
+//! # #[cfg(feature = "reqwest")]
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use discovery_consul::client::{ConsulClient, ConsulOptions, Query};
+//!
+//! let client = ConsulClient::new(ConsulOptions::from_env()?)?;
+//! let there = Query::new().in_datacenter("vla");
+//! for entry in client.health_service("web", &there).await?.value {
+//!     println!("{} {} {}", entry.service.id, entry.address(), entry.status());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What a call does
+//!
+//! * **Once.** A call is made once. Its error says [whether to ask again](ConsulError::retry); a [`Follower`] does.
+//! * **Connections.** All clones of a client share a [budget](ConsulOptions::max_connections), since agents cut off who
+//!   has too many. Calls wait for their turn in the order in which they came, and those that block leave a quarter of the
+//!   connections to the others.
+//! * **Time.** From its turn on a call has [its time](ConsulOptions::request_timeout), with the wait and the jitter of the
+//!   server on top if it blocks. Whoever does not answer by then is given up together with the connection.
+//! * **Errors** have a [kind](ConsulErrorKind) with advice. Messages name the call, carry no token, and of what the agent
+//!   has sent only a short, printable beginning.
+//! * **Tokens** go into a header, never into a URL.
+//! * **Bounded.** An answer has at most [so many bytes](ConsulOptions::max_body). Compression is not asked for: agents are
+//!   near, and what is unpacked would need a bound of its own.
+//! * **Cancellation.** Every call may be dropped at any await point; the exchange is cut off. What changes something may
+//!   then have happened or not.
+
+mod address;
+mod agent;
+mod blocking;
+mod builder;
+mod call;
+mod catalog;
+mod clean;
+mod error;
+mod kv;
+mod model;
+mod options;
+mod query;
+#[cfg(feature = "reqwest")]
+mod reqwest_transport;
+#[cfg(test)]
+mod tests;
+#[cfg(feature = "reqwest")]
+mod tls;
+mod token;
+mod transport;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use self::agent::{AgentSelf, CheckDefinition, ServiceDefinition};
+pub use self::blocking::{BlockingIndex, FollowOptions, Followed, Follower, Moved};
+pub use self::builder::{BuildError, ClientBuilder};
+use self::call::Budget;
+pub(crate) use self::clean::shortened;
+pub use self::error::{ConsulError, ConsulErrorKind, Retry};
+pub use self::kv::KvPair;
+pub use self::model::{
+    Check, HealthEntry, HealthStatus, Node, Service, ServiceTags, ServiceWeights, TaggedAddress,
+};
+pub use self::options::{ConsulOptions, EnvironmentError, TlsOptions};
+pub use self::query::{Answer, Consistency, Meta, Query};
+#[cfg(feature = "reqwest")]
+pub use self::reqwest_transport::ReqwestTransport;
+#[cfg(feature = "reqwest")]
+pub use self::tls::TlsError;
+use self::token::Tokens;
+pub use self::token::{InvalidToken, Token};
+pub use self::transport::{Transport, TransportError, TransportErrorKind};
+
+/// Asks a Consul agent over its HTTP API. Cheap to clone; clones share connections, their limit and the token.
+///
+/// See the [module](self) for what a call does.
+#[derive(Clone)]
+pub struct ConsulClient {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    transport: Arc<dyn Transport>,
+    base: String,
+    tokens: Tokens,
+    budget: Budget,
+    options: ConsulOptions,
+}
+
+impl ConsulClient {
+    /// A client with these options. No call is made.
+    ///
+    /// # Errors
+    ///
+    /// As [`ClientBuilder::build`].
+    pub fn new(options: ConsulOptions) -> Result<Self, BuildError> {
+        Self::builder(options).build()
+    }
+
+    /// A client that may have a transport of its own.
+    pub fn builder(options: ConsulOptions) -> ClientBuilder {
+        ClientBuilder::new(options)
+    }
+
+    /// Where the agent is, as a URL.
+    pub fn address(&self) -> &str {
+        &self.shared.base
+    }
+}
+
+impl fmt::Debug for ConsulClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConsulClient")
+            .field("address", &self.shared.base)
+            .field("options", &self.shared.options)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,197 @@
+//! What a call may ask for, and what comes with an answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderMap;
+use http::header::AGE;
+
+/// Who answers, and how sure it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Consistency {
+    /// The leader answers. It may be behind for a moment while another one is elected.
+    #[default]
+    Default,
+    /// Any server answers, also without a leader. How far it is behind is in [`Meta::last_contact`].
+    Stale,
+    /// The leader answers after it has made sure that it is one.
+    Consistent,
+    /// The agent answers from its cache, and keeps what it has while no server can be reached.
+    Cached,
+}
+
+impl Consistency {
+    pub(super) fn parameter(self) -> Option<&'static str> {
+        match self {
+            Self::Default => None,
+            Self::Stale => Some("stale"),
+            Self::Consistent => Some("consistent"),
+            Self::Cached => Some("cached"),
+        }
+    }
+}
+
+/// A call that waits for news.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Blocking {
+    /// What was known. Above 0.
+    pub(crate) index: u64,
+    /// How long to wait for another.
+    pub(crate) wait: Duration,
+}
+
+/// How a reading call is made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Query {
+    /// The datacenter to ask. Unset: the agent's own.
+    pub datacenter: Option<Arc<str>>,
+    /// Who answers.
+    pub consistency: Consistency,
+    /// An expression that the servers filter by. Old versions ignore it for lists of services.
+    pub filter: Option<String>,
+    pub(crate) blocking: Option<Blocking>,
+}
+
+impl Query {
+    /// The agent's own datacenter, answered by the leader, at once.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks another datacenter, over the agent's own.
+    #[must_use]
+    pub fn in_datacenter(mut self, datacenter: impl Into<Arc<str>>) -> Self {
+        self.datacenter = Some(datacenter.into());
+        self
+    }
+
+    /// Sets who answers.
+    #[must_use]
+    pub fn with_consistency(mut self, consistency: Consistency) -> Self {
+        self.consistency = consistency;
+        self
+    }
+
+    /// Lets the servers filter.
+    #[must_use]
+    pub fn with_filter(mut self, filter: impl Into<String>) -> Self {
+        self.filter = Some(filter.into());
+        self
+    }
+
+    /// Waits until there is something newer than `index`, up to `wait`. An index of 0 waits for nothing; the wait is at
+    /// most 10 minutes, as servers have it.
+    ///
+    /// What index to ask with is not as simple as it looks: use a [`Follower`](super::Follower) or a
+    /// [`BlockingIndex`](super::BlockingIndex).
+    #[must_use]
+    pub fn blocking(mut self, index: u64, wait: Duration) -> Self {
+        const LONGEST: Duration = Duration::from_secs(600);
+        let wait = wait.clamp(Duration::from_millis(1), LONGEST);
+        self.blocking = (index > 0).then_some(Blocking { index, wait });
+        self
+    }
+}
+
+/// What comes with an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Meta {
+    /// `X-Consul-Index`: what to wait on for something newer; `None`: this cannot be waited on.
+    pub index: Option<u64>,
+    /// `X-Consul-KnownLeader`.
+    pub known_leader: Option<bool>,
+    /// `X-Consul-LastContact`: how long ago the server that has answered heard of its leader.
+    pub last_contact: Option<Duration>,
+    /// `X-Consul-Results-Filtered-By-ACLs`: whether the token hides a part. Not known to old versions.
+    pub is_filtered_by_acls: Option<bool>,
+    /// `X-Consul-Query-Backend`: `streaming` or `blocking-query`. Not known to old versions.
+    pub query_backend: Option<String>,
+    /// `X-Cache`: whether the agent had the answer. Only with [`Consistency::Cached`].
+    pub is_cache_hit: Option<bool>,
+    /// `Age`: how old an answer of the cache is.
+    pub age: Option<Duration>,
+}
+
+impl Meta {
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+        let number = |name: &str| text(name)?.parse::<u64>().ok();
+        let boolean = |name: &str| text(name)?.parse::<bool>().ok();
+        Self {
+            index: number("x-consul-index"),
+            known_leader: boolean("x-consul-knownleader"),
+            last_contact: number("x-consul-lastcontact").map(Duration::from_millis),
+            is_filtered_by_acls: boolean("x-consul-results-filtered-by-acls"),
+            query_backend: text("x-consul-query-backend").map(str::to_owned),
+            is_cache_hit: text("x-cache").map(|said| said.eq_ignore_ascii_case("hit")),
+            age: number(AGE.as_str()).map(Duration::from_secs),
+        }
+    }
+}
+
+/// An answer with what came with it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Answer<T> {
+    /// What was asked for.
+    pub value: T,
+    /// What came with it.
+    pub meta: Meta,
+}
+
+impl<T> Answer<T> {
+    pub(crate) fn new(value: T, meta: Meta) -> Self {
+        Self { value, meta }
+    }
+
+    /// The same with something else made of the value.
+    pub(crate) fn map<U>(self, make: impl FnOnce(T) -> U) -> Answer<U> {
+        Answer::new(make(self.value), self.meta)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn headers_are_understood_and_nonsense_is_unset() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("x-consul-index", "42"),
+            ("x-consul-knownleader", "true"),
+            ("x-consul-lastcontact", "17"),
+            ("x-cache", "HIT"),
+            ("age", "3"),
+            ("x-consul-query-backend", "streaming"),
+            ("x-consul-results-filtered-by-acls", "yes"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        let meta = Meta {
+            index: Some(42),
+            known_leader: Some(true),
+            last_contact: Some(Duration::from_millis(17)),
+            is_filtered_by_acls: None,
+            query_backend: Some("streaming".to_owned()),
+            is_cache_hit: Some(true),
+            age: Some(Duration::from_secs(3)),
+        };
+        assert_eq!(Meta::of(&headers), meta);
+        headers.insert("x-consul-index", HeaderValue::from_static("-1"));
+        assert_eq!(Meta::of(&headers).index, None);
+    }
+
+    #[test]
+    fn index_0_waits_for_nothing() {
+        let wait = Duration::from_secs(30);
+        assert_eq!(Query::new().blocking(0, wait), Query::new());
+        let blocking = Query::new().blocking(1, wait * 1000).blocking.unwrap();
+        assert_eq!(blocking.wait, Duration::from_secs(600));
+    }
+}

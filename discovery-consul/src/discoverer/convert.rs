@@ -1,0 +1,218 @@
+//! From what is known of all datacenters to the answer of a discoverer. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use discovery_core::{DiscoveredService, Discovery, Labels};
+use indexmap::IndexMap;
+use proxy_model::{Problem, Problems};
+
+use super::defaults::Defaults;
+use super::destination::{Place, destination, is_live};
+use super::labels::Said;
+use crate::options::ServiceOptions;
+use crate::traefik;
+use crate::watch::{DatacenterState, ServiceInstance, WatchState};
+
+/// What Consul's servers are themselves, which nobody asks over HTTP.
+pub(super) const CONSUL: &str = "consul";
+
+/// How many instances that are left out are named in a message.
+const NAMED: usize = 3;
+
+/// The answer of a discoverer.
+pub(super) fn discovery_of(
+    state: &WatchState,
+    defaults: &Defaults,
+    options: &ServiceOptions,
+) -> Discovery {
+    let mut names: BTreeSet<&Arc<str>> = BTreeSet::new();
+    for datacenter in &state.datacenters {
+        names.extend(datacenter.services.keys());
+        names.extend(datacenter.unread.keys());
+    }
+    names.retain(|name| ***name != *CONSUL);
+    let services = names
+        .into_iter()
+        .map(|name| service(name, state, defaults, options));
+    let mut discovery: Discovery = services.collect();
+    for problem in problems_of(state, defaults) {
+        discovery = discovery.with_problem(problem);
+    }
+    discovery
+}
+
+/// A service in all datacenters.
+fn service(
+    name: &Arc<str>,
+    state: &WatchState,
+    defaults: &Defaults,
+    options: &ServiceOptions,
+) -> DiscoveredService {
+    let instances = instances(name, state);
+    if instances.is_empty() {
+        // It is listed, and nobody could ever read it.
+        let reasons = state
+            .datacenters
+            .iter()
+            .filter_map(|dc| dc.unread.get(name));
+        let reason = reasons.map(|reason| &**reason).next().unwrap_or_default();
+        let problem = Problem::error("", "unreadable_service", reason);
+        return DiscoveredService::failed(Arc::clone(name), problem);
+    }
+    let mut said = Said::default();
+    for (_, instance) in &instances {
+        said.add(instance, options);
+    }
+    let mut problems = said.problems();
+    let with_traefik = options.traefik_tags && said.labels.is_empty() && !said.traefik.is_empty();
+    let mut labels = match with_traefik {
+        false => said.labels,
+        true => {
+            let translated = traefik::translate(&said.traefik);
+            // Who does not ask to be served need not be told what is wrong with it.
+            let is_enabled = translated
+                .labels
+                .get("enable")
+                .is_some_and(|value| value.eq_ignore_ascii_case("true"));
+            match is_enabled {
+                true => {
+                    problems.append(translated.problems);
+                    prefixed(translated.labels, &options.label_prefix)
+                }
+                false => Labels::new(),
+            }
+        }
+    };
+    let is_asking = !labels.is_empty() || options.enabled_by_default;
+    if is_asking {
+        defaults.complete(&mut labels);
+    }
+    let destinations = destinations(&instances, options, with_traefik, &mut problems);
+    let mut service = DiscoveredService::labelled(Arc::clone(name), labels, destinations);
+    if is_asking {
+        for problem in problems.iter() {
+            service = service.with_problem(problem.clone());
+        }
+    }
+    service
+}
+
+/// The instances of a service, those of the own datacenter first.
+fn instances<'s>(name: &Arc<str>, state: &'s WatchState) -> Vec<(Place, &'s ServiceInstance)> {
+    let mut all = Vec::new();
+    for datacenter in &state.datacenters {
+        let place = Place {
+            datacenter: Arc::clone(&datacenter.datacenter),
+            is_own: state.own.as_ref() == Some(&datacenter.datacenter),
+        };
+        let service = datacenter.services.get(name);
+        let instances = service.map(|service| service.instances.iter());
+        all.extend(
+            instances
+                .into_iter()
+                .flatten()
+                .map(|instance| (place.clone(), instance)),
+        );
+    }
+    all
+}
+
+fn destinations(
+    instances: &[(Place, &ServiceInstance)],
+    options: &ServiceOptions,
+    with_traefik: bool,
+    problems: &mut Problems,
+) -> Vec<(
+    proxy_model::DestinationId,
+    proxy_model::config::DestinationConfig,
+)> {
+    let mut by_address: IndexMap<String, _> = IndexMap::new();
+    let mut left_out: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (place, instance) in instances {
+        if !is_live(instance, options) {
+            continue;
+        }
+        match destination(instance, place, options, with_traefik) {
+            // Two ids for one address are one destination; the nearest names it.
+            Ok((id, config)) => {
+                let address = config.address.clone();
+                by_address.entry(address).or_insert((id, config));
+            }
+            Err(reason) => left_out.entry(reason).or_default().push(&instance.id),
+        }
+    }
+    for (reason, ids) in left_out {
+        let named: Vec<_> = ids
+            .iter()
+            .take(NAMED)
+            .map(|id| format!("`{}`", crate::client::shortened(id, 100)))
+            .collect();
+        let more = match ids.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let message = format!("left out: {}{more}: {reason}", named.join(", "));
+        problems.push(Problem::warning("", "instance_left_out", message));
+    }
+    by_address.into_values().collect()
+}
+
+fn prefixed(labels: Labels, prefix: &str) -> Labels {
+    let labels = labels.into_iter();
+    labels
+        .map(|(key, value)| (format!("{prefix}{key}"), value))
+        .collect()
+}
+
+/// What is wrong with the whole.
+fn problems_of(state: &WatchState, defaults: &Defaults) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if let Some(failure) = &state.failure {
+        problems.push(Problem::warning("", "datacenters_unknown", &**failure));
+    }
+    if let Some(problem) = &defaults.problem {
+        problems.push(Problem::warning("", "defaults_unusable", &**problem));
+    }
+    for datacenter in &state.datacenters {
+        problems.extend(problems_of_datacenter(datacenter));
+    }
+    problems
+}
+
+fn problems_of_datacenter(state: &DatacenterState) -> Vec<Problem> {
+    let name = &state.datacenter;
+    let mut problems = Vec::new();
+    if let Some(failure) = &state.failure {
+        let message = format!(
+            "the datacenter `{name}` cannot be asked, and serves as it was last known: {failure}"
+        );
+        problems.push(Problem::warning("", "datacenter_failing", message));
+    } else if !state.is_complete {
+        let message = format!("the datacenter `{name}` is not read yet");
+        problems.push(Problem::warning("", "datacenter_incomplete", message));
+    }
+    if state.is_hidden {
+        let message = format!(
+            "Consul hides the services of the datacenter `{name}` that it has shown before; they serve as they were last \
+             known, and nothing is taken away"
+        );
+        let suggestion = "see that the token still has `service_prefix \"\" { policy = \"read\" }`";
+        let problem = Problem::warning("", "catalog_hidden", message);
+        problems.push(problem.with_suggestion(suggestion));
+    } else if state.held > 0 {
+        let message = format!(
+            "{} instances of the datacenter `{name}` are gone at once, and are kept until that is confirmed",
+            state.held
+        );
+        problems.push(Problem::warning("", "removal_held", message));
+    }
+    if !state.unread.is_empty() {
+        let message = format!(
+            "{} services of the datacenter `{name}` cannot be read, and serve as they were last known",
+            state.unread.len()
+        );
+        problems.push(Problem::warning("", "services_unread", message));
+    }
+    problems
+}

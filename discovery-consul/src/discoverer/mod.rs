@@ -1,0 +1,324 @@
+//! The discoverer.
+
+mod convert;
+mod defaults;
+mod destination;
+mod labels;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use discovery_core::labels::LabelRules;
+use discovery_core::{DiscoverError, Discoverer, Discovery, KeyValueLabels, Runner, RunnerOptions};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout};
+
+use self::defaults::Defaults;
+use crate::client::{BuildError, ConsulClient, ConsulErrorKind};
+use crate::options::DiscoveryOptions;
+use crate::watch::{ConsulWatch, WatchState};
+
+/// How often an answer is made although nothing has changed. Making one asks nobody.
+const INTERVAL: Duration = Duration::from_secs(60);
+
+/// How long the first answer is waited for before it is said that there is none yet.
+const FIRST_ANSWER: Duration = Duration::from_secs(20);
+
+/// The longest wait after an error. The watch says when there is news.
+const BACKOFF_MAX: Duration = Duration::from_secs(10);
+
+/// Discovers the services of a Consul.
+///
+/// The services of all [watched](crate::watch) datacenters become one: instances with the same service name are the
+/// destinations of one cluster. What a service asks for is said by labels, in its tags or its metadata, in the dialect of
+/// [`KeyValueLabels`] (`proxy.enable`, `proxy.routes.<name>.hosts`, …):
+///
+/// | where | as |
+/// |---|---|
+/// | tag | `proxy.routes.web.hosts=a.example`; without `=` it is `true` |
+/// | metadata | `proxy_routes_web_hosts` = `a.example`, since keys of metadata have no dots; a part that is a number is a position in a list |
+/// | [defaults](DiscoveryOptions::defaults_key) | a JSON object, `{"cluster.loadBalancingPolicy": "RoundRobin"}`, for what no instance says |
+/// | Traefik's [tags](crate::traefik) | for services that have none of our labels |
+///
+/// Metadata come before tags, and the own datacenter before the others; what an instance says otherwise is reported.
+/// `proxy.destinations.scheme` (`http` or `https`) is of each instance.
+///
+/// | of an instance | becomes |
+/// |---|---|
+/// | address and port | the destination's address; one without a port, or whose address is none, is left out and reported |
+/// | status | only those whose checks all pass are destinations, and [those that warn](crate::options::ServiceOptions::include_warning) if that is wanted |
+/// | weights | the destination's weight |
+/// | datacenter | the destination's zone and [priority](crate::options::ServiceOptions::priorities): the own one first |
+///
+/// A service without a healthy instance keeps its routes, and has no destinations.
+///
+/// Clones share everything. The watch begins with the first answer that is asked for, and ends with the last clone.
+///
+/// ```no_run
+/// use discovery_consul::ConsulDiscoverer;
+/// use discovery_consul::client::ConsulOptions;
+/// use discovery_consul::options::DiscoveryOptions;
+///
+/// # #[cfg(feature = "reqwest")]
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let options = DiscoveryOptions::default().with_consul(ConsulOptions::from_env()?);
+/// let provider = ConsulDiscoverer::new(options)?.runner().start();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ConsulDiscoverer {
+    options: Arc<DiscoveryOptions>,
+    client: ConsulClient,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    started: Mutex<Option<Started>>,
+    /// What [`Discoverer::changed`] has seen.
+    seen: tokio::sync::Mutex<Option<Sources>>,
+    answering: Mutex<Answering>,
+}
+
+/// Since when there are answers.
+#[derive(Default)]
+struct Answering {
+    since: Option<Instant>,
+    /// Whether it is believed that there is nothing.
+    is_believed: bool,
+}
+
+/// What runs.
+struct Started {
+    watch: ConsulWatch,
+    defaults: watch::Receiver<Arc<Defaults>>,
+    task: Option<AbortHandle>,
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+/// What an answer is made of.
+#[derive(Clone)]
+struct Sources {
+    states: watch::Receiver<Arc<WatchState>>,
+    defaults: watch::Receiver<Arc<Defaults>>,
+}
+
+impl ConsulDiscoverer {
+    /// A discoverer that asks an agent over HTTP. It asks nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// As [`ClientBuilder::build`](crate::client::ClientBuilder::build).
+    pub fn new(options: DiscoveryOptions) -> Result<Self, BuildError> {
+        let client = ConsulClient::new(options.consul.clone())?;
+        Ok(Self::with_client(client, options))
+    }
+
+    /// A discoverer that asks with a client; what the options say of reaching an agent does not count.
+    pub fn with_client(client: ConsulClient, options: DiscoveryOptions) -> Self {
+        Self {
+            options: Arc::new(options),
+            client,
+            shared: Arc::default(),
+        }
+    }
+
+    /// A runner for it, with options and labels that are derived from its own: one may still add filters and validators.
+    pub fn runner(&self) -> Runner {
+        let services = &self.options.services;
+        let labels = KeyValueLabels::with_rules(LabelRules::new(services.label_prefix.clone()))
+            .with_enabled_by_default(services.enabled_by_default);
+        Runner::new(self.clone())
+            .labels(labels)
+            .options(self.runner_options())
+            .required(!self.options.allow_start_before_discovery)
+    }
+
+    /// The options of [`runner`](Self::runner), to change some of them.
+    pub fn runner_options(&self) -> RunnerOptions {
+        let mut runner = RunnerOptions::default()
+            .with_interval(INTERVAL)
+            .with_debounce(Duration::from_millis(20))
+            .with_min_gap(Duration::from_millis(100))
+            .with_discover_timeout(FIRST_ANSWER + self.options.patience + Duration::from_secs(30))
+            .with_backoff_max(BACKOFF_MAX);
+        runner.persist.clone_from(&self.options.persist);
+        runner
+    }
+
+    /// The client, to ask for something else.
+    pub fn client(&self) -> &ConsulClient {
+        &self.client
+    }
+
+    /// What is known of the datacenters; `None`: the watch has not begun.
+    pub fn state(&self) -> Option<Arc<WatchState>> {
+        let started = self.shared.started.lock();
+        let started = started.unwrap_or_else(PoisonError::into_inner);
+        started.as_ref().map(|started| started.watch.state())
+    }
+
+    /// What runs; begins to run if it does not.
+    fn sources(&self) -> Sources {
+        let mut started = self
+            .shared
+            .started
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let started = started.get_or_insert_with(|| self.start());
+        Sources {
+            states: started.watch.states(),
+            defaults: started.defaults.clone(),
+        }
+    }
+
+    fn start(&self) -> Started {
+        let options = &*self.options;
+        let watch = ConsulWatch::start(self.client.clone(), options.watch.clone());
+        let known = Defaults {
+            is_known: options.defaults_key.is_none(),
+            ..Defaults::default()
+        };
+        let (sender, defaults) = watch::channel(Arc::new(known));
+        let task = options.defaults_key.clone().map(|key| {
+            let follow = options.watch.follow.clone();
+            let prefix = options.services.label_prefix.clone();
+            let following = defaults::follow(self.client.clone(), follow, key, prefix, sender);
+            tokio::spawn(following).abort_handle()
+        });
+        Started {
+            watch,
+            defaults,
+            task,
+        }
+    }
+
+    /// Waits for the first answers: of the own datacenter long, of the others for a moment.
+    async fn first_answers(&self, sources: &mut Sources) -> Result<(), DiscoverError> {
+        let states = &mut sources.states;
+        let own = states.wait_for(|state| own_is_complete(state) || failure_of(state).is_some());
+        let _ = timeout(FIRST_ANSWER, own).await;
+        let state = Arc::clone(&states.borrow());
+        if !own_is_complete(&state) {
+            let failure = failure_of(&state).unwrap_or("it is still being read");
+            let message = format!(
+                "Consul at {} has not been read yet: {failure}",
+                self.client.address()
+            );
+            return Err(DiscoverError::transient(message));
+        }
+        if let Some(reason) = self.is_not_believed(&state) {
+            return Err(DiscoverError::transient(reason));
+        }
+        let patience = self.options.patience;
+        let all = states.wait_for(|state| {
+            let mut datacenters = state.datacenters.iter();
+            datacenters.all(|datacenter| datacenter.is_complete || datacenter.failure.is_some())
+        });
+        // Whoever is still silent then is reported as such.
+        let _ = timeout(patience, all).await;
+        let defaults = sources.defaults.wait_for(|defaults| defaults.is_known);
+        let _ = timeout(patience, defaults).await;
+        Ok(())
+    }
+}
+
+impl ConsulDiscoverer {
+    /// Why what the own datacenter says at first is not believed: there may be something on disk that serves, and nobody
+    /// can say whether it is right that nothing is there.
+    fn is_not_believed(&self, state: &WatchState) -> Option<String> {
+        let own = state.datacenters.first()?;
+        if own.is_blank && own.services.is_empty() {
+            return Some(format!(
+                "Consul at {} shows no service, not even itself: {}",
+                self.client.address(),
+                ConsulErrorKind::Denied.advice()
+            ));
+        }
+        let answering = self.shared.answering.lock();
+        let mut answering = answering.unwrap_or_else(PoisonError::into_inner);
+        let serves = own.services.keys().any(|name| **name != *convert::CONSUL);
+        let settle = self.options.watch.shrink.settle;
+        let since = *answering.since.get_or_insert_with(Instant::now);
+        answering.is_believed |=
+            serves || self.options.persist.is_none() || since.elapsed() >= settle;
+        (!answering.is_believed).then(|| {
+            format!(
+                "Consul at {} knows of no service yet; that is believed {settle:?} after its first answer",
+                self.client.address()
+            )
+        })
+    }
+}
+
+/// Whether the own datacenter was read.
+fn own_is_complete(state: &WatchState) -> bool {
+    let own = state.datacenters.first();
+    own.is_some_and(|own| own.is_complete)
+}
+
+/// Why the own datacenter cannot be read.
+fn failure_of(state: &WatchState) -> Option<&str> {
+    let of_own = state
+        .datacenters
+        .first()
+        .and_then(|own| own.failure.as_deref());
+    of_own.or(state.failure.as_deref())
+}
+
+#[async_trait]
+impl Discoverer for ConsulDiscoverer {
+    fn name(&self) -> &str {
+        &self.options.name
+    }
+
+    async fn discover(&self) -> Result<Discovery, DiscoverError> {
+        let mut sources = self.sources();
+        self.first_answers(&mut sources).await?;
+        let state = Arc::clone(&sources.states.borrow());
+        let defaults = Arc::clone(&sources.defaults.borrow());
+        let options = Arc::clone(&self.options);
+        // It takes a while for thousands of services, on a thread where that holds nobody up.
+        let convert = move || convert::discovery_of(&state, &defaults, &options.services);
+        match tokio::task::spawn_blocking(convert).await {
+            Ok(discovery) => Ok(discovery),
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(DiscoverError::transient("the runtime is shutting down")),
+            },
+        }
+    }
+
+    async fn changed(&self) {
+        let mut seen = self.shared.seen.lock().await;
+        let sources = seen.get_or_insert_with(|| self.sources());
+        let Sources { states, defaults } = sources;
+        tokio::select! {
+            Ok(()) = states.changed() => {}
+            Ok(()) = defaults.changed() => {}
+            // Both are over only when the watch is, and then nothing changes any more.
+            else => std::future::pending().await,
+        }
+    }
+}
+
+impl fmt::Debug for ConsulDiscoverer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConsulDiscoverer")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}

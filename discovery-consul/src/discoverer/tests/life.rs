@@ -1,0 +1,264 @@
+//! How what is published follows what happens.
+
+use discovery_core::{DiscoverErrorKind, SourceState};
+use tokio::time::Instant;
+
+use super::*;
+use crate::testing::Fault;
+
+fn addresses(state: &ProviderState, name: &str) -> Vec<String> {
+    destinations(state, name).into_keys().collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flip_is_published_within_a_second() {
+    let consul = FakeConsul::new("sas");
+    consul.register("sas", "n1", served("web", "web-1", 81));
+    consul.register("sas", "n1", served("web", "web-2", 82));
+    let provider = discoverer(&consul, DiscoveryOptions::default())
+        .runner()
+        .start();
+    when(&provider, "both", |state| {
+        addresses(state, "web").len() == 2
+    })
+    .await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let started = Instant::now();
+    consul.set_check("sas", "web-1", HealthStatus::Critical);
+    let state = when(&provider, "one", |state| addresses(state, "web").len() == 1).await;
+    assert_eq!(addresses(&state, "web"), ["http://10.0.0.1:82"]);
+    assert!(
+        started.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        started.elapsed()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_consul_was_never_read_there_is_an_error_and_no_configuration() {
+    let consul = FakeConsul::new("sas");
+    consul.register("sas", "n1", served("web", "web-1", 81));
+    consul.fail("", Fault::Status(500, "No cluster leader"));
+    let once = once(&consul, DiscoveryOptions::default()).await;
+    assert!(once.report.is_none() && once.state.config.is_none());
+    let failure = once.state.status.last_error.clone().unwrap();
+    assert_eq!(failure.kind, DiscoverErrorKind::Transient);
+    assert!(
+        failure.message.contains("No cluster leader"),
+        "{}",
+        failure.message
+    );
+
+    let provider = discoverer(&consul, DiscoveryOptions::default())
+        .runner()
+        .start();
+    when(&provider, "failing", |state| {
+        state.status.state == SourceState::Failing
+    })
+    .await;
+    consul.heal();
+    when(&provider, "live", |state| {
+        addresses(state, "web").len() == 1
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_is_a_warning_and_changes_nothing() {
+    let consul = FakeConsul::new("sas");
+    consul.register("sas", "n1", served("web", "web-1", 81));
+    let provider = discoverer(&consul, DiscoveryOptions::default())
+        .runner()
+        .start();
+    when(&provider, "live", |state| {
+        addresses(state, "web").len() == 1
+    })
+    .await;
+    consul.fail("", Fault::Reset);
+    let state = when(&provider, "the warning", |state| {
+        problems(state)
+            .iter()
+            .any(|(code, _)| code == "datacenter_failing")
+    })
+    .await;
+    assert_eq!(
+        (addresses(&state, "web").len(), state.status.changes),
+        (1, 1)
+    );
+    consul.heal();
+    let state = when(&provider, "no warning", |state| state.problems.is_empty()).await;
+    assert_eq!(state.status.changes, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_rights_are_said_and_take_nothing_away() {
+    let consul = FakeConsul::new("sas");
+    consul.register("sas", "n1", served("web", "web-1", 81));
+    let provider = discoverer(&consul, DiscoveryOptions::default())
+        .runner()
+        .start();
+    when(&provider, "live", |state| {
+        addresses(state, "web").len() == 1
+    })
+    .await;
+    for path in ["catalog", "health"] {
+        consul.fail(path, Fault::Empty);
+    }
+    let said = |state: &ProviderState| {
+        problems(state)
+            .iter()
+            .any(|(code, _)| code == "catalog_hidden")
+    };
+    when(&provider, "the warning", said).await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(addresses(&provider.state(), "web").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_datacenter_delays_the_first_answer_by_the_patience_and_is_named() {
+    let consul = FakeConsul::new("sas");
+    consul.add_datacenter("vla");
+    consul.register("sas", "n1", served("web", "web-1", 81));
+    consul.fail_in("vla", "", Fault::Hang);
+    let started = Instant::now();
+    let state = once(&consul, all_datacenters()).await.state;
+    assert!(
+        started.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        started.elapsed()
+    );
+    assert_eq!(addresses(&state, "web").len(), 1);
+    assert_eq!(problems(&state)[0].0, "datacenter_incomplete");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_nobody_could_read_is_failed_and_others_are_served() {
+    let consul = FakeConsul::new("sas");
+    consul.register("sas", "n1", served("web", "web-1", 81));
+    consul.register("sas", "n1", served("broken", "broken", 82));
+    consul.fail("health/service/broken", Fault::Status(500, "boom"));
+    let state = once(&consul, DiscoveryOptions::default()).await.state;
+    assert_eq!(addresses(&state, "web").len(), 1);
+    let quarantined: Vec<_> = state
+        .status
+        .quarantined
+        .iter()
+        .map(|q| &*q.service)
+        .collect();
+    assert_eq!(quarantined, ["broken"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn defaults_apply_where_nothing_is_said_and_bad_ones_leave_the_last_good() {
+    let consul = FakeConsul::new("sas");
+    let own = served("own", "own", 80).with_tag("proxy.cluster.loadBalancingPolicy=Random");
+    consul.register("sas", "n1", served("web", "web", 80));
+    consul.register("sas", "n1", own);
+    consul.register("sas", "n1", ServiceDefinition::new("silent", 80));
+    let json = br#"{"cluster.loadBalancingPolicy": "RoundRobin", "proxy.cluster.metadata.a": 1}"#;
+    consul.put("sas", "proxy/defaults", json);
+    let options = DiscoveryOptions::default().with_defaults_key("proxy/defaults");
+    let provider = discoverer(&consul, options).runner().start();
+    let policy = |state: &ProviderState, name: &str| {
+        cluster(state, name).and_then(|cluster| cluster.load_balancing_policy.clone())
+    };
+    let state = when(&provider, "live", |state| cluster(state, "web").is_some()).await;
+    assert_eq!(policy(&state, "web").as_deref(), Some("RoundRobin"));
+    assert_eq!(policy(&state, "own").as_deref(), Some("Random"));
+    assert_eq!(
+        problems(&state),
+        [],
+        "who does not ask to be served gets no defaults"
+    );
+    for bad in [&b"[1]"[..], b"{", br#"{"a": {}}"#] {
+        consul.put("sas", "proxy/defaults", bad);
+        let state = when(&provider, "the warning", |state| !state.problems.is_empty()).await;
+        assert_eq!(problems(&state)[0].0, "defaults_unusable");
+        assert_eq!(policy(&state, "web").as_deref(), Some("RoundRobin"));
+        consul.put("sas", "proxy/defaults", json);
+        when(&provider, "no warning", |state| state.problems.is_empty()).await;
+    }
+    consul.fail("kv", Fault::Status(403, "Permission denied"));
+    let state = when(&provider, "the warning", |state| !state.problems.is_empty()).await;
+    assert_eq!(policy(&state, "web").as_deref(), Some("RoundRobin"));
+    consul.heal();
+    consul.put(
+        "sas",
+        "proxy/defaults",
+        br#"{"cluster.loadBalancingPolicy": "FirstAlphabetical"}"#,
+    );
+    when(&provider, "the new ones", |state| {
+        policy(state, "web").as_deref() == Some("FirstAlphabetical")
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_discoverer_ends_its_requests() {
+    let consul = FakeConsul::new("sas");
+    let discoverer = discoverer(&consul, DiscoveryOptions::default());
+    discoverer.discover().await.unwrap();
+    assert!(discoverer.state().is_some());
+    drop(discoverer);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let before = consul.requests().len();
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(consul.requests().len(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_consul_that_shows_nothing_at_all_from_the_beginning_is_not_believed() {
+    let consul = FakeConsul::new("sas");
+    consul.register("sas", "n1", served("web", "web-1", 81));
+    for path in ["catalog", "health"] {
+        consul.fail(path, Fault::Empty);
+    }
+    let provider = discoverer(&consul, DiscoveryOptions::default())
+        .runner()
+        .start();
+    let state = when(&provider, "failing", |state| {
+        state.status.state == SourceState::Failing
+    })
+    .await;
+    let failure = state.status.last_error.clone().unwrap();
+    assert!(
+        failure.message.contains("service_prefix"),
+        "{}",
+        failure.message
+    );
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert!(provider.state().config.is_none());
+    consul.heal();
+    when(&provider, "live", |state| {
+        addresses(state, "web").len() == 1
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_on_disk_serves_until_an_empty_consul_is_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = || DiscoveryOptions::default().with_persist(folder.path().join("last.json"));
+    let consul = FakeConsul::new("sas");
+    consul.register("sas", "n1", served("web", "web-1", 81));
+    let provider = discoverer(&consul, options()).runner().start();
+    let path = folder.path().join("last.json");
+    testkit::time::eventually("it is kept", || async { path.exists() }).await;
+    drop(provider);
+    consul.forget("sas");
+    let started = Instant::now();
+    let provider = discoverer(&consul, options()).runner().start();
+    when(&provider, "restored", |state| {
+        addresses(state, "web").len() == 1
+    })
+    .await;
+    when(&provider, "empty", |state| {
+        state.status.state == SourceState::Live && addresses(state, "web").is_empty()
+    })
+    .await;
+    assert!(
+        started.elapsed() >= Duration::from_secs(10),
+        "{:?}",
+        started.elapsed()
+    );
+}

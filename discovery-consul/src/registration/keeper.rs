@@ -1,0 +1,154 @@
+//! The task that keeps a registration: it renews the check, and tells an agent again that has forgotten.
+
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep_until};
+
+use super::{Registration, RegistrationState};
+use crate::client::{ConsulClient, ConsulError, ConsulErrorKind, HealthStatus};
+
+/// What log lines are filtered by.
+const TARGET: &str = "discovery::consul";
+
+/// The first pause before an agent that is away is told again; it doubles with each further one, up to a third of the time
+/// to live.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+
+/// Something to do, and who waits for it.
+pub(super) struct Order {
+    pub(super) command: Command,
+    pub(super) done: oneshot::Sender<Result<(), ConsulError>>,
+}
+
+pub(super) enum Command {
+    Status(HealthStatus, String),
+    Deregister,
+}
+
+pub(super) struct Keeper {
+    registration: Registration,
+    client: ConsulClient,
+    orders: mpsc::Receiver<Order>,
+    state: watch::Sender<RegistrationState>,
+    status: HealthStatus,
+    note: String,
+    pause: Duration,
+    next: Instant,
+}
+
+impl Keeper {
+    pub(super) fn new(
+        registration: Registration,
+        client: ConsulClient,
+        orders: mpsc::Receiver<Order>,
+        state: watch::Sender<RegistrationState>,
+    ) -> Self {
+        Self {
+            next: Instant::now() + registration.ttl / 3,
+            registration,
+            client,
+            orders,
+            state,
+            status: HealthStatus::Passing,
+            note: String::new(),
+            pause: FIRST_PAUSE,
+        }
+    }
+
+    /// Ends when the instance is deregistered, or nobody can deregister it any more.
+    pub(super) async fn run(mut self) {
+        loop {
+            tokio::select! {
+                order = self.orders.recv() => {
+                    let Some(Order { command, done }) = order else { break };
+                    let is_last = matches!(command, Command::Deregister);
+                    let outcome = self.obey(command).await;
+                    // Nobody may be waiting any more.
+                    let _ = done.send(outcome);
+                    if is_last {
+                        break;
+                    }
+                }
+                () = sleep_until(self.next) => {
+                    // What is wrong is in the state.
+                    let _ = self.renew().await;
+                }
+            }
+        }
+        self.state.send_replace(RegistrationState::Ended);
+    }
+
+    async fn obey(&mut self, command: Command) -> Result<(), ConsulError> {
+        match command {
+            Command::Status(status, note) => {
+                self.status = status;
+                self.note = note;
+                self.renew().await
+            }
+            Command::Deregister => {
+                let id = self.registration.service.effective_id();
+                self.client.deregister(id).await
+            }
+        }
+    }
+
+    /// Says how the instance is doing; to an agent that has forgotten it, what it is.
+    async fn renew(&mut self) -> Result<(), ConsulError> {
+        let check = self.registration.check_id();
+        let renewed = self
+            .client
+            .update_check(&check, self.status, &self.note)
+            .await;
+        let outcome = match renewed {
+            Err(error) if has_forgotten(&error) => {
+                let service = self.registration.service.effective_id();
+                tracing::info!(target: TARGET, service, "the agent does not know the service, and is told again");
+                let definition = self.registration.definition(self.status);
+                self.client.register(&definition).await
+            }
+            outcome => outcome,
+        };
+        match &outcome {
+            Ok(()) => self.told(),
+            Err(error) => self.lost(error),
+        }
+        outcome
+    }
+
+    fn told(&mut self) {
+        self.pause = FIRST_PAUSE;
+        self.next = Instant::now() + self.registration.ttl / 3;
+        self.state.send_if_modified(|state| {
+            let was_away = *state != RegistrationState::Registered;
+            *state = RegistrationState::Registered;
+            was_away
+        });
+    }
+
+    fn lost(&mut self, error: &ConsulError) {
+        let reason = error.explained();
+        // Said once, and not for each attempt.
+        if *self.state.borrow() == RegistrationState::Registered {
+            let service = self.registration.service.effective_id();
+            tracing::warn!(target: TARGET, service, reason, "the agent cannot be told, and is told again when it can");
+        }
+        // All services beside an agent see it go at the same moment.
+        self.next = Instant::now() + self.pause.mul_f64(0.5 + fastrand::f64() / 2.0);
+        let longest = self.registration.ttl / 3;
+        self.pause = self.pause.saturating_mul(2).min(longest);
+        let reason = reason.into();
+        self.state
+            .send_replace(RegistrationState::Waiting { reason });
+    }
+}
+
+/// Whether the agent does not know the check: 404, or 500 with these words if it is an old one.
+fn has_forgotten(error: &ConsulError) -> bool {
+    let status = error.status().map(|status| status.as_u16());
+    match status {
+        Some(404) => true,
+        Some(500) => error.kind() == ConsulErrorKind::Server && error.to_string().contains("TTL"),
+        _ => false,
+    }
+}

@@ -1,0 +1,233 @@
+//! Registration of a service: an instance at the agent beside it.
+//!
+//! A [`Registration`] says what an instance is; [`register`](Registration::register) tells the agent, renews the instance's
+//! check and tells it again should it forget, for as long as the [`Registered`] lives.
+//!
+//! ```no_run
+//! use discovery_consul::client::{ConsulClient, ConsulError, ServiceDefinition};
+//! use discovery_consul::registration::Registration;
+//!
+//! # async fn until_asked_to_stop() {}
+//! # async fn example(client: ConsulClient) -> Result<(), ConsulError> {
+//! let orders = ServiceDefinition::new("orders", 5000)
+//!     .with_id("orders-1")
+//!     .with_tag("proxy.enable=true")
+//!     .with_tag("proxy.routes.main.hosts=orders.example");
+//! let registered = Registration::new(orders).register(&client).await?;
+//!
+//! until_asked_to_stop().await;
+//!
+//! // Nothing new for this instance, then no trace of it. Proxies learn of each within a second: serve meanwhile.
+//! registered.drain().await?;
+//! registered.deregister().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A program that ends without saying so renews nothing: after [`ttl`](Registration::ttl) its check is critical, and some
+//! time later the instance is taken out of the catalog.
+
+mod keeper;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::AbortHandle;
+
+use self::keeper::{Command, Keeper, Order};
+use crate::client::{CheckDefinition, ConsulClient, ConsulError, HealthStatus, ServiceDefinition};
+
+/// The shortest time to live: three renewals have to fit in.
+const SHORTEST_TTL: Duration = Duration::from_secs(1);
+
+/// What one instance of a service says about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "nothing is registered until it is asked for"]
+pub struct Registration {
+    service: ServiceDefinition,
+    ttl: Duration,
+    deregister_after: Option<Duration>,
+}
+
+impl Registration {
+    /// An instance of a service. Its check is made and renewed here, whatever check it says that it has.
+    pub fn new(service: ServiceDefinition) -> Self {
+        Self {
+            service,
+            ttl: Duration::from_secs(15),
+            deregister_after: Some(Duration::from_secs(600)),
+        }
+    }
+
+    /// How long the instance counts as healthy when it is silent. 15 s; at least 1 s. It is renewed three times as often.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl.max(SHORTEST_TTL);
+        self
+    }
+
+    /// After how long in a critical state it is taken out of the catalog; Consul has at least a minute. 10 min. `None`: never.
+    pub fn deregister_after(mut self, critical: Option<Duration>) -> Self {
+        self.deregister_after = critical;
+        self
+    }
+
+    /// The service with its check in this state.
+    fn definition(&self, status: HealthStatus) -> ServiceDefinition {
+        let mut check = CheckDefinition::ttl(self.check_id(), self.ttl).with_status(status);
+        check.deregister_after = self.deregister_after;
+        self.service.clone().with_check(check)
+    }
+
+    fn check_id(&self) -> String {
+        format!("{}:ttl", self.service.effective_id())
+    }
+
+    /// Registers the instance, and keeps it registered over restarts of the agent.
+    ///
+    /// # Errors
+    ///
+    /// The agent cannot be reached, or refuses. Nothing is kept then: call again.
+    ///
+    /// # Cancel safety
+    ///
+    /// When the future is dropped the instance may be registered or not, and is not kept.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub async fn register(self, client: &ConsulClient) -> Result<Registered, ConsulError> {
+        client
+            .register(&self.definition(HealthStatus::Passing))
+            .await?;
+        let (orders, receiver) = mpsc::channel(1);
+        let (sender, state) = watch::channel(RegistrationState::Registered);
+        let id: Arc<str> = self.service.effective_id().into();
+        let keeper = Keeper::new(self, client.clone(), receiver, sender);
+        let task = tokio::spawn(keeper.run()).abort_handle();
+        Ok(Registered {
+            id,
+            orders,
+            state,
+            task,
+        })
+    }
+}
+
+/// Whether the agent has what it was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RegistrationState {
+    /// It has it.
+    Registered,
+    /// It is away, or refuses. It is told again and again.
+    Waiting {
+        /// Why, with advice.
+        reason: Arc<str>,
+    },
+    /// The instance was deregistered, or its runtime has ended.
+    Ended,
+}
+
+/// A registered instance.
+///
+/// The work is done by a task of the runtime that it was registered on. When this is dropped the task ends and the
+/// *instance stays* until its check runs out, as after a crash; [`deregister`](Self::deregister) takes it back.
+#[must_use = "the check is not renewed when this is dropped"]
+pub struct Registered {
+    id: Arc<str>,
+    orders: mpsc::Sender<Order>,
+    state: watch::Receiver<RegistrationState>,
+    task: AbortHandle,
+}
+
+impl Registered {
+    /// The id of the instance.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Whether the agent has what it was told.
+    pub fn state(&self) -> RegistrationState {
+        self.state.borrow().clone()
+    }
+
+    /// [`state`](Self::state), and when it changes.
+    pub fn states(&self) -> watch::Receiver<RegistrationState> {
+        self.state.clone()
+    }
+
+    /// Says how the instance is doing from now on.
+    ///
+    /// # Errors
+    ///
+    /// The agent could not be told. It is as soon as it is back.
+    ///
+    /// # Cancel safety
+    ///
+    /// What was asked for is done even if nobody waits for it.
+    pub async fn set_status(
+        &self,
+        status: HealthStatus,
+        note: impl Into<String>,
+    ) -> Result<(), ConsulError> {
+        self.order(Command::Status(status, note.into())).await
+    }
+
+    /// Asks for no new requests: the check is critical. The instance stays, with those that it has.
+    ///
+    /// # Errors and cancel safety
+    ///
+    /// As [`set_status`](Self::set_status).
+    pub async fn drain(&self) -> Result<(), ConsulError> {
+        self.set_status(HealthStatus::Critical, "draining").await
+    }
+
+    /// Takes the instance out of the catalog.
+    ///
+    /// # Errors
+    ///
+    /// The agent could not be told. The check is not renewed any longer in any case.
+    ///
+    /// # Cancel safety
+    ///
+    /// When the future is dropped the instance may be there still or not; it is not kept.
+    pub async fn deregister(self) -> Result<(), ConsulError> {
+        self.order(Command::Deregister).await
+    }
+
+    async fn order(&self, command: Command) -> Result<(), ConsulError> {
+        let (done, outcome) = oneshot::channel();
+        let order = Order { command, done };
+        // Either fails only when the runtime of the task has ended.
+        self.orders.send(order).await.map_err(|_| ended())?;
+        outcome.await.map_err(|_| ended())?
+    }
+}
+
+fn ended() -> ConsulError {
+    let message = "the runtime that the instance was registered on has ended";
+    ConsulError::new(
+        crate::client::ConsulErrorKind::Unreachable,
+        "a registration",
+        message,
+    )
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl fmt::Debug for Registered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registered")
+            .field("id", &self.id)
+            .field("state", &*self.state.borrow())
+            .finish_non_exhaustive()
+    }
+}

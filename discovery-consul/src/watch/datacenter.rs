@@ -1,0 +1,439 @@
+//! One datacenter: two blocking queries say what has changed, and that is read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use discovery_core::Moment;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream, FuturesUnordered};
+use futures_util::{FutureExt, StreamExt};
+use tokio::sync::{Notify, Semaphore, watch};
+use tokio::time::{Instant, sleep_until};
+
+use super::guard::{Guard, Sight};
+use super::instance::{ServiceInstance, instances_of};
+use super::options::WatchOptions;
+use super::read::believable;
+use super::resync::Resync;
+use super::schedule::ReadSchedule;
+use super::state::{DatacenterState, ServiceState, Services};
+use super::tables::{CheckTable, ServiceTable};
+use crate::client::{
+    Answer, Check, ConsulClient, ConsulError, Followed, Follower, Query, ServiceTags,
+};
+
+/// What log lines are filtered by.
+const TARGET: &str = "discovery::consul";
+
+/// What one datacenter is watched with.
+#[derive(Clone)]
+pub(super) struct Watching {
+    pub(super) client: ConsulClient,
+    pub(super) options: Arc<WatchOptions>,
+    pub(super) datacenter: Arc<str>,
+    /// The reads of all datacenters.
+    pub(super) pool: Arc<Semaphore>,
+    /// Told when there is news.
+    pub(super) changed: Arc<Notify>,
+}
+
+/// The watch of one datacenter, between two events.
+struct Watch {
+    watching: Watching,
+    services: ServiceTable,
+    checks: CheckTable,
+    schedule: ReadSchedule,
+    resync: Resync,
+    guard: Guard,
+    /// What the servers say.
+    said: Services,
+    /// Why each of the two queries fails.
+    failures: [Option<Arc<str>>; 2],
+    unread: BTreeMap<Arc<str>, Unread>,
+    was_listed: bool,
+    /// Whether each of the two queries has ended once, with or without success.
+    have_ended: [bool; 2],
+    is_complete: bool,
+    last_ok: Option<Moment>,
+    /// Whether anything is to be shown that was not.
+    is_dirty: bool,
+    /// Whether nothing was being read when it was last shown.
+    was_settled: bool,
+    published: watch::Sender<Arc<DatacenterState>>,
+}
+
+/// A service that could not be read.
+struct Unread {
+    reason: Arc<str>,
+    attempts: u32,
+}
+
+/// Which of the two queries.
+#[derive(Clone, Copy)]
+enum Source {
+    Services = 0,
+    Checks = 1,
+}
+
+type Read = (Arc<str>, Result<Vec<ServiceInstance>, ConsulError>);
+
+/// Watches a datacenter for as long as it is polled.
+pub(super) async fn watch(watching: Watching, published: watch::Sender<Arc<DatacenterState>>) {
+    let mut services = follow_services(&watching);
+    let mut checks = follow_checks(&watching);
+    let mut reads: FuturesUnordered<BoxFuture<'static, Read>> = FuturesUnordered::new();
+    let mut watch = Watch::new(watching, published);
+    loop {
+        while let Some(name) = watch.next_read() {
+            reads.push(watch.watching.read(name).boxed());
+        }
+        watch.publish();
+        let due = watch.next_due();
+        tokio::select! {
+            Some(followed) = services.next() => watch.services_followed(followed),
+            Some(followed) = checks.next() => watch.checks_followed(followed),
+            Some((name, outcome)) = reads.next(), if !reads.is_empty() => watch.read(&name, outcome),
+            () = async { sleep_until(due.unwrap_or_else(Instant::now)).await }, if due.is_some() => watch.due(),
+        }
+    }
+}
+
+fn follow_services(watching: &Watching) -> BoxStream<'static, Followed<ServiceTags>> {
+    let client = watching.client.clone();
+    let follower = Follower::new(
+        watching.options.follow.clone(),
+        watching.query(),
+        move |query| {
+            let client = client.clone();
+            async move {
+                let ask = |query| {
+                    let client = client.clone();
+                    async move { client.services(&query).await }
+                };
+                believable(query, ServiceTags::is_empty, ask).await
+            }
+        },
+    );
+    followed(follower)
+}
+
+fn follow_checks(watching: &Watching) -> BoxStream<'static, Followed<Vec<Check>>> {
+    let client = watching.client.clone();
+    let follower = Follower::new(
+        watching.options.follow.clone(),
+        watching.query(),
+        move |query| {
+            let client = client.clone();
+            async move {
+                let ask = |query| {
+                    let client = client.clone();
+                    async move { client.checks(&query).await }
+                };
+                believable(query, Vec::is_empty, ask).await
+            }
+        },
+    );
+    followed(follower)
+}
+
+/// A query must stay under way while other things happen, and a stream is kept where a call of `next` would be dropped.
+fn followed<T: PartialEq + Send + Sync + 'static>(
+    follower: Follower<T>,
+) -> BoxStream<'static, Followed<T>> {
+    stream::unfold(follower, |mut follower| async move {
+        Some((follower.next().await, follower))
+    })
+    .boxed()
+}
+
+impl Watching {
+    fn query(&self) -> Query {
+        Query::new()
+            .in_datacenter(Arc::clone(&self.datacenter))
+            .with_consistency(self.options.consistency)
+    }
+
+    /// Reads one service when it is its turn.
+    fn read(&self, name: Arc<str>) -> impl Future<Output = Read> + Send + 'static {
+        let this = self.clone();
+        async move {
+            let _turn = this.pool.acquire().await.expect("nobody closes it");
+            let ask = |query| {
+                let (client, name) = (this.client.clone(), Arc::clone(&name));
+                async move { client.health_service(&name, &query).await }
+            };
+            let answer = believable(this.query(), Vec::is_empty, ask).await;
+            let instances = answer.map(|answer: Answer<Vec<_>>| instances_of(answer.value));
+            (name, instances)
+        }
+    }
+
+    /// One datacenter may hang, and must leave some reads to the others.
+    fn most_reads(&self) -> usize {
+        (self.options.reads / 2).max(1)
+    }
+}
+
+impl Watch {
+    fn new(watching: Watching, published: watch::Sender<Arc<DatacenterState>>) -> Self {
+        Self {
+            services: ServiceTable::default(),
+            checks: CheckTable::default(),
+            schedule: ReadSchedule::default(),
+            resync: Resync::new(watching.options.resync_gap),
+            guard: Guard::new(watching.options.shrink),
+            said: Services::new(),
+            failures: [None, None],
+            unread: BTreeMap::new(),
+            was_listed: false,
+            have_ended: [false, false],
+            is_complete: false,
+            last_ok: None,
+            is_dirty: true,
+            was_settled: true,
+            published,
+            watching,
+        }
+    }
+
+    fn services_followed(&mut self, followed: Followed<ServiceTags>) {
+        match followed {
+            Followed::Changed { answer, is_anew } => {
+                let touched = self.services.replace(answer.value);
+                if is_anew && self.was_listed {
+                    self.resync.request_after_gap(Instant::now());
+                }
+                self.was_listed = true;
+                self.touch(touched);
+                self.answered(Source::Services);
+            }
+            Followed::Woken { meta, is_anew } => {
+                // An instance of a service that is there already: if it has a check, that says which.
+                match meta.index.filter(|_| !is_anew) {
+                    Some(index) => self.resync.request_unless_explained(index, Instant::now()),
+                    None => self.resync.request_after_gap(Instant::now()),
+                }
+                self.answered(Source::Services);
+            }
+            Followed::Quiet => self.answered(Source::Services),
+            Followed::Failed(error) => self.failed(Source::Services, &error),
+        }
+    }
+
+    fn checks_followed(&mut self, followed: Followed<Vec<Check>>) {
+        match followed {
+            Followed::Changed { answer, .. } => {
+                let mut touched = self.checks.replace(&answer.value);
+                let on_nodes: Vec<_> = self.checks.services_on(&touched.nodes).collect();
+                let known_there = self.services_on(&touched.nodes);
+                let is_empty = touched.is_empty();
+                if let Some(index) = answer.meta.index {
+                    self.resync.explained(&touched, index);
+                }
+                touched.services.extend(on_nodes);
+                touched.services.extend(known_there);
+                if is_empty {
+                    self.resync.request_after_gap(Instant::now());
+                }
+                self.touch(touched.services);
+                self.answered(Source::Checks);
+            }
+            Followed::Woken { .. } => {
+                self.resync.request_after_gap(Instant::now());
+                self.answered(Source::Checks);
+            }
+            Followed::Quiet => self.answered(Source::Checks),
+            Followed::Failed(error) => self.failed(Source::Checks, &error),
+        }
+    }
+
+    /// The services that are known to be on these nodes, with or without checks of their own.
+    fn services_on(&self, nodes: &BTreeSet<String>) -> Vec<Arc<str>> {
+        if nodes.is_empty() {
+            return Vec::new();
+        }
+        let on = |service: &ServiceState| {
+            let mut instances = service.instances.iter();
+            instances.any(|instance| nodes.contains(&instance.node))
+        };
+        let known = self.said.iter().filter(|(_, service)| on(service));
+        known.map(|(name, _)| Arc::clone(name)).collect()
+    }
+
+    fn touch(&mut self, names: impl IntoIterator<Item = Arc<str>>) {
+        for name in names {
+            self.schedule.touch(name);
+        }
+    }
+
+    fn touch_all(&mut self) {
+        let believed = Arc::clone(&self.published.borrow());
+        let mut all: BTreeSet<_> = self.services.names().collect();
+        all.extend(self.said.keys().cloned());
+        all.extend(believed.services.keys().cloned());
+        self.touch(all);
+    }
+
+    fn answered(&mut self, source: Source) {
+        self.have_ended[source as usize] = true;
+        self.is_dirty = true;
+        self.last_ok = Some(Moment::now());
+        if self.failures[source as usize].take().is_some() && self.failures == [None, None] {
+            let datacenter = &*self.watching.datacenter;
+            tracing::info!(target: TARGET, datacenter, "the datacenter answers again");
+        }
+    }
+
+    fn failed(&mut self, source: Source, error: &ConsulError) {
+        self.have_ended[source as usize] = true;
+        self.is_dirty = true;
+        // Said once, and not for each attempt.
+        if self.failures == [None, None] {
+            let datacenter = &*self.watching.datacenter;
+            let error = error.explained();
+            tracing::warn!(target: TARGET, datacenter, error, "the datacenter does not answer; what is known of it stays");
+        }
+        self.failures[source as usize] = Some(error.explained().into());
+    }
+
+    /// The next service to read. While nothing answers, reads would only fail, too; and what is read before both queries
+    /// have said something would have to be read again.
+    fn next_read(&mut self) -> Option<Arc<str>> {
+        let is_away = self.failures.iter().all(Option::is_some);
+        let most = self.watching.most_reads();
+        (!is_away && self.have_ended == [true, true])
+            .then(|| self.schedule.take(most))
+            .flatten()
+    }
+
+    fn read(&mut self, name: &Arc<str>, outcome: Result<Vec<ServiceInstance>, ConsulError>) {
+        let now = Instant::now();
+        match outcome {
+            Ok(instances) => {
+                self.last_ok = Some(Moment::now());
+                self.is_dirty |= self.unread.remove(name).is_some();
+                let is_there = !instances.is_empty();
+                let reread = self.watching.options.reread.mul_f64(between(0.67, 1.33));
+                self.schedule.finished(name, is_there.then(|| now + reread));
+                self.store(name, instances);
+            }
+            Err(error) => {
+                let attempts = self.unread.get(name).map_or(0, |unread| unread.attempts);
+                let wait = backoff(&self.watching.options, attempts);
+                let unread = Unread {
+                    reason: error.explained().into(),
+                    attempts: attempts.saturating_add(1),
+                };
+                self.unread.insert(Arc::clone(name), unread);
+                self.is_dirty = true;
+                self.schedule.finished(name, Some(now + wait));
+            }
+        }
+    }
+
+    fn store(&mut self, name: &Arc<str>, instances: Vec<ServiceInstance>) {
+        if instances.is_empty() {
+            // The two come from different answers. If the list is right it stays, and if it is late its next answer
+            // touches the service again.
+            if !self.services.lists(name) {
+                self.is_dirty |= self.said.remove(name).is_some();
+            }
+            return;
+        }
+        let state = ServiceState { instances };
+        if self.said.get(name).is_none_or(|known| **known != state) {
+            self.said.insert(Arc::clone(name), Arc::new(state));
+            self.is_dirty = true;
+        }
+    }
+
+    /// When something is to be done although nothing happens.
+    fn next_due(&self) -> Option<Instant> {
+        let dues = [
+            self.schedule.next_due(),
+            self.resync.due(),
+            self.guard.look_at(),
+        ];
+        dues.into_iter().flatten().min()
+    }
+
+    fn due(&mut self) {
+        let now = Instant::now();
+        self.schedule.wake(now);
+        if self.resync.take(now) {
+            self.touch_all();
+        }
+        if self.guard.look_at().is_some_and(|at| at <= now) {
+            self.guard.look(now);
+            self.touch_all();
+        }
+    }
+
+    /// Shows what is known, if that is anything new.
+    fn publish(&mut self) {
+        let is_settled = self.schedule.is_idle();
+        // It takes a look at every service, which reads that say nothing new are not worth, nor a beginning that is shown
+        // as a whole.
+        let is_beginning = !self.is_complete && !is_settled && self.failures == [None, None];
+        if is_beginning || (!self.is_dirty && is_settled == self.was_settled) {
+            return;
+        }
+        self.is_dirty = false;
+        self.was_settled = is_settled;
+        self.is_complete |= self.was_listed && is_settled;
+        let believed = Arc::clone(&self.published.borrow());
+        let is_hidden = self.services.is_hidden();
+        let sight = Sight {
+            is_settled,
+            is_whole: self.unread.is_empty() && self.failures == [None, None],
+            is_hidden,
+            now: Instant::now(),
+        };
+        let verdict = self.guard.judge(&believed.services, &self.said, &sight);
+        if verdict.held > 0 && believed.held == 0 {
+            let datacenter = &*self.watching.datacenter;
+            tracing::warn!(
+                target: TARGET, datacenter, instances = verdict.held, is_hidden,
+                "much is gone at once, and is kept until that is confirmed",
+            );
+        }
+        let unread = self.unread.iter();
+        let state = DatacenterState {
+            datacenter: Arc::clone(&self.watching.datacenter),
+            services: verdict.services,
+            is_complete: self.is_complete,
+            failure: self.failures.iter().flatten().next().cloned(),
+            unread: unread
+                .map(|(name, unread)| (Arc::clone(name), Arc::clone(&unread.reason)))
+                .collect(),
+            held: verdict.held,
+            is_hidden,
+            is_blank: self.was_listed && self.services.is_blank(),
+            last_ok: self.last_ok,
+        };
+        let is_news = self.published.send_if_modified(|published| {
+            let is_news = state.differs_from(published);
+            *published = Arc::new(state);
+            is_news
+        });
+        if is_news {
+            self.watching.changed.notify_one();
+        }
+    }
+}
+
+/// How long to wait before a service is read again that could not be.
+fn backoff(options: &WatchOptions, attempts: u32) -> Duration {
+    let factor = 1_u32.checked_shl(attempts.min(31)).unwrap_or(u32::MAX);
+    let follow = &options.follow;
+    let wait = follow
+        .backoff
+        .saturating_mul(factor)
+        .min(follow.backoff_max);
+    wait.mul_f64(between(0.5, 1.0))
+}
+
+fn between(low: f64, high: f64) -> f64 {
+    low + fastrand::f64() * (high - low)
+}

@@ -1,0 +1,296 @@
+//! All datacenters: which there are, and one watch for each.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use tokio::sync::{Notify, Semaphore, watch};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep};
+
+use super::datacenter::{self, Watching};
+use super::options::{Datacenters, WatchOptions};
+use super::state::DatacenterState;
+use crate::client::{Answer, ConsulClient, ConsulError, ConsulErrorKind, Retry};
+
+/// What is known of all datacenters.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct WatchState {
+    /// The agent's own datacenter; `None`: it is not known yet.
+    pub own: Option<Arc<str>>,
+    /// The datacenters: the own one first, then the others in the order in which they were listed, or by name.
+    pub datacenters: Vec<Arc<DatacenterState>>,
+    /// Why it is not known which datacenters there are; those that were known stay.
+    pub failure: Option<Arc<str>>,
+}
+
+/// Watches the services of datacenters: two blocking queries for each, and reads of what they touch.
+///
+/// The work is done by tasks of the runtime that it is started on, which end when this is dropped. It never ends by itself,
+/// and what cannot be asked keeps its last good state.
+///
+/// ```no_run
+/// use discovery_consul::client::ConsulClient;
+/// use discovery_consul::watch::{ConsulWatch, WatchOptions};
+///
+/// # async fn example(client: ConsulClient) {
+/// let watch = ConsulWatch::start(client, WatchOptions::default());
+/// let mut states = watch.states();
+/// while states.changed().await.is_ok() {
+///     for datacenter in &states.borrow_and_update().datacenters {
+///         println!("{}: {} services", datacenter.datacenter, datacenter.services.len());
+///     }
+/// }
+/// # }
+/// ```
+pub struct ConsulWatch {
+    states: watch::Receiver<Arc<WatchState>>,
+    _task: OwnTask,
+}
+
+/// A task that ends with its owner.
+struct OwnTask(AbortHandle);
+
+impl OwnTask {
+    fn spawn(work: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(tokio::spawn(work).abort_handle())
+    }
+}
+
+impl Drop for OwnTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl ConsulWatch {
+    /// Begins to watch.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn start(client: ConsulClient, options: WatchOptions) -> Self {
+        let (published, states) = watch::channel(Arc::default());
+        let options = options.bounded();
+        let watching = AllWatching {
+            client,
+            pool: Arc::new(Semaphore::new(options.reads)),
+            options: Arc::new(options),
+            changed: Arc::new(Notify::new()),
+            running: BTreeMap::new(),
+            state: WatchState::default(),
+            published,
+        };
+        Self {
+            states,
+            _task: OwnTask::spawn(watching.run()),
+        }
+    }
+
+    /// What is known, and when that changes. Ages may change without a signal.
+    pub fn states(&self) -> watch::Receiver<Arc<WatchState>> {
+        self.states.clone()
+    }
+
+    /// What is known now.
+    pub fn state(&self) -> Arc<WatchState> {
+        Arc::clone(&self.states.borrow())
+    }
+}
+
+impl fmt::Debug for ConsulWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.states.borrow();
+        f.debug_struct("ConsulWatch")
+            .field("own", &state.own)
+            .field("datacenters", &state.datacenters.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The watch of one datacenter while it runs.
+struct Running {
+    state: watch::Receiver<Arc<DatacenterState>>,
+    /// Where it is in the order of those who are watched.
+    position: usize,
+    /// Since when it is not in the list any more.
+    missing_since: Option<Instant>,
+    _task: OwnTask,
+}
+
+type Listed = Result<Answer<Vec<String>>, ConsulError>;
+
+struct AllWatching {
+    client: ConsulClient,
+    options: Arc<WatchOptions>,
+    pool: Arc<Semaphore>,
+    changed: Arc<Notify>,
+    running: BTreeMap<Arc<str>, Running>,
+    state: WatchState,
+    published: watch::Sender<Arc<WatchState>>,
+}
+
+impl AllWatching {
+    async fn run(mut self) {
+        let own = self.own_datacenter().await;
+        self.state.own = Some(Arc::clone(&own));
+        self.watch(&own, 0);
+        if let Datacenters::Listed(listed) = &self.options.datacenters {
+            for (nth, name) in listed.clone().iter().enumerate() {
+                self.watch(name, nth + 1);
+            }
+        }
+        let mut lists = self.lists();
+        let changed = Arc::clone(&self.changed);
+        loop {
+            self.publish();
+            tokio::select! {
+                () = changed.notified() => {}
+                Some(listed) = lists.next() => self.listed(listed, &own),
+            }
+        }
+    }
+
+    /// The lists of datacenters, one after the other, if they are wanted. Nothing else waits for one that hangs.
+    fn lists(&self) -> BoxStream<'static, Listed> {
+        if self.options.datacenters != Datacenters::All {
+            return stream::pending().boxed();
+        }
+        let client = self.client.clone();
+        let interval = self.options.datacenters_interval;
+        stream::unfold(Duration::ZERO, move |wait| {
+            let client = client.clone();
+            async move {
+                sleep(wait).await;
+                let listed = client.datacenters().await;
+                Some((listed, interval.mul_f64(0.9 + fastrand::f64() / 5.0)))
+            }
+        })
+        .boxed()
+    }
+
+    /// The datacenter of the agent, which is asked until it says so.
+    async fn own_datacenter(&mut self) -> Arc<str> {
+        if let Some(own) = &self.options.own_datacenter {
+            return Arc::clone(own);
+        }
+        let follow = &self.options.follow;
+        let mut wait = follow.backoff;
+        loop {
+            let error = match self.client.agent_self().await {
+                Ok(agent) => return agent.datacenter.into(),
+                Err(error) => error,
+            };
+            let follow = &self.options.follow;
+            if error.retry() == Retry::Slowly {
+                wait = follow.backoff_max;
+            }
+            self.state.failure = Some(without_own(&error));
+            self.publish();
+            sleep(wait.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+            wait = wait.saturating_mul(2).min(self.options.follow.backoff_max);
+        }
+    }
+
+    fn watch(&mut self, name: &Arc<str>, position: usize) {
+        if let Some(running) = self.running.get_mut(name) {
+            running.missing_since = None;
+            return;
+        }
+        let unknown = DatacenterState::unknown(Arc::clone(name));
+        let (sender, state) = watch::channel(Arc::new(unknown));
+        let watching = Watching {
+            client: self.client.clone(),
+            options: Arc::clone(&self.options),
+            datacenter: Arc::clone(name),
+            pool: Arc::clone(&self.pool),
+            changed: Arc::clone(&self.changed),
+        };
+        let running = Running {
+            state,
+            position,
+            missing_since: None,
+            _task: OwnTask::spawn(datacenter::watch(watching, sender)),
+        };
+        self.running.insert(Arc::clone(name), running);
+    }
+
+    /// Takes a list. A datacenter that is gone from it is kept for a while.
+    fn listed(&mut self, listed: Listed, own: &Arc<str>) {
+        let listed = match listed {
+            Ok(answer) => answer.value,
+            Err(error) => {
+                self.state.failure = Some(error.explained().into());
+                return;
+            }
+        };
+        self.state.failure = None;
+        // The order is by distance, which changes by itself: they are taken by name.
+        for name in &listed {
+            self.watch(&name.as_str().into(), 1);
+        }
+        let (now, grace) = (Instant::now(), self.options.datacenter_grace);
+        self.running.retain(|name, running| {
+            if name == own || listed.iter().any(|listed| **listed == **name) {
+                return true;
+            }
+            let since = *running.missing_since.get_or_insert(now);
+            now.duration_since(since) < grace
+        });
+    }
+
+    fn publish(&mut self) {
+        let mut running: Vec<_> = self.running.iter().collect();
+        running.sort_by_key(|(name, running)| (running.position, Arc::clone(name)));
+        let states = running
+            .iter()
+            .map(|(_, running)| Arc::clone(&running.state.borrow()));
+        self.state.datacenters = states.collect();
+        self.published.send_if_modified(|published| {
+            let is_news = **published != self.state;
+            if is_news {
+                *published = Arc::new(self.state.clone());
+            }
+            is_news
+        });
+    }
+}
+
+fn without_own(error: &ConsulError) -> Arc<str> {
+    let mut text = format!(
+        "it is not known which datacenter the agent is in: {}",
+        error.explained()
+    );
+    if error.kind() == ConsulErrorKind::Denied {
+        text.push_str("; or say which datacenter it is");
+    }
+    text.into()
+}
+
+/// The shortest time after which something is asked again.
+const SHORTEST: Duration = Duration::from_millis(10);
+
+impl WatchOptions {
+    /// The same with numbers that can be worked with.
+    fn bounded(mut self) -> Self {
+        self.reads = self.reads.clamp(2, 1024);
+        for time in [
+            &mut self.reread,
+            &mut self.resync_gap,
+            &mut self.datacenters_interval,
+            &mut self.follow.wait,
+            &mut self.follow.min_gap,
+            &mut self.follow.idle_gap,
+            &mut self.follow.poll,
+            &mut self.follow.backoff,
+            &mut self.follow.backoff_max,
+        ] {
+            *time = (*time).max(SHORTEST);
+        }
+        self
+    }
+}

@@ -1,0 +1,42 @@
+//! What the datacenters of a Consul know, followed with a constant number of connections: [`ConsulWatch`].
+//!
+//! A blocking query for each service would be exact, and would need a connection for each of them, while agents cut off
+//! whoever has more than 200. So each datacenter is followed with two blocking queries, one for the list of services and
+//! one for all checks, and the services that these touch are read, a few at a time:
+//!
+//! | news | read |
+//! |---|---|
+//! | a service is new, gone, or has other tags | that service |
+//! | a check is new, gone, or has changed | the service that it is of |
+//! | a check of a node has changed | all services on that node |
+//! | the lists have moved, and neither says why: an instance without a check, or another port or other metadata | everything, 5 s apart at least |
+//! | the servers have another history, or were away | everything, likewise |
+//! | none, for 90 s or so | each service once, one after the other |
+//!
+//! # What is believed
+//!
+//! * An error changes nothing. Each service in each datacenter keeps its last good state.
+//! * A success without instances is believed when the list of services agrees; of anybody but the leader only after the
+//!   leader has said so too.
+//! * That [much is gone at once](ShrinkGuard) is believed after a second look.
+//! * A datacenter that is away delays and changes no other.
+
+mod datacenter;
+mod datacenters;
+mod guard;
+mod instance;
+mod options;
+mod read;
+mod resync;
+mod schedule;
+mod state;
+mod tables;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+pub use self::datacenters::{ConsulWatch, WatchState};
+pub use self::instance::ServiceInstance;
+pub use self::options::{Datacenters, ShrinkGuard, WatchOptions};
+pub use self::state::{DatacenterState, ServiceState, Services};

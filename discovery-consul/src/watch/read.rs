@@ -1,0 +1,45 @@
+//! Answers that can be believed.
+
+use std::future::Future;
+
+use crate::client::{Answer, Consistency, ConsulError, ConsulErrorKind, Query};
+
+/// Asks, and asks the leader if the answer is doubtful: servers that lost sight of their leader answer with what they have,
+/// and right after a start that is nothing.
+pub(super) async fn believable<T, F, A>(
+    query: Query,
+    is_empty: fn(&T) -> bool,
+    ask: F,
+) -> Result<Answer<T>, ConsulError>
+where
+    F: Fn(Query) -> A,
+    A: Future<Output = Result<Answer<T>, ConsulError>>,
+{
+    let is_from_leader = matches!(
+        query.consistency,
+        Consistency::Default | Consistency::Consistent
+    );
+    let answer = ask(query.clone()).await?;
+    let is_leaderless = answer.meta.known_leader == Some(false);
+    if !is_leaderless && (is_from_leader || !is_empty(&answer.value)) {
+        return Ok(answer);
+    }
+    if is_from_leader {
+        return Err(leaderless());
+    }
+    let at_once = Query {
+        consistency: Consistency::Default,
+        blocking: None,
+        ..query
+    };
+    let answer = ask(at_once).await?;
+    match answer.meta.known_leader {
+        Some(false) => Err(leaderless()),
+        _ => Ok(answer),
+    }
+}
+
+fn leaderless() -> ConsulError {
+    let message = "the server that has answered knows of no leader, so it is not believed";
+    ConsulError::new(ConsulErrorKind::NoLeader, "a read", message)
+}

@@ -1,0 +1,117 @@
+//! Which service is read when. Pure.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use indexmap::IndexSet;
+use tokio::time::Instant;
+
+/// Which service is read when: those that were touched in their order, and every one when its time has come.
+#[derive(Debug, Default)]
+pub(super) struct ReadSchedule {
+    waiting: IndexSet<Arc<str>>,
+    reading: HashSet<Arc<str>>,
+    /// Touched while they were being read: what comes may be older than what touched them.
+    again: HashSet<Arc<str>>,
+    due: BTreeSet<(Instant, Arc<str>)>,
+    due_of: HashMap<Arc<str>, Instant>,
+}
+
+impl ReadSchedule {
+    /// The service is to be read soon.
+    pub(super) fn touch(&mut self, name: Arc<str>) {
+        match self.reading.contains(&name) {
+            true => self.again.insert(name),
+            false => self.waiting.insert(name),
+        };
+    }
+
+    /// The next service to read, unless so many are being read already.
+    pub(super) fn take(&mut self, most: usize) -> Option<Arc<str>> {
+        if self.reading.len() >= most {
+            return None;
+        }
+        let name = self.waiting.shift_remove_index(0)?;
+        self.reading.insert(Arc::clone(&name));
+        Some(name)
+    }
+
+    /// The service was read, or could not be. It is read again at `next`, if not before; `None`: not by itself.
+    pub(super) fn finished(&mut self, name: &Arc<str>, next: Option<Instant>) {
+        self.reading.remove(name);
+        if self.again.remove(name) {
+            self.waiting.insert(Arc::clone(name));
+        }
+        if let Some(old) = self.due_of.remove(name) {
+            self.due.remove(&(old, Arc::clone(name)));
+        }
+        if let Some(next) = next {
+            self.due_of.insert(Arc::clone(name), next);
+            self.due.insert((next, Arc::clone(name)));
+        }
+    }
+
+    /// Touches those whose time has come.
+    pub(super) fn wake(&mut self, now: Instant) {
+        while let Some((due, _)) = self.due.first()
+            && *due <= now
+            && let Some((_, name)) = self.due.pop_first()
+        {
+            self.due_of.remove(&name);
+            self.touch(name);
+        }
+    }
+
+    /// When the time of the next has come.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.due.first().map(|(due, _)| *due)
+    }
+
+    /// Whether nothing is being read or waits for it.
+    pub(super) fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.reading.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn services_are_read_in_turn_and_once_more_if_touched_meanwhile() {
+        let mut schedule = ReadSchedule::default();
+        let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
+        for name in [&a, &b, &a] {
+            schedule.touch(Arc::clone(name));
+        }
+        assert_eq!(schedule.take(1), Some(Arc::clone(&a)));
+        assert_eq!(schedule.take(1), None, "one at a time");
+        schedule.touch(Arc::clone(&a));
+        schedule.touch(Arc::clone(&a));
+        schedule.finished(&a, None);
+        assert_eq!(schedule.take(1), Some(Arc::clone(&b)));
+        schedule.finished(&b, None);
+        assert_eq!(schedule.take(1), Some(Arc::clone(&a)));
+        assert!(!schedule.is_idle());
+        schedule.finished(&a, None);
+        assert!(schedule.is_idle());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_service_has_its_time() {
+        let mut schedule = ReadSchedule::default();
+        let name: Arc<str> = "a".into();
+        let now = Instant::now();
+        let soon = now + Duration::from_secs(1);
+        schedule.finished(&name, Some(now + Duration::from_secs(9)));
+        schedule.finished(&name, Some(soon));
+        assert_eq!(schedule.next_due(), Some(soon));
+        schedule.wake(now);
+        assert!(schedule.is_idle());
+        schedule.wake(soon);
+        assert_eq!(schedule.take(1), Some(name));
+        assert_eq!(schedule.next_due(), None);
+    }
+}

@@ -1,0 +1,204 @@
+//! What must not take anything away.
+
+use super::*;
+use crate::client::{Consistency, FollowOptions};
+use crate::testing::Fault;
+use HealthStatus::{Critical, Passing};
+
+fn options() -> WatchOptions {
+    let follow = FollowOptions::default().with_wait(Duration::from_secs(5));
+    WatchOptions::default().with_follow(follow)
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_error_takes_anything_away() {
+    for fault in [
+        Fault::Status(500, "No cluster leader"),
+        Fault::Status(403, "ACL not found"),
+        Fault::Status(429, ""),
+        Fault::Reset,
+        Fault::Hang,
+        Fault::Garbage,
+        Fault::EmptyWithoutLeader,
+    ] {
+        let consul = consul_with(5);
+        let mut watched = Watched::start(&consul, options()).await;
+        consul.fail("", fault);
+        watched.pass(300).await;
+        assert_eq!(watched.instances("sas"), 15, "{fault:?}");
+        let failure = watched.datacenter("sas").failure.clone();
+        assert!(failure.is_some(), "{fault:?}");
+        // And back: what has changed meanwhile is found, with and without a check.
+        consul.set_check("sas", "s0001-1", Critical);
+        consul.register(
+            "sas",
+            "n7",
+            ServiceDefinition::new("s0002", 80).with_id("bare"),
+        );
+        consul.heal();
+        let now = [
+            ("s0001-0", Passing),
+            ("s0001-1", Critical),
+            ("s0001-2", Passing),
+        ];
+        watched.has("sas", "s0001", &now).await;
+        watched
+            .when("the bare one", |state| {
+                state.datacenters[0].services["s0002"].instances.len() == 4
+            })
+            .await;
+        watched
+            .when("it answers", |state| state.datacenters[0].failure.is_none())
+            .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_cannot_be_read_keeps_its_last_good_state_and_the_others_go_on() {
+    let consul = consul_with(5);
+    let mut watched = Watched::start(&consul, options()).await;
+    consul.fail("health/service/s0001", Fault::Status(500, "boom"));
+    consul.set_check("sas", "s0001-0", Critical);
+    consul.set_check("sas", "s0002-0", Critical);
+    let other = [
+        ("s0002-0", Critical),
+        ("s0002-1", Passing),
+        ("s0002-2", Passing),
+    ];
+    watched.has("sas", "s0002", &other).await;
+    watched
+        .when("it is said", |state| {
+            state.datacenters[0]
+                .unread
+                .keys()
+                .any(|name| **name == *"s0001")
+        })
+        .await;
+    let old = [
+        ("s0001-0", Passing),
+        ("s0001-1", Passing),
+        ("s0001-2", Passing),
+    ];
+    watched.has("sas", "s0001", &old).await;
+    consul.heal();
+    let new = [
+        ("s0001-0", Critical),
+        ("s0001-1", Passing),
+        ("s0001-2", Passing),
+    ];
+    watched.has("sas", "s0001", &new).await;
+    assert!(watched.datacenter("sas").unread.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_service_is_believed() {
+    let consul = consul_with(5);
+    let mut watched = Watched::start(&consul, options()).await;
+    for nth in 0..3 {
+        consul.deregister("sas", &format!("n{nth}"), &format!("s0001-{nth}"));
+    }
+    watched
+        .when("it is gone", |state| {
+            !state.datacenters[0].services.contains_key("s0001")
+        })
+        .await;
+    assert_eq!(watched.instances("sas"), 12);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_lost_its_memory_is_not_believed_at_once() {
+    let consul = consul_with(5);
+    let mut watched = Watched::start(&consul, options()).await;
+    watched.pass(20).await;
+    consul.forget("sas");
+    watched
+        .when("it is noticed", |state| state.datacenters[0].held == 15)
+        .await;
+    assert_eq!(watched.instances("sas"), 15);
+    // The services register themselves again, one at another port.
+    for service in 0..5 {
+        for nth in 0..3 {
+            let name = format!("s{service:04}");
+            let port = if service == 2 { 81 } else { 80 };
+            let instance = checked(&name, &format!("{name}-{nth}"), port);
+            consul.register("sas", &format!("n{nth}"), instance);
+        }
+    }
+    watched
+        .when("nothing is held", |state| state.datacenters[0].held == 0)
+        .await;
+    watched.pass(30).await;
+    assert_eq!(watched.instances("sas"), 15);
+    let ports = &watched.datacenter("sas").services["s0002"].instances;
+    assert!(ports.iter().all(|instance| instance.port == 81));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_gone_for_good_goes_after_a_second_look() {
+    let consul = consul_with(5);
+    let mut watched = Watched::start(&consul, options()).await;
+    watched.pass(20).await;
+    consul.forget("sas");
+    consul.register("sas", "n0", checked("fresh", "fresh", 80));
+    watched
+        .when("it is noticed", |state| state.datacenters[0].held == 15)
+        .await;
+    watched.has("sas", "fresh", &[("fresh", Passing)]).await;
+    let noticed = tokio::time::Instant::now();
+    watched
+        .when("it is believed", |state| state.datacenters[0].held == 0)
+        .await;
+    assert!(
+        noticed.elapsed() >= Duration::from_secs(9),
+        "{:?}",
+        noticed.elapsed()
+    );
+    assert_eq!(watched.instances("sas"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_lost_its_rights_takes_nothing_away_ever() {
+    let consul = consul_with(5);
+    let mut watched = Watched::start(&consul, options()).await;
+    consul.fail("catalog", Fault::Empty);
+    consul.fail("health", Fault::Empty);
+    watched
+        .when("it is noticed", |state| state.datacenters[0].is_hidden)
+        .await;
+    watched.pass(3600).await;
+    assert_eq!(watched.instances("sas"), 15);
+    assert_eq!(watched.datacenter("sas").held, 15);
+    consul.heal();
+    watched
+        .when("it sees again", |state| {
+            let datacenter = &state.datacenters[0];
+            !datacenter.is_hidden && datacenter.held == 0
+        })
+        .await;
+    assert_eq!(watched.instances("sas"), 15);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_stale_answer_is_asked_for_at_the_leader() {
+    let consul = consul_with(3);
+    let stale = options().with_consistency(Consistency::Stale);
+    let watched = Watched::start(&consul, stale).await;
+    consul.fail_stale("", Fault::Empty);
+    watched.pass(120).await;
+    assert_eq!(watched.instances("sas"), 9);
+    assert_eq!(watched.datacenter("sas").held, 0);
+    assert_eq!(watched.datacenter("sas").failure, None);
+    // Only doubtful answers cost a second question.
+    consul.heal();
+    watched.pass(20).await;
+    let leaders = || {
+        let requests = consul.requests();
+        requests
+            .iter()
+            .filter(|r| r.path != "agent/self" && r.parameter("stale").is_none())
+            .count()
+    };
+    let before = leaders();
+    watched.pass(120).await;
+    assert_eq!(leaders(), before);
+}
