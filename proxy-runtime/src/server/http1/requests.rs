@@ -214,7 +214,8 @@ where
     let mut switch = None;
     let answer = match parts {
         Ok(mut parts) => {
-            if request.upgrade().is_some() {
+            // A body would be on the way where the tunnel begins; such a request is served as if it had not asked.
+            if request.upgrade().is_some() && request.framing().is_empty() {
                 let (on_upgrade, made) = OnUpgrade::new();
                 parts.extensions.insert(on_upgrade);
                 switch = Some(made);
@@ -233,7 +234,7 @@ where
     };
     drop(head);
     let exchange = typed::Exchange {
-        can_switch: switch.is_some() && upload.is_none(),
+        can_switch: switch.is_some(),
         upload,
         asker,
         limits,

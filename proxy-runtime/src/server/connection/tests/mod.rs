@@ -7,6 +7,7 @@ mod log;
 mod memory;
 mod pace;
 mod refusal;
+mod upgrade;
 mod uploads;
 mod wire;
 
