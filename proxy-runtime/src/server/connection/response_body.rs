@@ -62,8 +62,6 @@ pub(crate) struct Expected {
     pub(crate) length: Option<u64>,
     /// gRPC and the like: a slow reader is no attacker.
     pub(crate) is_exempt: bool,
-    /// The end of the connection is the end of the body (RFC 9112 section 6.3, item 8).
-    pub(crate) ends_with_connection: bool,
 }
 
 impl Expected {
@@ -115,10 +113,6 @@ impl Tracking {
         self.exchange.outcome = Outcome::Failed;
         if let Some(draft) = &mut self.exchange.draft {
             draft.failed(error.downcast_ref::<BodyError>().map(BodyError::kind));
-        }
-        if self.expected.ends_with_connection {
-            // A plain close would make the part look like the whole.
-            self.connection().abort.store(true, Relaxed);
         }
     }
 }

@@ -13,7 +13,7 @@ use http::Method;
 use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 #[cfg(feature = "http2")]
 use http::request::Parts;
-use http::{Request, Response, StatusCode, Version};
+use http::{Request, Response, StatusCode};
 use http_body::Body;
 #[cfg(feature = "http2")]
 use hyper::body::Incoming;
@@ -24,7 +24,7 @@ use super::exchange::Exchange;
 use super::request_body::{BodyMeter, RequestBody};
 use super::response_body::{Expected, ResponseBody};
 use super::state::ConnectionState;
-use crate::http1::{Method as RawMethod, RawRequest, Version as RawVersion};
+use crate::http1::{Method as RawMethod, RawRequest};
 use crate::observe::targets;
 #[cfg(feature = "http2")]
 use crate::server::access_log::Draft;
@@ -93,7 +93,6 @@ where
 /// What of the request the response depends on.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked {
-    version: Version,
     is_head: bool,
 }
 
@@ -102,17 +101,12 @@ impl Asked {
     #[cfg(feature = "http2")]
     pub(crate) fn of(request: &Parts) -> Self {
         Self {
-            version: request.version,
             is_head: request.method == Method::HEAD,
         }
     }
 
     pub(crate) fn of_raw(request: &RawRequest) -> Self {
         Self {
-            version: match request.version() {
-                RawVersion::Http10 => Version::HTTP_10,
-                RawVersion::Http11 => Version::HTTP_11,
-            },
             is_head: request.method() == RawMethod::Head,
         }
     }
@@ -271,7 +265,6 @@ fn pass_on<B: Body<Data = Bytes>>(
             || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED),
         length,
         is_exempt: is_grpc(response.headers()),
-        ends_with_connection: asked.version == Version::HTTP_10 && length.is_none(),
     };
     response.map(|body| ResponseBody::service(body, exchange, expected))
 }

@@ -15,7 +15,7 @@ use tower_service::Service;
 
 use super::batch::Batch;
 use super::client::Client;
-use super::response::{Asker, Begun, write_head};
+use super::response::{Asker, Begun, Writing, write_head};
 use super::upload::Upload;
 use crate::http1::HeadLimits;
 use crate::observe::targets;
@@ -120,6 +120,11 @@ impl Exchange<'_> {
         let length = body.size_hint().exact();
         let begun = write_head(&head, length, self.asker, can_keep, &mut client.output);
         drop(head);
+        // A plain close would make a part look like the whole, however it comes to it.
+        let ends_with_connection = begun.writing == Writing::UntilClose;
+        if ends_with_connection {
+            client.state.abort.store(true, Relaxed);
+        }
         let written = self.write_body(client, begun, body).await;
         let is_whole = match written {
             Ok(is_whole) => is_whole,
@@ -130,6 +135,9 @@ impl Exchange<'_> {
         };
         if !is_whole {
             return Next::Drop;
+        }
+        if ends_with_connection {
+            client.state.abort.store(false, Relaxed);
         }
         if is_switch {
             return Next::Tunnel;

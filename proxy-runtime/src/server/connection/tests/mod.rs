@@ -1,5 +1,6 @@
 //! Connections over memory, on a clock that stands still unless everybody waits.
 
+mod ending;
 mod http1;
 #[cfg(feature = "http2")]
 mod http2;
