@@ -143,10 +143,9 @@ impl Exchange<'_> {
             return Next::Tunnel;
         }
         let is_read = match &mut self.upload {
-            Some(upload) if begun.keep => {
-                poll_fn(|cx| Poll::Ready(upload.discard(cx, client, self.limits))).await
-            }
-            Some(upload) => upload.has_ended(),
+            // The client waits for the end of the connection.
+            Some(upload) if ends_with_connection => upload.has_ended(),
+            Some(upload) => upload.finish(client, self.limits, begun.keep).await,
             None => true,
         };
         if !is_read {
