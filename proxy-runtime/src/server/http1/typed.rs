@@ -88,19 +88,21 @@ impl Exchange<'_> {
         client: &mut Client<T>,
         may_continue: bool,
     ) -> Meanwhile {
-        let is_pumped = match &mut self.upload {
-            Some(upload) if !upload.has_ended() => upload
-                .poll_pump(cx, client, self.limits, may_continue)
-                .is_ready(),
-            _ if client.poll_gone(cx).is_ready() => return Meanwhile::Stop,
-            _ => false,
-        };
-        if is_pumped {
-            return Meanwhile::Again;
+        // First, so that it is armed whatever else there is to do.
+        if client.clock.poll_slow_reader(cx, &client.state).is_ready() {
+            return Meanwhile::Stop;
         }
-        match client.clock.poll_slow_reader(cx, &client.state) {
-            Poll::Ready(()) => Meanwhile::Stop,
-            Poll::Pending => Meanwhile::Wait,
+        match &mut self.upload {
+            Some(upload) if !upload.has_ended() => {
+                match upload.poll_pump(cx, client, self.limits, may_continue) {
+                    Poll::Ready(()) => Meanwhile::Again,
+                    Poll::Pending => Meanwhile::Wait,
+                }
+            }
+            _ => match client.poll_gone(cx) {
+                Poll::Ready(()) => Meanwhile::Stop,
+                Poll::Pending => Meanwhile::Wait,
+            },
         }
     }
 
