@@ -72,6 +72,9 @@ pub(super) enum Head {
 #[cfg(feature = "http2")]
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+/// What some clients send behind a body, and is no beginning of a request (RFC 9112 section 2.2).
+const EMPTY_LINE: &[u8] = b"\r\n";
+
 impl<T: Transport> Client<T> {
     pub(crate) fn new(io: ConnectionIo<T>, state: Arc<ConnectionState>) -> Self {
         let since = state.accepted;
@@ -109,6 +112,11 @@ impl<T: Transport> Client<T> {
     /// Reads until a request's head is there.
     pub(super) fn poll_head(&mut self, cx: &mut Context<'_>, limits: &HeadLimits) -> Poll<Head> {
         loop {
+            if self.input.filled() == EMPTY_LINE
+                && matches!(self.waiting, Waiting::Not | Waiting::Next)
+            {
+                self.input.consume(EMPTY_LINE.len());
+            }
             if !self.input.is_empty()
                 && let Some(head) = self.parse(limits)
             {
