@@ -62,8 +62,8 @@ pub(super) enum Head {
     /// The client begins with what begins HTTP/2, in the clear: with TLS, ALPN has settled it.
     #[cfg(feature = "http2")]
     Http2,
-    /// The head took too long.
-    TimedOut,
+    /// The head, of which a part is there since then, took too long.
+    TimedOut(Instant),
     /// There is nothing more to be done: the client has closed, or was idle for too long.
     Ended,
 }
@@ -183,7 +183,7 @@ impl<T: Transport> Client<T> {
         ready!(self.clock.poll_due(cx, self.deadline(is_silent)));
         if self.waiting == Waiting::Rest || !is_silent {
             WorkerMetrics::add(&self.state.metrics().header_timeouts);
-            return Poll::Ready(Head::TimedOut);
+            return Poll::Ready(Head::TimedOut(self.since));
         }
         if self.waiting == Waiting::First && self.mode == Mode::Serving {
             WorkerMetrics::add(&self.state.metrics().header_timeouts);

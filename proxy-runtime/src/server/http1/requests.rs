@@ -26,7 +26,8 @@ use crate::http1::{Framing, HeadLimits, RawRequest, Refusal};
 use crate::observe::targets;
 use crate::server::access_log::Draft;
 use crate::server::connection::{
-    Answer, Asked, Exchange, Outcome, RequestBody, Served, Transport, after, is_grpc,
+    Answer, Asked, ConnectionState, Exchange, Outcome, RequestBody, Served, Transport, after,
+    is_grpc,
 };
 use crate::server::edge::{self, Admitted};
 use crate::server::metrics::WorkerMetrics;
@@ -114,9 +115,8 @@ where
                 refuse(client, refusal);
                 return End::Close;
             }
-            Head::TimedOut => {
-                client.output.extend_from_slice(TIMEOUT);
-                client.state.unread.store(true, Relaxed);
+            Head::TimedOut(since) => {
+                time_out(client, since);
                 return End::Close;
             }
             Head::Ended => return End::Close,
@@ -275,15 +275,7 @@ fn refuse<T: Transport>(client: &mut Client<T>, refusal: Refusal) {
     );
     let text = refusal.to_string();
     let status = refusal.status();
-    if let Some(log) = &state.worker.access_log {
-        let reason = refusal.reason();
-        Draft::malformed(state.info, status, reason).finish(
-            log.as_ref(),
-            0,
-            text.len() as u64,
-            Outcome::Complete,
-        );
-    }
+    log_refused_head(state, Instant::now(), (status, refusal.reason()), text.len());
     let out = &mut client.output;
     let reason = status.canonical_reason().unwrap_or_default();
     out.extend_from_slice(format!("HTTP/1.1 {} {reason}\r\n", status.as_str()).as_bytes());
@@ -296,6 +288,31 @@ fn refuse<T: Transport>(client: &mut Client<T>, refusal: Refusal) {
     write_date(out);
     out.extend_from_slice(format!("\r\ncontent-length: {}\r\n\r\n{text}", text.len()).as_bytes());
     state.unread.store(true, Relaxed);
+}
+
+/// Writes the answer to a head that has taken too long since `since`.
+fn time_out<T: Transport>(client: &mut Client<T>, since: Instant) {
+    let state = &client.state;
+    let why = (
+        StatusCode::REQUEST_TIMEOUT,
+        "the request's head took too long",
+    );
+    log_refused_head(state, since, why, 0);
+    client.output.extend_from_slice(TIMEOUT);
+    state.unread.store(true, Relaxed);
+}
+
+/// Logs what did not become a request. `sent`: bytes of the answer's body.
+fn log_refused_head(
+    state: &ConnectionState,
+    since: Instant,
+    (status, reason): (StatusCode, &'static str),
+    sent: usize,
+) {
+    if let Some(log) = &state.worker.access_log {
+        let draft = Draft::malformed(state.info, since, status, reason);
+        draft.finish(log.as_ref(), 0, sent as u64, Outcome::Complete);
+    }
 }
 
 /// Writes what is left in the output, and ends the connection so that the client gets to read it.

@@ -218,3 +218,21 @@ async fn a_tunnel_is_logged_at_its_end_with_what_passed() {
     })
     .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_takes_too_long_is_logged() {
+    local(async {
+        let (bench, log) = bench();
+        let mut client = bench.client(Handler::path());
+        client.send("GET / HTTP/1.1\r\n").await;
+        let response = client.read_to_end().await;
+        assert!(response.starts_with("HTTP/1.1 408 "), "{response}");
+        let line = log.only();
+        assert_eq!((line.method.as_str(), line.status), ("", Some(408)));
+        assert_eq!(line.refusal, Some("the request's head took too long"));
+        assert_eq!(line.duration, secs(10));
+        let counts = bench.metrics.counts();
+        assert_eq!((counts.malformed_requests, counts.header_timeouts), (0, 1));
+    })
+    .await;
+}
