@@ -1,6 +1,7 @@
 //! A response's body on its way to the client: counts it, and notices its end.
 
 use std::error::Error as StdError;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,6 +14,8 @@ use pin_project_lite::pin_project;
 use super::exchange::{Exchange, Outcome};
 use super::state::ConnectionState;
 use crate::forward::BodyError;
+use crate::observe::targets;
+use crate::server::metrics::WorkerMetrics;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
@@ -150,7 +153,17 @@ where
                 return Poll::Ready(Some(Ok(Frame::data(text))));
             }
         };
-        Poll::Ready(match ready!(body.as_mut().poll_frame(cx)) {
+        // One request's bug is not that of its connection. The error ends the body, so that it is not polled again.
+        let polled = catch_unwind(AssertUnwindSafe(|| body.as_mut().poll_frame(cx)));
+        let frame = match polled {
+            Ok(polled) => ready!(polled).map(|frame| frame.map_err(Into::into)),
+            Err(_) => {
+                WorkerMetrics::add(&this.tracking.connection().metrics().panics);
+                tracing::error!(target: targets::SERVER, "a response's body panicked");
+                Some(Err("the response's body panicked".into()))
+            }
+        };
+        Poll::Ready(match frame {
             None => {
                 this.tracking.is_complete = true;
                 None
@@ -162,7 +175,6 @@ where
                 Some(Ok(frame))
             }
             Some(Err(error)) => {
-                let error = error.into();
                 this.tracking.failed(&error);
                 Some(Err(error))
             }

@@ -106,3 +106,18 @@ async fn what_ends_with_the_connection_ends_with_a_reset_unless_it_is_whole() {
     })
     .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_in_a_body_ends_its_connection_and_is_counted() {
+    local(async {
+        let bench = Bench::new(Limits::default());
+        let (mut client, task) = bench.connect(parts());
+        client.send("GET /panic HTTP/1.1\r\nhost: t\r\n\r\n").await;
+        let response = client.read_to_end().await;
+        assert!(response.ends_with("part \r\n"), "{response}");
+        task.await.unwrap();
+        let counts = bench.metrics.counts();
+        assert_eq!((counts.panics, counts.active_requests), (1, 0));
+    })
+    .await;
+}
