@@ -46,6 +46,14 @@ impl<B: Body> ResponseBody<B> {
         }
     }
 
+    /// Notes how much of what was handed over, and of its framing, is still to be written, and whether the socket has
+    /// let go of the rest. To be told by who writes it himself; else what is handed over counts as written.
+    pub(crate) fn written(self: Pin<&mut Self>, left: u64, is_flushed: bool) {
+        let tracking = self.project().tracking;
+        tracking.unwritten = left;
+        tracking.is_flushed = is_flushed;
+    }
+
     /// A fixed text of ours.
     pub(crate) fn text(text: Bytes, exchange: Exchange) -> Self {
         let expected = Expected::default();
@@ -80,6 +88,8 @@ struct Tracking {
     /// The client has been handed data that it has not taken.
     is_untaken: bool,
     is_complete: bool,
+    unwritten: u64,
+    is_flushed: bool,
 }
 
 impl Tracking {
@@ -89,6 +99,8 @@ impl Tracking {
             expected,
             is_untaken: false,
             is_complete,
+            unwritten: 0,
+            is_flushed: true,
         }
     }
 
@@ -123,7 +135,9 @@ impl Tracking {
 impl Drop for Tracking {
     fn drop(&mut self) {
         self.taken();
-        if self.is_complete {
+        let sent = &mut self.exchange.sent;
+        *sent = sent.saturating_sub(self.unwritten);
+        if self.is_complete && self.is_flushed {
             self.exchange.outcome = Outcome::Complete;
         }
     }

@@ -94,6 +94,8 @@ where
 #[derive(Clone, Copy)]
 pub(crate) struct Asked {
     is_head: bool,
+    /// The connection may become a tunnel.
+    can_switch: bool,
 }
 
 impl Asked {
@@ -102,11 +104,13 @@ impl Asked {
     pub(crate) fn of(request: &Parts) -> Self {
         Self {
             is_head: request.method == Method::HEAD,
+            can_switch: false,
         }
     }
 
-    pub(crate) fn of_raw(request: &RawRequest) -> Self {
+    pub(crate) fn of_raw(request: &RawRequest, can_switch: bool) -> Self {
         Self {
+            can_switch,
             is_head: request.method() == RawMethod::Head,
         }
     }
@@ -209,15 +213,17 @@ where
     }
 }
 
+/// The service did not do what it is there for; why is for the log and not for the client.
+const FAILED: Refusal = Refusal::new(
+    StatusCode::INTERNAL_SERVER_ERROR,
+    "the request could not be processed",
+);
+
 /// Polls the service, and turns its errors and panics into a response: one request's bug is not another's.
 fn unwinding<T, E: Into<BoxError>>(
     exchange: &Option<Exchange>,
     poll: impl FnOnce() -> Poll<Result<T, E>>,
 ) -> Poll<Result<T, Refusal>> {
-    const FAILED: Refusal = Refusal::new(
-        StatusCode::INTERNAL_SERVER_ERROR,
-        "the request could not be processed",
-    );
     // The service is not called again after a panic: the response ends its future, and each request has its own clone.
     match catch_unwind(AssertUnwindSafe(poll)) {
         Ok(Poll::Pending) => Poll::Pending,
@@ -252,7 +258,16 @@ fn pass_on<B: Body<Data = Bytes>>(
             exchange,
         );
     }
-    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+    let is_switch = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    if response.status().is_informational() && !(is_switch && asked.can_switch) {
+        tracing::error!(
+            target: targets::SERVER,
+            status = response.status().as_u16(),
+            "the service's response is not one that ends the request"
+        );
+        return refuse(FAILED, exchange);
+    }
+    if is_switch {
         exchange.hand_to_tunnel();
     } else {
         announce_close(response.headers_mut(), &exchange.connection);

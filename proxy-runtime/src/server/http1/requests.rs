@@ -73,7 +73,10 @@ where
         match serve_requests(&mut client, &service).await {
             End::Drop => {}
             End::Close => close(&mut client).await,
-            End::Tunnel(switch) => switch.complete(client.io, client.input),
+            End::Tunnel(switch) => {
+                client.state.begin_tunnel(client.input.filled().len());
+                switch.complete(client.io, client.input);
+            }
             #[cfg(feature = "http2")]
             End::Http2 => Box::pin(serve_http2(client, service)).await,
         }
@@ -210,12 +213,13 @@ where
         parts.as_ref().is_ok_and(|parts| is_grpc(&parts.headers)),
     );
     let asker = Asker::of(&request);
-    let asked = Asked::of_raw(&request);
+    // A body would be on the way where the tunnel begins; such a request is served as if it had not asked.
+    let can_switch = request.upgrade().is_some() && request.framing().is_empty();
+    let asked = Asked::of_raw(&request, can_switch);
     let mut switch = None;
     let answer = match parts {
         Ok(mut parts) => {
-            // A body would be on the way where the tunnel begins; such a request is served as if it had not asked.
-            if request.upgrade().is_some() && request.framing().is_empty() {
+            if can_switch {
                 let (on_upgrade, made) = OnUpgrade::new();
                 parts.extensions.insert(on_upgrade);
                 switch = Some(made);
@@ -234,7 +238,6 @@ where
     };
     drop(head);
     let exchange = typed::Exchange {
-        can_switch: switch.is_some(),
         upload,
         asker,
         limits,
@@ -275,7 +278,12 @@ fn refuse<T: Transport>(client: &mut Client<T>, refusal: Refusal) {
     );
     let text = refusal.to_string();
     let status = refusal.status();
-    log_refused_head(state, Instant::now(), (status, refusal.reason()), text.len());
+    log_refused_head(
+        state,
+        Instant::now(),
+        (status, refusal.reason()),
+        text.len(),
+    );
     let out = &mut client.output;
     let reason = status.canonical_reason().unwrap_or_default();
     out.extend_from_slice(format!("HTTP/1.1 {} {reason}\r\n", status.as_str()).as_bytes());

@@ -19,7 +19,7 @@ use super::response::{Asker, Begun, Writing, write_head};
 use super::upload::Upload;
 use crate::http1::HeadLimits;
 use crate::observe::targets;
-use crate::server::connection::{Answer, RequestBody, Transport};
+use crate::server::connection::{Answer, RequestBody, ResponseBody, Transport};
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
@@ -41,8 +41,6 @@ pub(super) struct Exchange<'a> {
     pub(super) upload: Option<Upload>,
     pub(super) asker: Asker,
     pub(super) limits: &'a HeadLimits,
-    /// The request may become a tunnel.
-    pub(super) can_switch: bool,
 }
 
 impl Exchange<'_> {
@@ -106,7 +104,11 @@ impl Exchange<'_> {
         }
     }
 
-    async fn write<T, B>(mut self, client: &mut Client<T>, response: Response<B>) -> Next
+    async fn write<T, B>(
+        mut self,
+        client: &mut Client<T>,
+        response: Response<ResponseBody<B>>,
+    ) -> Next
     where
         T: Transport,
         B: Body<Data = Bytes>,
@@ -114,10 +116,6 @@ impl Exchange<'_> {
     {
         let (head, body) = response.into_parts();
         let is_switch = head.status == StatusCode::SWITCHING_PROTOCOLS;
-        let is_interim = head.status.is_informational();
-        if is_interim && !(is_switch && self.can_switch) {
-            return self.write_failure(client, head.status);
-        }
         let can_keep = !client.is_closing() && self.upload.as_ref().is_none_or(|u| !u.is_lost());
         let length = body.size_hint().exact();
         let begun = write_head(&head, length, self.asker, can_keep, &mut client.output);
@@ -160,32 +158,12 @@ impl Exchange<'_> {
         }
     }
 
-    /// Answers for a service whose response is none: an interim one, or a switch of protocols that is not possible.
-    fn write_failure<T: Transport>(&self, client: &mut Client<T>, status: StatusCode) -> Next {
-        tracing::error!(
-            target: targets::SERVER,
-            status = status.as_u16(),
-            "the service's response is not one that ends the request"
-        );
-        let (mut head, ()) = Response::new(()).into_parts();
-        head.status = StatusCode::INTERNAL_SERVER_ERROR;
-        write_head(&head, Some(0), self.asker, false, &mut client.output);
-        if self
-            .upload
-            .as_ref()
-            .is_some_and(|upload| !upload.has_ended())
-        {
-            client.state.unread.store(true, Relaxed);
-        }
-        Next::Close
-    }
-
     /// Writes what is in the output, and the body behind it. Returns whether it is whole.
     async fn write_body<T, B>(
         &mut self,
         client: &mut Client<T>,
         begun: Begun,
-        body: B,
+        body: ResponseBody<B>,
     ) -> io::Result<bool>
     where
         T: Transport,
@@ -231,6 +209,9 @@ impl Exchange<'_> {
                     };
                 }
                 let written = poll_flushed(cx, &mut batch, client);
+                let left = batch.unwritten(&client.output);
+                body.as_mut()
+                    .written(left as u64, matches!(written, Poll::Ready(Ok(()))));
                 if let Poll::Ready(result) = written {
                     result?;
                     if let Some(is_whole) = end {
