@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 #[cfg(feature = "http2")]
 use http::Method;
-use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue};
 #[cfg(feature = "http2")]
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
@@ -29,6 +29,7 @@ use crate::observe::targets;
 #[cfg(feature = "http2")]
 use crate::server::access_log::Draft;
 use crate::server::edge::{self, Refusal};
+use crate::server::http1::said_length;
 use crate::server::metrics::WorkerMetrics;
 use crate::server::mode::Mode;
 
@@ -326,10 +327,8 @@ fn announce_close(headers: &mut HeaderMap, connection: &ConnectionState) {
 }
 
 fn content_length(headers: &HeaderMap, body: &impl Body) -> Option<u64> {
-    body.size_hint().exact().or_else(|| {
-        let length = headers.get(CONTENT_LENGTH)?;
-        length.to_str().ok()?.parse().ok()
-    })
+    let length = body.size_hint().exact();
+    length.or_else(|| said_length(headers))
 }
 
 /// gRPC streams may be silent for as long as they like.

@@ -1,6 +1,7 @@
 //! Connections over memory, on a clock that stands still unless everybody waits.
 
 mod ending;
+mod fields;
 mod http1;
 #[cfg(feature = "http2")]
 mod http2;

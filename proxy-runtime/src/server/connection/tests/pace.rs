@@ -174,9 +174,9 @@ async fn a_client_that_does_not_read_is_cut_although_it_sends() {
         let begin = Instant::now();
         client.send(upload("text/plain")).await;
         let (_unread, mut sending) = tokio::io::split(client.stream);
-        tokio::task::spawn_local(async move {
-            while sending.write_all(&[b'x'; 4096]).await.is_ok() {}
-        });
+        tokio::task::spawn_local(
+            async move { while sending.write_all(&[b'x'; 4096]).await.is_ok() {} },
+        );
         timeout(secs(60), task).await.unwrap().unwrap();
         assert!(begin.elapsed() >= secs(30), "{:?}", begin.elapsed());
         assert!(begin.elapsed() <= secs(40), "{:?}", begin.elapsed());
