@@ -202,7 +202,6 @@ impl Exchange<'_> {
                             Some(writing.end(trailers.as_ref(), out))
                         }
                         Some(Err(error)) => {
-                            let error: BoxError = error.into();
                             tracing::debug!(target: targets::SERVER, %error, "a response's body broke off");
                             Some(false)
                         }
