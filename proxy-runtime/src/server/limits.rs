@@ -24,8 +24,10 @@ use crate::http1::HeadLimits;
 /// | [`tls_handshake_timeout`](Self::tls_handshake_timeout) | 10 s | close |
 /// | [`http2`](Self::http2) | see [`Http2Limits`] | |
 ///
-/// There is no limit on the length of a response: bodies stream, and no more of one is held than
-/// [`buffer_bytes`](Self::buffer_bytes) and the piece that exceeds it.
+/// There is no limit on the length of a response: bodies stream. Of one that a service writes, no more is held than
+/// [`buffer_bytes`](Self::buffer_bytes) and the piece that exceeds it. Where bytes are forwarded as they come, a transfer
+/// that fills its buffer has up to 256 KiB on the way in each direction, whatever `buffer_bytes` says, and holds them for as
+/// long as the receiver stalls.
 ///
 /// A duration of [`Duration::MAX`] switches a timeout off.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,11 +74,11 @@ pub struct Limits {
     /// gRPC (`Content-Type: application/grpc…`) and upgraded connections are exempt: their silence is not a sign of
     /// anything.
     pub data_rate: Option<DataRate>,
-    /// Bytes of a response that are gathered for one write on HTTP/1.1, and that are buffered per stream towards the
-    /// client on HTTP/2. 64 KiB. Never below [`header_bytes`](Self::header_bytes) nor 8 KiB.
+    /// Bytes of a response of a service that are gathered for one write on HTTP/1.1, and that are buffered per stream
+    /// towards the client on HTTP/2. 64 KiB. Never below [`header_bytes`](Self::header_bytes) nor 8 KiB.
     ///
-    /// Requests are read into 16 KiB, and into 256 KiB while a client sends more at once than that; in between, and while
-    /// a connection is idle, it holds no buffer.
+    /// Requests, and responses that are forwarded as they come, are read into 16 KiB, and into 256 KiB while more is sent at
+    /// once than that; in between, and while a connection is idle, it holds no buffer.
     pub buffer_bytes: usize,
     /// Time from the connection to the end of the TLS handshake. 10 s.
     pub tls_handshake_timeout: Duration,

@@ -91,7 +91,7 @@ pub struct ServerCounts {
     pub header_timeouts: u64,
     /// Uploads and downloads ended because the client was too slow.
     pub slow_clients: u64,
-    /// Requests whose service panicked; each was answered with 500.
+    /// Requests whose service panicked, which were answered with 500, or the body of whose response did, which broke off.
     pub panics: u64,
 }
 

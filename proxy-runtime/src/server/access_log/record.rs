@@ -43,7 +43,8 @@ pub struct AccessRecord<'a> {
     pub bytes_received: u64,
     /// Bytes of the response's body, or that a tunnel gave to the client.
     pub bytes_sent: u64,
-    /// From the end of the request's head to the end of the response's body, or of the tunnel.
+    /// From the end of the request's head to the end of the response's body, or of the tunnel. Of a head that took too
+    /// long, from its beginning.
     pub duration: Duration,
     /// How it ended.
     pub outcome: Outcome,
@@ -93,15 +94,16 @@ impl Draft {
         }
     }
 
-    /// The record of what is no request of one meaning: all that is known is who sent it, and why it was refused.
+    /// The record of what did not become a request: all that is known is who sent it, since when, and why it was refused.
     pub(crate) fn malformed(
         connection: ConnectionInfo,
+        begin: Instant,
         status: StatusCode,
         reason: &'static str,
     ) -> Self {
         Self {
             time: SystemTime::now(),
-            begin: Instant::now(),
+            begin,
             connection,
             method: None,
             target: None,

@@ -36,6 +36,7 @@ pub use self::exchange::Outcome;
 pub(crate) use self::io::{ConnectionIo, Transport};
 pub(crate) use self::pace::{DownloadPace, UploadPace, after, spread};
 pub use self::request_body::{RequestBody, RequestBodyError};
+pub(crate) use self::response_body::ResponseBody;
 pub(crate) use self::served::Served;
 pub(crate) use self::service::{Answer, Asked, is_grpc};
 pub(crate) use self::state::ConnectionState;

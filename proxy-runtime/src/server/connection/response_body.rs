@@ -1,6 +1,7 @@
 //! A response's body on its way to the client: counts it, and notices its end.
 
 use std::error::Error as StdError;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,6 +14,8 @@ use pin_project_lite::pin_project;
 use super::exchange::{Exchange, Outcome};
 use super::state::ConnectionState;
 use crate::forward::BodyError;
+use crate::observe::targets;
+use crate::server::metrics::WorkerMetrics;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
@@ -43,6 +46,14 @@ impl<B: Body> ResponseBody<B> {
         }
     }
 
+    /// Notes how much of what was handed over, and of its framing, is still to be written, and whether the socket has
+    /// let go of the rest. To be told by who writes it himself; else what is handed over counts as written.
+    pub(crate) fn written(self: Pin<&mut Self>, left: u64, is_flushed: bool) {
+        let tracking = self.project().tracking;
+        tracking.unwritten = left;
+        tracking.is_flushed = is_flushed;
+    }
+
     /// A fixed text of ours.
     pub(crate) fn text(text: Bytes, exchange: Exchange) -> Self {
         let expected = Expected::default();
@@ -62,8 +73,6 @@ pub(crate) struct Expected {
     pub(crate) length: Option<u64>,
     /// gRPC and the like: a slow reader is no attacker.
     pub(crate) is_exempt: bool,
-    /// The end of the connection is the end of the body (RFC 9112 section 6.3, item 8).
-    pub(crate) ends_with_connection: bool,
 }
 
 impl Expected {
@@ -79,6 +88,8 @@ struct Tracking {
     /// The client has been handed data that it has not taken.
     is_untaken: bool,
     is_complete: bool,
+    unwritten: u64,
+    is_flushed: bool,
 }
 
 impl Tracking {
@@ -88,6 +99,8 @@ impl Tracking {
             expected,
             is_untaken: false,
             is_complete,
+            unwritten: 0,
+            is_flushed: true,
         }
     }
 
@@ -116,17 +129,15 @@ impl Tracking {
         if let Some(draft) = &mut self.exchange.draft {
             draft.failed(error.downcast_ref::<BodyError>().map(BodyError::kind));
         }
-        if self.expected.ends_with_connection {
-            // A plain close would make the part look like the whole.
-            self.connection().abort.store(true, Relaxed);
-        }
     }
 }
 
 impl Drop for Tracking {
     fn drop(&mut self) {
         self.taken();
-        if self.is_complete {
+        let sent = &mut self.exchange.sent;
+        *sent = sent.saturating_sub(self.unwritten);
+        if self.is_complete && self.is_flushed {
             self.exchange.outcome = Outcome::Complete;
         }
     }
@@ -156,7 +167,17 @@ where
                 return Poll::Ready(Some(Ok(Frame::data(text))));
             }
         };
-        Poll::Ready(match ready!(body.as_mut().poll_frame(cx)) {
+        // One request's bug is not that of its connection. The error ends the body, so that it is not polled again.
+        let polled = catch_unwind(AssertUnwindSafe(|| body.as_mut().poll_frame(cx)));
+        let frame = match polled {
+            Ok(polled) => ready!(polled).map(|frame| frame.map_err(Into::into)),
+            Err(_) => {
+                WorkerMetrics::add(&this.tracking.connection().metrics().panics);
+                tracing::error!(target: targets::SERVER, "a response's body panicked");
+                Some(Err("the response's body panicked".into()))
+            }
+        };
+        Poll::Ready(match frame {
             None => {
                 this.tracking.is_complete = true;
                 None
@@ -168,7 +189,6 @@ where
                 Some(Ok(frame))
             }
             Some(Err(error)) => {
-                let error = error.into();
                 this.tracking.failed(&error);
                 Some(Err(error))
             }

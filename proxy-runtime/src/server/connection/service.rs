@@ -10,10 +10,10 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 #[cfg(feature = "http2")]
 use http::Method;
-use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue};
 #[cfg(feature = "http2")]
 use http::request::Parts;
-use http::{Request, Response, StatusCode, Version};
+use http::{Request, Response, StatusCode};
 use http_body::Body;
 #[cfg(feature = "http2")]
 use hyper::body::Incoming;
@@ -24,11 +24,12 @@ use super::exchange::Exchange;
 use super::request_body::{BodyMeter, RequestBody};
 use super::response_body::{Expected, ResponseBody};
 use super::state::ConnectionState;
-use crate::http1::{Method as RawMethod, RawRequest, Version as RawVersion};
+use crate::http1::{Method as RawMethod, RawRequest};
 use crate::observe::targets;
 #[cfg(feature = "http2")]
 use crate::server::access_log::Draft;
 use crate::server::edge::{self, Refusal};
+use crate::server::http1::said_length;
 use crate::server::metrics::WorkerMetrics;
 use crate::server::mode::Mode;
 
@@ -93,8 +94,9 @@ where
 /// What of the request the response depends on.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked {
-    version: Version,
     is_head: bool,
+    /// The connection may become a tunnel.
+    can_switch: bool,
 }
 
 impl Asked {
@@ -102,17 +104,14 @@ impl Asked {
     #[cfg(feature = "http2")]
     pub(crate) fn of(request: &Parts) -> Self {
         Self {
-            version: request.version,
             is_head: request.method == Method::HEAD,
+            can_switch: false,
         }
     }
 
-    pub(crate) fn of_raw(request: &RawRequest) -> Self {
+    pub(crate) fn of_raw(request: &RawRequest, can_switch: bool) -> Self {
         Self {
-            version: match request.version() {
-                RawVersion::Http10 => Version::HTTP_10,
-                RawVersion::Http11 => Version::HTTP_11,
-            },
+            can_switch,
             is_head: request.method() == RawMethod::Head,
         }
     }
@@ -215,15 +214,17 @@ where
     }
 }
 
+/// The service did not do what it is there for; why is for the log and not for the client.
+const FAILED: Refusal = Refusal::new(
+    StatusCode::INTERNAL_SERVER_ERROR,
+    "the request could not be processed",
+);
+
 /// Polls the service, and turns its errors and panics into a response: one request's bug is not another's.
 fn unwinding<T, E: Into<BoxError>>(
     exchange: &Option<Exchange>,
     poll: impl FnOnce() -> Poll<Result<T, E>>,
 ) -> Poll<Result<T, Refusal>> {
-    const FAILED: Refusal = Refusal::new(
-        StatusCode::INTERNAL_SERVER_ERROR,
-        "the request could not be processed",
-    );
     // The service is not called again after a panic: the response ends its future, and each request has its own clone.
     match catch_unwind(AssertUnwindSafe(poll)) {
         Ok(Poll::Pending) => Poll::Pending,
@@ -258,7 +259,16 @@ fn pass_on<B: Body<Data = Bytes>>(
             exchange,
         );
     }
-    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+    let is_switch = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    if response.status().is_informational() && !(is_switch && asked.can_switch) {
+        tracing::error!(
+            target: targets::SERVER,
+            status = response.status().as_u16(),
+            "the service's response is not one that ends the request"
+        );
+        return refuse(FAILED, exchange);
+    }
+    if is_switch {
         exchange.hand_to_tunnel();
     } else {
         announce_close(response.headers_mut(), &exchange.connection);
@@ -271,7 +281,6 @@ fn pass_on<B: Body<Data = Bytes>>(
             || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED),
         length,
         is_exempt: is_grpc(response.headers()),
-        ends_with_connection: asked.version == Version::HTTP_10 && length.is_none(),
     };
     response.map(|body| ResponseBody::service(body, exchange, expected))
 }
@@ -318,10 +327,8 @@ fn announce_close(headers: &mut HeaderMap, connection: &ConnectionState) {
 }
 
 fn content_length(headers: &HeaderMap, body: &impl Body) -> Option<u64> {
-    body.size_hint().exact().or_else(|| {
-        let length = headers.get(CONTENT_LENGTH)?;
-        length.to_str().ok()?.parse().ok()
-    })
+    let length = body.size_hint().exact();
+    length.or_else(|| said_length(headers))
 }
 
 /// gRPC streams may be silent for as long as they like.

@@ -58,8 +58,8 @@ pub(crate) struct ConnectionState {
 #[derive(Debug)]
 struct TunnelDraft {
     draft: Box<Draft>,
-    read_before: u64,
-    written_before: u64,
+    /// What had been read and written before it, once it has begun.
+    before: Option<(u64, u64)>,
 }
 
 impl ConnectionState {
@@ -167,12 +167,16 @@ impl ConnectionState {
 
     /// Keeps the log's line until the tunnel has ended.
     pub(crate) fn log_with_tunnel(&self, draft: Box<Draft>) {
-        let draft = TunnelDraft {
-            draft,
-            read_before: self.read.load(Relaxed),
-            written_before: self.written.load(Relaxed),
-        };
-        *self.lock_tunnel_draft() = Some(draft);
+        let before = None;
+        *self.lock_tunnel_draft() = Some(TunnelDraft { draft, before });
+    }
+
+    /// The client has been told of the tunnel, for which the last `unread` bytes that were read from it are.
+    pub(crate) fn begin_tunnel(&self, unread: usize) {
+        if let Some(tunnel) = &mut *self.lock_tunnel_draft() {
+            let read = self.read.load(Relaxed).saturating_sub(unread as u64);
+            tunnel.before = Some((read, self.written.load(Relaxed)));
+        }
     }
 
     /// The socket is closed: nothing more can happen to a tunnel.
@@ -183,13 +187,14 @@ impl ConnectionState {
         let Some(tunnel) = self.lock_tunnel_draft().take() else {
             return;
         };
-        let outcome = if self.worker.is_cutting() {
+        let outcome = if self.worker.is_cutting() || tunnel.before.is_none() {
             Outcome::Aborted
         } else {
             Outcome::Complete
         };
-        let received = self.read.load(Relaxed) - tunnel.read_before;
-        let sent = self.written.load(Relaxed) - tunnel.written_before;
+        let (read, written) = (self.read.load(Relaxed), self.written.load(Relaxed));
+        let (read_before, written_before) = tunnel.before.unwrap_or((read, written));
+        let (received, sent) = (read - read_before, written - written_before);
         tunnel.draft.finish(log.as_ref(), received, sent, outcome);
     }
 

@@ -79,6 +79,11 @@ impl Batch {
         Poll::Ready(Ok(()))
     }
 
+    /// Bytes that have not been written.
+    pub(super) fn unwritten(&self, buffer: &[u8]) -> usize {
+        self.large + buffer.len() - self.written
+    }
+
     /// What has not been written, in order; returns how many slices it is.
     fn slices<'a>(&'a self, buffer: &'a [u8], slices: &mut [IoSlice<'a>; 2 * PIECES + 1]) -> usize {
         let mut skip = self.written;

@@ -62,8 +62,8 @@ pub(super) enum Head {
     /// The client begins with what begins HTTP/2, in the clear: with TLS, ALPN has settled it.
     #[cfg(feature = "http2")]
     Http2,
-    /// The head took too long.
-    TimedOut,
+    /// The head, of which a part is there since then, took too long.
+    TimedOut(Instant),
     /// There is nothing more to be done: the client has closed, or was idle for too long.
     Ended,
 }
@@ -71,6 +71,9 @@ pub(super) enum Head {
 /// Begins HTTP/2, and no HTTP/1 request (RFC 9113 section 3.4).
 #[cfg(feature = "http2")]
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// What some clients send behind a body, and is no beginning of a request (RFC 9112 section 2.2).
+const EMPTY_LINE: &[u8] = b"\r\n";
 
 impl<T: Transport> Client<T> {
     pub(crate) fn new(io: ConnectionIo<T>, state: Arc<ConnectionState>) -> Self {
@@ -109,6 +112,11 @@ impl<T: Transport> Client<T> {
     /// Reads until a request's head is there.
     pub(super) fn poll_head(&mut self, cx: &mut Context<'_>, limits: &HeadLimits) -> Poll<Head> {
         loop {
+            if self.input.filled() == EMPTY_LINE
+                && matches!(self.waiting, Waiting::Not | Waiting::Next)
+            {
+                self.input.consume(EMPTY_LINE.len());
+            }
             if !self.input.is_empty()
                 && let Some(head) = self.parse(limits)
             {
@@ -175,7 +183,7 @@ impl<T: Transport> Client<T> {
         ready!(self.clock.poll_due(cx, self.deadline(is_silent)));
         if self.waiting == Waiting::Rest || !is_silent {
             WorkerMetrics::add(&self.state.metrics().header_timeouts);
-            return Poll::Ready(Head::TimedOut);
+            return Poll::Ready(Head::TimedOut(self.since));
         }
         if self.waiting == Waiting::First && self.mode == Mode::Serving {
             WorkerMetrics::add(&self.state.metrics().header_timeouts);

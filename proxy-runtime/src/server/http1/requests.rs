@@ -26,7 +26,8 @@ use crate::http1::{Framing, HeadLimits, RawRequest, Refusal};
 use crate::observe::targets;
 use crate::server::access_log::Draft;
 use crate::server::connection::{
-    Answer, Asked, Exchange, Outcome, RequestBody, Served, Transport, after, is_grpc,
+    Answer, Asked, ConnectionState, Exchange, Outcome, RequestBody, Served, Transport, after,
+    is_grpc,
 };
 use crate::server::edge::{self, Admitted};
 use crate::server::metrics::WorkerMetrics;
@@ -72,7 +73,10 @@ where
         match serve_requests(&mut client, &service).await {
             End::Drop => {}
             End::Close => close(&mut client).await,
-            End::Tunnel(switch) => switch.complete(client.io, client.input),
+            End::Tunnel(switch) => {
+                client.state.begin_tunnel(client.input.filled().len());
+                switch.complete(client.io, client.input);
+            }
             #[cfg(feature = "http2")]
             End::Http2 => Box::pin(serve_http2(client, service)).await,
         }
@@ -114,9 +118,8 @@ where
                 refuse(client, refusal);
                 return End::Close;
             }
-            Head::TimedOut => {
-                client.output.extend_from_slice(TIMEOUT);
-                client.state.unread.store(true, Relaxed);
+            Head::TimedOut(since) => {
+                time_out(client, since);
                 return End::Close;
             }
             Head::Ended => return End::Close,
@@ -210,11 +213,13 @@ where
         parts.as_ref().is_ok_and(|parts| is_grpc(&parts.headers)),
     );
     let asker = Asker::of(&request);
-    let asked = Asked::of_raw(&request);
+    // A body would be on the way where the tunnel begins; such a request is served as if it had not asked.
+    let can_switch = request.upgrade().is_some() && request.framing().is_empty();
+    let asked = Asked::of_raw(&request, can_switch);
     let mut switch = None;
     let answer = match parts {
         Ok(mut parts) => {
-            if request.upgrade().is_some() {
+            if can_switch {
                 let (on_upgrade, made) = OnUpgrade::new();
                 parts.extensions.insert(on_upgrade);
                 switch = Some(made);
@@ -233,7 +238,6 @@ where
     };
     drop(head);
     let exchange = typed::Exchange {
-        can_switch: switch.is_some() && upload.is_none(),
         upload,
         asker,
         limits,
@@ -274,15 +278,12 @@ fn refuse<T: Transport>(client: &mut Client<T>, refusal: Refusal) {
     );
     let text = refusal.to_string();
     let status = refusal.status();
-    if let Some(log) = &state.worker.access_log {
-        let reason = refusal.reason();
-        Draft::malformed(state.info, status, reason).finish(
-            log.as_ref(),
-            0,
-            text.len() as u64,
-            Outcome::Complete,
-        );
-    }
+    log_refused_head(
+        state,
+        Instant::now(),
+        (status, refusal.reason()),
+        text.len(),
+    );
     let out = &mut client.output;
     let reason = status.canonical_reason().unwrap_or_default();
     out.extend_from_slice(format!("HTTP/1.1 {} {reason}\r\n", status.as_str()).as_bytes());
@@ -295,6 +296,31 @@ fn refuse<T: Transport>(client: &mut Client<T>, refusal: Refusal) {
     write_date(out);
     out.extend_from_slice(format!("\r\ncontent-length: {}\r\n\r\n{text}", text.len()).as_bytes());
     state.unread.store(true, Relaxed);
+}
+
+/// Writes the answer to a head that has taken too long since `since`.
+fn time_out<T: Transport>(client: &mut Client<T>, since: Instant) {
+    let state = &client.state;
+    let why = (
+        StatusCode::REQUEST_TIMEOUT,
+        "the request's head took too long",
+    );
+    log_refused_head(state, since, why, 0);
+    client.output.extend_from_slice(TIMEOUT);
+    state.unread.store(true, Relaxed);
+}
+
+/// Logs what did not become a request. `sent`: bytes of the answer's body.
+fn log_refused_head(
+    state: &ConnectionState,
+    since: Instant,
+    (status, reason): (StatusCode, &'static str),
+    sent: usize,
+) {
+    if let Some(log) = &state.worker.access_log {
+        let draft = Draft::malformed(state.info, since, status, reason);
+        draft.finish(log.as_ref(), 0, sent as u64, Outcome::Complete);
+    }
 }
 
 /// Writes what is left in the output, and ends the connection so that the client gets to read it.

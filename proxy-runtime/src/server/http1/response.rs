@@ -73,13 +73,19 @@ pub(super) fn write_head(
     let keep = can_keep
         && asker.is_persistent
         && writing != Writing::UntilClose
-        && !says_close(&head.headers);
+        && !has_option(&head.headers, "close");
     write_status_line(head, out);
     let has_no_length = status.is_informational() || status == StatusCode::NO_CONTENT;
+    let has_options = head.headers.contains_key(CONNECTION);
     for (name, value) in &head.headers {
         if name == TRANSFER_ENCODING
-            || (name == CONTENT_LENGTH && (has_no_length || says_length(writing)))
+            || name == CONTENT_LENGTH
             || (name == CONNECTION && !is_switch)
+            || is_of_connection(name)
+            || (has_options
+                && !is_switch
+                && name != UPGRADE
+                && has_option(&head.headers, name.as_str()))
             || (name == TRAILER
                 && writing
                     == (Writing::Chunked {
@@ -93,9 +99,13 @@ pub(super) fn write_head(
     match writing {
         Writing::Length(length) => write_length(length, out),
         Writing::Chunked { .. } => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
-        Writing::Nothing if asker.is_head && !has_no_length => {
-            let is_said = head.headers.contains_key(CONTENT_LENGTH);
-            if let Some(length @ 1..) = length.filter(|_| !is_said) {
+        Writing::Nothing if !has_no_length => {
+            // Of what GET would have got; a 304 says it only if the service does.
+            let length = match head.headers.contains_key(CONTENT_LENGTH) {
+                true => said_length(&head.headers),
+                false => length.filter(|length| asker.is_head && *length > 0),
+            };
+            if let Some(length) = length {
                 write_length(length, out);
             }
         }
@@ -140,21 +150,29 @@ fn choose_writing(head: &response::Parts, length: Option<u64>, asker: Asker) -> 
     }
 }
 
-/// Whether the length is written by us, or there can be none.
-fn says_length(writing: Writing) -> bool {
-    writing != Writing::Nothing
+/// The length that the fields say, if they say one and nothing else (RFC 9110 section 8.6).
+pub(crate) fn said_length(headers: &HeaderMap) -> Option<u64> {
+    let mut values = headers.get_all(CONTENT_LENGTH).iter();
+    let first = values.next()?;
+    let digits = first.to_str().ok()?;
+    let is_one = values.all(|value| value == first);
+    // A number may have a sign for the standard library.
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|_| is_one && is_number)
 }
 
-fn said_length(headers: &HeaderMap) -> Option<u64> {
-    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+/// Whether the field is about one connection, also where `Connection` does not name it (RFC 9110 section 7.6.1).
+fn is_of_connection(name: &HeaderName) -> bool {
+    matches!(name.as_str(), "keep-alive" | "proxy-connection")
 }
 
-fn says_close(headers: &HeaderMap) -> bool {
+/// Whether `Connection` has this option, which may be the name of a field that goes no further.
+fn has_option(headers: &HeaderMap, name: &str) -> bool {
     headers.get_all(CONNECTION).iter().any(|value| {
         let options = value.as_bytes().split(|byte| *byte == b',');
         options
             .map(<[u8]>::trim_ascii)
-            .any(|option| option.eq_ignore_ascii_case(b"close"))
+            .any(|option| option.eq_ignore_ascii_case(name.as_bytes()))
     })
 }
 

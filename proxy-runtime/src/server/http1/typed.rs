@@ -15,11 +15,11 @@ use tower_service::Service;
 
 use super::batch::Batch;
 use super::client::Client;
-use super::response::{Asker, Begun, write_head};
+use super::response::{Asker, Begun, Writing, write_head};
 use super::upload::Upload;
 use crate::http1::HeadLimits;
 use crate::observe::targets;
-use crate::server::connection::{Answer, RequestBody, Transport};
+use crate::server::connection::{Answer, RequestBody, ResponseBody, Transport};
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
@@ -41,8 +41,6 @@ pub(super) struct Exchange<'a> {
     pub(super) upload: Option<Upload>,
     pub(super) asker: Asker,
     pub(super) limits: &'a HeadLimits,
-    /// The request may become a tunnel.
-    pub(super) can_switch: bool,
 }
 
 impl Exchange<'_> {
@@ -88,23 +86,29 @@ impl Exchange<'_> {
         client: &mut Client<T>,
         may_continue: bool,
     ) -> Meanwhile {
-        let is_pumped = match &mut self.upload {
-            Some(upload) if !upload.has_ended() => upload
-                .poll_pump(cx, client, self.limits, may_continue)
-                .is_ready(),
-            _ if client.poll_gone(cx).is_ready() => return Meanwhile::Stop,
-            _ => false,
-        };
-        if is_pumped {
-            return Meanwhile::Again;
+        // First, so that it is armed whatever else there is to do.
+        if client.clock.poll_slow_reader(cx, &client.state).is_ready() {
+            return Meanwhile::Stop;
         }
-        match client.clock.poll_slow_reader(cx, &client.state) {
-            Poll::Ready(()) => Meanwhile::Stop,
-            Poll::Pending => Meanwhile::Wait,
+        match &mut self.upload {
+            Some(upload) if !upload.has_ended() => {
+                match upload.poll_pump(cx, client, self.limits, may_continue) {
+                    Poll::Ready(()) => Meanwhile::Again,
+                    Poll::Pending => Meanwhile::Wait,
+                }
+            }
+            _ => match client.poll_gone(cx) {
+                Poll::Ready(()) => Meanwhile::Stop,
+                Poll::Pending => Meanwhile::Wait,
+            },
         }
     }
 
-    async fn write<T, B>(mut self, client: &mut Client<T>, response: Response<B>) -> Next
+    async fn write<T, B>(
+        mut self,
+        client: &mut Client<T>,
+        response: Response<ResponseBody<B>>,
+    ) -> Next
     where
         T: Transport,
         B: Body<Data = Bytes>,
@@ -112,14 +116,15 @@ impl Exchange<'_> {
     {
         let (head, body) = response.into_parts();
         let is_switch = head.status == StatusCode::SWITCHING_PROTOCOLS;
-        let is_interim = head.status.is_informational();
-        if is_interim && !(is_switch && self.can_switch) {
-            return self.write_failure(client, head.status);
-        }
         let can_keep = !client.is_closing() && self.upload.as_ref().is_none_or(|u| !u.is_lost());
         let length = body.size_hint().exact();
         let begun = write_head(&head, length, self.asker, can_keep, &mut client.output);
         drop(head);
+        // A plain close would make a part look like the whole, however it comes to it.
+        let ends_with_connection = begun.writing == Writing::UntilClose;
+        if ends_with_connection {
+            client.state.abort.store(true, Relaxed);
+        }
         let written = self.write_body(client, begun, body).await;
         let is_whole = match written {
             Ok(is_whole) => is_whole,
@@ -131,14 +136,16 @@ impl Exchange<'_> {
         if !is_whole {
             return Next::Drop;
         }
+        if ends_with_connection {
+            client.state.abort.store(false, Relaxed);
+        }
         if is_switch {
             return Next::Tunnel;
         }
         let is_read = match &mut self.upload {
-            Some(upload) if begun.keep => {
-                poll_fn(|cx| Poll::Ready(upload.discard(cx, client, self.limits))).await
-            }
-            Some(upload) => upload.has_ended(),
+            // The client waits for the end of the connection.
+            Some(upload) if ends_with_connection => upload.has_ended(),
+            Some(upload) => upload.finish(client, self.limits, begun.keep).await,
             None => true,
         };
         if !is_read {
@@ -151,32 +158,12 @@ impl Exchange<'_> {
         }
     }
 
-    /// Answers for a service whose response is none: an interim one, or a switch of protocols that is not possible.
-    fn write_failure<T: Transport>(&self, client: &mut Client<T>, status: StatusCode) -> Next {
-        tracing::error!(
-            target: targets::SERVER,
-            status = status.as_u16(),
-            "the service's response is not one that ends the request"
-        );
-        let (mut head, ()) = Response::new(()).into_parts();
-        head.status = StatusCode::INTERNAL_SERVER_ERROR;
-        write_head(&head, Some(0), self.asker, false, &mut client.output);
-        if self
-            .upload
-            .as_ref()
-            .is_some_and(|upload| !upload.has_ended())
-        {
-            client.state.unread.store(true, Relaxed);
-        }
-        Next::Close
-    }
-
     /// Writes what is in the output, and the body behind it. Returns whether it is whole.
     async fn write_body<T, B>(
         &mut self,
         client: &mut Client<T>,
         begun: Begun,
-        body: B,
+        body: ResponseBody<B>,
     ) -> io::Result<bool>
     where
         T: Transport,
@@ -215,13 +202,15 @@ impl Exchange<'_> {
                             Some(writing.end(trailers.as_ref(), out))
                         }
                         Some(Err(error)) => {
-                            let error: BoxError = error.into();
                             tracing::debug!(target: targets::SERVER, %error, "a response's body broke off");
                             Some(false)
                         }
                     };
                 }
                 let written = poll_flushed(cx, &mut batch, client);
+                let left = batch.unwritten(&client.output);
+                body.as_mut()
+                    .written(left as u64, matches!(written, Poll::Ready(Ok(()))));
                 if let Poll::Ready(result) = written {
                     result?;
                     if let Some(is_whole) = end {

@@ -4,6 +4,8 @@
 //! client. The two sides share a place for one frame, behind a lock since services may ask for a body that they can send
 //! to other threads.
 
+mod remainder;
+
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
@@ -42,6 +44,8 @@ struct Shared {
     end: Option<Result<(), UploadError>>,
     is_wanted: bool,
     is_abandoned: bool,
+    /// The response is written, and the connection waits for nothing but the reader.
+    outlives_response: bool,
     reader: Option<Waker>,
     connection: Option<Waker>,
 }
@@ -100,7 +104,17 @@ impl BodyReader {
 
 impl Drop for BodyReader {
     fn drop(&mut self) {
-        lock(&self.shared).is_abandoned = true;
+        let mut shared = lock(&self.shared);
+        shared.is_abandoned = true;
+        // Before that, the connection waits for the service, and looks for itself.
+        let connection = match shared.outlives_response {
+            true => shared.connection.take(),
+            false => None,
+        };
+        drop(shared);
+        if let Some(connection) = connection {
+            connection.wake();
+        }
     }
 }
 
@@ -295,33 +309,6 @@ impl Upload {
         if let Some(reader) = reader {
             reader.wake();
         }
-    }
-
-    /// After the response: reads what is left of the body, as far as it is there and not too much. Returns whether the
-    /// next request follows.
-    pub(crate) fn discard<T: Transport>(
-        &mut self,
-        cx: &mut Context<'_>,
-        client: &mut Client<T>,
-        limits: &HeadLimits,
-    ) -> bool {
-        let mut budget = DISCARDED;
-        while !self.has_ended() && !self.is_lost() {
-            let before = client.input.filled().len();
-            match self.take_part(client, limits) {
-                Ok(Some(_)) => {}
-                Ok(None) => match client.input.poll_read(&mut client.io, cx) {
-                    Poll::Ready(Ok(1..)) => {}
-                    _ => return false,
-                },
-                Err(_) => self.rest = Rest::Broken,
-            }
-            budget = budget.saturating_sub(before);
-            if budget == 0 {
-                break;
-            }
-        }
-        self.has_ended()
     }
 }
 

@@ -93,6 +93,31 @@ async fn an_idle_connection_is_closed_after_the_keep_alive_time() {
     .await;
 }
 
+/// Old clients send one behind a body, and it is no part of anything (RFC 9112 section 2.2).
+#[tokio::test(start_paused = true)]
+async fn an_empty_line_between_two_requests_leaves_the_connection_idle() {
+    local(async {
+        let bench = Bench::new(Limits::default());
+        let mut client = bench.client(Handler::length());
+        client
+            .send("POST / HTTP/1.1\r\nhost: t\r\ncontent-length: 5\r\n\r\nhello\r\n")
+            .await;
+        assert!(client.read_response().await.ends_with("\r\n5"));
+        sleep(secs(70)).await;
+        assert!(client.get("/").await.ends_with("\r\n0"));
+        let begin = Instant::now();
+        for _ in 0..3 {
+            // Nor do they keep it.
+            sleep(secs(20)).await;
+            client.send("\r\n").await;
+        }
+        assert_eq!(client.read_to_end().await, "");
+        assert_elapsed(begin, secs(75));
+        assert_eq!(bench.metrics.counts().header_timeouts, 0);
+    })
+    .await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_long_request_is_no_idle_connection() {
     local(async {

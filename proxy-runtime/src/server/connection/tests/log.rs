@@ -201,20 +201,96 @@ async fn a_tunnel_is_logged_at_its_end_with_what_passed() {
         });
         let mut client = bench.client(handler);
         client
-            .send("GET /ws HTTP/1.1\r\nhost: t\r\nconnection: upgrade\r\nupgrade: foo\r\n\r\n")
+            .send("GET /ws HTTP/1.1\r\nhost: t\r\nconnection: upgrade\r\nupgrade: foo\r\n\r\nhe")
             .await;
         let response = client.read_response().await;
         assert!(response.starts_with("HTTP/1.1 101 "), "{response}");
         assert!(log.0.lock().unwrap().is_empty(), "the tunnel lasts");
         assert_eq!(bench.metrics.counts().active_connections, 1);
-        client.send("hello").await;
+        client.send("llo").await;
         assert_eq!(client.read_to_end().await, "hel");
         bench.worker.empty().await;
         let line = log.only();
         assert_eq!(line.status, Some(101));
         assert_eq!(line.outcome, Outcome::Complete);
-        assert_eq!(line.bytes.0, 5);
-        assert!(line.bytes.1 >= 3, "{line:?}");
+        assert_eq!(line.bytes, (5, 3));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_response_that_is_none_is_logged_as_the_500_that_the_client_gets() {
+    local(async {
+        for code in [101, 103] {
+            let (bench, log) = bench();
+            let mut client = bench.client(Handler::new(move |_| async move { status(code) }));
+            client.send("GET /a HTTP/1.1\r\nhost: t\r\n\r\n").await;
+            let response = client.read_to_end().await;
+            assert!(response.starts_with("HTTP/1.1 500 "), "{response}");
+            let (_, body) = response.split_once("\r\n\r\n").unwrap();
+            let line = log.only();
+            assert_eq!(line.status, Some(500));
+            assert_eq!(line.outcome, Outcome::Complete);
+            assert_eq!(line.bytes, (0, body.len() as u64));
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_download_that_is_broken_off_is_logged_with_what_was_written() {
+    local(async {
+        let (bench, log) = bench();
+        let handler = Handler::new(|_| async { text(&"x".repeat(10_000_000)) });
+        let (mut client, task) = bench.connect(handler);
+        client.send("GET /a HTTP/1.1\r\nhost: t\r\n\r\n").await;
+        client.stream.read_exact(&mut [0; 100]).await.unwrap();
+        drop(client);
+        task.await.unwrap();
+        let line = log.only();
+        assert_eq!((line.status, line.outcome), (Some(200), Outcome::Aborted));
+        assert!((1..=16 * 1024).contains(&line.bytes.1), "{line:?}");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_switch_that_the_client_did_not_see_is_logged_as_aborted() {
+    local(async {
+        let (bench, log) = bench();
+        let handler = Handler::new(|_| async {
+            let mut response = status(101);
+            let value = "x".repeat(20 * 1024).parse().unwrap();
+            response.headers_mut().insert("x-long", value);
+            response
+        });
+        let (mut client, task) = bench.connect(handler);
+        client
+            .send("GET /ws HTTP/1.1\r\nhost: t\r\nconnection: upgrade\r\nupgrade: foo\r\n\r\n")
+            .await;
+        client.stream.read_exact(&mut [0; 100]).await.unwrap();
+        drop(client);
+        task.await.unwrap();
+        let line = log.only();
+        assert_eq!((line.bytes, line.outcome), ((0, 0), Outcome::Aborted));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_takes_too_long_is_logged() {
+    local(async {
+        let (bench, log) = bench();
+        let mut client = bench.client(Handler::path());
+        client.send("GET / HTTP/1.1\r\n").await;
+        let response = client.read_to_end().await;
+        assert!(response.starts_with("HTTP/1.1 408 "), "{response}");
+        let line = log.only();
+        assert_eq!((line.method.as_str(), line.status), ("", Some(408)));
+        assert_eq!(line.refusal, Some("the request's head took too long"));
+        assert_eq!(line.duration, secs(10));
+        let counts = bench.metrics.counts();
+        assert_eq!((counts.malformed_requests, counts.header_timeouts), (0, 1));
     })
     .await;
 }

@@ -1,5 +1,7 @@
 //! Connections over memory, on a clock that stands still unless everybody waits.
 
+mod ending;
+mod fields;
 mod http1;
 #[cfg(feature = "http2")]
 mod http2;
@@ -7,6 +9,7 @@ mod log;
 mod memory;
 mod pace;
 mod refusal;
+mod upgrade;
 mod uploads;
 mod wire;
 

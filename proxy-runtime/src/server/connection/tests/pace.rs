@@ -1,7 +1,9 @@
+use std::future::poll_fn;
+
 use futures_util::stream;
 use http_body::Frame;
 use http_body_util::StreamBody;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::*;
 
@@ -143,6 +145,42 @@ async fn a_client_that_does_not_read_is_cut() {
         let counts = bench.metrics.counts();
         assert_eq!((counts.slow_clients, counts.active_requests), (1, 0));
         drop(client);
+    })
+    .await;
+}
+
+/// Whoever reads the body asks for more right when the connection looks at the client's pace.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_is_cut_although_it_sends() {
+    local(async {
+        let bench = Bench::new(Limits::default());
+        let handler = Handler::new(|request| async {
+            let mut pause = Box::pin(sleep(secs(5)));
+            let asked = poll_fn(|cx| Poll::Ready(pause.as_mut().poll(cx))).await;
+            assert!(asked.is_pending());
+            tokio::task::spawn_local(async move {
+                let mut body = request.into_body();
+                pause.await;
+                while let Some(Ok(_)) = body.frame().await {
+                    sleep(secs(1)).await;
+                }
+            });
+            let frames = stream::repeat_with(|| {
+                Ok::<_, BoxError>(Frame::data(Bytes::from_static(&[b'x'; 8192])))
+            });
+            Response::new(StreamBody::new(frames).boxed_unsync())
+        });
+        let (mut client, task) = bench.connect(handler);
+        let begin = Instant::now();
+        client.send(upload("text/plain")).await;
+        let (_unread, mut sending) = tokio::io::split(client.stream);
+        tokio::task::spawn_local(
+            async move { while sending.write_all(&[b'x'; 4096]).await.is_ok() {} },
+        );
+        timeout(secs(60), task).await.unwrap().unwrap();
+        assert!(begin.elapsed() >= secs(30), "{:?}", begin.elapsed());
+        assert!(begin.elapsed() <= secs(40), "{:?}", begin.elapsed());
+        assert_eq!(bench.metrics.counts().slow_clients, 1);
     })
     .await;
 }

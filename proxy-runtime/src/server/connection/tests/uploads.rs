@@ -1,5 +1,7 @@
 //! Bodies of requests on HTTP/1.1.
 
+use std::cell::RefCell;
+
 use http_body::Frame;
 use tokio::sync::mpsc;
 
@@ -180,6 +182,144 @@ async fn a_body_waits_with_the_client_until_it_is_wanted() {
         client.send(vec![b'x'; 200_000]).await;
         assert!(begin.elapsed() >= secs(9), "{:?}", begin.elapsed());
         assert!(client.read_response().await.ends_with("\r\n\r\n200000"));
+    })
+    .await;
+}
+
+/// Many clients send a small body in a segment of its own, and the response must not race it.
+#[tokio::test(start_paused = true)]
+async fn a_small_body_that_nobody_reads_may_come_behind_its_response() {
+    local(async {
+        let mut client = Bench::new(Limits::default()).client(Handler::path());
+        for (framing, body) in [
+            ("content-length: 5", "hello"),
+            ("transfer-encoding: chunked", "5\r\nhello\r\n0\r\n\r\n"),
+        ] {
+            client
+                .send(format!("POST /1 HTTP/1.1\r\nhost: t\r\n{framing}\r\n\r\n"))
+                .await;
+            let response = client.read_response().await;
+            assert!(!response.contains("connection: close"), "{response}");
+            tokio::time::sleep(secs(1)).await;
+            client.send(body).await;
+            assert!(client.get("/2").await.ends_with("/2"));
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_nobody_reads_and_that_does_not_come_ends_the_connection() {
+    local(async {
+        let mut client = Bench::new(Limits::default()).client(Handler::path());
+        client
+            .send("POST /1 HTTP/1.1\r\nhost: t\r\ncontent-length: 5\r\n\r\nhe")
+            .await;
+        client.read_response().await;
+        let begin = Instant::now();
+        assert_eq!(client.read_to_end().await, "");
+        assert_elapsed(begin, secs(5));
+    })
+    .await;
+}
+
+/// Answers at once, and tells `sender` what a task of its own reads, once a second.
+fn behind(sender: mpsc::UnboundedSender<String>) -> Handler {
+    Handler::new(move |request| {
+        let sender = sender.clone();
+        async move {
+            tokio::task::spawn_local(async move {
+                let mut body = request.into_body();
+                let mut read = 0;
+                while let Some(frame) = body.frame().await {
+                    match frame {
+                        Ok(frame) => read += frame.data_ref().map_or(0, Bytes::len),
+                        Err(error) => return drop(sender.send(error.to_string())),
+                    }
+                    if read == 8 {
+                        return drop(sender.send("left".into()));
+                    }
+                    tokio::time::sleep(secs(1)).await;
+                }
+                let _ = sender.send(read.to_string());
+            });
+            status(202)
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_is_read_on_behind_its_response() {
+    local(async {
+        let (sender, mut read) = mpsc::unbounded_channel();
+        let mut client = Bench::new(Limits::default()).client(behind(sender));
+        for (parts, expected) in [
+            (["hello", "world"], "10"),
+            // Who reads lets go of it, and the rest is passed over.
+            (["hel", "lo wo"], "left"),
+        ] {
+            client
+                .send(format!(
+                    "POST / HTTP/1.1\r\nhost: t\r\ncontent-length: 10\r\n\r\n{}",
+                    parts[0]
+                ))
+                .await;
+            client.read_response().await;
+            tokio::time::sleep(secs(10)).await;
+            client.send(parts[1]).await;
+            assert_eq!(read.recv().await.unwrap(), expected);
+            if expected == "left" {
+                client.send("rd").await;
+            }
+        }
+        client.send("GET / HTTP/1.1\r\nhost: t\r\n\r\n").await;
+        let response = client.read_response().await;
+        assert!(response.starts_with("HTTP/1.1 202 "), "{response}");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_stops_behind_its_response_is_too_slow() {
+    local(async {
+        let (sender, mut read) = mpsc::unbounded_channel();
+        let bench = Bench::new(Limits::default());
+        let mut client = bench.client(behind(sender));
+        client
+            .send("POST / HTTP/1.1\r\nhost: t\r\ncontent-length: 10\r\n\r\nhello")
+            .await;
+        client.read_response().await;
+        assert_eq!(client.read_to_end().await, "");
+        let told = read.recv().await.unwrap();
+        assert_eq!(told, "the request's body arrives too slowly");
+        assert_eq!(bench.metrics.counts().slow_clients, 1);
+        bench.worker.empty().await;
+    })
+    .await;
+}
+
+/// A body that is kept and not read does not keep its connection for ever.
+#[tokio::test(start_paused = true)]
+async fn a_body_that_is_kept_unread_behind_its_response_is_let_go() {
+    local(async {
+        let kept = Rc::new(RefCell::new(None));
+        let handler = Handler::new({
+            let kept = kept.clone();
+            move |request| {
+                *kept.borrow_mut() = Some(request.into_body());
+                async { status(202) }
+            }
+        });
+        let mut client = Bench::new(Limits::default()).client(handler);
+        client
+            .send("POST / HTTP/1.1\r\nhost: t\r\ncontent-length: 10\r\n\r\nhello")
+            .await;
+        client.read_response().await;
+        let begin = Instant::now();
+        assert_eq!(client.read_to_end().await, "");
+        assert_elapsed(begin, secs(75));
+        let mut body = kept.take().unwrap();
+        assert!(body.frame().await.unwrap().is_err());
     })
     .await;
 }
