@@ -17,7 +17,7 @@ use crate::server::metrics::WorkerMetrics;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The whole response was handed to the connection.
+    /// The whole response was written to the socket; on HTTP/2, handed to the connection.
     Complete,
     /// The client went away, or was cut, before it had the whole response.
     Aborted,

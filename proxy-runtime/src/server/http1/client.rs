@@ -116,6 +116,8 @@ impl<T: Transport> Client<T> {
                 && matches!(self.waiting, Waiting::Not | Waiting::Next)
             {
                 self.input.consume(EMPTY_LINE.len());
+                // Which may have seen a part of it.
+                self.table.clear();
             }
             if !self.input.is_empty()
                 && let Some(head) = self.parse(limits)
