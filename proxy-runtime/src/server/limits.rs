@@ -77,7 +77,7 @@ pub struct Limits {
     /// Bytes of a response of a service that are gathered for one write on HTTP/1.1, and that are buffered per stream
     /// towards the client on HTTP/2. 64 KiB. Never below [`header_bytes`](Self::header_bytes) nor 8 KiB.
     ///
-    /// Requests, and responses that are forwarded as they come, are read into 16 KiB, and into 256 KiB while more is sent at
+    /// Requests, and responses that are forwarded as they come, are read into 32 KiB, and into 256 KiB while more is sent at
     /// once than that; in between, and while a connection is idle, it holds no buffer.
     pub buffer_bytes: usize,
     /// Time from the connection to the end of the TLS handshake. 10 s.

@@ -14,16 +14,16 @@ const COPIED: usize = 8 * 1024;
 
 /// What was read from a socket and has not been used yet.
 ///
-/// It has no memory while nothing is in it and nothing comes, so that idle connections cost none. It begins with 16 KiB,
-/// and has 256 KiB once two reads in a row have filled it. A message whose head does not fit makes it grow further: who
+/// It has no memory while nothing is in it and nothing comes, so that idle connections cost none. It begins with 32 KiB,
+/// has 256 KiB once a read has filled that, and begins with those as long as reads need them. A message whose head does not fit makes it grow further: who
 /// parses knows when that is enough.
 #[derive(Debug, Default)]
 pub(crate) struct ReadBuffer {
     bytes: Vec<u8>,
     /// What comes before has been used.
     start: usize,
-    /// The last read filled all there was.
-    was_filled: bool,
+    /// The last read filled all there was, or more than a small buffer has.
+    is_large: bool,
 }
 
 impl ReadBuffer {
@@ -82,7 +82,6 @@ impl ReadBuffer {
     pub(crate) fn rest(&mut self) {
         if self.is_empty() && self.bytes.capacity() > 0 {
             self.start = 0;
-            self.was_filled = false;
             spare::give_back(std::mem::take(&mut self.bytes));
         }
     }
@@ -104,23 +103,22 @@ impl ReadBuffer {
             self.rest();
         }
         let count = ready!(polled)?;
-        self.was_filled = count == room;
+        self.is_large = count == room || count > SMALL;
         Poll::Ready(Ok(count))
     }
 
     #[inline]
     fn make_room(&mut self) {
         if self.bytes.capacity() == 0 {
-            // A buffer that was filled may have been handed over.
-            self.bytes = spare::take(if self.was_filled { LARGE } else { SMALL });
-        } else if self.was_filled || self.bytes.len() == self.bytes.capacity() {
+            self.bytes = spare::take(if self.is_large { LARGE } else { SMALL });
+        } else if self.is_large || self.bytes.len() == self.bytes.capacity() {
             self.make_more_room();
         }
     }
 
     fn make_more_room(&mut self) {
         let unused = self.bytes.len() - self.start;
-        if self.was_filled && unused == 0 && self.bytes.capacity() < LARGE {
+        if self.is_large && unused == 0 && self.bytes.capacity() < LARGE {
             // The second read is about to fill it as well, or will show that the first one was all.
             spare::give_back(std::mem::replace(&mut self.bytes, spare::take(LARGE)));
             self.start = 0;
@@ -199,10 +197,14 @@ mod tests {
         }
         assert_eq!(reads[..2], [SMALL, LARGE]);
         assert!(reads.len() < 8, "{reads:?}");
-        buffer.rest();
-        far.write_all(b"next").await.unwrap();
-        read(&mut buffer, &mut near).await;
-        assert_eq!(buffer.bytes.capacity(), SMALL);
+        // The first read of what follows shows that it is small.
+        for (capacity, text) in [(LARGE, b"next"), (SMALL, b"last")] {
+            buffer.rest();
+            far.write_all(text).await.unwrap();
+            let count = read(&mut buffer, &mut near).await;
+            buffer.consume(count);
+            assert_eq!(buffer.bytes.capacity(), capacity);
+        }
     }
 
     #[tokio::test]
@@ -216,7 +218,7 @@ mod tests {
         buffer.consume(LARGE);
         buffer.rest();
         read(&mut buffer, &mut near).await;
-        assert_eq!(buffer.bytes.capacity(), SMALL);
+        assert_eq!(buffer.bytes.capacity(), LARGE, "the transfer goes on");
     }
 
     #[test]

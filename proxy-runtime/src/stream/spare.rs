@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 
 /// Bytes that a buffer begins with: a head, and most bodies.
-pub(crate) const SMALL: usize = 16 * 1024;
+pub(crate) const SMALL: usize = 32 * 1024;
 
 /// Bytes of a buffer that a transfer fills again and again. More gains nothing (docs/performance.md).
 pub(super) const LARGE: usize = 256 * 1024;
 
-/// Small buffers that a thread keeps: 1 MiB.
+/// Small buffers that a thread keeps: 2 MiB.
 const MOST_SMALL: usize = 64;
 
 /// Large buffers that a thread keeps: 1 MiB.

@@ -70,13 +70,6 @@ impl HeadTable {
         self.searched = 0;
     }
 
-    /// Whether it has room for fields, so that it is worth keeping.
-    #[cfg(feature = "server")]
-    #[inline]
-    pub(crate) fn has_room(&self) -> bool {
-        self.fields.capacity() > 0
-    }
-
     /// Whether a head has been begun.
     #[inline]
     pub(in crate::http1) fn is_begun(&self) -> bool {

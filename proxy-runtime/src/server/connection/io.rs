@@ -46,7 +46,7 @@ impl Transport for tokio_rustls::server::TlsStream<TcpStream> {
 pub(crate) struct ConnectionIo<T: Transport> {
     transport: T,
     /// What is to be read once more: the beginning of HTTP/2.
-    prefix: Bytes,
+    prefix: Option<Box<Bytes>>,
     state: Arc<ConnectionState>,
     linger: Linger,
     // After `transport`: whoever waits for the last connection to end may rely on its socket being closed.
@@ -57,7 +57,7 @@ impl<T: Transport> ConnectionIo<T> {
     pub(crate) fn new(transport: T, state: Arc<ConnectionState>, occupied: Occupied) -> Self {
         Self {
             transport,
-            prefix: Bytes::new(),
+            prefix: None,
             state,
             linger: Linger::No,
             _occupied: occupied,
@@ -67,7 +67,7 @@ impl<T: Transport> ConnectionIo<T> {
     /// Lets what was read be read once more, before what comes.
     #[cfg(feature = "http2")]
     pub(crate) fn read_again(&mut self, bytes: Bytes) {
-        self.prefix = bytes;
+        self.prefix = Some(Box::new(bytes));
     }
 
     fn wrote(&self, result: &Poll<io::Result<usize>>) {
@@ -89,10 +89,13 @@ impl<T: Transport> AsyncRead for ConnectionIo<T> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if !this.prefix.is_empty() {
-            let part = this.prefix.len().min(buffer.remaining());
-            buffer.put_slice(&this.prefix[..part]);
-            this.prefix.advance(part);
+        if let Some(prefix) = &mut this.prefix {
+            let part = prefix.len().min(buffer.remaining());
+            buffer.put_slice(&prefix[..part]);
+            prefix.advance(part);
+            if prefix.is_empty() {
+                this.prefix = None;
+            }
             return Poll::Ready(Ok(()));
         }
         let before = buffer.filled().len();

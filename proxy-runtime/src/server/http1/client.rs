@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::clock::Clock;
-use super::spare_table;
-use crate::http1::{HeadLimits, HeadTable, RawRequest, Refusal, Status, parse_request};
+use super::lent_table::LentTable;
+use crate::http1::{HeadLimits, RawRequest, Refusal, Status, parse_request};
 use crate::server::connection::{ConnectionIo, ConnectionState, Exchange, Transport, after};
 use crate::server::metrics::WorkerMetrics;
 use crate::server::mode::{Mode, ModeWatch};
@@ -25,7 +25,7 @@ pub(crate) struct Client<T: Transport> {
     /// What is to be written. Empty between two responses.
     pub(crate) output: Vec<u8>,
     /// The fields of the request's head.
-    pub(crate) table: HeadTable,
+    pub(crate) table: LentTable,
     pub(crate) clock: Clock,
     pub(crate) state: Arc<ConnectionState>,
     /// The request that is being served, for the counters and the access log, which it is told to when it is dropped.
@@ -82,7 +82,7 @@ impl<T: Transport> Client<T> {
             io,
             input: ReadBuffer::default(),
             output: Vec::new(),
-            table: HeadTable::default(),
+            table: LentTable::default(),
             clock: Clock::new(&state),
             exchange: None,
             watch: None,
@@ -148,7 +148,6 @@ impl<T: Transport> Client<T> {
                 return None;
             }
         }
-        spare_table::equip(&mut self.table);
         match parse_request(self.input.filled(), limits, &mut self.table) {
             Ok(Status::Complete(request)) => Some(Head::Request(request)),
             Ok(Status::Partial) => None,
@@ -221,7 +220,7 @@ impl<T: Transport> Client<T> {
         if self.output.capacity() > 0 {
             spare::give_back(std::mem::take(&mut self.output));
         }
-        spare_table::strip(&mut self.table);
+        self.table.give_back();
     }
 
     /// Reads from a client that waits for its response, to see whether it is still there; what comes is the next

@@ -167,6 +167,6 @@ async fn nothing_is_read_ahead() {
     assert!(near.input.is_empty());
     far.write_all(&vec![b'x'; ROOM / 2]).await.unwrap();
     let frame = next(&mut near, response.body_mut()).await.unwrap().unwrap();
-    assert!(frame.data_ref().unwrap().len() <= 16 * 1024);
+    assert!(frame.data_ref().unwrap().len() <= 32 * 1024);
     assert!(near.input.is_empty());
 }
