@@ -18,13 +18,17 @@
 //! on while the response comes, in whatever order they end, and a request without a body never gets there.
 
 mod answer;
+mod begin;
 mod body;
+mod connect;
 mod current;
 mod download;
 mod exchange;
 mod outgoing;
 mod plan;
+mod request;
 mod run;
+mod settle;
 mod spare;
 mod tally;
 mod upload;

@@ -1,0 +1,98 @@
+//! From the head of a request to the exchange.
+
+use http::StatusCode;
+use tokio::time::Instant;
+
+use super::body::Body;
+use super::connect::Link;
+use super::exchange::{Flow, Patience};
+use super::outgoing::Invalid;
+use super::request::{Run, allowed};
+use super::spare;
+use super::upload::Broken;
+use crate::forward::ForwardErrorKind;
+use crate::http1::FieldClass;
+use crate::server::http1::{Client, Transport};
+use crate::server::metrics::WorkerMetrics;
+
+impl Run<'_> {
+    /// Consumes the client's head, and looks at what came of the body.
+    #[inline]
+    pub(super) fn begin<T: Transport>(
+        &self,
+        client: &mut Client<T>,
+        link: &mut Link,
+        since: Instant,
+        head_due: Option<Instant>,
+    ) -> Result<Box<Flow>, (ForwardErrorKind, StatusCode)> {
+        let body = Body::new(self.request.framing());
+        let is_grpc = !body.has_ended() && is_grpc(client);
+        client.input.consume(self.request.head_length());
+        let head = std::mem::replace(&mut link.head, Err(Invalid))
+            .map_err(|Invalid| (ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY))?;
+        let patience = Patience {
+            head_due,
+            activity: self.cluster().upstream().activity_timeout(),
+            last: since,
+        };
+        let mut flow = spare::take();
+        flow.begin(head, body, self.asked(), patience);
+        flow.is_last = !self.request.is_persistent();
+        if flow.upload.needs_more() {
+            self.begin_upload(client, &mut flow, is_grpc)?;
+        }
+        Ok(flow)
+    }
+
+    pub(super) fn begin_upload<T: Transport>(
+        &self,
+        client: &mut Client<T>,
+        flow: &mut Flow,
+        is_grpc: bool,
+    ) -> Result<(), (ForwardErrorKind, StatusCode)> {
+        flow.upload
+            .allow(allowed(self.generation, self.route, client, self.engine));
+        let limits = &client.state.worker.limits;
+        flow.limits = limits.head();
+        let begun = flow
+            .upload
+            .begin(&client.input, &flow.limits, &mut client.table);
+        begun.map_err(|broken| match broken {
+            Broken::Client {
+                status,
+                is_malformed,
+            } => {
+                if is_malformed {
+                    WorkerMetrics::add(&client.state.metrics().malformed);
+                }
+                (ForwardErrorKind::RequestBodyClient, status)
+            }
+            Broken::Destination { .. } => (
+                ForwardErrorKind::RequestBodyDestination,
+                StatusCode::BAD_GATEWAY,
+            ),
+        })?;
+        if flow.upload.needs_more()
+            && !is_grpc
+            && let Some(rate) = limits.data_rate
+        {
+            flow.upload.pace(rate);
+        }
+        Ok(())
+    }
+}
+
+/// gRPC streams may be silent for as long as they like.
+#[cold]
+fn is_grpc<T: Transport>(client: &Client<T>) -> bool {
+    let buffer = client.input.filled();
+    let mut fields = client.table.fields().iter();
+    fields.any(|field| {
+        field.class() == FieldClass::Content
+            && field
+                .name()
+                .get(buffer)
+                .eq_ignore_ascii_case(b"content-type")
+            && field.value().get(buffer).starts_with(b"application/grpc")
+    })
+}

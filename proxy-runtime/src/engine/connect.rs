@@ -1,0 +1,208 @@
+//! A connection for a request, and the head for it.
+
+use http::StatusCode;
+use tokio::time::{Instant, timeout_at};
+
+use super::outgoing::{Invalid, Outgoing};
+use super::request::{Run, view_of};
+use super::tally::Tally;
+use crate::contain::contained_call;
+use crate::forward::{ForwardError, ForwardErrorKind, no_connection};
+use crate::http1::RequestView;
+use crate::server::http1::{Client, Transport};
+use crate::state::Picked;
+use crate::stream::spare as buffers;
+use crate::upstream::{Lease, Protocols, Wanted};
+
+/// How often a destination other than the one that failed is asked for.
+const PICKS: usize = 4;
+
+/// A destination and a connection to it.
+pub(super) struct Link {
+    pub(super) picked: Picked,
+    pub(super) lease: Lease,
+    /// The request's head for it, until it is sent.
+    pub(super) head: Result<Vec<u8>, Invalid>,
+}
+
+/// Why there is no connection.
+pub(super) enum Unconnected {
+    /// None is open to what was picked, if anything was.
+    Picked(Option<Picked>),
+    Failed(ForwardError),
+    /// The client has gone meanwhile.
+    Gone,
+}
+
+impl Unconnected {
+    pub(super) fn refusal(&self) -> (ForwardErrorKind, StatusCode) {
+        match self {
+            Self::Picked(_) | Self::Gone => (
+                ForwardErrorKind::NoAvailableDestinations,
+                StatusCode::SERVICE_UNAVAILABLE,
+            ),
+            Self::Failed(error) => (error.kind(), error.status()),
+        }
+    }
+}
+
+impl<'a> Run<'a> {
+    /// An idle connection to a destination, and the head for it.
+    #[inline]
+    pub(super) fn connect_now<T: Transport>(
+        &self,
+        client: &Client<T>,
+        view: &RequestView<'_>,
+    ) -> Result<Link, Unconnected> {
+        let Some(picked) = self.pick(view) else {
+            return Err(Unconnected::Picked(None));
+        };
+        match self.engine.service().pool().ready(&self.wanted(&picked)) {
+            Some(lease) => Ok(Link {
+                head: self.write_head(client, view, &picked),
+                picked,
+                lease,
+            }),
+            None => Err(Unconnected::Picked(Some(picked))),
+        }
+    }
+
+    /// A connection to the picked destination, or to another one if none can be opened there.
+    pub(super) async fn connect<T: Transport>(
+        &self,
+        connecting: Result<Link, Unconnected>,
+        client: &mut Client<T>,
+        tally: &mut Tally<'a>,
+    ) -> Result<Link, Unconnected> {
+        let due = self.head_due(tally);
+        let picked = match connecting {
+            Err(Unconnected::Picked(Some(picked))) => picked,
+            ended => return ended,
+        };
+        let acquiring = self.acquire(&picked, false, due);
+        let error = match client.unless_gone(true, acquiring).await {
+            Some(Ok(lease)) => return Ok(self.link(client, picked, lease)),
+            Some(Err(error)) => error,
+            None => return Err(Unconnected::Gone),
+        };
+        tally.sent_to(self.destination(&picked));
+        if !error.is_unsent() {
+            return Err(Unconnected::Failed(error));
+        }
+        // The first one stays in flight meanwhile, so that policies that look at the load prefer another.
+        let other = (0..PICKS)
+            .map_while(|_| contained_call(|| self.pick(&view_of(client, self.request))).ok()?)
+            .find(|other| other.index != picked.index);
+        let Some(other) = other else {
+            return Err(Unconnected::Failed(error));
+        };
+        tally.failed(error.kind());
+        tally.picked_again();
+        let acquiring = self.acquire(&other, false, due);
+        match client.unless_gone(true, acquiring).await {
+            Some(Ok(lease)) => Ok(self.link(client, other, lease)),
+            Some(Err(error)) => {
+                tally.sent_to(self.destination(&other));
+                Err(Unconnected::Failed(error))
+            }
+            None => Err(Unconnected::Gone),
+        }
+    }
+
+    /// Another connection to the same destination, since the first one was closed before anything was sent. The first one
+    /// is given up before the other is waited for: it may hold the only place that there is.
+    pub(super) async fn reconnect(
+        &self,
+        link: Link,
+        due: Option<Instant>,
+    ) -> Result<Link, ForwardError> {
+        let Link {
+            picked,
+            lease,
+            head,
+        } = link;
+        drop(lease);
+        let lease = self.acquire(&picked, true, due).await?;
+        Ok(Link {
+            picked,
+            lease,
+            head,
+        })
+    }
+
+    pub(super) fn link<T: Transport>(
+        &self,
+        client: &Client<T>,
+        picked: Picked,
+        lease: Lease,
+    ) -> Link {
+        let view = view_of(client, self.request);
+        Link {
+            head: self.write_head(client, &view, &picked),
+            picked,
+            lease,
+        }
+    }
+
+    /// Makes the head for the destination.
+    #[inline]
+    pub(super) fn write_head<T: Transport>(
+        &self,
+        client: &Client<T>,
+        view: &RequestView<'_>,
+        picked: &Picked,
+    ) -> Result<Vec<u8>, Invalid> {
+        let mut head = buffers::take(buffers::SMALL);
+        let outgoing = Outgoing {
+            buffer: client.input.filled(),
+            request: self.request,
+            table: &client.table,
+            view,
+            route: self.generation.snapshot().route_at(self.route),
+            plan: self.plan(),
+            destination: &self.cluster().destinations()[picked.index.0 as usize],
+            remote: client.state.remote_value(),
+        };
+        outgoing.write(&mut head).map(|()| head)
+    }
+
+    pub(super) async fn acquire(
+        &self,
+        picked: &Picked,
+        fresh: bool,
+        due: Option<Instant>,
+    ) -> Result<Lease, ForwardError> {
+        let mut wanted = self.wanted(picked);
+        wanted.fresh = fresh;
+        let acquiring = self.engine.service().pool().acquire(wanted);
+        let acquired = match due {
+            None => acquiring.await,
+            Some(due) => timeout_at(due, acquiring).await.map_err(|_| {
+                ForwardError::new(
+                    ForwardErrorKind::RequestTimedOut,
+                    StatusCode::GATEWAY_TIMEOUT,
+                )
+            })?,
+        };
+        acquired.map_err(no_connection)
+    }
+
+    #[inline]
+    pub(super) fn wanted<'w>(&self, picked: &'w Picked) -> Wanted<'w>
+    where
+        'a: 'w,
+    {
+        Wanted {
+            destination: picked.in_flight.destination(),
+            upstream: self.cluster().upstream(),
+            client: self.state().client(),
+            protocols: Protocols::Http1,
+            fresh: false,
+        }
+    }
+
+    #[inline]
+    pub(super) fn pick(&self, view: &RequestView<'_>) -> Option<Picked> {
+        self.state().pick(self.cluster(), view)
+    }
+}

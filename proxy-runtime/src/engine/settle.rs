@@ -1,0 +1,201 @@
+//! The end of an exchange, well or not.
+
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::Poll;
+
+use http::StatusCode;
+
+use super::answer::write_own;
+use super::body::Body;
+use super::connect::Link;
+use super::exchange::{Failure, Flow};
+use super::request::Run;
+use super::tally::Tally;
+use super::{Lane, spare};
+use crate::forward::{ExchangeInfo, ForwardErrorKind};
+use crate::http1::Method;
+use crate::server::Outcome;
+use crate::server::edge::Refusal;
+use crate::server::http1::{Client, Transport};
+use crate::stream::{poll_write_all, spare as buffers};
+use crate::upstream::Http1Connection;
+
+/// How an exchange left the client's connection.
+#[derive(Clone, Copy)]
+pub(super) struct Ended {
+    /// The next request may follow.
+    pub(super) keep: bool,
+    /// The request was not read to its end.
+    pub(super) has_more: bool,
+}
+
+impl Run<'_> {
+    /// Counts what went through, and puts away what the next request can use.
+    #[inline]
+    pub(super) fn settle<T: Transport>(
+        &self,
+        client: &mut Client<T>,
+        mut link: Link,
+        mut flow: Box<Flow>,
+        is_complete: bool,
+    ) -> Ended {
+        let is_clean = |connection: &mut Http1Connection| connection.input.is_empty();
+        if is_complete && flow.is_reusable() && link.lease.raw().is_some_and(is_clean) {
+            link.lease.give_back();
+        }
+        let (sent, received) = (flow.upload.sent, flow.download.received);
+        let metrics = self.destination(&link.picked).metrics();
+        if sent > 0 {
+            metrics.bytes_sent.add(sent);
+        }
+        metrics.bytes_received.add(received);
+        if let Some(exchange) = &mut client.exchange {
+            exchange.received = sent;
+            exchange.sent = received;
+            if flow.download.is_done() {
+                exchange.outcome = Outcome::Complete;
+            }
+        }
+        let has_more = !flow.has_read_request();
+        if has_more {
+            client.state.unread.store(true, Relaxed);
+        }
+        let keep = !flow.is_last && !has_more;
+        buffers::give_back(std::mem::take(&mut flow.upload.outgoing));
+        spare::give_back(flow);
+        Ended { keep, has_more }
+    }
+
+    /// Ends an exchange that did not come to its end.
+    #[cold]
+    pub(super) async fn fail<T: Transport>(
+        &self,
+        client: &mut Client<T>,
+        tally: Tally<'_>,
+        failure: Failure,
+        ended: Ended,
+    ) -> Lane {
+        let kind = match failure {
+            Failure::Unsent => {
+                let refusal = (ForwardErrorKind::Request, StatusCode::BAD_GATEWAY);
+                return self.refuse(client, tally, refusal, ended.has_more).await;
+            }
+            Failure::Unanswered(kind, status) => {
+                let refusal = (kind, status);
+                return self.refuse(client, tally, refusal, ended.has_more).await;
+            }
+            Failure::Cut(kind) => {
+                if let Some(exchange) = &mut client.exchange {
+                    exchange.outcome = Outcome::Failed;
+                    if let Some(draft) = &mut exchange.draft {
+                        draft.failed(Some(kind));
+                    }
+                }
+                kind
+            }
+            Failure::Gone(kind) => kind,
+        };
+        client.output.clear();
+        tally.end(Some(kind));
+        Lane::Gone
+    }
+
+    /// Answers for a destination that did not.
+    #[cold]
+    pub(super) async fn refuse<T: Transport>(
+        &self,
+        client: &mut Client<T>,
+        mut tally: Tally<'_>,
+        (kind, status): (ForwardErrorKind, StatusCode),
+        has_more: bool,
+    ) -> Lane {
+        let is_last = has_more || !self.request.is_persistent() || client.is_closing();
+        let is_head = self.request.method() == Method::Head;
+        let sent = write_own(status, is_head, is_last, self.plan(), &mut client.output);
+        client.state.unread.store(has_more, Relaxed);
+        tally.refused(status);
+        if let Some(exchange) = &mut client.exchange
+            && exchange.draft.is_some()
+        {
+            let info = self.info(&tally, None).with_error(kind);
+            exchange.answered(status, Some(info));
+        }
+        if let (Some(exchange), ForwardErrorKind::RequestBodyClient, 408 | 413) =
+            (&mut client.exchange, kind, status.as_u16())
+        {
+            exchange.refused(Refusal::new(status, "the request's body was refused"));
+        }
+        let mut written = 0;
+        let wrote = poll_fn(|cx| {
+            let slices = [&*client.output, &[]];
+            match poll_write_all(&mut client.io, cx, slices, &mut written) {
+                Poll::Pending => client
+                    .clock
+                    .poll_slow_reader(cx, &client.state)
+                    .map(|()| false),
+                Poll::Ready(result) => Poll::Ready(result.is_ok()),
+            }
+        });
+        let wrote = pin!(wrote).await;
+        client.output.clear();
+        tally.end(Some(kind));
+        if !wrote {
+            return Lane::Gone;
+        }
+        if let Some(exchange) = &mut client.exchange {
+            exchange.sent = sent;
+            exchange.outcome = Outcome::Complete;
+        }
+        Lane::Served { keep: !is_last }
+    }
+
+    /// Consumes a request that is not sent, as far as it has come. Returns whether there is more of it.
+    #[cold]
+    pub(super) fn skip_request<T: Transport>(&self, client: &mut Client<T>) -> bool {
+        client.input.consume(self.request.head_length());
+        let mut body = Body::new(self.request.framing());
+        let limits = client.state.worker.limits.head();
+        let followed = body.follow(client.input.filled(), &limits, &mut client.table);
+        match followed {
+            Ok(part) if body.has_ended() => {
+                client.input.consume(part.bytes + part.trailers);
+                false
+            }
+            Ok(_) | Err(_) => true,
+        }
+    }
+
+    #[inline]
+    pub(super) fn log<T: Transport>(
+        &self,
+        client: &mut Client<T>,
+        status: StatusCode,
+        tally: &Tally<'_>,
+        peer: SocketAddr,
+    ) {
+        if let Some(exchange) = &mut client.exchange
+            && exchange.draft.is_some()
+        {
+            let info = self.info(tally, Some(peer));
+            exchange.answered(status, Some(info));
+        }
+    }
+
+    /// What there is to say of it, for logs.
+    #[cold]
+    pub(super) fn info(&self, tally: &Tally<'_>, upstream: Option<SocketAddr>) -> ExchangeInfo {
+        ExchangeInfo {
+            route: Some(self.generation.snapshot().route_at(self.route).id().clone()),
+            cluster: Some(self.cluster().id().clone()),
+            destination: tally
+                .destination()
+                .map(|destination| destination.id().clone()),
+            upstream,
+            error: None,
+            time_to_head: upstream.map(|_| tally.waited()),
+        }
+    }
+}
