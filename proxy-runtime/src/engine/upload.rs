@@ -10,7 +10,7 @@ use crate::forward::ForwardErrorKind;
 use crate::http1::{HeadLimits, HeadTable, write_trailers};
 use crate::server::DataRate;
 use crate::server::connection::UploadPace;
-use crate::stream::{ReadBuffer, poll_write_all};
+use crate::stream::{ReadBuffer, poll_write_all, spare};
 
 /// A request on its way to a destination.
 #[derive(Debug, Default)]
@@ -181,6 +181,8 @@ impl Upload {
             }
             if self.body.has_ended() {
                 self.stage = Stage::Done;
+                // Who waits for a response holds no buffer.
+                spare::give_back(std::mem::take(&mut self.outgoing));
                 input.rest();
                 return Poll::Ready(Ok(()));
             }
