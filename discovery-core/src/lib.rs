@@ -18,6 +18,7 @@ mod status;
 mod summary;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod text;
 mod validator;
 
 pub use self::discoverer::Discoverer;

@@ -1,9 +1,9 @@
 //! Where an agent is.
 
+use discovery_core::text::shortened;
 use url::Url;
 
 use super::builder::BuildError;
-use super::clean::shortened;
 
 /// Where an agent's HTTP API is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -75,7 +75,7 @@ impl Call {
             };
             let _ = write!(path, "/{part}");
         }
-        let name = super::clean::shortened(&format!("{method} {path}"), 200);
+        let name = discovery_core::text::shortened(&format!("{method} {path}"), 200);
         Self {
             method,
             name,

@@ -3,9 +3,9 @@
 use std::error::Error;
 use std::time::Duration;
 
+use discovery_core::text::shortened;
 use http::StatusCode;
 
-use super::clean::shortened;
 use super::transport::{TransportError, TransportErrorKind};
 
 /// How much of what an agent says is shown.

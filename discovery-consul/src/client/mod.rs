@@ -36,7 +36,6 @@ mod blocking;
 mod builder;
 mod call;
 mod catalog;
-mod clean;
 mod error;
 mod kv;
 mod model;
@@ -58,7 +57,6 @@ pub use self::agent::{AgentSelf, CheckDefinition, ServiceDefinition};
 pub use self::blocking::{BlockingIndex, FollowOptions, Followed, Follower, Moved};
 pub use self::builder::{BuildError, ClientBuilder};
 use self::call::Budget;
-pub(crate) use self::clean::shortened;
 pub use self::error::{ConsulError, ConsulErrorKind, Retry};
 pub use self::kv::KvPair;
 pub use self::model::{

@@ -146,7 +146,7 @@ fn destinations(
         let named: Vec<_> = ids
             .iter()
             .take(NAMED)
-            .map(|id| format!("`{}`", crate::client::shortened(id, 100)))
+            .map(|id| format!("`{}`", discovery_core::text::shortened(id, 100)))
             .collect();
         let more = match ids.len().saturating_sub(NAMED) {
             0 => String::new(),

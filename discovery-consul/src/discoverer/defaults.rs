@@ -59,7 +59,7 @@ fn read(value: &[u8], prefix: &str) -> Result<Labels, String> {
             Value::String(text) => text,
             Value::Bool(_) | Value::Number(_) => value.to_string(),
             Value::Null | Value::Array(_) | Value::Object(_) => {
-                let key = crate::client::shortened(&key, 100);
+                let key = discovery_core::text::shortened(&key, 100);
                 return Err(format!(
                     "the default `{key}` is no text, number or boolean, so those that were last good apply"
                 ));

@@ -61,7 +61,7 @@ pub(super) fn destination(
         return Err("it has no port".to_owned());
     }
     let host = host(address).ok_or_else(|| {
-        let shown = crate::client::shortened(address, 100);
+        let shown = discovery_core::text::shortened(address, 100);
         format!("`{shown}` is neither an IP address nor a host name")
     })?;
     let own_scheme = labels_of(instance, options).find_map(|(key, value)| {

@@ -149,7 +149,7 @@ impl Translation {
                 Err(_) => {
                     let message = format!(
                         "`{}` is not a priority",
-                        crate::client::shortened(value, 40)
+                        discovery_core::text::shortened(value, 40)
                     );
                     self.warn(key, "traefik_priority", message);
                 }
@@ -202,7 +202,7 @@ impl Translation {
             {
                 let message = format!(
                     "the router is left out: `{}` is no service of these tags",
-                    crate::client::shortened(service, 40)
+                    discovery_core::text::shortened(service, 40)
                 );
                 self.warn(key, "traefik_service", message);
                 continue;

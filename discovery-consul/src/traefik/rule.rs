@@ -271,7 +271,7 @@ fn bounded(alternatives: &[Conditions]) -> Result<(), String> {
 }
 
 fn beginning(text: &str) -> String {
-    crate::client::shortened(text, 40)
+    discovery_core::text::shortened(text, 40)
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use crate::wire::clean::shortened;
+use discovery_core::text::shortened;
+
 use crate::wire::messages::{AUTHENTICATION_REQUIRED, HANDSHAKE_REQUIRED, UNSUPPORTED_COMMAND};
 
 /// The most characters of what an agent says that are repeated.

@@ -5,7 +5,6 @@
 //! have one; nothing on the wire says whether a body follows. [`frames`] finds where an object ends, [`messages`] knows
 //! what is in it.
 
-pub(crate) mod clean;
 pub(crate) mod encode;
 pub(crate) mod frames;
 pub(crate) mod messages;

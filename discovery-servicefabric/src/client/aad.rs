@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use discovery_core::text::shortened;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::clean::shortened;
 use super::request::Call;
 use super::token::BearerToken;
 use super::{Client, Shared};

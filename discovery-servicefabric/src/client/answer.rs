@@ -1,12 +1,12 @@
 //! What an answer says.
 
 use bytes::Bytes;
+use discovery_core::text::shortened;
 use http::header::LOCATION;
 use http::{Response, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::clean::shortened;
 use super::hint::{self, Context};
 use super::request::Call;
 use super::retry_after::retry_after;

@@ -5,8 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use discovery_core::text::shortened;
+
 use super::aad::AadMemory;
-use super::clean::shortened;
 use super::endpoint::{Endpoint, Endpoints};
 use super::options::ClientOptions;
 #[cfg(feature = "reqwest")]

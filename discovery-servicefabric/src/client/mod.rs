@@ -53,7 +53,6 @@ mod aad;
 mod answer;
 mod builder;
 mod calls;
-mod clean;
 mod endpoint;
 mod exchange;
 mod hint;

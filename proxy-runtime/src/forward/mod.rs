@@ -25,7 +25,7 @@
 //! # Limits
 //!
 //! Nothing is buffered beyond what a connection reads at a time. A response head may have 64 KiB and, in HTTP/1.1, 1,000
-//! fields. Interim responses (1xx) are not passed on, but for `100 Continue`, which is asked for and waited for: the
+//! fields. Interim responses (1xx) are not passed on here, but for `100 Continue`, which is asked for and waited for: the
 //! client's body is not read before the destination wants it; more than 16 of them before the final one are 502. Trailers
 //! of a client are sent on wherever its body is: in HTTP/1.1 that is in chunks, and a body whose length was told has none
 //! (RFC 9110 section 6.5).

@@ -14,6 +14,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
+use discovery_core::text::shortened;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -28,7 +29,6 @@ pub(crate) use self::request::{
 };
 pub(crate) use self::stats::decode_stats;
 
-use super::clean::shortened;
 #[cfg(any(test, feature = "testing"))]
 use super::encode::Encoder;
 use super::text::Text;

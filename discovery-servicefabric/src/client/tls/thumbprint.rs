@@ -3,11 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use discovery_core::text::shortened;
 use rustls::pki_types::CertificateDer;
 use sha1::{Digest, Sha1};
 
 use super::TlsError;
-use crate::client::clean::shortened;
 
 /// The SHA-1 hash of a certificate, by which Service Fabric and Windows name certificates.
 ///

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use discovery_core::text::shortened;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
@@ -15,7 +16,6 @@ use webpki::EndEntityCert;
 
 use super::Thumbprint;
 use super::common_name::common_names;
-use crate::client::clean::shortened;
 
 /// Which certificates are accepted.
 #[derive(Debug)]

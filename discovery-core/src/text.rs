@@ -1,7 +1,10 @@
-//! Texts that others have written, made fit for a message.
+//! Texts that others have written, made fit for a message: for those who write sources.
 
-/// The beginning of a text: one line, without what a terminal would obey, at most `most` characters.
-pub(crate) fn shortened(text: &str, most: usize) -> String {
+/// The beginning of a text: one line, without what a terminal would obey, at most `most` characters, which escapes may make
+/// longer.
+///
+/// What a peer says ends up in logs, in errors and on terminals; it is bounded and escaped before it does.
+pub fn shortened(text: &str, most: usize) -> String {
     let mut out = String::new();
     for (i, c) in text.trim().chars().enumerate() {
         if i == most {
