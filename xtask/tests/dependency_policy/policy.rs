@@ -11,14 +11,15 @@ use crate::packages::Package;
 /// The parts of `deny.toml` that can be held without the network.
 #[derive(Debug)]
 pub(crate) struct Policy {
-    bans: Vec<Ban>,
+    bans: Vec<VersionsOf>,
+    second_versions: Vec<VersionsOf>,
     licenses: Vec<String>,
     exceptions: BTreeMap<String, Vec<String>>,
 }
 
-/// A package that must not come in, or versions of it.
+/// A package, or versions of it, of which the policy says something, and why.
 #[derive(Debug)]
-struct Ban {
+struct VersionsOf {
     name: String,
     versions: VersionReq,
     reason: String,
@@ -34,14 +35,12 @@ impl Policy {
                 .and_then(Value::as_array)
                 .ok_or_else(|| format!("[{section}] has no list `{key}`"))
         };
-        if !list("bans", "skip")?.is_empty() {
-            return Err("[bans] skip is not known to this test".to_owned());
-        }
+        let versions = |key| -> Result<Vec<_>, String> {
+            list("bans", key)?.iter().map(versions_of).collect()
+        };
         Ok(Self {
-            bans: list("bans", "deny")?
-                .iter()
-                .map(ban)
-                .collect::<Result<_, _>>()?,
+            bans: versions("deny")?,
+            second_versions: versions("skip")?,
             licenses: list("licenses", "allow")?
                 .iter()
                 .map(string)
@@ -59,7 +58,8 @@ impl Policy {
         let mut shipped: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for package in packages {
             let Package { name, version, .. } = package;
-            if package.shipped {
+            let second = self.second_versions.iter().any(|skip| skip.covers(package));
+            if package.shipped && !second {
                 shipped.entry(name).or_default().push(version.to_string());
             }
             for ban in self.bans.iter().filter(|ban| ban.covers(package)) {
@@ -95,18 +95,18 @@ impl Policy {
     }
 }
 
-impl Ban {
+impl VersionsOf {
     fn covers(&self, package: &Package) -> bool {
         self.name == package.name && self.versions.matches(&package.version)
     }
 }
 
-fn ban(entry: &Value) -> Result<Ban, String> {
+fn versions_of(entry: &Value) -> Result<VersionsOf, String> {
     let versions = match entry.get("version") {
         Some(version) => string(version)?,
         None => "*".to_owned(),
     };
-    Ok(Ban {
+    Ok(VersionsOf {
         name: field(entry, "name")?,
         versions: versions
             .parse()
@@ -219,6 +219,25 @@ mod tests {
         assert_eq!(
             complaints(&[package("syn", "3.0.0", "MIT"), second]),
             <[String; 0]>::default()
+        );
+    }
+
+    #[test]
+    fn a_second_version_may_be_let_in_with_a_reason() {
+        let skip = POLICY.replace(
+            "skip = []",
+            "skip = [{ name = \"syn\", version = \"2\", reason = \"on its way out\" }]",
+        );
+        let policy = Policy::read(&skip).expect("a policy");
+        let version = |version| package("syn", version, "MIT");
+        let complaints = |packages: &[Package]| policy.complaints(packages);
+        assert_eq!(
+            complaints(&[version("2.0.0"), version("3.0.0")]),
+            <[String; 0]>::default()
+        );
+        assert_eq!(
+            complaints(&[version("1.0.0"), version("2.0.0"), version("3.0.0")]),
+            ["syn is there in several versions: 1.0.0, 3.0.0"]
         );
     }
 

@@ -1,0 +1,1 @@
+//! The resources of Azure's resource manager that are read and written.

@@ -1,0 +1,77 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{Subscription, Version};
+
+/// The encoded message, once for all subscriptions or once for each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Bodies {
+    /// The same for everybody.
+    Same(Bytes),
+    /// One for each [`Subscription`], since the resource says where what it refers to comes from.
+    PerSubscription {
+        /// For aggregated streams.
+        aggregated: Bytes,
+        /// For streams and calls of a type.
+        separate: Bytes,
+        /// For polls.
+        rest: Bytes,
+    },
+}
+
+/// A named, encoded message with its version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    name: Arc<str>,
+    version: Version,
+    bodies: Bodies,
+}
+
+impl Resource {
+    /// `bodies` have to be encoded deterministically: equal content, equal bytes.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>, bodies: Bodies) -> Self {
+        let version = match &bodies {
+            Bodies::Same(body) => Version::of([body.as_ref()]),
+            Bodies::PerSubscription {
+                aggregated,
+                separate,
+                rest,
+            } => Version::of([aggregated.as_ref(), separate, rest]),
+        };
+        Self {
+            name: name.into(),
+            version,
+            bodies,
+        }
+    }
+
+    /// What it is called, unique among those of its type.
+    #[must_use]
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// The hash of its content.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The encoded message, as the `value` of an `Any`.
+    #[must_use]
+    pub fn body(&self, subscription: Subscription) -> &Bytes {
+        match (&self.bodies, subscription) {
+            (Bodies::Same(body), _)
+            | (
+                Bodies::PerSubscription {
+                    aggregated: body, ..
+                },
+                Subscription::Aggregated,
+            )
+            | (Bodies::PerSubscription { separate: body, .. }, Subscription::Separate)
+            | (Bodies::PerSubscription { rest: body, .. }, Subscription::Rest) => body,
+        }
+    }
+}
