@@ -3,7 +3,8 @@
 use std::error::Error as StdError;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll, ready};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -17,7 +18,7 @@ use tower_service::Service;
 use super::body::BodyReader;
 use super::client::Client;
 use super::fields::settle;
-use super::room::poll_room;
+use super::room::{Room, poll_room};
 use super::tunnel::Tunnel;
 use crate::server::connection::{
     Answer, Asked, ConnectionState, RequestBody, ResponseBody, is_grpc,
@@ -90,7 +91,14 @@ pub(super) async fn serve<S, B>(
         Some((receive, switch)) if head.status.is_success() => {
             begin_tunnel(head, respond, receive, switch, &connection);
         }
-        _ => Sending { is_head }.respond(head, body, respond).await,
+        _ => {
+            let room = Waiting {
+                connection: &connection,
+                room: Room::default(),
+                is_exempt: is_grpc(&head.headers),
+            };
+            send(head, body, respond, is_head, room).await;
+        }
     }
     drop(refused);
 }
@@ -114,7 +122,7 @@ fn begin_tunnel(
     mut respond: SendResponse<Bytes>,
     receive: RecvStream,
     switch: Switch,
-    connection: &std::sync::Arc<ConnectionState>,
+    connection: &Arc<ConnectionState>,
 ) {
     settle(&mut head.headers);
     head.headers.remove(CONTENT_LENGTH);
@@ -124,51 +132,57 @@ fn begin_tunnel(
     }
 }
 
-/// What the response depends on.
-struct Sending {
+/// Sends a response.
+async fn send<B>(
+    mut head: response::Parts,
+    body: ResponseBody<B>,
+    mut respond: SendResponse<Bytes>,
     is_head: bool,
-}
-
-impl Sending {
-    async fn respond<B>(
-        &self,
-        mut head: response::Parts,
-        body: ResponseBody<B>,
-        mut respond: SendResponse<Bytes>,
-    ) where
-        B: Body<Data = Bytes>,
-        B::Error: Into<BoxError>,
+    waiting: Waiting<'_>,
+) where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    settle(&mut head.headers);
+    let has_none = is_head
+        || matches!(
+            head.status,
+            StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+        );
+    let is_end = has_none || body.is_end_stream();
+    if !head.headers.contains_key(CONTENT_LENGTH)
+        && head.status != StatusCode::NO_CONTENT
+        && let Some(length) = body.size_hint().exact()
+        && (length > 0 || !is_end)
     {
-        settle(&mut head.headers);
-        let has_none = self.is_head
-            || matches!(
-                head.status,
-                StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
-            );
-        let is_end = has_none || body.is_end_stream();
-        if !head.headers.contains_key(CONTENT_LENGTH)
-            && head.status != StatusCode::NO_CONTENT
-            && let Some(length) = body.size_hint().exact()
-            && (length > 0 || !is_end)
-        {
-            head.headers.insert(CONTENT_LENGTH, length.into());
-        }
-        let sent = respond.send_response(Response::from_parts(head, ()), is_end);
-        if let (Ok(stream), false) = (sent, is_end) {
-            send_body(stream, body).await;
-        }
+        head.headers.insert(CONTENT_LENGTH, length.into());
+    }
+    let sent = respond.send_response(Response::from_parts(head, ()), is_end);
+    if let (Ok(stream), false) = (sent, is_end) {
+        send_body(stream, body, waiting).await;
     }
 }
 
+/// Notes when the client is waited for.
+struct Waiting<'a> {
+    connection: &'a Arc<ConnectionState>,
+    room: Room,
+    /// gRPC and the like: a slow reader is no attacker.
+    is_exempt: bool,
+}
+
 /// Sends a response's body. If it breaks off, so does the stream.
-async fn send_body<B>(mut stream: SendStream<Bytes>, body: ResponseBody<B>)
-where
+async fn send_body<B>(
+    mut stream: SendStream<Bytes>,
+    body: ResponseBody<B>,
+    mut waiting: Waiting<'_>,
+) where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
     let mut body = pin!(body);
     loop {
-        let next = poll_fn(|cx| poll_next(&mut stream, body.as_mut(), cx)).await;
+        let next = poll_fn(|cx| poll_next(&mut stream, body.as_mut(), &mut waiting, cx)).await;
         let sent = match next {
             Next::Frame(frame) => match frame.into_data() {
                 Ok(data) => {
@@ -215,14 +229,22 @@ enum Next {
 fn poll_next<B>(
     stream: &mut SendStream<Bytes>,
     body: Pin<&mut ResponseBody<B>>,
+    waiting: &mut Waiting<'_>,
     cx: &mut Context<'_>,
 ) -> Poll<Next>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    if ready!(poll_room(stream, 1, cx)).is_none() {
-        return Poll::Ready(Next::Gone);
+    match poll_room(stream, 1, cx) {
+        Poll::Ready(Some(_)) => waiting.room.is_found(),
+        Poll::Ready(None) => return Poll::Ready(Next::Gone),
+        Poll::Pending => {
+            if !waiting.is_exempt {
+                waiting.room.lacks(waiting.connection);
+            }
+            return Poll::Pending;
+        }
     }
     match body.poll_frame(cx) {
         Poll::Ready(Some(Ok(frame))) => Poll::Ready(Next::Frame(frame)),
