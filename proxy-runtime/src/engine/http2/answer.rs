@@ -5,6 +5,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
 use crate::engine::plan::HeadPlan;
+use crate::forward::headers::drop_pointless_length;
 use crate::http1::{Framing, HeadTable, RawResponse, kept_fields};
 use crate::server::http2::{Client, date};
 
@@ -24,6 +25,7 @@ pub(super) fn final_head(
         // Zeros in front are read as octal by some.
         fields.insert(CONTENT_LENGTH, length.into());
     }
+    drop_pointless_length(status, &mut fields);
     for operation in &plan.response {
         operation.apply(status, &mut fields);
     }
