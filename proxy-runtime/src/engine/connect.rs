@@ -1,21 +1,21 @@
 //! A connection for a request, and the head for it.
 
 use http::StatusCode;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::outgoing::{Invalid, Outgoing};
 use super::request::{Run, view_of};
 use super::tally::Tally;
 use crate::contain::contained_call;
-use crate::forward::{ForwardError, ForwardErrorKind, no_connection};
+use crate::forward::{ForwardError, ForwardErrorKind};
 use crate::http1::RequestView;
 use crate::server::http1::{Client, Transport};
 use crate::state::Picked;
 use crate::stream::spare as buffers;
-use crate::upstream::{Lease, Protocols, Wanted};
+use crate::upstream::Lease;
 
 /// How often a destination other than the one that failed is asked for.
-const PICKS: usize = 4;
+pub(super) const PICKS: usize = 4;
 
 /// A destination and a connection to it.
 pub(super) struct Link {
@@ -164,45 +164,5 @@ impl<'a> Run<'a> {
             remote: client.state.remote_value(),
         };
         outgoing.write(&mut head).map(|()| head)
-    }
-
-    pub(super) async fn acquire(
-        &self,
-        picked: &Picked,
-        fresh: bool,
-        due: Option<Instant>,
-    ) -> Result<Lease, ForwardError> {
-        let mut wanted = self.wanted(picked);
-        wanted.fresh = fresh;
-        let acquiring = self.engine.service().pool().acquire(wanted);
-        let acquired = match due {
-            None => acquiring.await,
-            Some(due) => timeout_at(due, acquiring).await.map_err(|_| {
-                ForwardError::new(
-                    ForwardErrorKind::RequestTimedOut,
-                    StatusCode::GATEWAY_TIMEOUT,
-                )
-            })?,
-        };
-        acquired.map_err(no_connection)
-    }
-
-    #[inline]
-    pub(super) fn wanted<'w>(&self, picked: &'w Picked) -> Wanted<'w>
-    where
-        'a: 'w,
-    {
-        Wanted {
-            destination: picked.in_flight.destination(),
-            upstream: self.cluster().upstream(),
-            client: self.state().client(),
-            protocols: Protocols::Http1,
-            fresh: false,
-        }
-    }
-
-    #[inline]
-    pub(super) fn pick(&self, view: &RequestView<'_>) -> Option<Picked> {
-        self.state().pick(self.cluster(), view)
     }
 }

@@ -17,12 +17,12 @@ use crate::server::http1::date::write_date;
 use crate::stream::{ReadBuffer, poll_write_all, spare};
 
 /// The most interim responses (1xx) before the final one. Nobody needs more than two or three.
-const MOST_INTERIM: u8 = 16;
+pub(super) const MOST_INTERIM: u8 = 16;
 
 /// The longest head of a response, as .NET's `MaxResponseHeadersLength` in YARP: 64 KiB. Responses that set many cookies have
 /// many fields.
 #[inline]
-fn limits() -> HeadLimits {
+pub(super) fn limits() -> HeadLimits {
     HeadLimits::default()
         .with_bytes(64 * 1024)
         .with_fields(1000)

@@ -127,6 +127,30 @@ impl Failure {
     /// The connection is not one of HTTP/1.1.
     pub(super) const UNSPOKEN: Self =
         Self::Unanswered(ForwardErrorKind::Request, StatusCode::BAD_GATEWAY);
+
+    /// Nothing has happened for too long, or the response has not begun in time.
+    #[cold]
+    pub(super) fn timed_out(stage: Stage, is_unanswered: bool) -> Self {
+        let (kind, status) = match stage {
+            Stage::Done => (
+                ForwardErrorKind::RequestTimedOut,
+                StatusCode::GATEWAY_TIMEOUT,
+            ),
+            Stage::Client => (
+                ForwardErrorKind::RequestBodyClient,
+                StatusCode::REQUEST_TIMEOUT,
+            ),
+            Stage::Destination => (
+                ForwardErrorKind::RequestBodyDestination,
+                StatusCode::GATEWAY_TIMEOUT,
+            ),
+        };
+        match (is_unanswered, stage) {
+            (true, _) => Self::Unanswered(kind, status),
+            (false, Stage::Done) => Self::Cut(ForwardErrorKind::ResponseBodyDestination),
+            (false, _) => Self::Cut(kind),
+        }
+    }
 }
 
 impl<T, U> Exchange<'_, T, U>
@@ -283,7 +307,7 @@ where
         if self.client.clock.poll_due(cx, due).is_pending() {
             return Poll::Pending;
         }
-        Poll::Ready(self.timed_out(is_unanswered))
+        Poll::Ready(Failure::timed_out(self.flow.upload.stage(), is_unanswered))
     }
 
     #[cold]
@@ -293,29 +317,6 @@ where
         match self.flow.download.is_unanswered() {
             true => Failure::Unanswered(kind, StatusCode::REQUEST_TIMEOUT),
             false => Failure::Cut(kind),
-        }
-    }
-
-    #[cold]
-    fn timed_out(&self, is_unanswered: bool) -> Failure {
-        let (kind, status) = match self.flow.upload.stage() {
-            Stage::Done => (
-                ForwardErrorKind::RequestTimedOut,
-                StatusCode::GATEWAY_TIMEOUT,
-            ),
-            Stage::Client => (
-                ForwardErrorKind::RequestBodyClient,
-                StatusCode::REQUEST_TIMEOUT,
-            ),
-            Stage::Destination => (
-                ForwardErrorKind::RequestBodyDestination,
-                StatusCode::GATEWAY_TIMEOUT,
-            ),
-        };
-        match (is_unanswered, self.flow.upload.stage()) {
-            (true, _) => Failure::Unanswered(kind, status),
-            (false, Stage::Done) => Failure::Cut(ForwardErrorKind::ResponseBodyDestination),
-            (false, _) => Failure::Cut(kind),
         }
     }
 }

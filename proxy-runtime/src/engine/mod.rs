@@ -24,7 +24,10 @@ mod connect;
 mod current;
 mod download;
 mod exchange;
+#[cfg(feature = "http2")]
+mod http2;
 mod outgoing;
+mod place;
 mod plan;
 mod request;
 mod run;
@@ -34,6 +37,8 @@ mod tally;
 mod upload;
 
 pub(crate) use self::current::Engine;
+#[cfg(feature = "http2")]
+pub(crate) use self::http2::forward as forward_stream;
 pub(crate) use self::plan::HeadPlan;
 pub(crate) use self::run::forward;
 

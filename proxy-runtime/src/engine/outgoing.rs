@@ -3,16 +3,12 @@
 use proxy_model::RequestHead;
 use proxy_model::compiled::{Destination, Route};
 use proxy_model::matching::RouteValues;
-use proxy_model::transform::{RequestTarget, SetOrAppend, XForwardedPart, path_and_query};
+use proxy_model::transform::{RequestTarget, XForwardedPart, path_and_query};
 
-use super::plan::{HeadPlan, HostRule, MOST_OPERATIONS, RequestOperation, known};
+use super::plan::{HeadPlan, HostRule, known};
 use crate::http1::{
-    FieldName, FieldOperation, FieldValue, HeadTable, OutgoingTarget, RawRequest, RequestRewrite,
-    RequestView, write_request,
+    FieldValue, HeadTable, OutgoingTarget, RawRequest, RequestRewrite, RequestView, write_request,
 };
-
-/// What most routes get along with.
-const FEW_OPERATIONS: usize = 8;
 
 /// A request's head, and what is made of it for one destination.
 #[derive(Clone, Copy)]
@@ -46,19 +42,7 @@ impl<'a> Outgoing<'a> {
     /// The same, with another path or query.
     #[cold]
     fn write_elsewhere(&self, out: &mut Vec<u8>) -> Result<(), Invalid> {
-        let values = match self.plan.rewrites_target {
-            true => self.route.matcher().path().capture(self.view.path()),
-            false => None,
-        };
-        let values: RouteValues = values.unwrap_or_default();
-        let mut target = RequestTarget {
-            method: self.view.method().into(),
-            path: self.view.path().into(),
-            query: self.view.query().map(Into::into),
-        };
-        self.route.transforms().rewrite(&mut target, &values);
-        let address = self.destination.address();
-        let text = path_and_query(address, &target.path, target.query.as_deref());
+        let text = elsewhere(self.plan, self.route, self.destination, self.view);
         let (path, query) = match text.split_once('?') {
             Some((path, query)) => (path, Some(query.as_bytes())),
             None => (&*text, None),
@@ -70,40 +54,19 @@ impl<'a> Outgoing<'a> {
 
     #[inline]
     fn write_to(&self, target: Option<OutgoingTarget<'_>>, out: &mut Vec<u8>) {
-        match self.plan.request.len() {
-            0..=FEW_OPERATIONS => self.write_with::<FEW_OPERATIONS>(target, out),
-            _ => self.write_with::<MOST_OPERATIONS>(target, out),
-        }
-    }
-
-    #[inline]
-    fn write_with<const MOST: usize>(&self, target: Option<OutgoingTarget<'_>>, out: &mut Vec<u8>) {
-        let mut given = self
-            .plan
-            .request
-            .iter()
-            .filter_map(|operation| self.operation(operation));
-        let mut room;
-        let operations: &[_] = match given.next() {
-            None => &[],
-            Some(first) => {
-                room = [first; MOST];
-                let mut count = 1;
-                for operation in given.take(MOST - 1) {
-                    room[count] = operation;
-                    count += 1;
-                }
-                &room[..count]
-            }
-        };
-        let rewrite = RequestRewrite {
-            target,
-            host: self.host(),
-            copied: self.plan.request_copy.copied(),
-            operations,
-            ..RequestRewrite::default()
-        };
-        write_request(self.buffer, self.request, self.table, &rewrite, out);
+        self.plan.for_request(
+            |part| self.part(part),
+            |operations| {
+                let rewrite = RequestRewrite {
+                    target,
+                    host: self.host(),
+                    copied: self.plan.request_copy.copied(),
+                    operations,
+                    ..RequestRewrite::default()
+                };
+                write_request(self.buffer, self.request, self.table, &rewrite, out);
+            },
+        );
     }
 
     /// `None`: the client's.
@@ -118,21 +81,6 @@ impl<'a> Outgoing<'a> {
                     own.unwrap_or_else(|| self.destination.address().authority()),
                 ))
             }
-        }
-    }
-
-    #[inline]
-    fn operation(&self, operation: &'a RequestOperation) -> Option<FieldOperation<'a>> {
-        match operation {
-            RequestOperation::Remove(name) => Some(FieldOperation::Remove(name)),
-            RequestOperation::Write(name, value, action) => {
-                Some(written(name, known(value), *action))
-            }
-            RequestOperation::Tell(name, part, action) => match (self.part(*part), action) {
-                (Some(value), action) => Some(written(name, value, *action)),
-                (None, SetOrAppend::Set) => Some(FieldOperation::Remove(name)),
-                (None, SetOrAppend::Append) => None,
-            },
         }
     }
 
@@ -152,14 +100,24 @@ impl<'a> Outgoing<'a> {
     }
 }
 
-#[inline]
-fn written<'a>(
-    name: &'a FieldName,
-    value: FieldValue<'a>,
-    action: SetOrAppend,
-) -> FieldOperation<'a> {
-    match action {
-        SetOrAppend::Set => FieldOperation::Set(name, value),
-        SetOrAppend::Append => FieldOperation::Append(name, value),
-    }
+/// Path and query that a request gets whose route or destination changes them.
+#[cold]
+pub(super) fn elsewhere<H: RequestHead>(
+    plan: &HeadPlan,
+    route: &Route,
+    destination: &Destination,
+    head: &H,
+) -> String {
+    let values = match plan.rewrites_target {
+        true => route.matcher().path().capture(head.path()),
+        false => None,
+    };
+    let values: RouteValues = values.unwrap_or_default();
+    let mut target = RequestTarget {
+        method: head.method().into(),
+        path: head.path().into(),
+        query: head.query().map(Into::into),
+    };
+    route.transforms().rewrite(&mut target, &values);
+    path_and_query(destination.address(), &target.path, target.query.as_deref())
 }

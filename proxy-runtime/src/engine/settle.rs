@@ -15,7 +15,7 @@ use super::exchange::{Failure, Flow};
 use super::request::Run;
 use super::tally::Tally;
 use super::{Lane, spare};
-use crate::forward::{ExchangeInfo, ForwardErrorKind};
+use crate::forward::ForwardErrorKind;
 use crate::http1::Method;
 use crate::server::Outcome;
 use crate::server::edge::Refusal;
@@ -181,21 +181,6 @@ impl Run<'_> {
         {
             let info = self.info(tally, Some(peer));
             exchange.answered(status, Some(info));
-        }
-    }
-
-    /// What there is to say of it, for logs.
-    #[cold]
-    pub(super) fn info(&self, tally: &Tally<'_>, upstream: Option<SocketAddr>) -> ExchangeInfo {
-        ExchangeInfo {
-            route: Some(self.generation.snapshot().route_at(self.route).id().clone()),
-            cluster: Some(self.cluster().id().clone()),
-            destination: tally
-                .destination()
-                .map(|destination| destination.id().clone()),
-            upstream,
-            error: None,
-            time_to_head: upstream.map(|_| tally.waited()),
         }
     }
 }

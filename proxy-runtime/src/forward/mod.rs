@@ -69,6 +69,8 @@ pub use self::error::{ForwardError, ForwardErrorKind, Side};
 pub(crate) use self::head::HttpHead;
 pub use self::info::ExchangeInfo;
 pub(crate) use self::layered::rest_of_route;
+#[cfg(all(feature = "http2", feature = "server"))]
+pub(crate) use self::request::framing;
 pub(crate) use self::request::{Framing, OutgoingHead, parse_length};
 #[cfg(test)]
 pub(crate) use self::response::pass_on;

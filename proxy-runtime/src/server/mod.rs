@@ -90,6 +90,8 @@ pub(crate) mod connection;
 pub(crate) mod edge;
 mod handle;
 pub(crate) mod http1;
+#[cfg(feature = "http2")]
+pub(crate) mod http2;
 mod limits;
 mod listener;
 pub(crate) mod metrics;

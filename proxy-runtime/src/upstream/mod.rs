@@ -49,6 +49,8 @@ use self::destination::DestinationPool;
 pub(crate) use self::error::{ConnectError, ExchangeError};
 #[cfg(feature = "server")]
 pub(crate) use self::http1::Http1Connection;
+#[cfg(all(feature = "http2", feature = "server"))]
+pub(crate) use self::http1::{Http1Body, Rest, Table};
 pub(crate) use self::incoming::IncomingBody;
 pub(crate) use self::lease::Lease;
 pub use self::options::UpstreamOptions;

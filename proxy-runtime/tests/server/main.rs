@@ -9,7 +9,11 @@ mod limits;
 mod listen;
 mod malformed;
 mod proxy;
+#[cfg(feature = "http2")]
+mod streams;
 mod support;
 #[cfg(feature = "tls")]
 mod tls;
 mod ways;
+#[cfg(feature = "http2")]
+mod ways_http2;

@@ -5,6 +5,7 @@ use tokio::time::sleep;
 use hyper_util::rt::TokioIo;
 
 use super::*;
+use crate::server::OnUpgrade;
 
 /// Runs the client's tasks.
 #[derive(Clone)]
@@ -184,9 +185,9 @@ async fn a_tunnel_keeps_its_connection() {
     local(async {
         let handler = Handler::new(|mut request| async move {
             assert_eq!(request.method(), http::Method::CONNECT);
-            let upgrade = hyper::upgrade::on(&mut request);
+            let upgrade: OnUpgrade = request.extensions_mut().remove().unwrap();
             tokio::task::spawn_local(async move {
-                let mut tunnel = TokioIo::new(upgrade.await.unwrap());
+                let mut tunnel = upgrade.await.unwrap();
                 let mut bytes = [0; 5];
                 while tunnel.read_exact(&mut bytes).await.is_ok() {
                     tunnel.write_all(&bytes).await.unwrap();
