@@ -5,7 +5,8 @@ use proxy_model::compiled::{Destination, Route};
 use proxy_model::matching::RouteValues;
 use proxy_model::transform::{RequestTarget, SetOrAppend, XForwardedPart, path_and_query};
 
-use super::plan::{HeadPlan, HostRule, MOST_OPERATIONS, RequestOperation, known};
+use super::plan::{HeadPlan, HostRule, MOST_OPERATIONS, RequestOperation, known, with_slice};
+use crate::filter::HeadEdits;
 use crate::http1::{
     FieldName, FieldOperation, FieldValue, HeadTable, OutgoingTarget, RawRequest, RequestRewrite,
     RequestView, write_request,
@@ -23,6 +24,8 @@ pub(super) struct Outgoing<'a> {
     pub(super) view: &'a RequestView<'a>,
     pub(super) route: &'a Route,
     pub(super) plan: &'a HeadPlan,
+    /// What filters changed, which comes before what the route says.
+    pub(super) edits: Option<&'a HeadEdits>,
     pub(super) destination: &'a Destination,
     /// The client's address, without port.
     pub(super) remote: Option<FieldValue<'a>>,
@@ -39,8 +42,34 @@ impl<'a> Outgoing<'a> {
         if self.plan.rewrites_target || self.destination.address().path() != "/" {
             return self.write_elsewhere(out);
         }
+        if let Some(edits) = self.edits {
+            return self.write_edited(edits, out);
+        }
         self.write_to(None, out);
         Ok(())
+    }
+
+    /// The same, as filters changed it.
+    #[cold]
+    fn write_edited(&self, edits: &HeadEdits, out: &mut Vec<u8>) -> Result<(), Invalid> {
+        if edits.path().is_none() && edits.query().is_none() {
+            self.write_to(None, out);
+            return Ok(());
+        }
+        let (path, query) = self.target();
+        let target = OutgoingTarget::new(path.as_bytes(), query.map(str::as_bytes));
+        self.write_to(Some(target.ok_or(Invalid)?), out);
+        Ok(())
+    }
+
+    /// Path and query, as filters left them.
+    fn target(&self) -> (&str, Option<&str>) {
+        let path = self.edits.and_then(HeadEdits::path);
+        let query = self.edits.and_then(HeadEdits::query);
+        (
+            path.unwrap_or_else(|| self.view.path()),
+            query.unwrap_or_else(|| self.view.query()),
+        )
     }
 
     /// The same, with another path or query.
@@ -51,10 +80,11 @@ impl<'a> Outgoing<'a> {
             false => None,
         };
         let values: RouteValues = values.unwrap_or_default();
+        let (path, query) = self.target();
         let mut target = RequestTarget {
             method: self.view.method().into(),
-            path: self.view.path().into(),
-            query: self.view.query().map(Into::into),
+            path: path.into(),
+            query: query.map(Into::into),
         };
         self.route.transforms().rewrite(&mut target, &values);
         let address = self.destination.address();
@@ -70,6 +100,14 @@ impl<'a> Outgoing<'a> {
 
     #[inline]
     fn write_to(&self, target: Option<OutgoingTarget<'_>>, out: &mut Vec<u8>) {
+        if let Some(edits) = self.edits {
+            let route = self.plan.request.iter();
+            let route = route.filter_map(|operation| self.operation(operation));
+            let operations = edits.operations().chain(route);
+            return with_slice(operations, |operations| {
+                self.write_by(target, operations, out)
+            });
+        }
         match self.plan.request.len() {
             0..=FEW_OPERATIONS => self.write_with::<FEW_OPERATIONS>(target, out),
             _ => self.write_with::<MOST_OPERATIONS>(target, out),
@@ -96,6 +134,16 @@ impl<'a> Outgoing<'a> {
                 &room[..count]
             }
         };
+        self.write_by(target, operations, out);
+    }
+
+    #[inline]
+    fn write_by(
+        &self,
+        target: Option<OutgoingTarget<'_>>,
+        operations: &[FieldOperation<'_>],
+        out: &mut Vec<u8>,
+    ) {
         let rewrite = RequestRewrite {
             target,
             host: self.host(),
@@ -109,10 +157,12 @@ impl<'a> Outgoing<'a> {
     /// `None`: the client's.
     #[inline]
     fn host(&self) -> Option<FieldValue<'a>> {
-        match &self.plan.host {
-            HostRule::Original if !self.request.authority().is_empty() => None,
-            HostRule::Fixed(value) => Some(known(value)),
-            HostRule::Original | HostRule::Destination => {
+        let changed = self.edits.and_then(HeadEdits::host);
+        match (&self.plan.host, changed) {
+            (HostRule::Fixed(value), _) => Some(known(value)),
+            (HostRule::Original | HostRule::Destination, Some(changed)) => Some(known(changed)),
+            (HostRule::Original, None) if !self.request.authority().is_empty() => None,
+            (HostRule::Original | HostRule::Destination | HostRule::Restored, _) => {
                 let own = self.destination.host();
                 Some(known(
                     own.unwrap_or_else(|| self.destination.address().authority()),

@@ -8,8 +8,11 @@ use tokio::time::Instant;
 
 use super::Engine;
 use super::connect::{Link, Unconnected};
+use super::filtering::Filtering;
 use super::plan::HeadPlan;
 use super::tally::Tally;
+use crate::contain::contained_call;
+use crate::forward::panicked;
 use crate::forward::timeout::after;
 use crate::http1::{Asked, Framing, Method, RawRequest, RequestView, Version};
 use crate::server::http1::{Client, Transport};
@@ -23,11 +26,12 @@ pub(super) fn start<'a, T: Transport>(
     request: &'a RawRequest,
     engine: &'a Engine,
     generation: &'a Generation,
-) -> Option<(Run<'a>, Tally<'a>, Result<Link, Unconnected>)> {
+) -> Option<Started<'a>> {
     let is_plain = request.version() == Version::Http11
         && !request.expects_continue()
         && !matches!(request.method(), Method::Connect | Method::Trace)
-        && request.upgrade().is_none();
+        && request.upgrade().is_none()
+        && !client.table.has_crumbs(client.input.filled());
     if !is_plain {
         return None;
     }
@@ -41,8 +45,30 @@ pub(super) fn start<'a, T: Transport>(
         cluster,
     };
     let tally = run.tally(&view, Instant::now());
-    let connecting = run.connect_now(client, &view);
-    Some((run, tally, connecting))
+    let (filtering, said) = match run.filters() {
+        None => (Filtering::default(), Ok(())),
+        Some(filters) => Filtering::ask(filters, &run, client, view),
+    };
+    // A program's own policy may panic, which ends one request and no more.
+    let picked = || run.connect_now(client, &view, filtering.edits());
+    let connecting = said.and_then(|()| match contained_call(picked) {
+        Ok(connecting) => connecting,
+        Err(panic) => Err(Unconnected::Failed(panicked(&panic))),
+    });
+    Some(Started {
+        run,
+        tally,
+        filtering,
+        connecting,
+    })
+}
+
+/// A request that has begun to be forwarded.
+pub(super) struct Started<'a> {
+    pub(super) run: Run<'a>,
+    pub(super) tally: Tally<'a>,
+    pub(super) filtering: Filtering,
+    pub(super) connecting: Result<Link, Unconnected>,
 }
 
 /// The route and the cluster of a request that can be forwarded as bytes.

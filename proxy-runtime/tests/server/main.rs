@@ -5,9 +5,11 @@
 
 mod bytes;
 mod drain;
+mod filtered;
 mod limits;
 mod listen;
 mod malformed;
+mod policies;
 mod proxy;
 mod support;
 #[cfg(feature = "tls")]

@@ -48,7 +48,7 @@ mod upload;
 
 pub(crate) use self::client::Client;
 pub(crate) use self::requests::serve;
-pub(crate) use self::response::said_length;
+pub(crate) use self::response::{said_length, write_text};
 pub use self::upgrade::{OnUpgrade, Upgraded};
 pub(crate) use self::upload::BodyReader;
 pub(crate) use super::connection::Transport;
