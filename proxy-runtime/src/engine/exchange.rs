@@ -8,8 +8,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
 use super::body::Body;
-use super::download::{Cut, Download};
+use super::download::{Cut, Download, ForClient};
+use super::filtering::Filtering;
 use super::plan::HeadPlan;
+use super::request::Run;
 use super::upload::{Broken, Stage, Upload};
 use crate::forward::ForwardErrorKind;
 use crate::forward::timeout::after;
@@ -103,8 +105,10 @@ impl Default for Flow {
 pub(super) struct Exchange<'e, T: Transport, U> {
     pub(super) client: &'e mut Client<T>,
     pub(super) flow: &'e mut Flow,
+    pub(super) run: &'e Run<'e>,
     /// What the route does to heads.
     pub(super) plan: &'e HeadPlan,
+    pub(super) filtering: &'e mut Filtering,
     /// The destination's connection, and what was read from it.
     pub(super) io: &'e mut U,
     pub(super) input: &'e mut ReadBuffer,
@@ -117,6 +121,8 @@ pub(super) enum Failure {
     Unsent,
     /// The client can be told this status.
     Unanswered(ForwardErrorKind, StatusCode),
+    /// A filter failed at the response of this status.
+    Extension(StatusCode),
     /// The client has got a part of the response.
     Cut(ForwardErrorKind),
     /// The client has gone.
@@ -169,12 +175,17 @@ where
             true => OutgoingConnection::Close,
             false => OutgoingConnection::Default,
         };
+        let outgoing = ForClient {
+            plan: self.plan,
+            connection,
+            shown: self.filtering.shown(self.run, self.client.state.info),
+        };
         let polled = self.flow.download.poll_head(
             cx,
             (&mut self.client.io, &mut self.client.output),
             (&mut *self.io, &mut *self.input),
             &mut self.flow.table,
-            (self.plan, connection),
+            outgoing,
         );
         match polled {
             Poll::Ready(Ok(status)) => {
@@ -265,6 +276,7 @@ where
             Cut::Unanswered(kind, why) => (kind, why),
             Cut::Silence => (ForwardErrorKind::Request, "it closed without an answer"),
             Cut::Destination(why) => (ForwardErrorKind::ResponseBodyDestination, why),
+            Cut::Extension(status) => return Failure::Extension(status),
             Cut::Client => return Failure::Gone(ForwardErrorKind::ResponseBodyCanceled),
         };
         tracing::debug!(target: crate::observe::targets::REQUEST, error = kind.as_str(), why, "the destination failed");

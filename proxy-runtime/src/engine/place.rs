@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use super::Engine;
 use super::plan::HeadPlan;
 use super::tally::Tally;
+use crate::filter::Filters;
 use crate::forward::timeout::after;
 use crate::forward::{ExchangeInfo, ForwardError, ForwardErrorKind, no_connection};
 use crate::state::{ClusterState, DestinationState, Generation, Picked};
@@ -68,6 +69,12 @@ impl<'a> Place<'a> {
     pub(super) fn plan(&self) -> &'a HeadPlan {
         let plan = self.generation.route(self.route).plan();
         plan.expect("the route was chosen for having one")
+    }
+
+    /// The filters of the route.
+    #[inline]
+    pub(super) fn filters(&self) -> Option<&'a Filters> {
+        self.generation.route(self.route).extensions()?.filters()
     }
 
     #[inline]

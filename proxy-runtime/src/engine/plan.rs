@@ -38,6 +38,8 @@ pub(super) enum HostRule {
     Original,
     /// Its own.
     Destination,
+    /// Its own, whatever filters say.
+    Restored,
     /// The one that the route names.
     Fixed(HeaderValue),
 }
@@ -147,6 +149,16 @@ impl HeadPlan {
         }
         write(&room[..count]);
     }
+
+    /// What it does to the fields of a response of this status.
+    #[inline]
+    pub(super) fn response_for(
+        &self,
+        status: StatusCode,
+    ) -> impl Iterator<Item = FieldOperation<'_>> {
+        let operations = self.response.iter();
+        operations.filter_map(move |operation| operation.for_status(status))
+    }
 }
 
 impl CopyRule {
@@ -242,6 +254,31 @@ impl ResponseOperation {
     }
 }
 
+/// Calls `write` with all operations at once; few are gathered without an allocation.
+pub(super) fn with_slice<'o, T>(
+    mut operations: impl Iterator<Item = FieldOperation<'o>>,
+    write: impl FnOnce(&[FieldOperation<'o>]) -> T,
+) -> T {
+    let Some(first) = operations.next() else {
+        return write(&[]);
+    };
+    let mut room = [first; MOST_OPERATIONS];
+    let mut count = 1;
+    for operation in operations.by_ref().take(MOST_OPERATIONS - 1) {
+        room[count] = operation;
+        count += 1;
+    }
+    match operations.next() {
+        None => write(&room[..count]),
+        Some(next) => {
+            let mut all = room.to_vec();
+            all.push(next);
+            all.extend(operations);
+            write(&all)
+        }
+    }
+}
+
 /// A value that was checked when the configuration was compiled.
 #[inline]
 pub(super) fn known(value: &HeaderValue) -> FieldValue<'_> {
@@ -259,7 +296,7 @@ fn request_operation(
             None
         }
         RequestTransform::Remove(name) if name == http::header::HOST => {
-            *host = HostRule::Destination;
+            *host = HostRule::Restored;
             None
         }
         RequestTransform::Header {

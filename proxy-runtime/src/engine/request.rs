@@ -8,8 +8,11 @@ use tokio::time::Instant;
 
 use super::Engine;
 use super::connect::{Link, Unconnected};
+use super::filtering::Filtering;
 use super::place::Place;
 use super::tally::Tally;
+use crate::contain::contained_call;
+use crate::forward::panicked;
 use crate::http1::{Asked, Framing, Method, RawRequest, RequestView, Version};
 use crate::server::http1::{Client, Transport};
 use crate::state::Generation;
@@ -22,11 +25,12 @@ pub(super) fn start<'a, T: Transport>(
     request: &'a RawRequest,
     engine: &'a Engine,
     generation: &'a Generation,
-) -> Option<(Run<'a>, Tally<'a>, Result<Link, Unconnected>)> {
+) -> Option<Started<'a>> {
     let is_plain = request.version() == Version::Http11
         && !request.expects_continue()
         && !matches!(request.method(), Method::Connect | Method::Trace)
-        && request.upgrade().is_none();
+        && request.upgrade().is_none()
+        && !client.table.has_crumbs(client.input.filled());
     if !is_plain {
         return None;
     }
@@ -39,8 +43,30 @@ pub(super) fn start<'a, T: Transport>(
     }
     let run = Run { place, request };
     let tally = run.tally(&view, Instant::now());
-    let connecting = run.connect_now(client, &view);
-    Some((run, tally, connecting))
+    let (filtering, said) = match run.filters() {
+        None => (Filtering::default(), Ok(())),
+        Some(filters) => Filtering::ask(filters, &run, client, view),
+    };
+    // A program's own policy may panic, which ends one request and no more.
+    let picked = || run.connect_now(client, &view, filtering.edits());
+    let connecting = said.and_then(|()| match contained_call(picked) {
+        Ok(connecting) => connecting,
+        Err(panic) => Err(Unconnected::Failed(panicked(&panic))),
+    });
+    Some(Started {
+        run,
+        tally,
+        filtering,
+        connecting,
+    })
+}
+
+/// A request that has begun to be forwarded.
+pub(super) struct Started<'a> {
+    pub(super) run: Run<'a>,
+    pub(super) tally: Tally<'a>,
+    pub(super) filtering: Filtering,
+    pub(super) connecting: Result<Link, Unconnected>,
 }
 
 #[inline]

@@ -97,10 +97,10 @@ mod listener;
 pub(crate) mod metrics;
 mod mode;
 mod open_files;
-mod shared;
+pub(crate) mod shared;
 #[cfg(feature = "tls")]
 mod tls;
-mod worker;
+pub(crate) mod worker;
 
 pub use self::access_log::{
     AccessLogFormat, AccessLogSink, AccessLogWriter, AccessRecord, DEFAULT_CAPACITY, QueryLogging,

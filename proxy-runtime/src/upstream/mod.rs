@@ -37,6 +37,8 @@ mod tcp;
 mod tests;
 #[cfg(feature = "tls")]
 mod tls;
+#[cfg(feature = "testing")]
+mod trial;
 mod tunnel;
 
 use std::sync::Arc;
@@ -57,9 +59,11 @@ pub use self::options::UpstreamOptions;
 use self::pool::Pool;
 pub(crate) use self::protocol::Protocols;
 #[cfg(test)]
-pub(crate) use self::tests::Resetting;
+pub(crate) use self::tests::{Resetting, Scripted};
 #[cfg(feature = "tls")]
 pub use self::tls::TlsClient;
+#[cfg(feature = "testing")]
+pub use self::trial::PoolTrial;
 pub(crate) use self::tunnel::Switching;
 use crate::state::{ClientKey, DestinationState};
 

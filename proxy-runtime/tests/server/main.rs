@@ -5,9 +5,11 @@
 
 mod bytes;
 mod drain;
+mod filtered;
 mod limits;
 mod listen;
 mod malformed;
+mod policies;
 mod proxy;
 #[cfg(feature = "http2")]
 mod streams;

@@ -38,6 +38,10 @@ pub(super) fn start<'a>(
     }
     let view = HttpHead::with_connection(head, client.exchange.connection.info);
     let place = Place::find(engine, generation, &view)?;
+    // Filters are shown heads in `http` types.
+    if place.filters().is_some() {
+        return None;
+    }
     let framing = match framing(&head.headers, client.body.is_none()).ok()? {
         TypedFraming::Empty if head.headers.contains_key(CONTENT_LENGTH) => Framing::Length(0),
         TypedFraming::Empty => Framing::None,
@@ -115,7 +119,13 @@ impl Run<'_> {
             return Ok(out);
         }
         let route = self.generation.snapshot().route_at(self.route);
-        let text = elsewhere(plan, route, destination, &self.head);
+        let text = elsewhere(
+            plan,
+            route,
+            destination,
+            &self.head,
+            (self.head.path(), self.head.query()),
+        );
         let (path, query) = match text.split_once('?') {
             Some((path, query)) => (path, Some(query.as_bytes())),
             None => (&*text, None),
@@ -162,7 +172,7 @@ impl Run<'_> {
                 host: match &plan.host {
                     HostRule::Original => authority.unwrap_or_else(own),
                     HostRule::Fixed(value) => known(value),
-                    HostRule::Destination => own(),
+                    HostRule::Destination | HostRule::Restored => own(),
                 },
                 fields,
                 framing: self.framing,

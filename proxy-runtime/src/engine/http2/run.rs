@@ -191,6 +191,11 @@ impl<'a> Run<'a> {
                 let refusal = (ForwardErrorKind::Request, StatusCode::BAD_GATEWAY);
                 return self.refuse(client, tally, refusal);
             }
+            // Routes with filters go another way, so nobody says this.
+            Failure::Extension(status) => {
+                let refusal = (ForwardErrorKind::Extension, status);
+                return self.refuse(client, tally, refusal);
+            }
             Failure::Unanswered(kind, status) => return self.refuse(client, tally, (kind, status)),
             Failure::Cut(kind) => {
                 client.exchange.outcome = Outcome::Failed;
@@ -217,7 +222,8 @@ impl<'a> Run<'a> {
     ) {
         tally.refused(status);
         if client.exchange.draft.is_some() {
-            let info = self.info(&tally, None).with_error(kind);
+            let mut info = self.info(&tally, None);
+            info.error = Some(kind);
             client.exchange.answered(status, Some(info));
         }
         if let (ForwardErrorKind::RequestBodyClient, 408 | 413) = (kind, status.as_u16()) {
