@@ -150,11 +150,8 @@ impl Run<'_> {
             authority => Some(FieldValue::new(authority.as_bytes()).ok_or(Invalid)?),
         };
         let own = || {
-            known(
-                destination
-                    .host()
-                    .unwrap_or(destination.address().authority()),
-            )
+            let own = destination.host();
+            known(own.unwrap_or_else(|| destination.address().authority()))
         };
         let part = |part| match part {
             XForwardedPart::For => client.exchange.connection.remote_value(),

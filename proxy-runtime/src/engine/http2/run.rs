@@ -111,7 +111,7 @@ impl<'a> Run<'a> {
         self.settle(client, link, &mut flow, failure.is_none());
         match failure {
             None => tally.end(None),
-            Some(failure) => self.fail(client, tally, failure, flow),
+            Some(failure) => self.fail(client, tally, &failure, flow),
         }
     }
 
@@ -185,8 +185,8 @@ impl<'a> Run<'a> {
 
     /// Ends an exchange that did not come to its end.
     #[cold]
-    fn fail(&self, client: &mut Client, tally: Tally<'_>, failure: Failure, flow: Flow) {
-        let kind = match failure {
+    fn fail(&self, client: &mut Client, tally: Tally<'_>, failure: &Failure, flow: Flow) {
+        let kind = match *failure {
             Failure::Unsent => {
                 let refusal = (ForwardErrorKind::Request, StatusCode::BAD_GATEWAY);
                 return self.refuse(client, tally, refusal);

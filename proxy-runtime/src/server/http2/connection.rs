@@ -36,7 +36,7 @@ pub(super) struct Connection<T: Transport, F> {
 }
 
 enum Phase<T: Transport> {
-    Opening(Handshake<ConnectionIo<T>, Bytes>),
+    Opening(Box<Handshake<ConnectionIo<T>, Bytes>>),
     Open(Box<Open<T>>),
     /// It was told to end before it was open.
     Closed,
@@ -59,7 +59,7 @@ where
         // It has not been polled yet.
         waker.wake_by_ref();
         Self {
-            phase: Phase::Opening(builder(limits).handshake(io)),
+            phase: Phase::Opening(Box::new(builder(limits).handshake(io))),
             streams: Streams::new(&ready),
             ready,
             part,
@@ -76,7 +76,7 @@ where
         loop {
             match &mut self.phase {
                 Phase::Opening(handshake) => {
-                    let mut h2 = ready!(Pin::new(handshake).poll(cx))?;
+                    let mut h2 = ready!(Pin::new(&mut **handshake).poll(cx))?;
                     let pings = h2.ping_pong();
                     self.phase = Phase::Open(Box::new(Open { h2, pings }));
                 }
