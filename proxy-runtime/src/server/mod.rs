@@ -73,8 +73,8 @@
 //!
 //! # Other protocols
 //!
-//! A request on HTTP/1.1 that asks for another protocol has an [`OnUpgrade`] in its extensions; whoever answers 101 gets
-//! the connection from it.
+//! A request that asks for another protocol has an [`OnUpgrade`] in its extensions. On HTTP/1.1 whoever answers 101 gets the
+//! connection from it; on HTTP/2 (`CONNECT` of RFC 8441) whoever answers 2xx gets the stream.
 //!
 //! # How a connection ends
 //!

@@ -8,7 +8,7 @@ use h2::client::{SendRequest, handshake};
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, Request, Response};
 use proxy_runtime::server::{Limits, Listener, Server, ServerHandle};
-use serde_json::json;
+use serde_json::{Value, json};
 use testkit::raw::{RawClient, RawOrigin};
 use testkit::time::guarded;
 use tokio::net::TcpStream;
@@ -95,7 +95,11 @@ fn post(path: &str) -> Request<()> {
 }
 
 fn serve(origin: &RawOrigin, limits: Limits) -> (ServerHandle, SocketAddr) {
-    let proxy = proxy(origin, &json!({}), "");
+    serve_route(origin, limits, &json!({}))
+}
+
+fn serve_route(origin: &RawOrigin, limits: Limits, route: &Value) -> (ServerHandle, SocketAddr) {
+    let proxy = proxy(origin, route, "");
     let server = Server::for_proxy(&proxy).with_workers(NonZeroUsize::MIN);
     let server = server.with_limits(limits);
     let server = server.with_listener(Listener::http(loopback()));
@@ -273,6 +277,82 @@ async fn a_response_that_breaks_off_is_an_internal_error() {
         drop(client.sender.clone().ready().await.unwrap());
         client.sender = sender;
     }
+}
+
+#[tokio::test]
+async fn a_destination_that_does_not_answer_is_504() {
+    let origin = RawOrigin::script(|mut connection| async move {
+        connection.read_whole_request().await?;
+        connection.wait_for_close().await?;
+        Ok(())
+    });
+    let route = json!({ "Timeout": "00:00:00.200" });
+    let (server, address) = serve_route(&origin, Limits::default(), &route);
+    let mut client = Client::connect(address).await;
+    for body in [None, Some("body".into())] {
+        let sent = client.send(post("/"), body, None);
+        let answer = guarded("an answer", sent).await.unwrap();
+        assert_eq!(answer.status, 504);
+    }
+    assert_eq!(server.metrics().counts().active_requests, 0);
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_413() {
+    let origin = RawOrigin::script(|mut connection| async move {
+        assert!(connection.read_whole_request().await.is_err());
+        Ok(())
+    });
+    let (server, address) = serve(&origin, Limits::default().with_body_bytes(10));
+    let mut client = Client::connect(address).await;
+    let mut told = post("/");
+    told.headers_mut()
+        .insert("content-length", "11".parse().unwrap());
+    for request in [told, post("/")] {
+        let sent = client.send(request, Some("more than ten".into()), None);
+        match guarded("an answer", sent).await {
+            Ok(answer) => assert_eq!(answer.status, 413),
+            // Its length is not what the head told, which may be seen first.
+            Err(error) => assert_eq!(error.reason(), Some(Reason::PROTOCOL_ERROR)),
+        }
+    }
+    assert!(server.metrics().counts().refused_requests >= 1);
+}
+
+/// A drain ends a connection after its streams, and takes no further ones.
+#[tokio::test]
+async fn a_drain_finishes_the_streams_that_are_open() {
+    let (go_on, wait) = oneshot::channel();
+    let wait = std::sync::Mutex::new(Some(wait));
+    let origin = RawOrigin::script(move |mut connection| {
+        let wait = wait.lock().unwrap().take();
+        async move {
+            connection.read_request().await?;
+            connection
+                .write_all("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
+                .await?;
+            let _ = wait.unwrap().await;
+            connection.write_all("half").await
+        }
+    });
+    let (server, address) = serve(&origin, Limits::default());
+    let client = Client::connect(address).await;
+    let mut sender = client.sender.clone().ready().await.unwrap();
+    let (response, _) = sender.send_request(get("/"), true).unwrap();
+    let response = guarded("a head", response).await.unwrap();
+    let shutdown = tokio::spawn(server.shutdown(std::time::Duration::from_secs(30)));
+    let refused = async {
+        // Until GOAWAY is here, requests are still taken.
+        while client.sender.clone().ready().await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    };
+    guarded("GOAWAY", refused).await;
+    go_on.send(()).unwrap();
+    let answer = guarded("the rest", read(response)).await.unwrap();
+    assert_eq!(answer.body, b"halfhalf");
+    let report = guarded("the end", shutdown).await.unwrap();
+    assert_eq!((report.drained, report.cut), (1, 0));
 }
 
 /// While it can still be told, the client is.

@@ -15,6 +15,8 @@ mod connect;
 mod exchange;
 mod request;
 mod run;
+#[cfg(test)]
+mod tests;
 mod upload;
 
 pub(crate) use self::run::forward;
