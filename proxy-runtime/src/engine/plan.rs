@@ -118,17 +118,15 @@ impl CopyRule {
 }
 
 impl ResponseOperation {
-    /// The operation, if it is one for this status.
+    /// The operation for this status.
     #[inline]
-    pub(super) fn for_status(&self, status: StatusCode) -> Option<FieldOperation<'_>> {
-        if !self.condition.holds(status) {
-            return None;
-        }
-        Some(match &self.value {
+    pub(super) fn for_status(&self, status: StatusCode) -> FieldOperation<'_> {
+        match &self.value {
+            _ if !self.condition.holds(status) => FieldOperation::Nothing,
             None => FieldOperation::Remove(&self.name),
             Some((value, SetOrAppend::Set)) => FieldOperation::Set(&self.name, known(value)),
             Some((value, SetOrAppend::Append)) => FieldOperation::Append(&self.name, known(value)),
-        })
+        }
     }
 }
 
