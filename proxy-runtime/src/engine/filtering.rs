@@ -117,7 +117,7 @@ impl Filtering {
             Answer::Status(status) => own_response(status),
             Answer::Reply(reply) => reply.into_response(),
         };
-        let route = run.generation.snapshot().route_at(run.route);
+        let route = run.route;
         let filters = run.filters().zip(passed);
         let context = run.filter_context(connection);
         let shown = shown_response(response, filters, context, route.transforms());
@@ -169,8 +169,8 @@ impl<'e> Shown<'e> {
 
 impl<'a> Run<'a> {
     fn filter_context(&self, connection: ConnectionInfo) -> FilterContext<'a> {
-        let route = self.generation.snapshot().route_at(self.route);
-        FilterContext::new(route, self.cluster(), connection)
+        let route = self.route;
+        FilterContext::new(route, self.cluster, connection)
     }
 }
 

@@ -97,7 +97,7 @@ impl<'a> Outgoing<'a> {
             );
         };
         let route = self.plan.request.iter();
-        let route = route.filter_map(|operation| operation.for_request(|part| self.part(part)));
+        let route = route.map(|operation| operation.for_request(|part| self.part(part)));
         let operations = edits.operations().chain(route);
         with_slice(operations, |operations| {
             self.write_by(target, operations, out)

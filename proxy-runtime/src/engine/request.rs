@@ -42,13 +42,14 @@ pub(super) fn start<'a, T: Transport>(
         return None;
     }
     let run = Run { place, request };
-    let tally = run.tally(&view, Instant::now());
+    let now = Instant::now();
+    let tally = run.tally(&view, now);
     let (filtering, said) = match run.filters() {
         None => (Filtering::default(), Ok(())),
         Some(filters) => Filtering::ask(filters, &run, client, view),
     };
     // A program's own policy may panic, which ends one request and no more.
-    let picked = || run.connect_now(client, &view, filtering.edits());
+    let picked = || run.connect_now(client, &view, filtering.edits(), now);
     let connecting = said.and_then(|()| match contained_call(picked) {
         Ok(connecting) => connecting,
         Err(panic) => Err(Unconnected::Failed(panicked(&panic))),
@@ -82,7 +83,7 @@ pub(super) fn view_of<'a, T: Transport>(
     )
 }
 
-/// A request that is forwarded.
+/// A request that is forwarded, and what the configuration says of it.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
     pub(super) place: Place<'a>,
@@ -94,8 +95,8 @@ impl<'a> Run<'a> {
     pub(super) fn tally(&self, view: &RequestView<'_>, started: Instant) -> Tally<'a> {
         Tally::new(
             self.engine.service().shared(),
-            self.generation.route(self.route),
-            self.state(),
+            self.route_state,
+            self.state,
             (&method(self.request.method(), view), HttpVersion::HTTP_11),
             started,
         )
