@@ -1,0 +1,7 @@
+//! The xDS server.
+
+mod protocol;
+mod view;
+
+#[cfg(test)]
+mod fixtures;
