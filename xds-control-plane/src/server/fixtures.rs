@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::view::{Feed, View};
 use crate::snapshot::{Bodies, Resource, ResourceSet, ResourceType, Snapshot};
 
 pub(crate) type Part = (ResourceType, Arc<ResourceSet>);
@@ -48,8 +47,3 @@ pub(crate) fn snapshot(parts: &[Part]) -> Arc<Snapshot> {
     ))
 }
 
-/// A view with nothing before it.
-pub(crate) fn view(parts: &[Part]) -> Arc<View> {
-    let mut feed = Feed::new(std::time::Duration::from_secs(30));
-    feed.publish(snapshot(parts), tokio::time::Instant::now())
-}

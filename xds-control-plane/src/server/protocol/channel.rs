@@ -7,7 +7,6 @@ use tokio::time::Instant;
 
 use super::delta::Delta;
 use super::full::Full;
-use super::ledger::Ledger;
 use super::partial::Partial;
 use super::{Content, Heard, Protocol, Reply, Request, Scope, Violation, Wants};
 use crate::server::view::{Resources, View};
@@ -80,6 +79,9 @@ impl Channel {
             (Machine::Full(_) | Machine::Partial(_), _) if heard == Heard::Stale => {}
             (Machine::Full(full), Wants::Sotw { names, version }) => {
                 full.want(names, version.filter(|_| first));
+                if let Heard::Refused(version, _) = heard {
+                    full.refused(version);
+                }
             }
             (Machine::Partial(partial), Wants::Sotw { names, .. }) => partial.want(names),
             (

@@ -49,6 +49,12 @@ impl Delta {
                 self.ledger.seed(name, version);
             }
         }
+        // A first request without names is the older way to ask for all.
+        let all = first && subscribe.is_empty() && self.has_wildcard;
+        if all || subscribe.iter().any(|name| self.is_wildcard(name)) {
+            self.ledger.subscribe_wildcard();
+            self.greet = !reconnects;
+        }
         for name in unsubscribe {
             if self.is_wildcard(&name) {
                 self.ledger.unsubscribe_wildcard();
@@ -56,16 +62,9 @@ impl Delta {
                 self.ledger.unsubscribe(&name);
             }
         }
-        // A first request without names is the older way to ask for all.
-        if first && subscribe.is_empty() && self.has_wildcard {
-            self.ledger.subscribe_wildcard();
-            self.greet = !reconnects;
-        }
-        for name in subscribe {
-            if self.is_wildcard(&name) {
-                self.ledger.subscribe_wildcard();
-                self.greet = !reconnects;
-            } else if first {
+        let named = subscribe.into_iter().filter(|name| !self.has_wildcard || &**name != WILDCARD);
+        for name in named {
+            if first {
                 self.ledger.subscribe_seeded(name);
             } else {
                 self.ledger.subscribe(name);

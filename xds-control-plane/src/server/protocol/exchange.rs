@@ -54,6 +54,10 @@ impl Exchange {
         }
     }
 
+    pub(crate) fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
     /// What is answered from.
     pub(crate) fn view(&self) -> Option<&Arc<View>> {
         self.view.as_ref()

@@ -72,6 +72,15 @@ impl Full {
         }
     }
 
+    /// The client has refused the last response, which had that version. If it has let go of something since, the rest is
+    /// another response, and may be accepted.
+    pub(super) fn refused(&mut self, version: Version) {
+        self.asked |= self
+            .told
+            .as_ref()
+            .is_some_and(|told| told.version != version);
+    }
+
     /// What has to be told: everything, if anything is different or the client waits. What is in `retained` stays although
     /// it is removed, if the client may have it and `keep` says so.
     pub(super) fn due(

@@ -1,15 +1,12 @@
 //! What a client wants and what it holds, name by name.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::flights::Flights;
 use super::{Content, Scope};
 use crate::server::view::{Resources, Served};
 use crate::snapshot::{ResourceSet, Version};
-
-/// Responses whose names are remembered until the client says what it thinks of them. A client that has more of them
-/// unanswered is taken to have accepted the oldest.
-const FLIGHTS: usize = 8;
 
 /// The account of one client and one type.
 ///
@@ -29,7 +26,7 @@ pub(super) struct Ledger {
     wildcard_asked: bool,
     /// Removed, and not yet told.
     kept: BTreeSet<Arc<str>>,
-    flights: VecDeque<Flight>,
+    flights: Flights,
     /// What was refused and has not been sent since.
     refused: BTreeSet<Arc<str>>,
 }
@@ -46,15 +43,6 @@ enum Held {
     Unknown,
     At(Version),
     Absent,
-}
-
-#[derive(Debug)]
-struct Flight {
-    nonce: u64,
-    version: Version,
-    names: Vec<Arc<str>>,
-    /// Something in it was refused before and is different now.
-    mends: bool,
 }
 
 impl Ledger {
@@ -131,6 +119,12 @@ impl Ledger {
         if !self.wildcard {
             self.wildcard = true;
             self.compared = None;
+            // The client may yet read these, of the time before.
+            for name in self.flights.names() {
+                if !self.entries.contains_key(&name) {
+                    self.change(&name, Some(Held::Unknown), false);
+                }
+            }
         }
         self.wildcard_asked = true;
     }
@@ -146,7 +140,11 @@ impl Ledger {
         self.wildcard = false;
         self.wildcard_asked = false;
         self.compared = None;
+        let refused = self.refused.len();
         self.refused.retain(|name| self.entries.contains_key(name));
+        if self.refused.len() < refused {
+            self.retry_refused();
+        }
         self.kept.retain(|name| self.entries.contains_key(name));
         self.version = self.entries.iter().fold(
             Version::default(),
@@ -352,33 +350,26 @@ impl Ledger {
 
     /// Remembers what went out as the response of that nonce.
     pub(super) fn sent(&mut self, nonce: u64, content: &Content) {
-        let names: Vec<_> = content
+        let mut names: Vec<_> = content
             .resources
             .iter()
             .map(|resource| resource.name())
             .chain(&content.removed)
             .cloned()
             .collect();
+        names.sort_unstable();
         let mut mends = false;
         if !self.refused.is_empty() {
             for name in &names {
                 mends |= self.refused.remove(name);
             }
         }
-        if self.flights.len() == FLIGHTS {
-            self.flights.pop_front();
-        }
-        self.flights.push_back(Flight {
-            nonce,
-            version: content.version,
-            names,
-            mends,
-        });
+        self.flights.depart(nonce, content, names, mends);
     }
 
     /// The client has accepted the response of that nonce. Returns its version.
     pub(super) fn acknowledged(&mut self, nonce: u64) -> Option<Version> {
-        let flight = self.land(nonce)?;
+        let flight = self.flights.accepted(nonce)?;
         if flight.mends {
             self.retry_refused();
         }
@@ -388,17 +379,39 @@ impl Ledger {
     /// The client has refused the response of that nonce. Nothing of it is sent again before something of it is different;
     /// when that has been accepted, the rest is, which may have been refused for the company it was in. Returns its version.
     pub(super) fn refused(&mut self, nonce: u64) -> Option<Version> {
-        let flight = self.land(nonce)?;
-        self.refused.extend(flight.names);
+        let flight = self.flights.refused(nonce)?;
+        let mut lighter = false;
+        for name in flight.names {
+            if self.flights.is_sent_after(nonce, &name) {
+                continue;
+            }
+            if self.wildcard || self.entries.contains_key(&name) {
+                self.refused.insert(name);
+            } else {
+                lighter = true;
+            }
+        }
+        // Without what the client has let go of meanwhile, the rest is another response.
+        if lighter {
+            self.retry_refused();
+        }
         Some(flight.version)
     }
 
-    fn land(&mut self, nonce: u64) -> Option<Flight> {
-        let place = self
-            .flights
-            .iter()
-            .position(|flight| flight.nonce == nonce)?;
-        self.flights.remove(place)
+    /// What of `content` is removed is not said, for want of words in the protocol. If any of it was refused, the rest that was
+    /// refused with it, and is not in `content`, is due.
+    pub(super) fn goes_unsaid(&mut self, content: &Content) -> bool {
+        let mut lighter = false;
+        for name in &content.removed {
+            lighter |= self.refused.remove(name);
+        }
+        if lighter {
+            for resource in &content.resources {
+                self.refused.remove(resource.name());
+            }
+            self.retry_refused();
+        }
+        lighter
     }
 
     fn retry_refused(&mut self) {

@@ -10,6 +10,7 @@
 mod channel;
 mod delta;
 mod exchange;
+mod flights;
 mod full;
 mod ledger;
 mod partial;

@@ -43,6 +43,11 @@ impl Partial {
     /// What has to be told. Of what is missing nothing can be said in this protocol.
     pub(super) fn due(&mut self, served: &Served, scope: Scope) -> Option<Content> {
         let mut content = self.ledger.due(served, None, scope);
+        if self.ledger.goes_unsaid(&content) {
+            let rest = self.ledger.due(served, None, Scope::Asked);
+            content.version = rest.version;
+            content.resources.extend(rest.resources);
+        }
         content.removed.clear();
         (!content.resources.is_empty()).then_some(content)
     }

@@ -56,7 +56,7 @@ impl Client {
     fn new(protocol: Protocol, subscription: Subscription) -> Self {
         Self {
             protocol,
-            exchange: super::exchange(protocol, subscription),
+            exchange: exchange(protocol, subscription),
             unread: VecDeque::new(),
             wanted: BTreeMap::new(),
             held: BTreeMap::new(),
@@ -151,7 +151,7 @@ impl Client {
     }
 
     fn reconnect(&mut self, view: Option<Arc<View>>, subscription: Subscription) {
-        self.exchange = super::exchange(self.protocol, subscription);
+        self.exchange = exchange(self.protocol, subscription);
         if let Some(view) = view {
             self.exchange.publish(view);
         }
@@ -161,6 +161,13 @@ impl Client {
         for (resource_type, names) in std::mem::take(&mut self.wanted) {
             self.want(resource_type, names);
         }
+    }
+
+    /// What is gone may come back as it was, and is news again.
+    fn publish(&mut self, view: Arc<View>) {
+        self.told
+            .retain(|(of, name), _| view.served(*of).set().get(name).is_some());
+        self.exchange.publish(view);
     }
 
     /// The server sends what is due.
@@ -339,7 +346,7 @@ fn holds(
         match event {
             Event::Publish(digits) => {
                 let next = feed.publish(snapshot(&contents(&digits, false)), now);
-                client.exchange.publish(Arc::clone(&next));
+                client.publish(Arc::clone(&next));
                 view = Some(next);
                 newest = digits;
             }
@@ -359,7 +366,7 @@ fn holds(
             Event::Pass(seconds) => {
                 now += Duration::from_secs(seconds.into());
                 if let Some(next) = feed.expire(now) {
-                    client.exchange.publish(Arc::clone(&next));
+                    client.publish(Arc::clone(&next));
                     view = Some(next);
                 }
             }
@@ -369,12 +376,12 @@ fn holds(
     client.settle(now)?;
     // Only what is bad is mended, and all that was refused with it has to come too.
     let next = feed.publish(snapshot(&contents(&newest, true)), now);
-    client.exchange.publish(next);
+    client.publish(next);
     client.settle(now)?;
     for _ in 0..3 {
         now += GRACE;
         if let Some(next) = feed.expire(now) {
-            client.exchange.publish(next);
+            client.publish(next);
         }
         client.settle(now)?;
     }
