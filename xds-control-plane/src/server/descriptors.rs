@@ -14,7 +14,8 @@ use crate::snapshot::ResourceType;
 pub const ENVOY_DESCRIPTORS: &[u8] = include_bytes!("../../descriptors/envoy.binpb");
 
 static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
-    DescriptorPool::decode(ENVOY_DESCRIPTORS).expect("the descriptors are generated, and read in tests")
+    DescriptorPool::decode(ENVOY_DESCRIPTORS)
+        .expect("the descriptors are generated, and read in tests")
 });
 
 /// The descriptor of a message by its full name.
@@ -31,7 +32,8 @@ pub(crate) fn resource_json(resource_type: ResourceType, body: &[u8]) -> Value {
             .split_once('/')
             .ok_or("its type has no name")?;
         let descriptor = message(name).ok_or("its descriptor is missing")?;
-        let message = DynamicMessage::decode(descriptor, body).map_err(|error| error.to_string())?;
+        let message =
+            DynamicMessage::decode(descriptor, body).map_err(|error| error.to_string())?;
         serde_json::to_value(&message).map_err(|error| error.to_string())
     };
     written().unwrap_or_else(|error| json!({ "error": error }))

@@ -23,7 +23,9 @@ pub(crate) struct Fetched {
 pub(crate) enum FetchError {
     #[error("nothing has been read yet from what is to be served; ask again in a moment")]
     NotReady,
-    #[error("this is asked for resources of the type {asked}, and has those of the type {has} only")]
+    #[error(
+        "this is asked for resources of the type {asked}, and has those of the type {has} only"
+    )]
     OtherType { asked: String, has: &'static str },
     #[error("a request may name {limit} resources")]
     TooManyNames { limit: usize },
@@ -50,11 +52,11 @@ pub(crate) fn fetch(
     context.metrics.fetched(resource_type, subscription);
     let names: BTreeSet<&str> = request.resource_names.iter().map(String::as_str).collect();
     let mut resources: Vec<Arc<Resource>> = if names.is_empty() || names.contains(WILDCARD) {
-        view.all(resource_type).cloned().collect()
+        view.all(resource_type, subscription).cloned().collect()
     } else {
         let found = names
             .iter()
-            .filter_map(|name| view.get(resource_type, name));
+            .filter_map(|name| view.get(resource_type, subscription, name));
         found.cloned().collect()
     };
     let version = resources

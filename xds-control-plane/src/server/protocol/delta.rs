@@ -22,7 +22,7 @@ impl Delta {
         Self {
             has_wildcard,
             began: false,
-            ledger: Ledger::default(),
+            ledger: Ledger::saying_removals(),
             greet: false,
         }
     }
@@ -46,7 +46,7 @@ impl Delta {
         let reconnects = first && !initial.is_empty();
         if first {
             for (name, version) in initial {
-                self.ledger.seed(name, version);
+                self.ledger.seed(&name, version);
             }
         }
         // A first request without names is the older way to ask for all.
@@ -62,7 +62,9 @@ impl Delta {
                 self.ledger.unsubscribe(&name);
             }
         }
-        let named = subscribe.into_iter().filter(|name| !self.has_wildcard || &**name != WILDCARD);
+        let named = subscribe
+            .into_iter()
+            .filter(|name| !self.has_wildcard || &**name != WILDCARD);
         for name in named {
             if first {
                 self.ledger.subscribe_seeded(name);

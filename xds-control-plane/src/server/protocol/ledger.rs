@@ -14,6 +14,8 @@ use crate::snapshot::{ResourceSet, Version};
 /// subscribers of five thousand clusters share one set.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
+    /// Whether the protocol has words for what is removed.
+    says_removals: bool,
     wildcard: bool,
     /// Every name subscribed to and, with the wildcard, exceptions.
     entries: BTreeMap<Arc<str>, Entry>,
@@ -46,6 +48,14 @@ enum Held {
 }
 
 impl Ledger {
+    /// An account in the incremental protocol, in which it is said what is removed.
+    pub(super) fn saying_removals() -> Self {
+        Self {
+            says_removals: true,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn is_wildcard(&self) -> bool {
         self.wildcard
     }
@@ -80,9 +90,9 @@ impl Ledger {
     }
 
     /// The client holds this from an earlier stream.
-    pub(super) fn seed(&mut self, name: Arc<str>, version: Option<Version>) {
+    pub(super) fn seed(&mut self, name: &Arc<str>, version: Option<Version>) {
         let held = version.map_or(Held::Unknown, Held::At);
-        self.change(&name, Some(held), false);
+        self.change(name, Some(held), false);
     }
 
     /// Forgets what was seeded and not subscribed to.
@@ -146,13 +156,15 @@ impl Ledger {
             self.retry_refused();
         }
         self.kept.retain(|name| self.entries.contains_key(name));
-        self.version = self.entries.iter().fold(
-            Version::default(),
-            |version, (name, entry)| match entry.held {
-                Held::At(held) => version.with(name, held),
-                Held::Unknown | Held::Absent => version,
-            },
-        );
+        self.version = self
+            .entries
+            .iter()
+            .fold(Version::default(), |version, (name, entry)| {
+                match entry.held {
+                    Held::At(held) => version.with(name, held),
+                    Held::Unknown | Held::Absent => version,
+                }
+            });
     }
 
     /// The client no longer has these, or has to be told them again; those that it did not ask for are left.
@@ -240,7 +252,12 @@ impl Ledger {
                     names.extend(self.entries.keys().cloned());
                 }
                 (None, true) => {
-                    names.extend(served.set().iter().map(|resource| Arc::clone(resource.name())));
+                    names.extend(
+                        served
+                            .set()
+                            .iter()
+                            .map(|resource| Arc::clone(resource.name())),
+                    );
                     names.extend(self.entries.keys().cloned());
                 }
                 (Some(compared), false) => names.extend(
@@ -385,13 +402,17 @@ impl Ledger {
             if self.flights.is_sent_after(nonce, &name) {
                 continue;
             }
-            if self.wildcard || self.entries.contains_key(&name) {
+            let is_wanted = match self.entries.get(&name) {
+                Some(entry) => self.says_removals || entry.held != Held::Absent,
+                None => self.wildcard,
+            };
+            if is_wanted {
                 self.refused.insert(name);
             } else {
                 lighter = true;
             }
         }
-        // Without what the client has let go of meanwhile, the rest is another response.
+        // Without what the client has let go of meanwhile, or what is gone unsaid, the rest is another response.
         if lighter {
             self.retry_refused();
         }
