@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
 
 pub mod assemble;
+mod proto;
 pub mod snapshot;
