@@ -1,5 +1,9 @@
 #![doc = include_str!("../README.md")]
 
 pub mod assemble;
+pub mod options;
+pub mod pipeline;
 mod proto;
 pub mod snapshot;
+pub mod sources;
+pub mod translate;

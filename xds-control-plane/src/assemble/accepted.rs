@@ -112,6 +112,14 @@ impl Accepted {
         changed
     }
 
+    /// Whether it has just these endpoints for the clusters that they are for.
+    pub(super) fn has_endpoints_of(&self, wanted: &ServiceResources) -> bool {
+        wanted.assignments.iter().all(|assignment| {
+            let known = self.endpoints.get(&assignment.cluster_name);
+            known.is_some_and(|known| known.assignment == *assignment)
+        })
+    }
+
     pub(super) fn resources(&self) -> &ServiceResources {
         &self.resources
     }

@@ -33,6 +33,22 @@ struct Held {
     accepted: Option<Accepted>,
 }
 
+impl Held {
+    /// Whether it is served as it is wanted now.
+    fn differs_in_endpoints_only(&self, wanted: &ServiceResources) -> bool {
+        let before = &self.wanted;
+        self.reasons.is_empty()
+            && before.clusters == wanted.clusters
+            && before.virtual_hosts == wanted.virtual_hosts
+            && before.listeners == wanted.listeners
+            && before.refresh_delay == wanted.refresh_delay
+            && self
+                .accepted
+                .as_ref()
+                .is_some_and(|accepted| accepted.has_endpoints_of(wanted))
+    }
+}
+
 /// Assembles once. Who does so again and again keeps an [`Assembler`].
 #[must_use]
 pub fn assemble(services: &[Arc<ServiceResources>], options: AssembleOptions) -> Assembled {
@@ -96,6 +112,19 @@ impl Assembler {
             self.snapshot = Arc::new(snapshot.with(ResourceType::Endpoint, Arc::new(set)));
         }
         self.assembled()
+    }
+
+    /// Whether [`assemble`](Self::assemble) would do more than [`update_endpoints`](Self::update_endpoints) has done with these
+    /// services.
+    #[must_use]
+    pub fn is_behind(&self, services: &[Arc<ServiceResources>]) -> bool {
+        let is_done = |wanted: &Arc<ServiceResources>| {
+            let held = self.services.get(&wanted.owner);
+            held.is_some_and(|held| {
+                Arc::ptr_eq(&held.wanted, wanted) || held.differs_in_endpoints_only(wanted)
+            })
+        };
+        services.len() != self.services.len() || !services.iter().all(is_done)
     }
 
     /// The services as they are served, to begin with at another time.
