@@ -4,6 +4,7 @@ pub mod assemble;
 pub mod options;
 pub mod pipeline;
 mod proto;
+pub mod server;
 pub mod snapshot;
 pub mod sources;
 pub mod translate;
