@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
 
 pub mod assemble;
+pub mod bridge;
 pub mod snapshot;
