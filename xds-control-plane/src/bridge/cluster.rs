@@ -41,10 +41,6 @@ pub(super) fn cluster(
             }),
             ..CommonLbConfig::default()
         }),
-        metadata: options
-            .carry_source
-            .then(|| carried(cluster.config()))
-            .flatten(),
         ..EnvoyCluster::default()
     };
     balancing(cluster, &mut written, report);
@@ -60,18 +56,24 @@ pub(super) fn cluster(
         DiscoveryType::StrictDns
     };
     written.cluster_discovery_type = Some(ClusterDiscoveryType::Type(kind.into()));
-    if all_ips {
-        return Ok((written, Some(assignment)));
+    let assignment = match all_ips {
+        true => Some(assignment),
+        false => {
+            written.load_assignment = Some(assignment);
+            None
+        }
+    };
+    if options.carry_source {
+        carry(cluster.config(), &mut written);
     }
-    written.load_assignment = Some(assignment);
-    Ok((written, None))
+    Ok((written, assignment))
 }
 
-/// The configuration without destinations, which endpoints carry themselves.
-fn carried(config: &ClusterConfig) -> Option<envoy_types::pb::envoy::config::core::v3::Metadata> {
+/// Adds the configuration without destinations, which endpoints carry themselves.
+fn carry(config: &ClusterConfig, written: &mut EnvoyCluster) {
     let mut config = config.clone();
     config.destinations.clear();
-    source::carry(&config)
+    source::carry(written, &config);
 }
 
 /// What Envoy has no field for.

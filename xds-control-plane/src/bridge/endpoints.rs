@@ -100,19 +100,11 @@ fn endpoint(
         },
         ..HealthCheckConfig::default()
     });
-    let mut metadata = options.carry_source.then(|| {
-        source::carry(&Carried {
-            id: destination.id().as_str(),
-            destination: destination.config(),
-        })
+    let metadata = tls::endpoint_match(cluster, destination).map(|filter_metadata| Metadata {
+        filter_metadata,
+        ..Metadata::default()
     });
-    if let Some(matching) = tls::endpoint_match(cluster, destination) {
-        let all = metadata
-            .get_or_insert_default()
-            .get_or_insert_with(Metadata::default);
-        all.filter_metadata.extend(matching);
-    }
-    LbEndpoint {
+    let mut written = LbEndpoint {
         host_identifier: Some(HostIdentifier::Endpoint(Endpoint {
             address: Some(socket(address)),
             hostname,
@@ -122,9 +114,19 @@ fn endpoint(
         load_balancing_weight: (!all_idle).then(|| UInt32Value {
             value: destination.weight(),
         }),
-        metadata: metadata.flatten(),
+        metadata,
         ..LbEndpoint::default()
+    };
+    if options.carry_source {
+        source::carry(
+            &mut written,
+            &Carried {
+                id: destination.id().as_str(),
+                destination: destination.config(),
+            },
+        );
     }
+    written
 }
 
 fn socket(address: &DestinationAddress) -> Address {

@@ -31,6 +31,7 @@ mod options;
 mod path;
 mod protocol;
 mod re2;
+mod read;
 mod report;
 mod rewrite;
 mod route;
@@ -42,6 +43,10 @@ mod tls;
 use proxy_model::{Problems, Snapshot, pointer_to};
 
 pub use self::options::BridgeOptions;
+pub use self::read::{
+    Composed, NOT_HONOURED, ReadCluster, ReadEndpoints, ReadListener, ReadRoutes, RouteSource,
+    compose, read_cluster, read_endpoints, read_listener, read_routes,
+};
 use self::report::Report;
 pub use self::report::{DIFFERS, LEFT_OUT};
 use crate::assemble::{Owner, ServiceResources};
@@ -77,11 +82,11 @@ pub fn to_envoy(source: &str, snapshot: &Snapshot, options: &BridgeOptions) -> B
             Err(reason) => report.left_out(&reason),
         }
     }
-    let routes: Vec<_> = (snapshot.routes().iter())
-        .map(|route| {
+    let routes: Vec<_> = (snapshot.routes().iter().enumerate())
+        .map(|(position, route)| {
             let pointer = pointer_to("/Routes", route.id().as_str());
             let mut report = Report::new(pointer, &mut bridged.problems);
-            route::route(route, snapshot, options, &mut report)
+            route::route(position, route, snapshot, options, &mut report)
         })
         .collect();
     for host in hosts::virtual_hosts(snapshot.routes(), &routes, options) {

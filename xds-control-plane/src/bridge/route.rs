@@ -4,13 +4,25 @@ use envoy_types::pb::envoy::config::route::v3::{Route as EnvoyRoute, RouteMatch}
 use envoy_types::pb::google::protobuf::BoolValue;
 use proxy_model::Snapshot;
 use proxy_model::compiled::Route;
+use proxy_model::config::RouteConfig;
+use serde::Serialize;
 
 use super::report::{Inexpressible, Report};
 use super::{BridgeOptions, action, criteria, headers, path, source};
 
+/// A route as it is carried.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Carried<'r> {
+    /// Among all routes.
+    position: usize,
+    route: &'r RouteConfig,
+}
+
 /// The route in Envoy's form. `None`: what it matches cannot be said. Where that can be said but not what it does, its requests
 /// are refused, so that no other route gets them.
 pub(super) fn route(
+    position: usize,
     route: &Route,
     snapshot: &Snapshot,
     options: &BridgeOptions,
@@ -39,7 +51,13 @@ pub(super) fn route(
         written.action = Some(action::refusal());
     }
     if options.carry_source {
-        written.metadata = source::carry(route.config());
+        source::carry(
+            &mut written,
+            &Carried {
+                position,
+                route: route.config(),
+            },
+        );
     }
     Some(written)
 }

@@ -2,7 +2,9 @@
 
 mod clusters;
 mod envoy;
+mod foreign;
 mod paths;
+mod round_trip;
 mod routes;
 mod said;
 
