@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod assemble;
+pub mod bridge;
 pub mod options;
 pub mod pipeline;
 mod proto;

@@ -1,0 +1,3 @@
+//! A control plane for Envoy fleets. See the README of this package.
+
+fn main() {}
