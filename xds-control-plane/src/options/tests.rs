@@ -146,9 +146,9 @@ fn the_schema_knows_what_the_reader_knows() {
     assert!(parsed.is_ok(), "{document}: {parsed:?}");
 
     // The other way round: the reader names the keys that it knows.
-    let unknown = parse(r#"{"nothing": 1}"#).unwrap_err();
-    assert_eq!(unknown, ["unknown_key /nothing"]);
-    let problems = Config::parse(r#"{"nothing": 1}"#, Path::new(""))
+    let unknown = r#"{"nothing": 1, "static": {"file": "x"}}"#;
+    assert_eq!(parse(unknown).unwrap_err(), ["unknown_key /nothing"]);
+    let problems = Config::parse(unknown, Path::new(""))
         .unwrap_err()
         .to_string();
     let properties: &Map<String, Value> = schema["properties"].as_object().unwrap();

@@ -11,7 +11,8 @@ use prost_reflect::{DescriptorPool, MessageDescriptor};
 pub const ENVOY_DESCRIPTORS: &[u8] = include_bytes!("../../descriptors/envoy.binpb");
 
 static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
-    DescriptorPool::decode(ENVOY_DESCRIPTORS).expect("the descriptors are generated, and read in tests")
+    DescriptorPool::decode(ENVOY_DESCRIPTORS)
+        .expect("the descriptors are generated, and read in tests")
 });
 
 /// The descriptors of all messages.

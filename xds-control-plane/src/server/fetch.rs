@@ -23,7 +23,9 @@ pub(crate) struct Fetched {
 pub(crate) enum FetchError {
     #[error("nothing has been read yet from what is to be served; ask again in a moment")]
     NotReady,
-    #[error("this is asked for resources of the type {asked}, and has those of the type {has} only")]
+    #[error(
+        "this is asked for resources of the type {asked}, and has those of the type {has} only"
+    )]
     OtherType { asked: String, has: &'static str },
     #[error("a request may name {limit} resources")]
     TooManyNames { limit: usize },

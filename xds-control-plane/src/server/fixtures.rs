@@ -41,9 +41,11 @@ pub(crate) fn routes(resources: &[&str]) -> Part {
 }
 
 pub(crate) fn snapshot(parts: &[Part]) -> Arc<Snapshot> {
-    Arc::new(parts.iter().fold(
-        Snapshot::default(),
-        |snapshot, (resource_type, set)| snapshot.with(*resource_type, Arc::clone(set)),
-    ))
+    Arc::new(
+        parts
+            .iter()
+            .fold(Snapshot::default(), |snapshot, (resource_type, set)| {
+                snapshot.with(*resource_type, Arc::clone(set))
+            }),
+    )
 }
-

@@ -77,10 +77,7 @@ pub struct ServeError(#[source] Box<dyn std::error::Error + Send + Sync>);
 impl XdsServer {
     /// Serves what `snapshots` holds, as soon as it holds something. When the sender is gone, the last stays.
     #[must_use]
-    pub fn new(
-        snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
-        options: ServerOptions,
-    ) -> Self {
+    pub fn new(snapshots: watch::Receiver<Option<Arc<Snapshot>>>, options: ServerOptions) -> Self {
         let metrics = Arc::new(Metrics::default());
         let (publisher, views) =
             Publisher::new(snapshots, options.removal_grace, Arc::clone(&metrics));

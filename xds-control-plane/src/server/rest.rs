@@ -63,12 +63,7 @@ async fn answer(context: &Context, resource_type: ResourceType, body: Body) -> H
                 RestError::Response(_) => StatusCode::INTERNAL_SERVER_ERROR,
             };
             let body = serde_json::json!({ "error": error.to_string() }).to_string();
-            (
-                status,
-                [(header::CONTENT_TYPE, "application/json")],
-                body,
-            )
-                .into_response()
+            (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
         }
     }
 }

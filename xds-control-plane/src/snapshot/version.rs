@@ -102,7 +102,10 @@ mod tests {
 
     #[test]
     fn what_is_added_can_be_taken_away() {
-        let (one, two) = (Version::of([b"1".as_slice()]), Version::of([b"2".as_slice()]));
+        let (one, two) = (
+            Version::of([b"1".as_slice()]),
+            Version::of([b"2".as_slice()]),
+        );
         let both = Version::default().with("a", one).with("b", two);
         assert_eq!(both, Version::default().with("b", two).with("a", one));
         assert_eq!(both.without("a", one), Version::default().with("b", two));

@@ -20,8 +20,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 pub use self::consul::ConsulSourceOptions;
-pub(crate) use self::document::{integer, period, required};
-pub(crate) use self::file::read_text;
+pub(crate) use self::document::period;
 pub use self::fixed::parse_static;
 pub use self::reading::Reading;
 pub use self::registry::{FileRegistry, ParsedRegistry, Registry, RegistryError, parse_registry};

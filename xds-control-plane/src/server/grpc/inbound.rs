@@ -32,7 +32,11 @@ impl Inbound for DiscoveryRequest {
             nonce: self.response_nonce,
             refusal: self.error_detail.map(|error| error.message),
             wants: Wants::Sotw {
-                names: self.resource_names.iter().map(|name| intern(name)).collect(),
+                names: self
+                    .resource_names
+                    .iter()
+                    .map(|name| intern(name))
+                    .collect(),
                 version: self.version_info.parse().ok(),
             },
         }

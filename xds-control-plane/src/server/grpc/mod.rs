@@ -53,10 +53,9 @@ pub(crate) fn routes(context: &Arc<Context>) -> Router {
         &format!("/{aggregated}/DeltaAggregatedResources"),
         None,
     );
-    of_types
-        .into_iter()
-        .zip(of_one_type)
-        .fold(router, |router, (service, (resource_type, plural))| {
+    of_types.into_iter().zip(of_one_type).fold(
+        router,
+        |router, (service, (resource_type, plural))| {
             let router = add_streams(
                 router,
                 context,
@@ -70,7 +69,8 @@ pub(crate) fn routes(context: &Arc<Context>) -> Router {
                 &format!("/{service}/Fetch{plural}"),
                 resource_type,
             )
-        })
+        },
+    )
 }
 
 fn add_streams(

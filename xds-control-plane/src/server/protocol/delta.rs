@@ -62,7 +62,9 @@ impl Delta {
                 self.ledger.unsubscribe(&name);
             }
         }
-        let named = subscribe.into_iter().filter(|name| !self.has_wildcard || &**name != WILDCARD);
+        let named = subscribe
+            .into_iter()
+            .filter(|name| !self.has_wildcard || &**name != WILDCARD);
         for name in named {
             if first {
                 self.ledger.subscribe_seeded(name);

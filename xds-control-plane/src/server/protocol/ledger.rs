@@ -146,13 +146,15 @@ impl Ledger {
             self.retry_refused();
         }
         self.kept.retain(|name| self.entries.contains_key(name));
-        self.version = self.entries.iter().fold(
-            Version::default(),
-            |version, (name, entry)| match entry.held {
-                Held::At(held) => version.with(name, held),
-                Held::Unknown | Held::Absent => version,
-            },
-        );
+        self.version = self
+            .entries
+            .iter()
+            .fold(Version::default(), |version, (name, entry)| {
+                match entry.held {
+                    Held::At(held) => version.with(name, held),
+                    Held::Unknown | Held::Absent => version,
+                }
+            });
     }
 
     /// The client no longer has these, or has to be told them again; those that it did not ask for are left.
@@ -240,7 +242,12 @@ impl Ledger {
                     names.extend(self.entries.keys().cloned());
                 }
                 (None, true) => {
-                    names.extend(served.set().iter().map(|resource| Arc::clone(resource.name())));
+                    names.extend(
+                        served
+                            .set()
+                            .iter()
+                            .map(|resource| Arc::clone(resource.name())),
+                    );
                     names.extend(self.entries.keys().cloned());
                 }
                 (Some(compared), false) => names.extend(

@@ -180,7 +180,7 @@ mod tests {
         // It comes back before it is believed, and nobody has seen anything.
         script.send(services(&[])).unwrap();
         script.send(services(&["a", "b", "c"])).unwrap();
-        tokio::time::sleep(SETTLE * 2).await;
+        sleep(SETTLE * 2).await;
         assert!(!readings.has_changed().unwrap());
 
         let gone_at = Instant::now();

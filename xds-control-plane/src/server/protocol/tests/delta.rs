@@ -140,10 +140,7 @@ fn who_has_the_wildcard_and_unsubscribes_a_name_is_told_what_is_true_of_it() {
         peer.change(Cluster, &["*", "a", "none"]),
         ["cds a=1 b=1 -none"]
     );
-    assert_eq!(
-        peer.accept(Cluster, &["-a", "-none"]),
-        ["cds a=1 -none"]
-    );
+    assert_eq!(peer.accept(Cluster, &["-a", "-none"]), ["cds a=1 -none"]);
     peer.accept(Cluster, &[]);
     // Both are as with the wildcard alone.
     assert_eq!(

@@ -222,10 +222,7 @@ impl Client {
             .iter()
             .map(|resource| {
                 let body = resource.body(Subscription::Aggregated);
-                (
-                    resource,
-                    String::from_utf8_lossy(body).into_owned(),
-                )
+                (resource, String::from_utf8_lossy(body).into_owned())
             })
             .collect();
         let refuses = bodies.iter().any(|(_, body)| body == BAD);
@@ -301,7 +298,10 @@ impl Client {
                 held.retain(|name, _| expected.contains_key(name));
             }
             if self.protocol == Protocol::Sotw
-                && self.wanted.get(&resource_type).is_none_or(BTreeSet::is_empty)
+                && self
+                    .wanted
+                    .get(&resource_type)
+                    .is_none_or(BTreeSet::is_empty)
             {
                 held.clear();
             }
@@ -356,7 +356,8 @@ fn holds(
                     .map(|index| Arc::from(*NAMES.get(index).unwrap_or(&WILDCARD)))
                     .filter(|name: &Arc<str>| resource_type.has_wildcard() || &**name != WILDCARD)
                     .collect::<BTreeSet<_>>();
-                let begins_without = names.is_empty() && !client.wanted.contains_key(&resource_type);
+                let begins_without =
+                    names.is_empty() && !client.wanted.contains_key(&resource_type);
                 if !begins_without {
                     client.want(resource_type, names);
                 }

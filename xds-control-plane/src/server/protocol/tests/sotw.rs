@@ -264,10 +264,7 @@ fn changes_do_not_wait_for_ever() {
     let mut peer = Peer::sotw(&[endpoints(&["a=1"])]);
     peer.want(Endpoint, &["a"]);
     peer.publish(&[endpoints(&["a=2"])]);
-    assert_eq!(
-        peer.exchange.deadline(peer.now),
-        Some(peer.now + PATIENCE)
-    );
+    assert_eq!(peer.exchange.deadline(peer.now), Some(peer.now + PATIENCE));
     assert_eq!(peer.pass(PATIENCE / 2), [""; 0]);
     assert_eq!(peer.pass(PATIENCE / 2), ["eds a=2"]);
     assert_eq!(peer.pass(PATIENCE), [""; 0]);
