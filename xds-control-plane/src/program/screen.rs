@@ -41,6 +41,7 @@ pub(super) fn show(config: &Config, address: SocketAddr) -> Result<(), Failure> 
         out,
         r#"xds-control-plane {version}
   xDS v3    {address} (gRPC: aggregated and separate streams, Fetch; REST: POST /v3/discovery:…; reflection, health)
+  admin     http://{admin}/api/v1/overview  /api/v1/quarantine  /api/v1/nodes  /metrics
   registry  {registry}
   Consul    {consul}
   static    {fixed}
@@ -54,6 +55,7 @@ Try:
 Ctrl-C stops it.
 "#,
         version = env!("CARGO_PKG_VERSION"),
+        admin = config.admin,
         xds = config.xds_cluster,
         routes = config.route_config,
     )

@@ -1,8 +1,11 @@
 //! Serves until somebody stops it.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
+use xds_control_plane::admin::Admin;
 use xds_control_plane::pipeline::Pipeline;
 use xds_control_plane::server::{ServerOptions, XdsServer};
 
@@ -28,6 +31,7 @@ async fn serve(options: &cli::Serve) -> Result<(), Failure> {
     let config = load::config(&options.config)?;
     let sources = load::sources(&config)?;
     let listener = bind(config.listen, "listen").await?;
+    let admin_listener = bind(config.admin, "admin").await?;
     let pipeline = Pipeline::start(sources, config.pipeline());
     let server = XdsServer::new(
         pipeline.snapshots(),
@@ -41,7 +45,15 @@ async fn serve(options: &cli::Serve) -> Result<(), Failure> {
         stop.asked().await;
         tracing::info!("stopping; again to stop at once");
     };
+    let mut registry = Registry::default();
+    let handle = server.handle();
+    handle.register(&mut registry);
+    let admin = Admin::builder(handle, registry)
+        .quarantine(Arc::new(pipeline.status()))
+        .build();
+    let admin = tokio::spawn(admin.serve(admin_listener));
     let served = server.serve(listener, shutdown).await;
+    admin.abort();
     told.abort();
     drop(pipeline);
     served.map_err(|error| Failure::from_error(&error))

@@ -4,7 +4,10 @@
 
 use std::sync::LazyLock;
 
-use prost_reflect::{DescriptorPool, MessageDescriptor};
+use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
+use serde_json::{Value, json};
+
+use crate::snapshot::ResourceType;
 
 /// An encoded `google.protobuf.FileDescriptorSet` with the discovery services, the types of resources, and all types that
 /// are put into an `Any` inside them.
@@ -15,12 +18,22 @@ static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
         .expect("the descriptors are generated, and read in tests")
 });
 
-/// The descriptors of all messages.
-pub(crate) fn pool() -> &'static DescriptorPool {
-    &POOL
-}
-
 /// The descriptor of a message by its full name.
 pub(crate) fn message(name: &str) -> Option<MessageDescriptor> {
     POOL.get_message_by_name(name)
+}
+
+/// An encoded resource in the canonical JSON of protobuf. What cannot be written so says why, in its place: the rest of a
+/// dump is worth having.
+pub(crate) fn resource_json(resource_type: ResourceType, body: &[u8]) -> Value {
+    let written = || -> Result<Value, String> {
+        let (_, name) = resource_type
+            .type_url()
+            .split_once('/')
+            .ok_or("its type has no name")?;
+        let descriptor = message(name).ok_or("its descriptor is missing")?;
+        let message = DynamicMessage::decode(descriptor, body).map_err(|error| error.to_string())?;
+        serde_json::to_value(&message).map_err(|error| error.to_string())
+    };
+    written().unwrap_or_else(|error| json!({ "error": error }))
 }

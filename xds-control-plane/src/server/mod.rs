@@ -29,8 +29,6 @@ mod wire;
 
 #[cfg(test)]
 mod fixtures;
-#[cfg(test)]
-mod tests;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -47,6 +45,7 @@ use tonic_health::server::{HealthReporter, health_reporter};
 
 use self::context::Context;
 pub use self::descriptors::ENVOY_DESCRIPTORS;
+pub(crate) use self::descriptors::resource_json;
 use self::listen::accept;
 use self::metrics::Metrics;
 use self::nodes::Nodes;
@@ -105,11 +104,6 @@ impl XdsServer {
         }
     }
 
-    /// Registers what the server counts, with names that begin with `xds_`.
-    pub fn register(&self, registry: &mut Registry) {
-        self.context.metrics.register(registry);
-    }
-
     /// Serves on `listener` until `shutdown` is ready; then ends all streams, so that clients go elsewhere, and waits for
     /// connections to end, but not longer than [`ServerOptions::drain`].
     ///
@@ -163,6 +157,11 @@ impl XdsServer {
 }
 
 impl ServerHandle {
+    /// Registers what the server counts, with names that begin with `xds_`.
+    pub fn register(&self, registry: &mut Registry) {
+        self.context.metrics.register(registry);
+    }
+
     /// Whether there is something to serve.
     #[must_use]
     pub fn is_ready(&self) -> bool {

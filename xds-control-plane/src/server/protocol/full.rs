@@ -16,6 +16,8 @@ pub(super) struct Full {
     has_named: bool,
     /// The client waits for an answer.
     asked: bool,
+    /// The client has refused what it was told last.
+    is_refused: bool,
     /// What a client that reconnects says it has.
     claim: Option<Version>,
     told: Option<Told>,
@@ -68,13 +70,16 @@ impl Full {
             let (wildcard, explicit) = (self.wildcard, &self.explicit);
             told.kept
                 .retain(|name, _| wildcard || explicit.contains(name));
-            told.version = selection(wildcard, explicit, &told.set, &told.kept);
+            let version = selection(wildcard, explicit, &told.set, &told.kept);
+            let lighter = std::mem::replace(&mut told.version, version) != version;
+            self.asked |= self.is_refused && lighter;
         }
     }
 
     /// The client has refused the last response, which had that version. If it has let go of something since, the rest is
     /// another response, and may be accepted.
     pub(super) fn refused(&mut self, version: Version) {
+        self.is_refused = true;
         self.asked |= self
             .told
             .as_ref()
@@ -126,6 +131,7 @@ impl Full {
             .cloned()
             .collect();
         self.tell(served.set(), kept);
+        self.is_refused = false;
         Some(FullContent {
             content: Content {
                 version,
