@@ -141,6 +141,11 @@ async fn it_serves_until_it_is_told_to_stop() {
     assert_eq!(answer["resources"][1]["name"], "shop-http");
     let mut admin = Connection::http1(port(&config, "admin")).await.unwrap();
     assert_eq!(admin.get("/readyz").await.unwrap().status, 200);
+    let metrics = admin.get("/metrics").await.unwrap().text();
+    assert!(
+        metrics.contains("xds_source_ready{source=\"registry\"} 1"),
+        "{metrics}"
+    );
 
     // Files are followed.
     let registry = Path::new(&config).with_file_name("registry.yaml");

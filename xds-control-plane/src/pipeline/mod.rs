@@ -7,6 +7,7 @@
 
 mod driver;
 mod kept;
+mod metrics;
 mod quarantine;
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,7 @@ use super::*;
 use crate::assemble::testing::ports;
 use crate::snapshot::{ResourceType, Subscription};
 use crate::sources::{
-    ConsulSourceOptions, ParsedRegistry, Registry, RegistryError, parse_registry,
+    ConsulSourceOptions, ParsedRegistry, Reading, Registry, RegistryError, parse_registry,
 };
 
 /// A registry that says what it is told to.
@@ -105,7 +105,7 @@ fn instance(service: &str, port: u16) -> ServiceDefinition {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_served_before_every_source_was_read() {
     let (say, told) = registry();
-    let (provide, provided) = watch::channel(None);
+    let (provide, provided) = watch::channel(Reading::default());
     let sources = Sources::new()
         .with_registry(told)
         .with_provided("other", provided);
@@ -129,7 +129,7 @@ async fn nothing_is_served_before_every_source_was_read() {
         [("registry".to_owned(), true), ("other".to_owned(), false)]
     );
     let other = crate::assemble::testing::service("other", "b");
-    provide.send_replace(Some([Arc::new(other)].into()));
+    provide.send_modify(|reading| reading.value = Some(Arc::new(vec![Arc::new(other)])));
     until(&mut snapshots, |snapshots| {
         served(snapshots, ResourceType::Cluster) == ["b", "shop-http"]
     })
@@ -333,4 +333,28 @@ async fn what_was_served_last_is_served_after_a_restart_until_the_sources_are_th
     .await
     .unwrap()
     .unwrap();
+}
+
+/// Whatever a gateway could serve: here a configuration that somebody wrote, in place of a Service Fabric or Serf cluster.
+#[tokio::test]
+async fn configuration_of_the_family_is_served_too() {
+    use discovery_core::{Merge, StaticProvider};
+    use proxy_model::json::read_reverse_proxy;
+
+    let text = r#"{"ReverseProxy": {
+        "Routes": {"shop": {"ClusterId": "shop", "Match": {"Hosts": ["shop.example"], "Path": "/{**rest}"}}},
+        "Clusters": {"shop": {"Destinations": {"d1": {"Address": "http://10.0.0.1:8080/"}}}}
+    }}"#;
+    let provider = StaticProvider::new("file", read_reverse_proxy(text).unwrap());
+    let merged = Merge::new().provider(provider).start();
+    let options = crate::bridge::BridgeOptions::default();
+    let sources = Sources::new().with_configuration("gateway", merged, options);
+    let pipeline = Pipeline::start(sources, PipelineOptions::default());
+    let mut snapshots = pipeline.snapshots();
+    until(&mut snapshots, |snapshots| {
+        served(snapshots, ResourceType::Cluster) == ["shop"]
+    })
+    .await;
+    assert_eq!(ports_of(&snapshots, "shop"), [8080]);
+    assert_eq!(pipeline.status().borrow().quarantined, []);
 }

@@ -48,6 +48,7 @@ async fn serve(options: &cli::Serve) -> Result<(), Failure> {
     let mut registry = Registry::default();
     let handle = server.handle();
     handle.register(&mut registry);
+    pipeline.register(&mut registry);
     let admin = Admin::builder(handle, registry)
         .quarantine(Arc::new(pipeline.status()))
         .build();

@@ -3,6 +3,7 @@
 //! Each source is followed by a task of its own and keeps what it has read last. An error changes nothing of that; it is
 //! told beside it.
 
+mod configuration;
 mod consul;
 mod document;
 mod file;
@@ -16,6 +17,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use discovery_consul::client::ConsulClient;
+use discovery_core::Merged;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -27,13 +31,14 @@ pub use self::registry::{FileRegistry, ParsedRegistry, Registry, RegistryError, 
 #[cfg(feature = "http-registry")]
 pub use self::registry::{HttpRegistry, HttpRegistryOptions, RegistryMode};
 use crate::assemble::ServiceResources;
+use crate::bridge::BridgeOptions;
 use crate::translate::{Catalog, Defaults, Known, RegistryService, StaticConfig};
 
 /// What log lines are filtered by.
 const TARGET: &str = "xds::sources";
 
-/// What somebody else translates, such as a configuration of the family: `None` until there is something.
-pub type Provided = watch::Receiver<Option<Arc<[Arc<ServiceResources>]>>>;
+/// Services that are translated elsewhere. Those that stay the same should stay the same `Arc`.
+pub type Provided = watch::Receiver<Reading<Vec<Arc<ServiceResources>>>>;
 
 /// The sources that a control plane has. Each is required: nothing is published before all of them were read once.
 #[derive(Default)]
@@ -42,6 +47,7 @@ pub struct Sources {
     consul: Option<(ConsulClient, ConsulSourceOptions)>,
     fixed: Option<PathBuf>,
     provided: Vec<(Arc<str>, Provided)>,
+    configurations: Vec<(Arc<str>, Merged, BridgeOptions)>,
 }
 
 impl Sources {
@@ -79,6 +85,18 @@ impl Sources {
         self
     }
 
+    /// With configuration of the family, from whatever provides it: the same that a gateway would serve.
+    #[must_use]
+    pub fn with_configuration(
+        mut self,
+        name: impl Into<Arc<str>>,
+        merged: Merged,
+        options: BridgeOptions,
+    ) -> Self {
+        self.configurations.push((name.into(), merged, options));
+        self
+    }
+
     /// Begins to follow them. The tasks end with what is returned.
     pub(crate) fn start(self) -> Followed {
         let mut tasks = JoinSet::new();
@@ -106,12 +124,23 @@ impl Sources {
             }
             None => (None, None),
         };
+        let mut provided = self.provided;
+        for (name, merged, options) in self.configurations {
+            let (sender, readings) = watch::channel(Reading::default());
+            tasks.spawn(configuration::follow(
+                Arc::clone(&name),
+                merged,
+                options,
+                sender,
+            ));
+            provided.push((name, readings));
+        }
         Followed {
             registry,
             catalog,
             defaults,
             fixed,
-            provided: self.provided,
+            provided,
             built_in: Arc::default(),
             nothing: Arc::default(),
             unwritten: Arc::default(),
@@ -172,22 +201,15 @@ impl Followed {
     ///
     /// Nothing is lost when it is dropped.
     pub(crate) async fn changed(&mut self) {
-        let provided = self
-            .provided
-            .iter_mut()
-            .map(|(_, provided)| Box::pin(news(Some(provided))));
-        let mut provided = futures_util::future::select_all(
-            provided
-                .map(|news| news as std::pin::Pin<Box<dyn Future<Output = ()> + Send>>)
-                .chain([Box::pin(std::future::pending())
-                    as std::pin::Pin<Box<dyn Future<Output = ()> + Send>>]),
-        );
+        let provided = self.provided.iter_mut();
+        let mut provided: FuturesUnordered<_> =
+            provided.map(|(_, readings)| news(Some(readings))).collect();
         tokio::select! {
             () = news(self.registry.as_mut()) => {}
             () = news(self.catalog.as_mut()) => {}
             () = news(self.defaults.as_mut()) => {}
             () = news(self.fixed.as_mut()) => {}
-            _ = &mut provided => {}
+            Some(()) = provided.next() => {}
         }
     }
 
@@ -202,7 +224,7 @@ impl Followed {
         };
         let mut provided = Vec::new();
         for (_, receiver) in &self.provided {
-            provided.extend_from_slice(receiver.borrow().as_deref()?);
+            provided.extend_from_slice(receiver.borrow().value.as_deref()?);
         }
         Some((known, provided))
     }
@@ -215,13 +237,10 @@ impl Followed {
             status("consul settings", &self.defaults),
             status("static file", &self.fixed),
         ];
-        let provided = self.provided.iter().map(|(name, receiver)| SourceStatus {
-            name: Arc::clone(name),
-            is_ready: receiver.borrow().is_some(),
-            failure: None,
-            problems: Arc::default(),
-            last_ok: None,
-        });
+        let provided = self
+            .provided
+            .iter()
+            .map(|(name, readings)| of(name, &readings.borrow()));
         read.into_iter().flatten().chain(provided).collect()
     }
 }
@@ -244,12 +263,15 @@ fn value_or<T>(readings: &Readings<T>, absent: &Arc<T>) -> Option<Arc<T>> {
 }
 
 fn status<T>(name: &str, readings: &Readings<T>) -> Option<SourceStatus> {
-    let reading = readings.as_ref()?.borrow();
-    Some(SourceStatus {
+    Some(of(name, &readings.as_ref()?.borrow()))
+}
+
+fn of<T>(name: &str, reading: &Reading<T>) -> SourceStatus {
+    SourceStatus {
         name: name.into(),
         is_ready: reading.value.is_some(),
         failure: reading.failure.clone(),
         problems: Arc::clone(&reading.problems),
         last_ok: reading.last_ok,
-    })
+    }
 }

@@ -1,3 +1,8 @@
+//! A registry behind a URL.
+
+#[cfg(test)]
+mod tests;
+
 use std::error::Error;
 use std::fmt;
 use std::path::PathBuf;
