@@ -18,6 +18,8 @@ mod claims;
 mod config_source;
 mod encode;
 mod options;
+#[cfg(test)]
+pub(crate) mod oracle;
 mod outcome;
 mod services;
 #[cfg(test)]

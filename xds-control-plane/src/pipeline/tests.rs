@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use discovery_consul::client::{CheckDefinition, HealthStatus, ServiceDefinition};
-use discovery_consul::testing::FakeConsul;
+use discovery_consul::testing::{FakeConsul, Fault};
 use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
 use envoy_types::pb::envoy::config::route::v3::RouteConfiguration;
+use envoy_types::pb::envoy::config::route::v3::route::Action;
 use prost::Message;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
@@ -284,6 +285,103 @@ async fn settings_that_cannot_be_used_leave_those_that_were_good() {
         .unwrap();
     sleep(Duration::from_secs(5)).await;
     assert_eq!(*snapshots.borrow(), first);
+}
+
+/// Case K07: what a token may not read any more stays as it was, and what it never could is built in.
+#[tokio::test(start_paused = true)]
+async fn settings_that_may_not_be_read_are_those_that_were_good_or_the_built_in_ones() {
+    let denied = || Fault::Status(403, "Permission denied");
+    let consul = FakeConsul::new("sas");
+    consul.put(
+        "sas",
+        "envoy/defaultSettings",
+        br#"{"rds": {"route": {"upstream_timeout": "7s"}}}"#,
+    );
+    consul.register(
+        "sas",
+        "node",
+        instance("j", 80).with_tag("domain-j.example"),
+    );
+    let sources = || Sources::new().with_consul(consul.client(), ConsulSourceOptions::default());
+    let timeout_of = |snapshots: &Snapshots| {
+        let snapshot = snapshots.borrow().clone().unwrap();
+        let resource = snapshot.resources(ResourceType::Route).get("main").unwrap();
+        let body = resource.body(Subscription::Aggregated).clone();
+        let routes = RouteConfiguration::decode(body).unwrap();
+        let route = &routes.virtual_hosts[0].routes[0];
+        let Some(Action::Route(action)) = &route.action else {
+            panic!("{route:?}");
+        };
+        action.timeout.unwrap().seconds
+    };
+    let pipeline = Pipeline::start(sources(), PipelineOptions::default());
+    let mut snapshots = pipeline.snapshots();
+    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
+    consul.fail("kv/", denied());
+    consul.put("sas", "envoy/defaultSettings", b"{}");
+    let mut status = pipeline.status();
+    let told =
+        status.wait_for(|status| status.sources.iter().any(|source| source.failure.is_some()));
+    timeout(Duration::from_secs(600), told)
+        .await
+        .unwrap()
+        .unwrap();
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(timeout_of(&snapshots), 7);
+
+    let second = Pipeline::start(sources(), PipelineOptions::default());
+    let mut snapshots = second.snapshots();
+    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
+    assert_eq!(timeout_of(&snapshots), 10);
+}
+
+/// Case K15: an instance that flaps costs no more than the lane allows, and the last state is the right one.
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_flaps_does_not_flood() {
+    let consul = FakeConsul::new("sas");
+    consul.register(
+        "sas",
+        "node",
+        instance("j", 80).with_tag("domain-j.example"),
+    );
+    consul.register("sas", "node", instance("j", 81));
+    let sources = Sources::new().with_consul(consul.client(), ConsulSourceOptions::default());
+    let pipeline = Pipeline::start(sources, PipelineOptions::default());
+    let mut snapshots = pipeline.snapshots();
+    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
+    let before = snapshots.borrow_and_update().clone().unwrap();
+    let flapping = async {
+        for flip in 0..201 {
+            let status = if flip % 2 == 0 {
+                HealthStatus::Critical
+            } else {
+                HealthStatus::Passing
+            };
+            consul.set_check("sas", "j-81", status);
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let mut published = 0;
+    let counting = async {
+        loop {
+            snapshots.changed().await.unwrap();
+            published += 1;
+        }
+    };
+    tokio::select! {
+        () = flapping => {}
+        () = counting => {}
+    }
+    assert!(published <= 202, "{published} for 201 flips");
+    until(&mut snapshots, |snapshots| ports_of(snapshots, "j") == [80]).await;
+    let after = snapshots.borrow().clone().unwrap();
+    for kind in [
+        ResourceType::Cluster,
+        ResourceType::Route,
+        ResourceType::Listener,
+    ] {
+        assert_eq!(before.resources(kind), after.resources(kind), "{kind}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -30,7 +30,7 @@ pub struct ConsulSourceOptions {
     pub defaults_key: Option<String>,
     /// Whether instances with a warning are live, too. No.
     pub include_warning: bool,
-    /// Whether instances of other datacenters are where they say to be for those, if they do. No.
+    /// Whether instances of other datacenters are where they say to be for those, if they do. Yes.
     pub wan_addresses: bool,
 }
 
@@ -40,7 +40,7 @@ impl Default for ConsulSourceOptions {
             watch: WatchOptions::default(),
             defaults_key: Some("envoy/defaultSettings".to_owned()),
             include_warning: false,
-            wan_addresses: false,
+            wan_addresses: true,
         }
     }
 }

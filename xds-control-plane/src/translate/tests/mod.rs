@@ -2,5 +2,6 @@
 
 mod clusters;
 mod endpoints;
+mod published;
 mod routes;
 mod world;

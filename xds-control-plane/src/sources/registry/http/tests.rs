@@ -38,13 +38,28 @@ impl Server {
 
     /// With a tag for each version; a request that prefers to wait waits for another one.
     async fn answer(&self, request: &Request<Incoming>) -> Response<Body> {
-        let header = |name: &str| request.headers().get(name)?.to_str().ok().map(str::to_owned);
-        let headers = request.headers().keys().map(|name| (name.to_string(), header(name.as_str()).unwrap_or_default()));
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(headers.collect());
+        let header = |name: &str| {
+            request
+                .headers()
+                .get(name)?
+                .to_str()
+                .ok()
+                .map(str::to_owned)
+        };
+        let headers = request
+            .headers()
+            .keys()
+            .map(|name| (name.to_string(), header(name.as_str()).unwrap_or_default()));
+        self.asked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(headers.collect());
         let mut document = self.document.subscribe();
         let known = header("if-none-match");
         let is_known = |version: u32| known == Some(format!("\"{version}\""));
-        if let Some(wait) = header("prefer").and_then(|wait| wait.strip_prefix("wait=")?.parse().ok()) {
+        if let Some(wait) =
+            header("prefer").and_then(|wait| wait.strip_prefix("wait=")?.parse().ok())
+        {
             let news = document.wait_for(|(version, _)| !is_known(*version));
             let _ = timeout(Duration::from_secs(wait), news).await;
         }
@@ -59,7 +74,10 @@ impl Server {
     }
 
     fn asked(&self) -> Vec<Vec<(String, String)>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.asked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -71,7 +89,11 @@ fn options(origin: &Origin, mode: RegistryMode) -> HttpRegistryOptions {
 }
 
 fn names(parsed: &ParsedRegistry) -> Vec<String> {
-    parsed.services.iter().map(|service| service.name.to_string()).collect()
+    parsed
+        .services
+        .iter()
+        .map(|service| service.name.to_string())
+        .collect()
 }
 
 fn header(headers: &[(String, String)], name: &str) -> Option<String> {
@@ -87,12 +109,21 @@ async fn a_registry_is_polled_with_its_tag() {
     assert_eq!(names(&registry.next().await.unwrap()), ["a"]);
     // The same under another tag is no news, and the same tag is not sent again.
     server.say("services: [{name: a}]   ");
-    assert!(timeout(Duration::from_secs(1), registry.next()).await.is_err());
+    assert!(
+        timeout(Duration::from_secs(1), registry.next())
+            .await
+            .is_err()
+    );
     let last = server.asked().pop().unwrap();
     assert_eq!(header(&last, "if-none-match").as_deref(), Some("\"2\""));
     server.say("services: [{name: b}]");
     assert_eq!(names(&registry.next().await.unwrap()), ["b"]);
-    assert!(server.asked().iter().all(|headers| header(headers, "prefer").is_none()));
+    assert!(
+        server
+            .asked()
+            .iter()
+            .all(|headers| header(headers, "prefer").is_none())
+    );
 }
 
 #[tokio::test]
@@ -106,10 +137,18 @@ async fn a_request_that_waits_is_answered_when_there_is_news() {
         tokio::task::yield_now().await;
     }
     server.say("services: [{name: a}, {name: b}]");
-    let parsed = timeout(Duration::from_secs(20), next).await.unwrap().unwrap().unwrap();
+    let parsed = timeout(Duration::from_secs(20), next)
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
     assert_eq!(names(&parsed), ["a", "b"]);
     let asked = server.asked();
-    assert_eq!((header(&asked[0], "prefer"), asked.len()), (None, 2), "the first is answered at once");
+    assert_eq!(
+        (header(&asked[0], "prefer"), asked.len()),
+        (None, 2),
+        "the first is answered at once"
+    );
     assert_eq!(header(&asked[1], "prefer").as_deref(), Some("wait=30"));
 }
 
@@ -118,9 +157,23 @@ async fn errors_are_told_and_the_next_answer_is_news() {
     let (server, origin) = Server::start("broken");
     let mode = RegistryMode::Poll(Duration::from_millis(200));
     let mut registry = HttpRegistry::new(options(&origin, mode)).unwrap();
-    assert!(registry.next().await.unwrap_err().to_string().contains("500"));
+    assert!(
+        registry
+            .next()
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("500")
+    );
     server.say("services: 5");
-    assert!(registry.next().await.unwrap_err().to_string().contains("services"));
+    assert!(
+        registry
+            .next()
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("services")
+    );
     server.say("services: [{name: a}]");
     assert_eq!(names(&registry.next().await.unwrap()), ["a"]);
     server.say("broken");
@@ -145,8 +198,14 @@ async fn a_token_is_read_for_each_request_and_never_shown() {
     let mut registry = HttpRegistry::new(options).unwrap();
     registry.next().await.unwrap();
     let asked = server.asked();
-    assert_eq!(header(&asked[0], "authorization").as_deref(), Some("Bearer s3cret"));
+    assert_eq!(
+        header(&asked[0], "authorization").as_deref(),
+        Some("Bearer s3cret")
+    );
     std::fs::write(&path, "two\nlines").unwrap();
     let error = registry.next().await.unwrap_err().to_string();
-    assert!(error.contains("token") && !error.contains("hidden") && !error.contains("lines"), "{error}");
+    assert!(
+        error.contains("token") && !error.contains("hidden") && !error.contains("lines"),
+        "{error}"
+    );
 }

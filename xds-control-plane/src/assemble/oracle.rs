@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 use envoy_types::pb::envoy::config::route::v3::RouteConfiguration;
+use envoy_types::pb::google::protobuf::BoolValue;
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ use crate::server::ENVOY_DESCRIPTORS;
 use crate::snapshot::Subscription;
 
 /// Puts the service into a bootstrap and lets Envoy look at it. `Err`: what it says.
-pub(super) async fn validate(envoy: &Peer, service: &ServiceResources) -> Result<(), String> {
+pub(crate) async fn validate(envoy: &Peer, service: &ServiceResources) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("envoy.json");
     std::fs::write(&path, bootstrap(service).to_string()).unwrap();
@@ -87,6 +88,8 @@ fn bootstrap(service: &ServiceResources) -> Value {
     let routes = RouteConfiguration {
         name: "main".to_owned(),
         virtual_hosts: service.virtual_hosts.clone(),
+        // As routes that are asked for have it.
+        validate_clusters: Some(BoolValue { value: false }),
         ..RouteConfiguration::default()
     };
     let routes = json_of(

@@ -10,10 +10,10 @@ use envoy_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
 use envoy_types::pb::envoy::config::route::v3::weighted_cluster::ClusterWeight;
 use envoy_types::pb::envoy::config::route::v3::{HeaderMatcher, WeightedCluster};
 
+use super::super::oracle;
 use super::super::testing::{assignment_at, listener, service};
 use super::*;
 
-mod oracle;
 use crate::proto::{duration, number, regex};
 
 fn tcp_check() -> HealthCheck {
