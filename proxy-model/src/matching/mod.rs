@@ -41,5 +41,6 @@ pub use self::query::QueryMatcher;
 pub use self::table::{Candidate, Lookup, RouteTable};
 pub(crate) use self::template::Expressions;
 pub use self::template::{
-    MAX_SEGMENTS, PathTemplate, RouteValues, TemplateError, TemplateErrorKind, TemplatePrecedence,
+    MAX_SEGMENTS, PathTemplate, RouteValues, TemplateError, TemplateErrorKind, TemplateParameter,
+    TemplatePart, TemplatePrecedence, TemplateSegment,
 };

@@ -143,6 +143,12 @@ impl HostPattern {
         &self.name
     }
 
+    /// The pattern in ASCII form and lower case, an IPv6 address in its shortest form, `:*` left out. It is the same for
+    /// patterns that the same hosts match.
+    pub fn to_ascii(&self) -> String {
+        self.signature()
+    }
+
     /// Text that is the same for patterns that the same hosts match.
     pub(crate) fn signature(&self) -> String {
         let port = self

@@ -14,6 +14,7 @@ mod precedence;
 #[cfg(test)]
 mod tests;
 mod values;
+mod view;
 
 use std::fmt;
 use std::str::FromStr;
@@ -26,6 +27,7 @@ use self::parameter::Parameter;
 pub use self::precedence::TemplatePrecedence;
 use self::values::RouteValue;
 pub use self::values::RouteValues;
+pub use self::view::{TemplateParameter, TemplatePart, TemplateSegment};
 use super::path::{self, DecodedPath};
 use super::percent::{self, Part};
 use super::text;

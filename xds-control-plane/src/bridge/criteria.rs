@@ -1,0 +1,156 @@
+//! Methods, headers and query parameters as matchers of headers, `:method` and `:path` among them.
+//!
+//! Envoy's own matchers of query parameters compare names with their case, look at the first value only and do not decode;
+//! expressions over `:path` say what is meant. Envoy joins the lines of a header with commas before it compares.
+
+use envoy_types::pb::envoy::config::route::v3::HeaderMatcher;
+use envoy_types::pb::envoy::config::route::v3::header_matcher::HeaderMatchSpecifier;
+use envoy_types::pb::envoy::r#type::matcher::v3::StringMatcher;
+use envoy_types::pb::envoy::r#type::matcher::v3::string_matcher::MatchPattern;
+use proxy_model::config::{
+    HeaderMatchMode, QueryMatchMode, RouteHeader, RouteMatch, RouteQueryParameter,
+};
+
+use super::re2;
+use super::report::Inexpressible;
+
+/// The conditions of a route but for host and path.
+pub(super) fn header_matchers(wanted: &RouteMatch) -> Result<Vec<HeaderMatcher>, Inexpressible> {
+    let mut matchers = Vec::new();
+    matchers.extend(methods(wanted.methods.as_deref().unwrap_or_default()));
+    for header in wanted.headers.iter().flatten() {
+        matchers.push(self::header(header)?);
+    }
+    matchers.extend(wanted.query_parameters.iter().flatten().map(query));
+    Ok(matchers)
+}
+
+fn methods(methods: &[String]) -> Option<HeaderMatcher> {
+    /// Those that the model compares ignoring case.
+    const STANDARD: [&str; 8] = [
+        "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE",
+    ];
+    let each = |method: &String| {
+        let ignore_case = STANDARD
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(method));
+        match ignore_case {
+            true => re2::in_any_case(&method.to_ascii_uppercase(), true),
+            false => re2::plain(method),
+        }
+    };
+    (!methods.is_empty()).then(|| matching(":method", regex(re2::one_of(methods.iter().map(each)))))
+}
+
+fn header(header: &RouteHeader) -> Result<HeaderMatcher, Inexpressible> {
+    let name = header.name.to_ascii_lowercase();
+    let ignore = !header.is_case_sensitive;
+    let values = header.values.as_deref().unwrap_or_default();
+    Ok(match header.mode {
+        HeaderMatchMode::Exists => matching(&name, regex(".+")),
+        HeaderMatchMode::NotExists => not(matching(&name, regex(".+"))),
+        HeaderMatchMode::Contains => matching(&name, contains(values, ignore)),
+        HeaderMatchMode::NotContains => not(matching(&name, contains(values, ignore))),
+        HeaderMatchMode::ExactHeader => {
+            let element = elements(values, ignore, |value| format!("{value}|\"{value}\""))?;
+            matching(&name, regex(in_list(&name, &element)))
+        }
+        HeaderMatchMode::HeaderPrefix => {
+            let separator = separator(&name);
+            let element = elements(values, ignore, |value| {
+                format!("{value}[^{separator}]*|\"{value}[^\"]*\"")
+            })?;
+            matching(&name, regex(in_list(&name, &element)))
+        }
+    })
+}
+
+/// One of several elements. Texts with quotes or separators would need a parser.
+fn elements(
+    values: &[String],
+    ignore_case: bool,
+    each: impl Fn(&str) -> String,
+) -> Result<String, Inexpressible> {
+    if let Some(value) = values.iter().find(|value| value.contains(['"', ',', ';'])) {
+        return Err(Inexpressible::new(
+            "Match/Headers",
+            format!(
+                "`{value}` has quotes or separators in it, which Envoy's matchers cannot tell from those of the list"
+            ),
+        ));
+    }
+    let values = re2::one_of(values.iter().map(|value| each(&re2::plain(value))));
+    Ok(re2::in_any_case(&values, ignore_case))
+}
+
+fn separator(name: &str) -> char {
+    if name == "cookie" { ';' } else { ',' }
+}
+
+/// A list that has `element` in it; what stands between quotes separates nothing.
+fn in_list(name: &str, element: &str) -> String {
+    let separator = separator(name);
+    format!("(?:[^\"]*(?:\"[^\"]*\"[^\"]*)*{separator})? *(?:{element})(?:{separator}.*)?")
+}
+
+fn contains(values: &[String], ignore_case: bool) -> StringMatcher {
+    match values {
+        [value] => StringMatcher {
+            ignore_case,
+            match_pattern: Some(MatchPattern::Contains(value.clone())),
+        },
+        values => {
+            let values = re2::one_of(values.iter().map(|value| re2::plain(value)));
+            regex(format!(".*{}.*", re2::in_any_case(&values, ignore_case)))
+        }
+    }
+}
+
+fn query(parameter: &RouteQueryParameter) -> HeaderMatcher {
+    let name = re2::in_query(&parameter.name, true);
+    let values = parameter.values.as_deref().unwrap_or_default();
+    let value = re2::one_of(
+        (values.iter()).map(|value| re2::in_query(value, !parameter.is_case_sensitive)),
+    );
+    let value = match parameter.mode {
+        QueryMatchMode::Exists => "[^&]+".to_owned(),
+        QueryMatchMode::Exact => value,
+        QueryMatchMode::Prefix => format!("{value}[^&]*"),
+        QueryMatchMode::Contains | QueryMatchMode::NotContains => {
+            // An escape is passed over as a whole: `%61` has no 1 in it. One that is none is not passed over.
+            format!("(?:[^&%]|%[0-9a-fA-F]{{2}})*{value}[^&]*")
+        }
+    };
+    let has = matching(
+        ":path",
+        regex(format!("[^?]*\\?(?:[^&]*&)*{name}={value}(?:&.*)?")),
+    );
+    match parameter.mode {
+        QueryMatchMode::NotContains => not(has),
+        _ => has,
+    }
+}
+
+pub(super) fn regex(regex: impl Into<String>) -> StringMatcher {
+    StringMatcher {
+        ignore_case: false,
+        match_pattern: Some(MatchPattern::SafeRegex(re2::matcher(regex))),
+    }
+}
+
+fn matching(name: &str, matcher: StringMatcher) -> HeaderMatcher {
+    HeaderMatcher {
+        name: name.to_owned(),
+        header_match_specifier: Some(HeaderMatchSpecifier::StringMatch(matcher)),
+        ..HeaderMatcher::default()
+    }
+}
+
+/// The opposite, which also holds where the header is missing.
+fn not(matcher: HeaderMatcher) -> HeaderMatcher {
+    HeaderMatcher {
+        invert_match: true,
+        treat_missing_header_as_empty: true,
+        ..matcher
+    }
+}

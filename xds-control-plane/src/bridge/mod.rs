@@ -1,0 +1,98 @@
+//! Between the family's own model and Envoy's resources, in both directions and without pretending.
+//!
+//! [`to_envoy`] makes virtual hosts, clusters and endpoints of a [`Snapshot`], so that whatever provides configuration (a
+//! Service Fabric or Serf cluster, Consul, a file) drives Envoys. What Envoy does a little differently is published with a
+//! [warning](DIFFERS); what it cannot do is [named](LEFT_OUT) with its route or cluster and not published as something else: a
+//! route of which Envoy can say what it matches but not what it does answers 503, so that its requests get to no other route.
+//!
+//! | in the model | in Envoy |
+//! |---|---|
+//! | precedence of routes over all hosts | each domain has all routes that take requests to it, in that order |
+//! | path templates | prefixes, or expressions; sizes of integers are not checked |
+//! | query parameters, methods | expressions over `:path` and `:method` |
+//! | changes of the path, paths of addresses | one `regex_rewrite` |
+//! | `Host` of the destination | `auto_host_rewrite` with `hostname` of the endpoint |
+//! | `Timeout`, `ActivityTimeout` | `timeout`, `idle_timeout` |
+//! | tiers | priorities, with so much overprovisioning that none is skipped before its last destination |
+//! | destinations with host names | `STRICT_DNS` with its endpoints; else `EDS` |
+//!
+//! Envoys are expected to normalize paths (`normalize_path`) and to know the client's address (`use_remote_address`). Where
+//! the proxy answers 405 Envoy answers 404. A host that is only known by a wildcard is known on the ports of
+//! [`BridgeOptions::ports`] and on those that any route names.
+
+mod action;
+mod cluster;
+mod criteria;
+mod endpoints;
+mod headers;
+mod health;
+mod hosts;
+mod options;
+mod path;
+mod protocol;
+mod re2;
+mod read;
+mod report;
+mod rewrite;
+mod route;
+mod source;
+#[cfg(test)]
+mod tests;
+mod tls;
+
+use proxy_model::{Problems, Snapshot, pointer_to};
+
+pub use self::options::BridgeOptions;
+pub use self::read::{
+    Composed, NOT_HONOURED, ReadCluster, ReadEndpoints, ReadListener, ReadRoutes, RouteSource,
+    compose, read_cluster, read_endpoints, read_listener, read_routes,
+};
+use self::report::Report;
+pub use self::report::{DIFFERS, LEFT_OUT};
+use crate::assemble::{Owner, ServiceResources};
+
+/// What [`to_envoy`] makes.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Bridged {
+    /// Each cluster with its endpoints, and each virtual host, on its own.
+    pub services: Vec<ServiceResources>,
+    /// What is [left out](LEFT_OUT) and what [differs](DIFFERS), by the pointers of the configuration.
+    pub problems: Problems,
+}
+
+/// The resources that make Envoys do what a proxy with this configuration does. `source` names where the configuration comes
+/// from.
+///
+/// A cluster that cannot be expressed is left out, so that Envoy answers requests to it with 503.
+#[must_use]
+pub fn to_envoy(source: &str, snapshot: &Snapshot, options: &BridgeOptions) -> Bridged {
+    let mut bridged = Bridged::default();
+    for cluster in snapshot.clusters() {
+        let name = cluster.id().as_str();
+        let mut report = Report::new(pointer_to("/Clusters", name), &mut bridged.problems);
+        match cluster::cluster(cluster, options, &mut report) {
+            Ok((written, assignment)) => {
+                let mut service =
+                    ServiceResources::new(Owner::new(source, format!("cluster {name}")));
+                service.clusters.push(written);
+                service.assignments.extend(assignment);
+                bridged.services.push(service);
+            }
+            Err(reason) => report.left_out(&reason),
+        }
+    }
+    let routes: Vec<_> = (snapshot.routes().iter().enumerate())
+        .map(|(position, route)| {
+            let pointer = pointer_to("/Routes", route.id().as_str());
+            let mut report = Report::new(pointer, &mut bridged.problems);
+            route::route(position, route, snapshot, options, &mut report)
+        })
+        .collect();
+    for host in hosts::virtual_hosts(snapshot.routes(), &routes, options) {
+        let mut service = ServiceResources::new(Owner::new(source, format!("host {}", host.name)));
+        service.virtual_hosts.push(host);
+        bridged.services.push(service);
+    }
+    bridged
+}

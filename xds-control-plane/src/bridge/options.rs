@@ -1,0 +1,70 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What [`to_envoy`](super::to_envoy) has to know of the Envoys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BridgeOptions {
+    /// Ports that clients may name after a host that routes only know by a wildcard, besides those that routes name. 80, 443
+    /// and 8080.
+    pub ports: Vec<u16>,
+    /// Whether the listeners have TLS, so that a host without a port means port 443. `false`.
+    pub https: bool,
+    /// The file, on the Envoys' machines, with the certificates that `https` destinations are trusted by.
+    /// `/etc/ssl/certs/ca-certificates.crt`.
+    pub trusted_ca: Arc<str>,
+    /// How long connecting to a destination may take. 5 s.
+    pub connect_timeout: Duration,
+    /// Whether resources carry the model's own form in their metadata, so that nothing is lost when
+    /// a proxy of this family reads them. `true`.
+    pub carry_source: bool,
+}
+
+impl Default for BridgeOptions {
+    fn default() -> Self {
+        Self {
+            ports: vec![80, 443, 8080],
+            https: false,
+            trusted_ca: "/etc/ssl/certs/ca-certificates.crt".into(),
+            connect_timeout: Duration::from_secs(5),
+            carry_source: true,
+        }
+    }
+}
+
+impl BridgeOptions {
+    /// Sets [`ports`](Self::ports).
+    #[must_use]
+    pub fn with_ports(mut self, ports: impl IntoIterator<Item = u16>) -> Self {
+        self.ports = ports.into_iter().collect();
+        self
+    }
+
+    /// Sets [`https`](Self::https).
+    #[must_use]
+    pub fn with_https(mut self, https: bool) -> Self {
+        self.https = https;
+        self
+    }
+
+    /// Sets [`trusted_ca`](Self::trusted_ca).
+    #[must_use]
+    pub fn with_trusted_ca(mut self, path: impl Into<Arc<str>>) -> Self {
+        self.trusted_ca = path.into();
+        self
+    }
+
+    /// Sets [`connect_timeout`](Self::connect_timeout).
+    #[must_use]
+    pub fn with_connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// Sets [`carry_source`](Self::carry_source).
+    #[must_use]
+    pub fn with_carried_source(mut self, carry: bool) -> Self {
+        self.carry_source = carry;
+        self
+    }
+}

@@ -1,0 +1,91 @@
+//! The version of HTTP that is spoken with destinations.
+
+use envoy_types::pb::envoy::config::cluster::v3::Cluster as EnvoyCluster;
+use envoy_types::pb::envoy::config::core::v3::{Http1ProtocolOptions, Http2ProtocolOptions};
+use envoy_types::pb::envoy::extensions::upstreams::http::v3::HttpProtocolOptions;
+use envoy_types::pb::envoy::extensions::upstreams::http::v3::http_protocol_options::explicit_http_config::ProtocolConfig;
+use envoy_types::pb::envoy::extensions::upstreams::http::v3::http_protocol_options::{
+    AutoHttpConfig, ExplicitHttpConfig, UpstreamProtocolOptions,
+};
+use envoy_types::pb::google::protobuf::Any;
+use prost::Message as _;
+use proxy_model::compiled::{Cluster, Scheme};
+use proxy_model::config::{HttpVersion, VersionPolicy};
+
+use super::report::Inexpressible;
+
+/// The key under which Envoy finds these options in a cluster.
+pub(super) const KEY: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
+pub(super) const TYPE_URL: &str =
+    "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
+
+/// What may be spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Protocols {
+    Http1,
+    Http2,
+    /// What TLS negotiates.
+    Either,
+}
+
+/// What is spoken with the destinations of a cluster, as the proxy decides it.
+pub(super) fn of(cluster: &Cluster) -> Option<Protocols> {
+    use HttpVersion::{Http2, Http3, Http10, Http11};
+    use VersionPolicy::{RequestVersionExact, RequestVersionOrHigher, RequestVersionOrLower};
+
+    let upstream = cluster.upstream();
+    // Over cleartext nothing is negotiated.
+    let is_https = (cluster.destinations().iter())
+        .any(|destination| destination.address().scheme() == Scheme::Https);
+    match (upstream.version(), upstream.version_policy()) {
+        (Http10 | Http11, RequestVersionOrLower | RequestVersionExact) => Some(Protocols::Http1),
+        (Http10 | Http11, RequestVersionOrHigher) | (Http2 | Http3, RequestVersionOrLower) => {
+            Some(if is_https {
+                Protocols::Either
+            } else {
+                Protocols::Http1
+            })
+        }
+        (Http2, RequestVersionOrHigher | RequestVersionExact) => Some(Protocols::Http2),
+        (Http3, RequestVersionOrHigher | RequestVersionExact) => None,
+    }
+}
+
+pub(super) fn write(cluster: &Cluster, written: &mut EnvoyCluster) -> Result<(), Inexpressible> {
+    let protocols = of(cluster).ok_or_else(|| {
+        Inexpressible::new(
+            "HttpRequest/Version",
+            "HTTP/3 without another version is not expressed",
+        )
+    })?;
+    let explicit = |protocol| {
+        UpstreamProtocolOptions::ExplicitHttpConfig(ExplicitHttpConfig {
+            protocol_config: Some(protocol),
+        })
+    };
+    let spoken = match protocols {
+        Protocols::Http1 => explicit(ProtocolConfig::HttpProtocolOptions(
+            Http1ProtocolOptions::default(),
+        )),
+        Protocols::Http2 => explicit(ProtocolConfig::Http2ProtocolOptions(
+            Http2ProtocolOptions::default(),
+        )),
+        Protocols::Either => UpstreamProtocolOptions::AutoConfig(AutoHttpConfig {
+            http_protocol_options: Some(Http1ProtocolOptions::default()),
+            http2_protocol_options: Some(Http2ProtocolOptions::default()),
+            ..AutoHttpConfig::default()
+        }),
+    };
+    let options = HttpProtocolOptions {
+        upstream_protocol_options: Some(spoken),
+        ..HttpProtocolOptions::default()
+    };
+    written.typed_extension_protocol_options.insert(
+        KEY.to_owned(),
+        Any {
+            type_url: TYPE_URL.to_owned(),
+            value: options.encode_to_vec(),
+        },
+    );
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! Envoy's resources as the family's own model.
+//!
+//! Each resource is read on its own and is refused as a whole if something in it cannot be honoured that decides where
+//! requests go, who may send them or what is sent. What only happens a little differently is a warning. Resources that
+//! [`to_envoy`](super::to_envoy) wrote carry the model's own form and lose nothing.
+
+#![expect(
+    deprecated,
+    reason = "other control planes send fields that Envoy keeps for them"
+)]
+
+mod cluster;
+mod compose;
+mod endpoints;
+mod headers;
+mod hosts;
+mod listener;
+mod matching;
+mod route;
+mod routes;
+mod tls;
+
+use proxy_model::{Problem, Problems, pointer_to};
+
+pub use self::cluster::{ReadCluster, read_cluster};
+pub use self::compose::{Composed, compose};
+pub use self::endpoints::{ReadEndpoints, read_endpoints};
+pub use self::listener::{ReadListener, RouteSource, read_listener};
+pub use self::routes::{ReadRoutes, read_routes};
+use super::report::DIFFERS;
+
+/// A code of problems: a resource says something that a proxy of this family cannot do.
+pub const NOT_HONOURED: &str = "not_honoured";
+
+/// Where problems of one resource go.
+#[derive(Debug, Default)]
+struct Reading {
+    pointer: String,
+    problems: Problems,
+}
+
+impl Reading {
+    /// Of the resource `name` of one type: `cluster`, `route_configuration`.
+    fn of(kind: &str, name: &str) -> Self {
+        Self {
+            pointer: pointer_to(&format!("/{kind}"), name),
+            problems: Problems::new(),
+        }
+    }
+
+    /// Something that cannot be honoured: the resource is refused.
+    fn refuse(&mut self, field: &str, message: impl Into<String>) {
+        let pointer = self.place(field);
+        self.problems
+            .push(Problem::error(pointer, NOT_HONOURED, message));
+    }
+
+    /// The resource is refused if it has `field`.
+    fn refuse_if(&mut self, has: bool, field: &str) {
+        if has {
+            self.refuse(field, format!("`{field}` cannot be honoured"));
+        }
+    }
+
+    /// Something that is done differently.
+    fn differs(&mut self, field: &str, message: impl Into<String>) {
+        let pointer = self.place(field);
+        self.problems
+            .push(Problem::warning(pointer, DIFFERS, message));
+    }
+
+    /// `field` is not looked at, if it is there.
+    fn ignore_if(&mut self, has: bool, field: &str) {
+        if has {
+            self.differs(field, format!("`{field}` has no effect"));
+        }
+    }
+
+    fn place(&self, field: &str) -> String {
+        format!("{}/{field}", self.pointer)
+    }
+
+    /// Reads a part.
+    fn below<T>(&mut self, part: &str, read: impl FnOnce(&mut Self) -> T) -> T {
+        let length = self.pointer.len();
+        self.pointer = pointer_to(&self.pointer, part);
+        let value = read(self);
+        self.pointer.truncate(length);
+        value
+    }
+
+    /// What was read with its warnings, or everything that is wrong.
+    fn finish<T>(self, value: Option<T>) -> Result<(T, Problems), Problems> {
+        match value {
+            Some(value) if !self.problems.has_errors() => Ok((value, self.problems)),
+            _ => Err(self.problems),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Routes.
+
+use envoy_types::pb::envoy::config::route::v3::{Route as EnvoyRoute, RouteMatch};
+use envoy_types::pb::google::protobuf::BoolValue;
+use proxy_model::Snapshot;
+use proxy_model::compiled::Route;
+use proxy_model::config::RouteConfig;
+use serde::Serialize;
+
+use super::report::{Inexpressible, Report};
+use super::{BridgeOptions, action, criteria, headers, path, source};
+
+/// A route as it is carried.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Carried<'r> {
+    /// Among all routes.
+    position: usize,
+    route: &'r RouteConfig,
+}
+
+/// The route in Envoy's form. `None`: what it matches cannot be said. Where that can be said but not what it does, its requests
+/// are refused, so that no other route gets them.
+pub(super) fn route(
+    position: usize,
+    route: &Route,
+    snapshot: &Snapshot,
+    options: &BridgeOptions,
+    report: &mut Report<'_>,
+) -> Option<EnvoyRoute> {
+    let matched = match route_match(route, report) {
+        Ok(matched) => matched,
+        Err(reason) => {
+            report.left_out(&Inexpressible::new(
+                reason.key,
+                format!("{}; the route is left out", reason.message),
+            ));
+            return None;
+        }
+    };
+    let mut written = EnvoyRoute {
+        name: route.id().as_str().to_owned(),
+        r#match: Some(matched),
+        ..EnvoyRoute::default()
+    };
+    if let Err(reason) = fill(&mut written, route, snapshot, report) {
+        report.left_out(&Inexpressible::new(
+            reason.key,
+            format!("{}; requests of the route get 503", reason.message),
+        ));
+        written.action = Some(action::refusal());
+    }
+    if options.carry_source {
+        source::carry(
+            &mut written,
+            &Carried {
+                position,
+                route: route.config(),
+            },
+        );
+    }
+    Some(written)
+}
+
+fn route_match(route: &Route, report: &mut Report<'_>) -> Result<RouteMatch, Inexpressible> {
+    let path = path::path_match(route.matcher().path(), report)?;
+    Ok(RouteMatch {
+        path_specifier: Some(path.specifier),
+        case_sensitive: (!path.case_sensitive).then_some(BoolValue { value: false }),
+        headers: criteria::header_matchers(&route.config().r#match)?,
+        ..RouteMatch::default()
+    })
+}
+
+fn fill(
+    written: &mut EnvoyRoute,
+    route: &Route,
+    snapshot: &Snapshot,
+    report: &mut Report<'_>,
+) -> Result<(), Inexpressible> {
+    let request = headers::request(route.transforms())?;
+    let response = headers::response(route.transforms(), report)?;
+    written.action = Some(action::action(route, request.host, snapshot, report)?);
+    written.request_headers_to_add = request.add;
+    written.request_headers_to_remove = request.remove;
+    written.response_headers_to_add = response.add;
+    written.response_headers_to_remove = response.remove;
+    Ok(())
+}

@@ -1,0 +1,7 @@
+//! The cases of routes, clusters and endpoints.
+
+mod clusters;
+mod endpoints;
+mod published;
+mod routes;
+mod world;

@@ -1,0 +1,5 @@
+//! A real Consul in two datacenters, this control plane, and a real Envoy that takes traffic.
+
+mod fixed;
+mod fleet;
+mod traffic;
