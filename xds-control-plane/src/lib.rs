@@ -2,4 +2,6 @@
 
 pub mod assemble;
 pub mod bridge;
+#[cfg(feature = "client")]
+pub mod client;
 pub mod snapshot;
