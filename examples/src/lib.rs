@@ -70,13 +70,29 @@ pub async fn send_request(
     address: SocketAddr,
     request: http::request::Builder,
 ) -> Result<Answer, Failure> {
+    let request = request.header(http::header::HOST, address.to_string());
+    send_with_host(address, request).await
+}
+
+/// Sends a GET with this `Host`.
+///
+/// # Errors
+///
+/// As [`send`].
+pub async fn send_to_host(address: SocketAddr, host: &str, path: &str) -> Result<Answer, Failure> {
+    let request = http::Request::get(path).header(http::header::HOST, host);
+    send_with_host(address, request).await
+}
+
+async fn send_with_host(
+    address: SocketAddr,
+    request: http::request::Builder,
+) -> Result<Answer, Failure> {
     let stream = TcpStream::connect(address).await?;
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     tokio::spawn(connection);
-    let request = request
-        .header(http::header::HOST, address.to_string())
-        .body(Empty::<Bytes>::new())?;
+    let request = request.body(Empty::<Bytes>::new())?;
     let (head, body) = sender.send_request(request).await?.into_parts();
     let bytes = body.collect().await?.to_bytes();
     Ok(Answer {

@@ -1,9 +1,32 @@
 //! What the services of all sources want to be served becomes one [`Snapshot`](crate::snapshot::Snapshot).
+//!
+//! ```text
+//! ServiceResources of each service ─▶ validated ─▶ encoded ─▶ who has which name and domain ─▶ Snapshot
+//!                                        │                              │
+//!                                        ▼                              ▼
+//!                             quarantined, with reasons              warnings
+//! ```
+//!
+//! Nothing that Envoy would refuse gets out: it would refuse everything else with it. What cannot be had twice (the name of a
+//! cluster or a listener, a domain in any case, an address that is listened on) is had by the source that comes first in
+//! [`AssembleOptions::precedence`], and within a source by the service whose name comes first.
 
+mod accepted;
+mod assembler;
+mod canonical;
+mod claims;
+mod config_source;
+mod encode;
 mod options;
 mod outcome;
 mod services;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+mod validate;
 
+pub use self::assembler::{Assembler, assemble};
 pub use self::options::AssembleOptions;
 pub use self::outcome::{Assembled, Quarantined, Reason, Warning};
 pub use self::services::{Owner, ServiceResources};

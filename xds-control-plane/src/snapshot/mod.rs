@@ -11,11 +11,14 @@ mod version;
 pub use self::resource::{Bodies, Resource};
 pub use self::resource_type::{ResourceType, Subscription};
 pub use self::set::ResourceSet;
-pub use self::version::Version;
+pub use self::version::{ForeignVersion, Version};
 
 use std::sync::Arc;
 
 /// Everything that is served at one time.
+///
+/// A load assignment is called as its cluster: that is how the server knows for which clusters there is none, and which go
+/// with a cluster that is removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
     listeners: Arc<ResourceSet>,

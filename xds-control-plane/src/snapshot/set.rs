@@ -1,3 +1,4 @@
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -39,6 +40,36 @@ impl ResourceSet {
     pub fn version(&self) -> Version {
         self.version
     }
+
+    /// The names that are only here, only in `older`, or in both with different content, in order.
+    #[must_use]
+    pub fn changed_since(&self, older: &Self) -> Vec<Arc<str>> {
+        if std::ptr::eq(self, older) {
+            return Vec::new();
+        }
+        let mut changed = Vec::new();
+        let (mut here, mut there) = (self.iter().peekable(), older.iter().peekable());
+        loop {
+            let order = match (here.peek(), there.peek()) {
+                (None, None) => return changed,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some(new), Some(old)) => new.name().cmp(old.name()),
+            };
+            match order {
+                Ordering::Less => changed.extend(here.next().map(|new| Arc::clone(new.name()))),
+                Ordering::Greater => changed.extend(there.next().map(|old| Arc::clone(old.name()))),
+                Ordering::Equal => {
+                    if let (Some(new), Some(old)) = (here.next(), there.next())
+                        && !Arc::ptr_eq(new, old)
+                        && new.version() != old.version()
+                    {
+                        changed.push(Arc::clone(new.name()));
+                    }
+                }
+            }
+        }
+    }
 }
 
 impl FromIterator<Arc<Resource>> for ResourceSet {
@@ -48,16 +79,11 @@ impl FromIterator<Arc<Resource>> for ResourceSet {
             .into_iter()
             .map(|resource| (Arc::clone(resource.name()), resource))
             .collect();
-        let versions: Vec<_> = by_name
+        let version = by_name
             .values()
-            .map(|resource| resource.version().to_bytes())
-            .collect();
-        let version = Version::of(
-            by_name
-                .keys()
-                .zip(&versions)
-                .flat_map(|(name, version)| [name.as_bytes(), version.as_slice()]),
-        );
+            .fold(Version::default(), |version, resource| {
+                version.with(resource.name(), resource.version())
+            });
         Self { version, by_name }
     }
 }
@@ -93,5 +119,21 @@ mod tests {
         assert_eq!(one.version(), other.version());
         assert_ne!(one.version(), changed.version());
         assert_ne!(one.version(), moved.version());
+    }
+    #[test]
+    fn the_difference_names_what_came_went_and_changed() {
+        let set = |resources: &[(&str, &'static str)]| -> ResourceSet {
+            resources
+                .iter()
+                .map(|(name, body)| resource(name, body))
+                .collect()
+        };
+        let older = set(&[("a", "1"), ("b", "1"), ("d", "1"), ("f", "1")]);
+        let newer = set(&[("b", "1"), ("c", "1"), ("d", "2"), ("f", "1"), ("g", "1")]);
+        let names = |changed: Vec<Arc<str>>| changed.join(" ");
+        assert_eq!(names(newer.changed_since(&older)), "a c d g");
+        assert_eq!(names(older.changed_since(&newer)), "a c d g");
+        assert_eq!(names(older.changed_since(&older.clone())), "");
+        assert_eq!(names(older.changed_since(&set(&[]))), "a b d f");
     }
 }

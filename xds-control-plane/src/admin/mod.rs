@@ -1,0 +1,228 @@
+//! The admin API: what is served, to whom, and what they think of it, to look at. It cannot change anything.
+//!
+//! | path | answers |
+//! |---|---|
+//! | `/healthz` | 200 while the process lives |
+//! | `/readyz` | 200 once there is something to serve, else 503 and what is missing |
+//! | `/metrics` | Prometheus text |
+//! | `/api/v1/overview` | the state in a few numbers |
+//! | `/api/v1/snapshot` | names and versions of all that is served |
+//! | `/api/v1/snapshot?type=&name=&via=` | the resources of a type (`cds`, `eds`, `lds`, `rds`), or one of them, as clients that come `via` an `aggregated` stream (the default), `separate` ones or `rest` get them |
+//! | `/api/v1/nodes?id=` | the clients that are connected, what they have, and what they refused last |
+//! | `/api/v1/quarantine` | services that are not served as they want to be, and why |
+//!
+//! Answers are JSON with names in `snake_case`, times in seconds since 1970, ages in seconds; resources are in the canonical
+//! JSON of protobuf. Names may be added to `v1`; none is removed or changes its meaning.
+//!
+//! There is no authentication, so the address belongs on the loopback interface or a network of operators. Requests must
+//! name the address they were sent to by IP address, `localhost`, or a name that was allowed with
+//! [`AdminBuilder::host`]: a web page elsewhere could otherwise make a browser read all of this (DNS rebinding).
+
+mod answer;
+mod host;
+mod quarantine;
+mod resources;
+mod serve;
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use percent_encoding::percent_decode_str;
+use prometheus_client::registry::Registry;
+use serde_json::json;
+
+use self::answer::Answer;
+pub use self::quarantine::{Quarantine, QuarantineEntry};
+use crate::server::ServerHandle;
+use crate::snapshot::ResourceType;
+
+/// The admin API of one server. Cheap to clone.
+///
+/// [`respond`](Self::respond) answers one request and can be mounted in any HTTP server; [`serve`](Self::serve) is a small
+/// server of its own.
+#[derive(Clone)]
+pub struct Admin {
+    inner: Arc<Inner>,
+}
+
+/// Makes an [`Admin`].
+pub struct AdminBuilder {
+    inner: Inner,
+}
+
+struct Inner {
+    server: ServerHandle,
+    registry: Registry,
+    quarantine: Option<Arc<dyn Quarantine>>,
+    hosts: Vec<String>,
+}
+
+impl Admin {
+    /// The admin API of a server. What `registry` holds is what `/metrics` shows; see
+    /// [`ServerHandle::register`].
+    #[must_use]
+    pub fn builder(server: ServerHandle, registry: Registry) -> AdminBuilder {
+        AdminBuilder {
+            inner: Inner {
+                server,
+                registry,
+                quarantine: None,
+                hosts: Vec::new(),
+            },
+        }
+    }
+
+    /// Answers one request. Its body is not looked at.
+    #[must_use]
+    pub fn respond<B>(&self, request: &Request<B>) -> Response<Bytes> {
+        if let Err(refusal) = host::check(request, &self.inner.hosts) {
+            return refusal.into_response(false);
+        }
+        let head_only = request.method() == Method::HEAD;
+        if !head_only && request.method() != Method::GET {
+            return Answer::error(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "the admin API can only be read",
+            )
+            .with_header(header::ALLOW, "GET, HEAD")
+            .into_response(false);
+        }
+        let query = request.uri().query().unwrap_or_default();
+        self.inner
+            .answer(request.uri().path(), query)
+            .into_response(head_only)
+    }
+}
+
+impl AdminBuilder {
+    /// Shows what is kept from being served.
+    #[must_use]
+    pub fn quarantine(mut self, quarantine: Arc<dyn Quarantine>) -> Self {
+        self.inner.quarantine = Some(quarantine);
+        self
+    }
+
+    /// Lets requests name the address by this host name. IP addresses and `localhost` are always allowed.
+    #[must_use]
+    pub fn host(mut self, name: impl Into<String>) -> Self {
+        self.inner.hosts.push(name.into().to_ascii_lowercase());
+        self
+    }
+
+    /// Makes the admin API.
+    #[must_use]
+    pub fn build(self) -> Admin {
+        Admin {
+            inner: Arc::new(self.inner),
+        }
+    }
+}
+
+impl Inner {
+    fn answer(&self, path: &str, query: &str) -> Answer {
+        match path {
+            "/healthz" => Answer::text("ok\n"),
+            "/readyz" => self.readiness(),
+            "/metrics" => self.metrics(),
+            "/api/v1/overview" => self.overview(),
+            "/api/v1/snapshot" => resources::answer(&self.server, query),
+            "/api/v1/nodes" => self.nodes(query),
+            "/api/v1/quarantine" => Answer::json(&json!({ "quarantine": self.quarantined() })),
+            _ => Answer::error(
+                StatusCode::NOT_FOUND,
+                "there is nothing here; see /api/v1/overview, snapshot, nodes and quarantine, /metrics, /healthz, /readyz",
+            ),
+        }
+    }
+
+    fn readiness(&self) -> Answer {
+        if self.server.is_ready() {
+            return Answer::text("ready\n");
+        }
+        let waiting = self
+            .quarantine
+            .as_ref()
+            .map(|source| source.waiting_for())
+            .unwrap_or_default();
+        let waiting = if waiting.is_empty() {
+            "nothing has been read yet that could be served".to_owned()
+        } else {
+            format!("no good read yet of {}", waiting.join(", "))
+        };
+        Answer::text(format!("not ready: {waiting}\n")).with_status(StatusCode::SERVICE_UNAVAILABLE)
+    }
+
+    fn metrics(&self) -> Answer {
+        let mut text = String::new();
+        match prometheus_client::encoding::text::encode(&mut text, &self.registry) {
+            Ok(()) => Answer::new(
+                "application/openmetrics-text; version=1.0.0; charset=utf-8",
+                text,
+            ),
+            Err(error) => Answer::error(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+        }
+    }
+
+    fn overview(&self) -> Answer {
+        let snapshot = self.server.snapshot();
+        let types: serde_json::Map<_, _> = snapshot
+            .iter()
+            .flat_map(|snapshot| {
+                ResourceType::MAKE_BEFORE_BREAK.map(|resource_type| {
+                    let set = snapshot.resources(resource_type);
+                    let state = json!({ "count": set.len(), "version": set.version().to_string() });
+                    (resource_type.to_string(), state)
+                })
+            })
+            .collect();
+        Answer::json(&json!({
+            "ready": snapshot.is_some(),
+            "snapshot_age_seconds": self.server.snapshot_age().map(|age| age.as_secs_f64()),
+            "types": types,
+            "nodes": self.server.nodes().len(),
+            "streams": self.server.open_streams(),
+            "quarantined": self.quarantined().len(),
+        }))
+    }
+
+    fn nodes(&self, query: &str) -> Answer {
+        let mut nodes = self.server.nodes();
+        if let Some(id) = parameter(query, "id") {
+            nodes.retain(|node| node.node.id == id);
+        }
+        Answer::json(&json!({ "nodes": nodes }))
+    }
+
+    fn quarantined(&self) -> Vec<QuarantineEntry> {
+        let source = self.quarantine.as_ref();
+        source.map(|source| source.entries()).unwrap_or_default()
+    }
+}
+
+/// The first value of a parameter of the query; empty counts as missing.
+fn parameter(query: &str, name: &str) -> Option<String> {
+    query
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .find(|(key, value)| *key == name && !value.is_empty())
+        .map(|(_, value)| {
+            let spaced = value.replace('+', " ");
+            percent_decode_str(&spaced).decode_utf8_lossy().into_owned()
+        })
+}
+
+impl fmt::Debug for Admin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Admin").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for AdminBuilder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("AdminBuilder")
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,232 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::accepted::Accepted;
+use super::claims::Claims;
+use super::outcome::{Assembled, Quarantined, Reason, Warning};
+use super::services::{Owner, ServiceResources};
+use super::validate::validate;
+use super::{AssembleOptions, encode};
+use crate::snapshot::{Resource, ResourceSet, ResourceType, Snapshot};
+
+/// Assembles snapshots one after the other, of what has changed only.
+///
+/// A service that is the same as before, or the same `Arc`, is neither looked at nor encoded again. A service with
+/// something that Envoy would refuse is quarantined: it is served in its last good form, if it had one, with endpoints that
+/// may be newer, and everything else goes out.
+#[derive(Debug, Default)]
+pub struct Assembler {
+    options: AssembleOptions,
+    services: BTreeMap<Owner, Held>,
+    /// Whose endpoints are served.
+    endpoint_owners: BTreeMap<Arc<str>, Owner>,
+    warnings: Vec<Warning>,
+    snapshot: Arc<Snapshot>,
+}
+
+/// A service and what became of it.
+#[derive(Debug)]
+struct Held {
+    wanted: Arc<ServiceResources>,
+    /// What is wrong with what is wanted.
+    reasons: Vec<Reason>,
+    accepted: Option<Accepted>,
+}
+
+impl Held {
+    /// Whether it is served as it is wanted now.
+    fn differs_in_endpoints_only(&self, wanted: &ServiceResources) -> bool {
+        let before = &self.wanted;
+        self.reasons.is_empty()
+            && before.clusters == wanted.clusters
+            && before.virtual_hosts == wanted.virtual_hosts
+            && before.listeners == wanted.listeners
+            && before.refresh_delay == wanted.refresh_delay
+            && self
+                .accepted
+                .as_ref()
+                .is_some_and(|accepted| accepted.has_endpoints_of(wanted))
+    }
+}
+
+/// Assembles once. Who does so again and again keeps an [`Assembler`].
+#[must_use]
+pub fn assemble(services: &[Arc<ServiceResources>], options: AssembleOptions) -> Assembled {
+    Assembler::new(options).assemble(services)
+}
+
+impl Assembler {
+    /// Knows nothing yet.
+    #[must_use]
+    pub fn new(options: AssembleOptions) -> Self {
+        Self {
+            options,
+            ..Self::default()
+        }
+    }
+
+    /// What becomes of these services, which are all there are. Of two with the same owner the later counts.
+    pub fn assemble(&mut self, services: &[Arc<ServiceResources>]) -> Assembled {
+        let mut before = std::mem::take(&mut self.services);
+        for wanted in services {
+            let held = match before.remove(&wanted.owner) {
+                Some(held) => self.renew(held, wanted),
+                None => self.admit(wanted, None),
+            };
+            self.services.insert(wanted.owner.clone(), held);
+        }
+        self.publish();
+        self.assembled()
+    }
+
+    /// Takes nothing but newer endpoints of clusters that are served already: what has to be fast. Everything else waits for
+    /// the next [`assemble`](Self::assemble).
+    pub fn update_endpoints(&mut self, services: &[Arc<ServiceResources>]) -> Assembled {
+        let mut changed: BTreeMap<Arc<str>, Arc<Resource>> = BTreeMap::new();
+        for wanted in services {
+            let Some(held) = self.services.get_mut(&wanted.owner) else {
+                continue;
+            };
+            if Arc::ptr_eq(&held.wanted, wanted) {
+                continue;
+            }
+            let Some(accepted) = &mut held.accepted else {
+                continue;
+            };
+            for name in accepted.take_endpoints(wanted) {
+                let is_served = self.endpoint_owners.get(&name) == Some(&wanted.owner);
+                let resource = accepted.endpoints.get(&*name);
+                if let Some(endpoints) = resource.filter(|_| is_served) {
+                    changed.insert(name, Arc::clone(&endpoints.resource));
+                }
+            }
+        }
+        if !changed.is_empty() {
+            let served = self.snapshot.resources(ResourceType::Endpoint);
+            let renewed = served.iter().map(|resource| {
+                let newer = changed.get(resource.name()).unwrap_or(resource);
+                Arc::clone(newer)
+            });
+            let set: ResourceSet = renewed.collect();
+            let snapshot = (*self.snapshot).clone();
+            self.snapshot = Arc::new(snapshot.with(ResourceType::Endpoint, Arc::new(set)));
+        }
+        self.assembled()
+    }
+
+    /// Whether [`assemble`](Self::assemble) would do more than [`update_endpoints`](Self::update_endpoints) has done with these
+    /// services.
+    #[must_use]
+    pub fn is_behind(&self, services: &[Arc<ServiceResources>]) -> bool {
+        let is_done = |wanted: &Arc<ServiceResources>| {
+            let held = self.services.get(&wanted.owner);
+            held.is_some_and(|held| {
+                Arc::ptr_eq(&held.wanted, wanted) || held.differs_in_endpoints_only(wanted)
+            })
+        };
+        services.len() != self.services.len() || !services.iter().all(is_done)
+    }
+
+    /// The services as they are served, to begin with at another time.
+    #[must_use]
+    pub fn kept(&self) -> Vec<ServiceResources> {
+        let accepted = self
+            .services
+            .values()
+            .filter_map(|held| held.accepted.as_ref());
+        accepted.map(Accepted::current).collect()
+    }
+
+    fn renew(&self, held: Held, wanted: &Arc<ServiceResources>) -> Held {
+        if Arc::ptr_eq(&held.wanted, wanted) {
+            return held;
+        }
+        if held.reasons.is_empty() && held.accepted.is_some() && *held.wanted == **wanted {
+            // The endpoints may have been others meanwhile.
+            let mut held = held;
+            if let Some(accepted) = &mut held.accepted {
+                accepted.take_endpoints(wanted);
+            }
+            return Held {
+                wanted: Arc::clone(wanted),
+                ..held
+            };
+        }
+        self.admit(wanted, held.accepted)
+    }
+
+    fn admit(&self, wanted: &Arc<ServiceResources>, before: Option<Accepted>) -> Held {
+        let reasons = validate(wanted);
+        let accepted = if reasons.is_empty() {
+            let resources = Arc::clone(wanted);
+            Some(Accepted::new(resources, before.as_ref(), &self.options))
+        } else {
+            before.map(|mut before| {
+                before.take_endpoints(wanted);
+                before
+            })
+        };
+        Held {
+            wanted: Arc::clone(wanted),
+            reasons,
+            accepted,
+        }
+    }
+
+    /// Settles who has what, and makes a snapshot of it.
+    fn publish(&mut self) {
+        let mut owners: Vec<_> = self.services.keys().collect();
+        owners.sort_by_key(|owner| (self.rank(owner), *owner));
+        let mut claims = Claims::default();
+        for owner in owners {
+            let held = self.services.get(owner);
+            if let Some(accepted) = held.and_then(|held| held.accepted.as_ref()) {
+                claims.claim(owner, accepted);
+            }
+        }
+        let Claims {
+            served, warnings, ..
+        } = claims;
+        let routes = encode::route_configuration(&self.options.route_config, served.hosts.iter());
+        let mut snapshot = (*self.snapshot).clone();
+        for (kind, resources) in [
+            (ResourceType::Cluster, served.clusters),
+            (ResourceType::Endpoint, served.endpoints),
+            (ResourceType::Listener, served.listeners),
+            (ResourceType::Route, vec![Arc::new(routes)]),
+        ] {
+            let set: ResourceSet = resources.into_iter().collect();
+            if snapshot.resources(kind).version() != set.version() {
+                snapshot = snapshot.with(kind, Arc::new(set));
+            }
+        }
+        if snapshot != *self.snapshot {
+            self.snapshot = Arc::new(snapshot);
+        }
+        self.endpoint_owners = served.endpoint_owners;
+        self.warnings = warnings;
+    }
+
+    fn rank(&self, owner: &Owner) -> usize {
+        let mut precedence = self.options.precedence.iter();
+        let listed = precedence.position(|source| *source == owner.source);
+        listed.unwrap_or(usize::MAX)
+    }
+
+    fn assembled(&self) -> Assembled {
+        let bad = self
+            .services
+            .iter()
+            .filter(|(_, held)| !held.reasons.is_empty());
+        let quarantined = bad.map(|(owner, held)| Quarantined {
+            owner: owner.clone(),
+            reasons: held.reasons.clone(),
+            serves_last_good: held.accepted.is_some(),
+        });
+        Assembled {
+            snapshot: Arc::clone(&self.snapshot),
+            quarantined: quarantined.collect(),
+            warnings: self.warnings.clone(),
+        }
+    }
+}

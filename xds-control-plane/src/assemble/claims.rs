@@ -1,0 +1,186 @@
+//! Names, domains and addresses that can only be had once.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use envoy_types::pb::envoy::config::core::v3::address::Address as AnyAddress;
+use envoy_types::pb::envoy::config::core::v3::socket_address::PortSpecifier;
+use envoy_types::pb::envoy::config::listener::v3::Listener;
+use envoy_types::pb::envoy::config::route::v3::VirtualHost;
+use envoy_types::pb::envoy::config::route::v3::route::Action;
+use envoy_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
+
+use super::accepted::Accepted;
+use super::encode;
+use super::outcome::Warning;
+use super::services::Owner;
+use crate::snapshot::Resource;
+
+/// What is served of all services, the first to claim something having it.
+#[derive(Debug, Default)]
+pub(super) struct Claims<'s> {
+    clusters: HashMap<&'s str, &'s Owner>,
+    endpoints: HashMap<&'s str, &'s Owner>,
+    listeners: HashMap<&'s str, &'s Owner>,
+    addresses: HashMap<String, &'s Owner>,
+    /// In lower case, as Envoy compares them.
+    domains: HashMap<String, &'s Owner>,
+    pub(super) served: Served,
+    pub(super) warnings: Vec<Warning>,
+}
+
+/// What is served.
+#[derive(Debug, Default)]
+pub(super) struct Served {
+    pub(super) clusters: Vec<Arc<Resource>>,
+    pub(super) endpoints: Vec<Arc<Resource>>,
+    /// Whose the endpoints are.
+    pub(super) endpoint_owners: BTreeMap<Arc<str>, Owner>,
+    pub(super) hosts: Vec<Bytes>,
+    pub(super) listeners: Vec<Arc<Resource>>,
+}
+
+impl<'s> Claims<'s> {
+    /// Lets a service claim what it has. Those with the better claim come first.
+    pub(super) fn claim(&mut self, owner: &'s Owner, accepted: &'s Accepted) {
+        let mut lost = BTreeSet::new();
+        for resource in &accepted.clusters {
+            let name: &str = resource.name();
+            if let Some(first) = self.clusters.get(name) {
+                let message = format!(
+                    "the cluster {name} is that of {first}; the one of this service is not served, nor is what routes to it"
+                );
+                self.warnings
+                    .push(Warning::new(owner.clone(), "name_taken", message));
+                lost.insert(name);
+                continue;
+            }
+            self.clusters.insert(name, owner);
+            self.served.clusters.push(Arc::clone(resource));
+        }
+        for (name, endpoints) in &accepted.endpoints {
+            if lost.contains(name.as_str()) || self.endpoints.contains_key(name.as_str()) {
+                continue;
+            }
+            self.endpoints.insert(name, owner);
+            let resource = &endpoints.resource;
+            self.served
+                .endpoint_owners
+                .insert(Arc::clone(resource.name()), owner.clone());
+            self.served.endpoints.push(Arc::clone(resource));
+        }
+        let messages = &accepted.resources().virtual_hosts;
+        for (host, encoded) in messages.iter().zip(&accepted.hosts) {
+            if lost.is_empty() || !targets(host).any(|target| lost.contains(target)) {
+                self.claim_host(owner, host, encoded);
+            }
+        }
+        let messages = &accepted.resources().listeners;
+        for (listener, resource) in messages.iter().zip(&accepted.listeners) {
+            self.claim_listener(owner, listener, resource);
+        }
+    }
+
+    fn claim_host(&mut self, owner: &'s Owner, host: &VirtualHost, encoded: &Bytes) {
+        let mut own = Vec::new();
+        for domain in &host.domains {
+            let key = domain.to_ascii_lowercase();
+            match self.domains.get(&key) {
+                Some(first) => {
+                    let message = format!(
+                        "the domain {domain} is that of {first}; {} is served without it",
+                        host.name
+                    );
+                    self.warnings
+                        .push(Warning::new(owner.clone(), "domain_taken", message));
+                }
+                None => {
+                    self.domains.insert(key, owner);
+                    own.push(domain.clone());
+                }
+            }
+        }
+        if own.len() == host.domains.len() {
+            self.served.hosts.push(encoded.clone());
+        } else if !own.is_empty() {
+            let rest = VirtualHost {
+                domains: own,
+                ..host.clone()
+            };
+            self.served.hosts.push(encode::virtual_host(&rest));
+        }
+    }
+
+    fn claim_listener(
+        &mut self,
+        owner: &'s Owner,
+        listener: &'s Listener,
+        resource: &Arc<Resource>,
+    ) {
+        let address = address_of(listener);
+        let taken = match (
+            self.listeners.get(listener.name.as_str()),
+            address.as_ref().and_then(|a| self.addresses.get(a)),
+        ) {
+            (Some(first), _) => Some((
+                "name_taken",
+                format!("the listener {} is that of {first}", listener.name),
+            )),
+            (None, Some(first)) => {
+                let address = address.as_deref().unwrap_or_default();
+                Some((
+                    "address_taken",
+                    format!(
+                        "{address} is listened on by {first}; the listener {} is not served",
+                        listener.name
+                    ),
+                ))
+            }
+            (None, None) => None,
+        };
+        if let Some((code, message)) = taken {
+            self.warnings
+                .push(Warning::new(owner.clone(), code, message));
+            return;
+        }
+        self.listeners.insert(&listener.name, owner);
+        if let Some(address) = address {
+            self.addresses.insert(address, owner);
+        }
+        self.served.listeners.push(Arc::clone(resource));
+    }
+}
+
+/// The clusters that a virtual host routes to by name.
+fn targets(host: &VirtualHost) -> impl Iterator<Item = &str> {
+    host.routes.iter().flat_map(|route| {
+        let specifier = match &route.action {
+            Some(Action::Route(action)) => action.cluster_specifier.as_ref(),
+            _ => None,
+        };
+        let (one, weighted) = match specifier {
+            Some(ClusterSpecifier::Cluster(name)) => (Some(name.as_str()), None),
+            Some(ClusterSpecifier::WeightedClusters(weighted)) => (None, Some(weighted)),
+            _ => (None, None),
+        };
+        let weighted = weighted.into_iter().flat_map(|weighted| &weighted.clusters);
+        one.into_iter()
+            .chain(weighted.map(|cluster| cluster.name.as_str()))
+    })
+}
+
+/// Where a listener listens; two may not listen on the same address.
+fn address_of(listener: &Listener) -> Option<String> {
+    match listener.address.as_ref()?.address.as_ref()? {
+        AnyAddress::SocketAddress(socket) => match socket.port_specifier {
+            Some(PortSpecifier::PortValue(port)) if port != 0 => {
+                let protocol = if socket.protocol == 0 { "tcp" } else { "udp" };
+                Some(format!("{protocol}://{}:{port}", socket.address))
+            }
+            _ => None,
+        },
+        AnyAddress::Pipe(pipe) => Some(pipe.path.clone()),
+        AnyAddress::EnvoyInternalAddress(_) => None,
+    }
+}

@@ -1,0 +1,130 @@
+//! What Envoy would refuse.
+//!
+//! Envoy refuses a whole response for one bad resource in it, and a whole route configuration for one bad virtual host, so
+//! nothing bad may get out. The rules are those of the `validate` annotations of Envoy's API and of what Envoy 1.40 was seen
+//! to refuse; where the two engines of regular expressions differ it is rather refused here than there.
+
+mod assignment;
+mod cluster;
+mod listener;
+mod regex;
+mod route;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use envoy_types::pb::google::protobuf::Duration as ProtoDuration;
+
+use super::outcome::Reason;
+use super::services::ServiceResources;
+
+/// The most priorities that Envoy has: 0 to 128.
+const MAX_PRIORITY: u32 = 128;
+
+/// Everything that is wrong with a service.
+pub(super) fn validate(resources: &ServiceResources) -> Vec<Reason> {
+    let mut findings = Findings::default();
+    let mut names = BTreeSet::new();
+    for cluster in &resources.clusters {
+        findings.of(format!("cluster {}", shown(&cluster.name)));
+        if !names.insert(cluster.name.as_str()) {
+            findings.refuse("name", "is the name of two clusters of this service");
+        }
+        cluster::validate(cluster, &mut findings);
+    }
+    let mut assigned = BTreeSet::new();
+    for assignment in &resources.assignments {
+        findings.of(format!("endpoints {}", shown(&assignment.cluster_name)));
+        if !assigned.insert(assignment.cluster_name.as_str()) {
+            findings.refuse("cluster_name", "has endpoints twice in this service");
+        }
+        assignment::validate(assignment, &mut findings);
+    }
+    for virtual_host in &resources.virtual_hosts {
+        findings.of(format!("virtual host {}", shown(&virtual_host.name)));
+        route::validate(virtual_host, &mut findings);
+    }
+    let mut listeners = BTreeSet::new();
+    for listener in &resources.listeners {
+        findings.of(format!("listener {}", shown(&listener.name)));
+        if !listeners.insert(listener.name.as_str()) {
+            findings.refuse("name", "is the name of two listeners of this service");
+        }
+        listener::validate(listener, &mut findings);
+    }
+    findings.reasons
+}
+
+/// What is wrong with endpoints that are replaced alone.
+pub(super) fn validate_assignment(
+    assignment: &envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment,
+) -> Vec<Reason> {
+    let mut findings = Findings::default();
+    findings.of(format!("endpoints {}", shown(&assignment.cluster_name)));
+    assignment::validate(assignment, &mut findings);
+    findings.reasons
+}
+
+fn shown(name: &str) -> String {
+    discovery_core::text::shortened(name, 200)
+}
+
+/// What was found, and of which resource.
+#[derive(Debug, Default)]
+struct Findings {
+    resource: String,
+    reasons: Vec<Reason>,
+}
+
+/// No service has more reasons than one reads.
+const MOST_REASONS: usize = 50;
+
+impl Findings {
+    fn of(&mut self, resource: String) {
+        self.resource = resource;
+    }
+
+    fn refuse(&mut self, field: impl Into<String>, message: impl Into<String>) {
+        if self.reasons.len() < MOST_REASONS {
+            self.reasons.push(Reason {
+                resource: self.resource.clone(),
+                field: field.into(),
+                message: message.into(),
+            });
+        }
+    }
+
+    /// A name that may not be empty.
+    fn name(&mut self, field: &str, name: &str) {
+        if name.is_empty() {
+            self.refuse(field, "must not be empty");
+        }
+    }
+
+    /// A time that has to be longer than none, if it is there.
+    fn positive(&mut self, field: &str, time: Option<&ProtoDuration>) {
+        if let Some(time) = time
+            && time_of(time).is_none_or(|time| time.is_zero())
+        {
+            self.refuse(field, "has to be more than 0s");
+        }
+    }
+
+    /// A time, if it is there, that may be none.
+    fn not_negative(&mut self, field: &str, time: Option<&ProtoDuration>) {
+        if let Some(time) = time
+            && time_of(time).is_none()
+        {
+            self.refuse(field, "is no length of time");
+        }
+    }
+}
+
+/// A time; `None`: it is negative or none at all.
+fn time_of(time: &ProtoDuration) -> Option<Duration> {
+    let seconds = u64::try_from(time.seconds).ok()?;
+    let nanos = u32::try_from(time.nanos).ok()?;
+    (nanos < 1_000_000_000 && seconds <= 315_576_000_000).then(|| Duration::new(seconds, nanos))
+}

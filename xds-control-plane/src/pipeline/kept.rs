@@ -1,0 +1,216 @@
+//! What is served, on disk, so that a restart while the sources are away still serves.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use prost::Message;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::assemble::{Owner, ServiceResources};
+
+/// What the first line begins with. The number is the version of the format.
+const MAGIC: &str = "xds-last-served 1";
+
+/// The largest file that is read back.
+const MOST_BYTES: u64 = 512 << 20;
+
+/// One file: a line with a checksum, and the services as JSON, their messages in base64.
+///
+/// It is written beside, synced and renamed: a crash at any point leaves the old or the new content.
+#[derive(Debug, Clone)]
+pub(super) struct KeptFile {
+    path: PathBuf,
+}
+
+/// Why it could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum KeptError {
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{}: {why}", path.display())]
+    Format { path: PathBuf, why: String },
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeptService {
+    source: String,
+    service: String,
+    clusters: Vec<String>,
+    assignments: Vec<String>,
+    virtual_hosts: Vec<String>,
+    listeners: Vec<String>,
+    refresh_delay_ms: Option<u64>,
+}
+
+impl KeptFile {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// Writes the services. Blocks.
+    pub(super) fn save(&self, services: &[ServiceResources]) -> Result<(), KeptError> {
+        let services: Vec<_> = services.iter().map(KeptService::of).collect();
+        let body = serde_json::to_vec(&services).map_err(|error| self.format(error.to_string()))?;
+        let head = format!("{MAGIC} {}\n", checksum(&body));
+        let beside = self.path.with_extension("new");
+        let written = write_synced(&beside, head.as_bytes(), &body)
+            .and_then(|()| fs::rename(&beside, &self.path))
+            .and_then(|()| sync_folder(&self.path));
+        written.map_err(|source| {
+            // A full disk should not be kept full.
+            let _ = fs::remove_file(&beside);
+            self.io(source)
+        })
+    }
+
+    /// Reads what was kept. `None`: there is no file. Blocks.
+    pub(super) fn load(&self) -> Result<Option<Vec<ServiceResources>>, KeptError> {
+        let mut bytes = Vec::new();
+        match File::open(&self.path) {
+            Ok(file) => file
+                .take(MOST_BYTES)
+                .read_to_end(&mut bytes)
+                .map_err(|error| self.io(error))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.io(error)),
+        };
+        let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(0);
+        let (head, body) = bytes.split_at_checked(end + 1).unwrap_or_default();
+        let expected = format!("{MAGIC} {}\n", checksum(body));
+        if head != expected.as_bytes() {
+            return Err(self.format("it is of another version, or was torn or changed".to_owned()));
+        }
+        let services: Vec<KeptService> =
+            serde_json::from_slice(body).map_err(|error| self.format(error.to_string()))?;
+        let services: Result<Vec<_>, _> = services.into_iter().map(KeptService::read).collect();
+        services.map(Some).map_err(|why| self.format(why))
+    }
+
+    fn io(&self, source: io::Error) -> KeptError {
+        let path = self.path.clone();
+        KeptError::Io { path, source }
+    }
+
+    fn format(&self, why: String) -> KeptError {
+        let path = self.path.clone();
+        KeptError::Format { path, why }
+    }
+}
+
+impl KeptService {
+    fn of(service: &ServiceResources) -> Self {
+        Self {
+            source: service.owner.source.to_string(),
+            service: service.owner.service.to_string(),
+            clusters: encoded(&service.clusters),
+            assignments: encoded(&service.assignments),
+            virtual_hosts: encoded(&service.virtual_hosts),
+            listeners: encoded(&service.listeners),
+            refresh_delay_ms: service
+                .refresh_delay
+                .map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
+        }
+    }
+
+    fn read(self) -> Result<ServiceResources, String> {
+        Ok(ServiceResources {
+            owner: Owner::new(self.source, self.service),
+            clusters: decoded(&self.clusters)?,
+            assignments: decoded(&self.assignments)?,
+            virtual_hosts: decoded(&self.virtual_hosts)?,
+            listeners: decoded(&self.listeners)?,
+            refresh_delay: self.refresh_delay_ms.map(Duration::from_millis),
+        })
+    }
+}
+
+fn encoded<M: Message>(messages: &[M]) -> Vec<String> {
+    let messages = messages.iter();
+    messages
+        .map(|message| STANDARD.encode(message.encode_to_vec()))
+        .collect()
+}
+
+fn decoded<M: Message + Default>(texts: &[String]) -> Result<Vec<M>, String> {
+    let decode = |text: &String| {
+        let bytes = STANDARD.decode(text).map_err(|error| error.to_string())?;
+        M::decode(bytes.as_slice()).map_err(|error| error.to_string())
+    };
+    texts.iter().map(decode).collect()
+}
+
+fn checksum(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn write_synced(path: &Path, head: &[u8], body: &[u8]) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    file.write_all(head)?;
+    file.write_all(body)?;
+    file.sync_all()
+}
+
+/// Makes a rename last through a power cut, where folders can be synced.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    if let Some(folder) = path.parent() {
+        let folder = if folder.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            folder
+        };
+        File::open(folder)?.sync_all()?;
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assemble::testing::{listener, service};
+
+    #[test]
+    fn what_is_kept_is_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = KeptFile::new(folder.path().join("last"));
+        assert!(file.load().unwrap().is_none());
+        let mut kept = service("registry", "a");
+        kept.listeners.push(listener("in", 80));
+        kept.refresh_delay = Some(Duration::from_millis(1500));
+        for services in [vec![kept.clone()], vec![kept, service("consul", "b")]] {
+            file.save(&services).unwrap();
+            assert_eq!(file.load().unwrap().unwrap(), services);
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_that_was_torn_or_changed_anywhere_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = KeptFile::new(folder.path().join("last"));
+        file.save(&[service("registry", "a")]).unwrap();
+        let whole = fs::read(&file.path).unwrap();
+        for length in 0..whole.len() {
+            fs::write(&file.path, &whole[..length]).unwrap();
+            assert!(file.load().is_err(), "{length}");
+        }
+        for at in 0..whole.len() {
+            let mut changed = whole.clone();
+            changed[at] ^= 1;
+            fs::write(&file.path, &changed).unwrap();
+            assert!(file.load().is_err(), "{at}");
+        }
+    }
+}

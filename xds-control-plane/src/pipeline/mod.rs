@@ -1,0 +1,118 @@
+//! From sources to snapshots, live.
+//!
+//! Changes are served in two lanes. New endpoints of clusters that are served already go out within
+//! [`PipelineOptions::endpoint_quiet`], since every request to an instance that is gone fails. Everything else waits until
+//! the sources were quiet for [`PipelineOptions::config_quiet`], and at most [`PipelineOptions::config_max`], since each
+//! change of a cluster makes every Envoy warm it anew.
+
+mod driver;
+mod kept;
+mod quarantine;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use crate::assemble::{AssembleOptions, Quarantined, Warning};
+use crate::snapshot::Snapshot;
+use crate::sources::{SourceStatus, Sources};
+use crate::translate::TranslateOptions;
+
+/// How a pipeline works.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PipelineOptions {
+    /// How services are translated.
+    pub translate: TranslateOptions,
+    /// How resources are assembled.
+    pub assemble: AssembleOptions,
+    /// How long news of endpoints are gathered. 10 ms.
+    pub endpoint_quiet: Duration,
+    /// How long the sources have to be quiet before anything else is served. 100 ms.
+    pub config_quiet: Duration,
+    /// How long that may take at most. 1 s.
+    pub config_max: Duration,
+    /// Where what was served last is kept, to begin with when the sources are away. `None`: nowhere.
+    pub persist: Option<PathBuf>,
+}
+
+impl Default for PipelineOptions {
+    fn default() -> Self {
+        use crate::translate::{CONSUL, REGISTRY, STATIC};
+        Self {
+            translate: TranslateOptions::default(),
+            assemble: AssembleOptions::default().with_precedence([REGISTRY, CONSUL, STATIC]),
+            endpoint_quiet: Duration::from_millis(10),
+            config_quiet: Duration::from_millis(100),
+            config_max: Duration::from_secs(1),
+            persist: None,
+        }
+    }
+}
+
+/// How a pipeline is.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct PipelineStatus {
+    /// How the sources are.
+    pub sources: Vec<SourceStatus>,
+    /// The services that are not served as they want to be.
+    pub quarantined: Vec<Quarantined>,
+    /// What is served otherwise than was asked for, and why.
+    pub warnings: Vec<Warning>,
+    /// Whether what is served was kept from the last time, since a source has not been read yet.
+    pub is_kept: bool,
+    /// Why what is served cannot be kept for the next time.
+    pub persist_failure: Option<Arc<str>>,
+}
+
+/// From sources to snapshots. The work is done by a task, which ends when this is dropped.
+#[derive(Debug)]
+pub struct Pipeline {
+    snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
+    status: watch::Receiver<Arc<PipelineStatus>>,
+    task: AbortHandle,
+}
+
+impl Pipeline {
+    /// Begins to work.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    #[must_use]
+    pub fn start(sources: Sources, options: PipelineOptions) -> Self {
+        let (snapshot, snapshots) = watch::channel(None);
+        let (status_sender, status) = watch::channel(Arc::default());
+        let driver = driver::Driver::new(sources.start(), options, snapshot, status_sender);
+        let task = tokio::spawn(driver.run()).abort_handle();
+        Self {
+            snapshots,
+            status,
+            task,
+        }
+    }
+
+    /// What is to be served; `None` until every source was read once, or what was kept has been.
+    #[must_use]
+    pub fn snapshots(&self) -> watch::Receiver<Option<Arc<Snapshot>>> {
+        self.snapshots.clone()
+    }
+
+    /// How it is, and when that changes.
+    #[must_use]
+    pub fn status(&self) -> watch::Receiver<Arc<PipelineStatus>> {
+        self.status.clone()
+    }
+}
+
+impl Drop for Pipeline {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

@@ -1,0 +1,336 @@
+//! Lanes and readiness in virtual time, with a registry and a Consul that are told what to say.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use discovery_consul::client::{CheckDefinition, HealthStatus, ServiceDefinition};
+use discovery_consul::testing::FakeConsul;
+use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
+use envoy_types::pb::envoy::config::route::v3::RouteConfiguration;
+use prost::Message;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::*;
+use crate::assemble::testing::ports;
+use crate::snapshot::{ResourceType, Subscription};
+use crate::sources::{
+    ConsulSourceOptions, ParsedRegistry, Registry, RegistryError, parse_registry,
+};
+
+/// A registry that says what it is told to.
+struct Told(mpsc::UnboundedReceiver<String>);
+
+#[async_trait]
+impl Registry for Told {
+    async fn next(&mut self) -> Result<ParsedRegistry, RegistryError> {
+        match self.0.recv().await {
+            Some(text) => {
+                parse_registry(&text).map_err(|problems| RegistryError::new(problems.to_string()))
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
+
+type Snapshots = watch::Receiver<Option<Arc<Snapshot>>>;
+
+fn registry() -> (mpsc::UnboundedSender<String>, Told) {
+    let (say, told) = mpsc::unbounded_channel();
+    (say, Told(told))
+}
+
+const SHOP: &str = "services: [{name: shop, provides: [{name: http}]}]";
+
+fn served(snapshots: &Snapshots, kind: ResourceType) -> Vec<String> {
+    let snapshot = snapshots.borrow();
+    let resources = snapshot
+        .iter()
+        .flat_map(|snapshot| snapshot.resources(kind).iter());
+    resources
+        .map(|resource| resource.name().to_string())
+        .collect()
+}
+
+fn ports_of(snapshots: &Snapshots, cluster: &str) -> Vec<u32> {
+    let snapshot = snapshots.borrow();
+    let resource = snapshot
+        .as_ref()
+        .unwrap()
+        .resources(ResourceType::Endpoint)
+        .get(cluster)
+        .unwrap();
+    let body = resource.body(Subscription::Aggregated).clone();
+    ports(&ClusterLoadAssignment::decode(body).unwrap())
+}
+
+fn hosts(snapshots: &Snapshots) -> Vec<String> {
+    let snapshot = snapshots.borrow();
+    let resource = snapshot
+        .as_ref()
+        .unwrap()
+        .resources(ResourceType::Route)
+        .get("main")
+        .unwrap();
+    let body = resource.body(Subscription::Aggregated).clone();
+    let routes = RouteConfiguration::decode(body).unwrap();
+    routes
+        .virtual_hosts
+        .into_iter()
+        .map(|host| host.name)
+        .collect()
+}
+
+async fn until(snapshots: &mut Snapshots, is_so: impl Fn(&Snapshots) -> bool) {
+    let wait = async {
+        while !is_so(snapshots) {
+            snapshots.changed().await.unwrap();
+        }
+    };
+    timeout(Duration::from_secs(60), wait)
+        .await
+        .expect("it becomes so");
+}
+
+fn instance(service: &str, port: u16) -> ServiceDefinition {
+    let id = format!("{service}-{port}");
+    ServiceDefinition::new(service, port)
+        .with_id(id.clone())
+        .with_address("10.0.0.1")
+        .with_check(
+            CheckDefinition::ttl(id, Duration::from_secs(600)).with_status(HealthStatus::Passing),
+        )
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_served_before_every_source_was_read() {
+    let (say, told) = registry();
+    let (provide, provided) = watch::channel(None);
+    let sources = Sources::new()
+        .with_registry(told)
+        .with_provided("other", provided);
+    let pipeline = Pipeline::start(sources, PipelineOptions::default());
+    let mut snapshots = pipeline.snapshots();
+    say.send(SHOP.to_owned()).unwrap();
+    assert!(
+        timeout(Duration::from_secs(60), snapshots.changed())
+            .await
+            .is_err()
+    );
+    let ready: Vec<_> = pipeline
+        .status()
+        .borrow()
+        .sources
+        .iter()
+        .map(|s| (s.name.to_string(), s.is_ready))
+        .collect();
+    assert_eq!(
+        ready,
+        [("registry".to_owned(), true), ("other".to_owned(), false)]
+    );
+    let other = crate::assemble::testing::service("other", "b");
+    provide.send_replace(Some([Arc::new(other)].into()));
+    until(&mut snapshots, |snapshots| {
+        served(snapshots, ResourceType::Cluster) == ["b", "shop-http"]
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn configuration_waits_for_quiet_but_not_for_ever() {
+    let (say, told) = registry();
+    let pipeline = Pipeline::start(
+        Sources::new().with_registry(told),
+        PipelineOptions::default(),
+    );
+    let mut snapshots = pipeline.snapshots();
+    say.send(SHOP.to_owned()).unwrap();
+    until(&mut snapshots, |snapshots| {
+        !served(snapshots, ResourceType::Cluster).is_empty()
+    })
+    .await;
+    snapshots.borrow_and_update();
+
+    // Every 60 ms another service: never quiet.
+    let begun = Instant::now();
+    let chatter = tokio::spawn(async move {
+        for round in 0..40 {
+            let names = (0..=round).map(|n| format!("{{name: s{n}, provides: [{{name: http}}]}}"));
+            let names: Vec<_> = names.collect();
+            say.send(format!(
+                "services: [{{name: shop, provides: [{{name: http}}]}}, {}]",
+                names.join(", ")
+            ))
+            .unwrap();
+            sleep(Duration::from_millis(60)).await;
+        }
+    });
+    let mut published = Vec::new();
+    while served(&snapshots, ResourceType::Cluster).len() < 41 {
+        snapshots.changed().await.unwrap();
+        published.push(begun.elapsed());
+    }
+    chatter.await.unwrap();
+    assert!(
+        published[0] >= Duration::from_millis(100) && published[0] <= Duration::from_millis(1100),
+        "{published:?}"
+    );
+    assert!(
+        published.len() <= 4,
+        "each change makes every Envoy warm: {published:?}"
+    );
+}
+
+/// Case K01 and the fast lane: an instance that turns critical is gone at once, and nothing else is touched.
+#[tokio::test(start_paused = true)]
+async fn endpoints_overtake_configuration() {
+    let consul = FakeConsul::new("sas");
+    consul.register("sas", "node", instance("shop-http", 80));
+    consul.register("sas", "node", instance("shop-http", 81));
+    let (say, told) = registry();
+    let sources = Sources::new()
+        .with_registry(told)
+        .with_consul(consul.client(), ConsulSourceOptions::default());
+    let mut options = PipelineOptions::default();
+    options.config_quiet = Duration::from_secs(20);
+    options.config_max = Duration::from_secs(60);
+    let pipeline = Pipeline::start(sources, options);
+    let mut snapshots = pipeline.snapshots();
+    say.send(SHOP.to_owned()).unwrap();
+    until(&mut snapshots, |snapshots| {
+        snapshots.borrow().is_some() && ports_of(snapshots, "shop-http") == [80, 81]
+    })
+    .await;
+    let before = snapshots.borrow().clone().unwrap();
+
+    let flipped = Instant::now();
+    consul.set_check("sas", "shop-http-81", HealthStatus::Critical);
+    until(&mut snapshots, |snapshots| {
+        ports_of(snapshots, "shop-http") == [80]
+    })
+    .await;
+    let took = flipped.elapsed();
+    assert!(took < Duration::from_secs(1), "{took:?}");
+    let after = snapshots.borrow().clone().unwrap();
+    for kind in [
+        ResourceType::Cluster,
+        ResourceType::Route,
+        ResourceType::Listener,
+    ] {
+        assert!(
+            Arc::ptr_eq(before.resources(kind), after.resources(kind)),
+            "{kind}"
+        );
+    }
+}
+
+/// Cases K16 and C15: a tag makes a host, and its removal takes it away.
+#[tokio::test(start_paused = true)]
+async fn a_tag_makes_a_host() {
+    let consul = FakeConsul::new("sas");
+    consul.register("sas", "node", instance("j", 80));
+    let sources = Sources::new().with_consul(consul.client(), ConsulSourceOptions::default());
+    let pipeline = Pipeline::start(sources, PipelineOptions::default());
+    let mut snapshots = pipeline.snapshots();
+    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
+    assert_eq!(hosts(&snapshots), <[String; 0]>::default());
+    let tagged = Instant::now();
+    consul.register(
+        "sas",
+        "node",
+        instance("j", 80).with_tag("domain-j.example"),
+    );
+    until(&mut snapshots, |snapshots| hosts(snapshots) == ["j"]).await;
+    assert!(
+        tagged.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        tagged.elapsed()
+    );
+    consul.register("sas", "node", instance("j", 80));
+    until(&mut snapshots, |snapshots| hosts(snapshots).is_empty()).await;
+}
+
+/// Cases C04 and K17.
+#[tokio::test(start_paused = true)]
+async fn settings_that_cannot_be_used_leave_those_that_were_good() {
+    let consul = FakeConsul::new("sas");
+    let key = "envoy/defaultSettings";
+    consul.put(
+        "sas",
+        key,
+        br#"{"rds": {"route": {"upstream_timeout": "7s"}}}"#,
+    );
+    consul.register(
+        "sas",
+        "node",
+        instance("j", 80).with_tag("domain-j.example"),
+    );
+    let sources = Sources::new().with_consul(consul.client(), ConsulSourceOptions::default());
+    let pipeline = Pipeline::start(sources, PipelineOptions::default());
+    let mut snapshots = pipeline.snapshots();
+    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
+    let first = snapshots.borrow_and_update().clone();
+    consul.put("sas", key, b"{");
+    let mut status = pipeline.status();
+    let wait = status.wait_for(|status| {
+        status
+            .sources
+            .iter()
+            .any(|source| source.problems.iter().any(|p| p.contains("last good")))
+    });
+    timeout(Duration::from_secs(60), wait)
+        .await
+        .unwrap()
+        .unwrap();
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(*snapshots.borrow(), first);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_served_last_is_served_after_a_restart_until_the_sources_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = PipelineOptions::default();
+    options.persist = Some(folder.path().join("last"));
+    let (say, told) = registry();
+    let first = Pipeline::start(Sources::new().with_registry(told), options.clone());
+    let mut snapshots = first.snapshots();
+    say.send(SHOP.to_owned()).unwrap();
+    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
+    let served_first = snapshots.borrow().clone();
+    let path = folder.path().join("last");
+    timeout(Duration::from_secs(600), async {
+        while !path.exists() {
+            sleep(Duration::from_secs(1)).await;
+        }
+    })
+    .await
+    .unwrap();
+    drop(first);
+
+    let (say, told) = registry();
+    let second = Pipeline::start(Sources::new().with_registry(told), options);
+    let mut snapshots = second.snapshots();
+    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
+    assert_eq!(*snapshots.borrow(), served_first);
+    let mut status = second.status();
+    timeout(
+        Duration::from_secs(60),
+        status.wait_for(|status| status.is_kept),
+    )
+    .await
+    .unwrap()
+    .unwrap();
+    say.send("services: [{name: other, provides: [{name: http}]}]".to_owned())
+        .unwrap();
+    until(&mut snapshots, |snapshots| {
+        served(snapshots, ResourceType::Cluster) == ["other-http"]
+    })
+    .await;
+    timeout(
+        Duration::from_secs(60),
+        status.wait_for(|status| !status.is_kept),
+    )
+    .await
+    .unwrap()
+    .unwrap();
+}

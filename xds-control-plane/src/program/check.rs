@@ -1,0 +1,105 @@
+//! Whether a configuration and its files are good.
+
+use std::path::Path;
+
+use proxy_model::{Problem, Problems};
+use serde_json::json;
+use xds_control_plane::options::{Config, RegistrySection};
+use xds_control_plane::sources::{parse_registry, parse_static};
+
+use super::cli::{self, Format};
+use super::failure::{Failure, read};
+use super::print::print;
+
+/// What was found in one file.
+struct Checked {
+    file: String,
+    problems: Vec<Problem>,
+    /// What costs a service of a registry only.
+    warnings: Vec<String>,
+}
+
+pub(super) fn run(options: &cli::Check) -> Result<(), Failure> {
+    let checked = check(&options.config)?;
+    let is_valid = checked.iter().all(|checked| checked.problems.is_empty());
+    match options.format {
+        Format::Json => print(&as_json(&checked, is_valid))?,
+        Format::Text => print(&as_text(&checked))?,
+    }
+    match is_valid {
+        true => Ok(()),
+        false => Err(Failure::new("the configuration is not good")),
+    }
+}
+
+fn check(path: &Path) -> Result<Vec<Checked>, Failure> {
+    let text = read(path)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let parsed = Config::parse(&text, folder);
+    let mut all = vec![checked(path, parsed.as_ref().err(), Vec::new())];
+    let Ok(config) = parsed else {
+        return Ok(all);
+    };
+    if let Some(RegistrySection::File(path)) = &config.registry {
+        let parsed = parse_registry(&read(path)?);
+        let warnings = parsed.as_ref().map(|parsed| parsed.problems.clone());
+        all.push(checked(
+            path,
+            parsed.as_ref().err(),
+            warnings.unwrap_or_default(),
+        ));
+    }
+    if let Some(path) = &config.static_file {
+        let parsed = parse_static(&read(path)?);
+        all.push(checked(path, parsed.as_ref().err(), Vec::new()));
+    }
+    Ok(all)
+}
+
+fn checked(path: &Path, problems: Option<&Problems>, warnings: Vec<String>) -> Checked {
+    Checked {
+        file: path.display().to_string(),
+        problems: problems
+            .map(|problems| problems.iter().cloned().collect())
+            .unwrap_or_default(),
+        warnings,
+    }
+}
+
+fn as_text(all: &[Checked]) -> String {
+    let lines = all.iter().flat_map(|checked| {
+        let verdict = match checked.problems.is_empty() {
+            true => "good",
+            false => "not good",
+        };
+        let problems = checked
+            .problems
+            .iter()
+            .map(|problem| format!("  {problem}\n"));
+        let warnings = checked
+            .warnings
+            .iter()
+            .map(|warning| format!("  warning: {warning}\n"));
+        std::iter::once(format!("{}: {verdict}\n", checked.file))
+            .chain(problems)
+            .chain(warnings)
+    });
+    lines.collect()
+}
+
+fn as_json(all: &[Checked], is_valid: bool) -> String {
+    let problems = all.iter().flat_map(|checked| {
+        let problems = checked.problems.iter().map(|problem| {
+            json!({
+                "file": checked.file, "severity": "error", "pointer": problem.pointer, "code": problem.code,
+                "message": problem.message, "suggestion": problem.suggestion,
+            })
+        });
+        let warnings = checked.warnings.iter().map(|warning| {
+            json!({"file": checked.file, "severity": "warning", "message": warning})
+        });
+        problems.chain(warnings)
+    });
+    let problems: Vec<_> = problems.collect();
+    format!("{}\n", json!({"valid": is_valid, "problems": problems}))
+}

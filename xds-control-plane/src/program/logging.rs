@@ -1,0 +1,21 @@
+use std::io::{self, IsTerminal};
+
+use tracing_subscriber::EnvFilter;
+
+use super::failure::Failure;
+
+/// Starts logging to standard error, for the life of the process; `unset` is what is logged unless `RUST_LOG` says otherwise.
+pub(super) fn start(unset: &str) -> Result<(), Failure> {
+    let chosen = std::env::var("RUST_LOG").unwrap_or_else(|_| unset.to_owned());
+    let filter = EnvFilter::try_new(&chosen).map_err(|error| {
+        Failure::new(format!(
+            "RUST_LOG is `{chosen}`, which is no filter: {error}; write for example `info,xds=debug`"
+        ))
+    })?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .init();
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! Serves until somebody stops it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use xds_control_plane::admin::Admin;
+use xds_control_plane::pipeline::Pipeline;
+use xds_control_plane::server::{ServerOptions, XdsServer};
+
+use super::failure::Failure;
+use super::signals::Stop;
+use super::{cli, load, logging, screen};
+
+pub(super) fn run(options: &cli::Serve) -> Result<(), Failure> {
+    logging::start("info")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format!("the system gives no runtime: {error}")))?;
+    let result = runtime.block_on(serve(options));
+    // Reads of sources that hang are of no use any more.
+    runtime.shutdown_background();
+    result
+}
+
+async fn serve(options: &cli::Serve) -> Result<(), Failure> {
+    let mut stop = Stop::listen()
+        .map_err(|error| Failure::new(format!("the system tells no signals: {error}")))?;
+    let config = load::config(&options.config)?;
+    let sources = load::sources(&config)?;
+    let listener = bind(config.listen, "listen").await?;
+    let admin_listener = bind(config.admin, "admin").await?;
+    let pipeline = Pipeline::start(sources, config.pipeline());
+    let server = XdsServer::new(
+        pipeline.snapshots(),
+        ServerOptions::default()
+            .with_identifier(concat!("xds-control-plane/", env!("CARGO_PKG_VERSION"))),
+    );
+    let address = listener.local_addr().unwrap_or(config.listen);
+    screen::show(&config, address)?;
+    let told = tokio::spawn(screen::tell(pipeline.status(), pipeline.snapshots()));
+    let shutdown = async move {
+        stop.asked().await;
+        tracing::info!("stopping; again to stop at once");
+    };
+    let mut registry = Registry::default();
+    let handle = server.handle();
+    handle.register(&mut registry);
+    let admin = Admin::builder(handle, registry)
+        .quarantine(Arc::new(pipeline.status()))
+        .build();
+    let admin = tokio::spawn(admin.serve(admin_listener));
+    let served = server.serve(listener, shutdown).await;
+    admin.abort();
+    told.abort();
+    drop(pipeline);
+    served.map_err(|error| Failure::from_error(&error))
+}
+
+async fn bind(address: SocketAddr, key: &str) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|error| {
+        Failure::new(format!("{address} cannot be listened on: {error}; choose another with `{key}` in the configuration"))
+    })
+}

@@ -1,0 +1,45 @@
+//! Small messages that are written often.
+
+use std::time::Duration;
+
+use envoy_types::pb::envoy::r#type::matcher::v3::RegexMatcher;
+use envoy_types::pb::google::protobuf::{Any, Duration as ProtoDuration, UInt32Value};
+use prost::{Message, Name};
+
+/// A length of time. Too long ones become the longest that the format has.
+pub(crate) fn duration(time: Duration) -> ProtoDuration {
+    // https://protobuf.dev/reference/protobuf/google.protobuf/#duration
+    const MOST_SECONDS: u64 = 315_576_000_000;
+    ProtoDuration {
+        seconds: time.as_secs().min(MOST_SECONDS).cast_signed(),
+        nanos: time.subsec_nanos().cast_signed(),
+    }
+}
+
+/// A number that may be absent.
+pub(crate) fn number(value: u32) -> UInt32Value {
+    UInt32Value { value }
+}
+
+/// A regular expression in RE2's syntax.
+pub(crate) fn regex(regex: impl Into<String>) -> RegexMatcher {
+    RegexMatcher {
+        regex: regex.into(),
+        ..RegexMatcher::default()
+    }
+}
+
+/// A message with its type.
+pub(crate) fn any<M: Name + Message>(message: &M) -> Any {
+    Any {
+        type_url: M::type_url(),
+        value: message.encode_to_vec(),
+    }
+}
+
+/// The message in it, if it is of that type and can be read.
+pub(crate) fn unpacked<M: Name + Default>(any: &Any) -> Option<M> {
+    (any.type_url == M::type_url())
+        .then(|| M::decode(any.value.as_slice()).ok())
+        .flatten()
+}

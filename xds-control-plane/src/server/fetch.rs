@@ -1,0 +1,86 @@
+//! Being asked once: unary calls and polls.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use envoy_types::pb::envoy::service::discovery::v3::DiscoveryRequest;
+
+use super::context::Context;
+use super::protocol::{Protocol, Reply, WILDCARD};
+use super::wire::Response;
+use crate::snapshot::{Resource, ResourceType, Subscription, Version};
+
+/// The answer to a call.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    pub(crate) response: Response,
+    /// The client has that version, so nothing is in the response.
+    pub(crate) is_unchanged: bool,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FetchError {
+    #[error("nothing has been read yet from what is to be served; ask again in a moment")]
+    NotReady,
+    #[error(
+        "this is asked for resources of the type {asked}, and has those of the type {has} only"
+    )]
+    OtherType { asked: String, has: &'static str },
+    #[error("a request may name {limit} resources")]
+    TooManyNames { limit: usize },
+}
+
+/// Answers `request`. Without names, or with the wildcard, it asks for all that there is, endpoints and routes as well.
+pub(crate) fn fetch(
+    context: &Context,
+    resource_type: ResourceType,
+    subscription: Subscription,
+    request: &DiscoveryRequest,
+) -> Result<Fetched, FetchError> {
+    if !request.type_url.is_empty() && request.type_url != resource_type.type_url() {
+        return Err(FetchError::OtherType {
+            asked: super::nodes::clean(&request.type_url, 256),
+            has: resource_type.type_url(),
+        });
+    }
+    let limit = context.options.names_per_stream;
+    if request.resource_names.len() > limit {
+        return Err(FetchError::TooManyNames { limit });
+    }
+    let view = context.view().ok_or(FetchError::NotReady)?;
+    context.metrics.fetched(resource_type, subscription);
+    let names: BTreeSet<&str> = request.resource_names.iter().map(String::as_str).collect();
+    let mut resources: Vec<Arc<Resource>> = if names.is_empty() || names.contains(WILDCARD) {
+        view.all(resource_type).cloned().collect()
+    } else {
+        let found = names
+            .iter()
+            .filter_map(|name| view.get(resource_type, name));
+        found.cloned().collect()
+    };
+    let version = resources
+        .iter()
+        .fold(Version::default(), |version, resource| {
+            version.with(resource.name(), resource.version())
+        });
+    let is_unchanged = request.version_info.parse() == Ok(version);
+    if is_unchanged {
+        resources.clear();
+    }
+    Ok(Fetched {
+        response: Response {
+            reply: Reply {
+                resource_type,
+                version,
+                nonce: 0,
+                resources,
+                removed: Vec::new(),
+            },
+            protocol: Protocol::Sotw,
+            subscription,
+            identifier: Arc::clone(&context.identifier),
+        },
+        is_unchanged,
+    })
+}

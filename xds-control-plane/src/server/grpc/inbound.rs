@@ -1,0 +1,73 @@
+use std::sync::Arc;
+
+use envoy_types::pb::envoy::config::core::v3::Node;
+use envoy_types::pb::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use prost::Message;
+
+use crate::server::protocol::{Protocol, Request, Wants};
+
+/// A request of either protocol, as it comes in.
+pub(super) trait Inbound: Message + Default + Send + 'static {
+    const PROTOCOL: Protocol;
+
+    fn node(&self) -> Option<&Node>;
+    fn type_url(&self) -> &str;
+    /// What the state machines take, with names by way of `intern`.
+    fn into_request(self, intern: impl Fn(&str) -> Arc<str>) -> Request;
+}
+
+impl Inbound for DiscoveryRequest {
+    const PROTOCOL: Protocol = Protocol::Sotw;
+
+    fn node(&self) -> Option<&Node> {
+        self.node.as_ref()
+    }
+
+    fn type_url(&self) -> &str {
+        &self.type_url
+    }
+
+    fn into_request(self, intern: impl Fn(&str) -> Arc<str>) -> Request {
+        Request {
+            nonce: self.response_nonce,
+            refusal: self.error_detail.map(|error| error.message),
+            wants: Wants::Sotw {
+                names: self
+                    .resource_names
+                    .iter()
+                    .map(|name| intern(name))
+                    .collect(),
+                version: self.version_info.parse().ok(),
+            },
+        }
+    }
+}
+
+impl Inbound for DeltaDiscoveryRequest {
+    const PROTOCOL: Protocol = Protocol::Delta;
+
+    fn node(&self) -> Option<&Node> {
+        self.node.as_ref()
+    }
+
+    fn type_url(&self) -> &str {
+        &self.type_url
+    }
+
+    fn into_request(self, intern: impl Fn(&str) -> Arc<str>) -> Request {
+        let all = |names: &[String]| names.iter().map(|name| intern(name)).collect();
+        Request {
+            nonce: self.response_nonce,
+            refusal: self.error_detail.map(|error| error.message),
+            wants: Wants::Delta {
+                subscribe: all(&self.resource_names_subscribe),
+                unsubscribe: all(&self.resource_names_unsubscribe),
+                initial: self
+                    .initial_resource_versions
+                    .iter()
+                    .map(|(name, version)| (intern(name), version.parse().ok()))
+                    .collect(),
+            },
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! A stream: what drives its state machine.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use futures_util::Stream;
+use futures_util::stream;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tonic::{Status, Streaming};
+
+use super::inbound::Inbound;
+use crate::server::context::Context;
+use crate::server::nodes::{NodeIdentity, Record};
+use crate::server::protocol::{Exchange, ExchangeOptions, Heard, Reply};
+use crate::server::view::View;
+use crate::server::wire::Response;
+use crate::snapshot::{ResourceType, Subscription};
+
+/// One stream of a client.
+///
+/// It is driven by who writes the responses, so a client that does not read them holds back nothing but itself: what it is
+/// told next is taken from the newest view at that time.
+pub(super) struct Conversation<R> {
+    context: Arc<Context>,
+    record: Record,
+    exchange: Exchange,
+    subscription: Subscription,
+    /// The only type of a stream that is not aggregated.
+    only: Option<ResourceType>,
+    inbound: Streaming<R>,
+    views: watch::Receiver<Option<Arc<View>>>,
+    stopping: watch::Receiver<bool>,
+    unsent: VecDeque<Reply>,
+    /// An unknown type was asked for, and the log says so.
+    has_warned: bool,
+}
+
+/// What happens next on a stream.
+enum Event<R> {
+    Request(R),
+    End,
+    Failed(Status),
+    View,
+    Time,
+}
+
+impl<R: Inbound> Conversation<R> {
+    pub(super) fn new(
+        context: Arc<Context>,
+        record: Record,
+        only: Option<ResourceType>,
+        inbound: Streaming<R>,
+    ) -> Self {
+        let subscription = match only {
+            Some(_) => Subscription::Separate,
+            None => Subscription::Aggregated,
+        };
+        let options = ExchangeOptions {
+            patience: context.options.patience,
+            names: context.options.names_per_stream,
+        };
+        let mut exchange = Exchange::new(R::PROTOCOL, subscription, options);
+        let mut views = context.views.clone();
+        if let Some(view) = views.borrow_and_update().clone() {
+            exchange.publish(view);
+        }
+        context.metrics.opened(R::PROTOCOL, subscription);
+        Self {
+            record,
+            exchange,
+            subscription,
+            only,
+            inbound,
+            views,
+            stopping: context.stopping.clone(),
+            unsent: VecDeque::new(),
+            has_warned: false,
+            context,
+        }
+    }
+
+    /// The responses, until the client ends the stream or the server stops.
+    pub(super) fn into_stream(self) -> impl Stream<Item = Result<Response, Status>> + Send {
+        stream::unfold(Some(self), |conversation| async move {
+            let mut conversation = conversation?;
+            match conversation.next().await {
+                Ok(Some(response)) => Some((Ok(response), Some(conversation))),
+                Ok(None) => None,
+                Err(status) => Some((Err(status), None)),
+            }
+        })
+    }
+
+    async fn next(&mut self) -> Result<Option<Response>, Status> {
+        loop {
+            if let Some(reply) = self.unsent.pop_front() {
+                return Ok(Some(self.respond(reply)));
+            }
+            let now = Instant::now();
+            self.unsent.extend(self.exchange.replies(now));
+            if !self.unsent.is_empty() {
+                continue;
+            }
+            match self.event(now).await {
+                Event::Request(request) => self.hear(request)?,
+                Event::View => {
+                    if let Some(view) = self.views.borrow_and_update().clone() {
+                        self.exchange.publish(view);
+                    }
+                }
+                Event::Time => {}
+                Event::End => return Ok(None),
+                Event::Failed(status) => return Err(status),
+            }
+        }
+    }
+
+    async fn event(&mut self, now: Instant) -> Event<R> {
+        let deadline = self.exchange.deadline(now);
+        let time = async move {
+            match deadline {
+                Some(deadline) => tokio::time::sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = self.stopping.wait_for(|stopping| *stopping) => Event::End,
+            request = self.inbound.message() => match request {
+                Ok(Some(request)) => Event::Request(request),
+                Ok(None) => Event::End,
+                Err(status) => Event::Failed(status),
+            },
+            changed = self.views.changed() => match changed {
+                Ok(()) => Event::View,
+                Err(_) => Event::End,
+            },
+            () = time => Event::Time,
+        }
+    }
+
+    fn hear(&mut self, request: R) -> Result<(), Status> {
+        if let Some(node) = request.node() {
+            self.record.identify(|| NodeIdentity::new(node));
+        }
+        let Some(resource_type) = self.type_of(request.type_url())? else {
+            return Ok(());
+        };
+        let view = self.exchange.view().cloned();
+        let request = request.into_request(|name| match &view {
+            Some(view) => view.intern(resource_type, name),
+            None => Arc::from(name),
+        });
+        let heard = self
+            .exchange
+            .request(resource_type, request)
+            .map_err(|violation| Status::resource_exhausted(violation.to_string()))?;
+        if let Heard::Refused(version, message) = &heard {
+            let message = crate::server::nodes::clean(message, 512);
+            tracing::warn!(
+                node = self.record.node_id(),
+                r#type = %resource_type,
+                %version,
+                message,
+                "a client has refused a response"
+            );
+        }
+        self.context.metrics.heard(resource_type, &heard);
+        if let Some((wildcard, names)) = self.exchange.subscribed(resource_type) {
+            self.record.heard(resource_type, &heard, wildcard, names);
+        }
+        Ok(())
+    }
+
+    /// Of what type a request is; of none if it is one that is not served here.
+    fn type_of(&mut self, type_url: &str) -> Result<Option<ResourceType>, Status> {
+        let known = ResourceType::from_type_url(type_url);
+        match self.only {
+            Some(only) if type_url.is_empty() || known == Some(only) => Ok(Some(only)),
+            Some(only) => Err(Status::invalid_argument(format!(
+                "this method has resources of the type {} only",
+                only.type_url()
+            ))),
+            None if type_url.is_empty() => Err(Status::invalid_argument(
+                "type_url is missing: a request of an aggregated stream has to say which type it is about",
+            )),
+            None => {
+                // A client may have secrets or the like from us in its configuration. It has the rest all the same.
+                if known.is_none() && !std::mem::replace(&mut self.has_warned, true) {
+                    let type_url = crate::server::nodes::clean(type_url, 256);
+                    tracing::info!(
+                        node = self.record.node_id(),
+                        type_url,
+                        "a client asks for a type that is not served"
+                    );
+                }
+                Ok(known)
+            }
+        }
+    }
+
+    fn respond(&self, reply: Reply) -> Response {
+        self.record.sent(&reply);
+        let response = Response {
+            reply,
+            protocol: R::PROTOCOL,
+            subscription: self.subscription,
+            identifier: Arc::clone(&self.context.identifier),
+        };
+        self.context.metrics.sent(&response);
+        response
+    }
+}
+
+impl<R> Drop for Conversation<R> {
+    fn drop(&mut self) {
+        self.context
+            .metrics
+            .closed(self.exchange.protocol(), self.subscription);
+    }
+}

@@ -1,0 +1,236 @@
+//! The xDS server.
+//!
+//! It serves whatever [`Snapshot`] a channel holds, over every way that Envoy knows, on one port:
+//!
+//! - aggregated streams and streams of one type, state of the world and incremental;
+//! - the unary `Fetch` methods, `gRPC` health and reflection;
+//! - polls over HTTP with JSON, `POST /v3/discovery:clusters` and the like.
+//!
+//! Until the channel holds a snapshot, nothing is served: streams wait, calls are told to come again, and health says
+//! `NOT_SERVING`. A new Envoy is thus never given an empty configuration by a control plane that has only just begun.
+//!
+//! Each stream is a state machine that knows which version of which resource its client holds, so only what differs is sent,
+//! in an order in which nothing is referred to that is not there. What a client refuses is not sent again until it is
+//! different. [`XdsServer::nodes`] tells what each client has and what it refused.
+
+mod context;
+mod descriptors;
+mod fetch;
+mod grpc;
+mod listen;
+mod metrics;
+mod nodes;
+mod options;
+mod protocol;
+mod publish;
+mod rest;
+mod view;
+mod wire;
+
+#[cfg(test)]
+mod fixtures;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tonic::service::Routes;
+use tonic::transport::Server;
+use tonic_health::pb::health_server::{Health, HealthServer};
+use tonic_health::server::{HealthReporter, health_reporter};
+
+use self::context::Context;
+pub use self::descriptors::ENVOY_DESCRIPTORS;
+pub(crate) use self::descriptors::resource_json;
+use self::listen::accept;
+use self::metrics::Metrics;
+use self::nodes::Nodes;
+pub use self::nodes::{NodeIdentity, NodeStatus, Refusal, StreamKind, StreamStatus, TypeStatus};
+pub use self::options::ServerOptions;
+use self::publish::Publisher;
+use crate::snapshot::Snapshot;
+
+/// Serves what a channel holds to Envoys and their like.
+#[derive(Debug)]
+pub struct XdsServer {
+    context: Arc<Context>,
+    publisher: Publisher,
+    stop: watch::Sender<bool>,
+}
+
+/// What a server knows of its clients and itself, to be looked at while it serves. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct ServerHandle {
+    context: Arc<Context>,
+}
+
+/// Why a server ended.
+#[derive(Debug, thiserror::Error)]
+#[error("the xDS server cannot go on")]
+pub struct ServeError(#[source] Box<dyn std::error::Error + Send + Sync>);
+
+impl XdsServer {
+    /// Serves what `snapshots` holds, as soon as it holds something. When the sender is gone, the last stays.
+    #[must_use]
+    pub fn new(snapshots: watch::Receiver<Option<Arc<Snapshot>>>, options: ServerOptions) -> Self {
+        let metrics = Arc::new(Metrics::default());
+        let (publisher, views) =
+            Publisher::new(snapshots, options.removal_grace, Arc::clone(&metrics));
+        let (stop, stopping) = watch::channel(false);
+        let context = Arc::new(Context {
+            identifier: Arc::from(options.identifier.as_str()),
+            options,
+            views,
+            stopping,
+            nodes: Nodes::default(),
+            metrics,
+        });
+        Self {
+            context,
+            publisher,
+            stop,
+        }
+    }
+
+    /// What can be looked at while it serves.
+    #[must_use]
+    pub fn handle(&self) -> ServerHandle {
+        ServerHandle {
+            context: Arc::clone(&self.context),
+        }
+    }
+
+    /// Serves on `listener` until `shutdown` is ready; then ends all streams, so that clients go elsewhere, and waits for
+    /// connections to end, but not longer than [`ServerOptions::drain`].
+    ///
+    /// It runs in the caller's runtime, which has one task for each connection. When the future is dropped instead, all
+    /// streams end at once.
+    ///
+    /// # Errors
+    ///
+    /// When the descriptors of the API are not usable, or the transport fails.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), ServeError> {
+        let Self {
+            context,
+            publisher,
+            stop,
+        } = self;
+        let options = context.options.clone();
+        let (health, health_service) = health_reporter();
+        let routes = all_routes(&context, health_service)?;
+        let mut stopped = stop.subscribe();
+        let signal = async move {
+            shutdown.await;
+            stop.send_replace(true);
+        };
+        let serving = Server::builder()
+            .accept_http1(true)
+            .http2_keepalive_interval(Some(options.ping_interval))
+            .http2_keepalive_timeout(Some(options.ping_timeout))
+            .max_concurrent_streams(options.streams_per_connection)
+            .serve_with_incoming_shutdown(
+                routes.prepare(),
+                accept(listener, options.connections),
+                signal,
+            );
+        let drained = async {
+            let _ = stopped.wait_for(|stopped| *stopped).await;
+            tokio::time::sleep(options.drain).await;
+        };
+        tokio::select! {
+            // First of all, so that nobody is told that all is well before it is.
+            biased;
+            never = report_health(&context, &health) => match never {},
+            result = serving => result.map_err(|error| ServeError(error.into())),
+            () = drained => Ok(()),
+            never = publisher.run() => match never {},
+        }
+    }
+}
+
+impl ServerHandle {
+    /// Registers what the server counts, with names that begin with `xds_`.
+    pub fn register(&self, registry: &mut Registry) {
+        self.context.metrics.register(registry);
+    }
+
+    /// Whether there is something to serve.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.context.views.borrow().is_some()
+    }
+
+    /// The clients that are connected, by id, and what they have.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<NodeStatus> {
+        self.context.nodes.list()
+    }
+
+    /// How many streams are open.
+    #[must_use]
+    pub fn open_streams(&self) -> usize {
+        self.context.nodes.streams()
+    }
+
+    /// What is served, once there is something.
+    #[must_use]
+    pub fn snapshot(&self) -> Option<Arc<Snapshot>> {
+        let view = self.context.view()?;
+        Some(Arc::clone(view.snapshot()))
+    }
+
+    /// How long ago the snapshot was published.
+    #[must_use]
+    pub fn snapshot_age(&self) -> Option<Duration> {
+        self.context.metrics.age()
+    }
+}
+
+fn all_routes(
+    context: &Arc<Context>,
+    health: HealthServer<impl Health>,
+) -> Result<Routes, ServeError> {
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(ENVOY_DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let unusable = |error: tonic_reflection::server::Error| ServeError(error.into());
+    let own = Router::new()
+        .merge(grpc::routes(context))
+        .merge(rest::routes(context));
+    let routes = Routes::new(health)
+        .add_service(reflection().build_v1().map_err(unusable)?)
+        // Older grpcurl asks for this one only.
+        .add_service(reflection().build_v1alpha().map_err(unusable)?)
+        .into_axum_router();
+    Ok(Routes::from(routes.merge(own)))
+}
+
+/// Says by gRPC's health service whether there is something to serve, of the server and of each service.
+async fn report_health(context: &Context, health: &HealthReporter) -> std::convert::Infallible {
+    use tonic_health::ServingStatus;
+
+    let mut views = context.views.clone();
+    loop {
+        let status = match views.borrow_and_update().is_some() {
+            true => ServingStatus::Serving,
+            false => ServingStatus::NotServing,
+        };
+        for service in std::iter::once("").chain(grpc::SERVICES) {
+            health.set_service_status(service, status).await;
+        }
+        if status == ServingStatus::Serving || views.changed().await.is_err() {
+            // It never goes back to nothing.
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Who is connected, what they have, and what they think of it.
+
+mod record;
+mod status;
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub(crate) use self::record::{Record, clean};
+pub use self::status::{NodeIdentity, NodeStatus, Refusal, StreamKind, StreamStatus, TypeStatus};
+
+/// The streams that are open. Cheap to clone.
+///
+/// There is no lock that streams share while they answer: each writes to a record of its own.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Nodes {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    next: AtomicU64,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    streams: HashMap<u64, Arc<Mutex<StreamStatus>>>,
+    peers: HashMap<IpAddr, usize>,
+}
+
+/// The peer has as many streams as it may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TooManyStreams;
+
+impl Nodes {
+    /// Notes that a stream is opened, until the record is dropped.
+    pub(crate) fn open(
+        &self,
+        kind: StreamKind,
+        peer: Option<std::net::SocketAddr>,
+        limit: usize,
+    ) -> Result<Record, TooManyStreams> {
+        let status = Arc::new(Mutex::new(StreamStatus::new(kind, peer)));
+        let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
+        let address = peer.map(|peer| peer.ip().to_canonical());
+        let mut open = self.shared.lock();
+        if let Some(address) = address {
+            let streams = open.peers.entry(address).or_default();
+            if *streams >= limit {
+                return Err(TooManyStreams);
+            }
+            *streams += 1;
+        }
+        open.streams.insert(number, Arc::clone(&status));
+        drop(open);
+        Ok(Record::new(self.clone(), number, address, status))
+    }
+
+    fn close(&self, number: u64, address: Option<IpAddr>) {
+        let mut open = self.shared.lock();
+        open.streams.remove(&number);
+        if let Some(address) = address
+            && let Some(streams) = open.peers.get_mut(&address)
+        {
+            *streams = streams.saturating_sub(1);
+            if *streams == 0 {
+                open.peers.remove(&address);
+            }
+        }
+    }
+
+    /// How many streams are open.
+    pub(crate) fn streams(&self) -> usize {
+        self.shared.lock().streams.len()
+    }
+
+    /// All that are connected, by id.
+    pub(crate) fn list(&self) -> Vec<NodeStatus> {
+        let streams: Vec<_> = self.shared.lock().streams.values().cloned().collect();
+        let mut nodes: BTreeMap<NodeIdentity, Vec<StreamStatus>> = BTreeMap::new();
+        for stream in streams {
+            let stream = record::read(&stream).clone();
+            let node = stream.node.clone().unwrap_or_default();
+            nodes.entry(node).or_default().push(stream);
+        }
+        let nodes = nodes.into_iter().map(|(node, mut streams)| {
+            streams.sort_by_key(|stream| (stream.since, stream.peer));
+            NodeStatus { node, streams }
+        });
+        nodes.collect()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::snapshot::Subscription;
+
+    const KIND: StreamKind = StreamKind {
+        delta: false,
+        subscription: Subscription::Aggregated,
+    };
+
+    #[test]
+    fn streams_are_counted_by_address_and_let_go_of() {
+        let nodes = Nodes::default();
+        let peer = |text: &str| Some(text.parse().unwrap());
+        let open = |text: &str| nodes.open(KIND, peer(text), 2);
+        let first = open("127.0.0.1:1").unwrap();
+        let second = open("[::ffff:127.0.0.1]:2").unwrap();
+        assert_eq!(open("127.0.0.1:3").unwrap_err(), TooManyStreams);
+        let other = open("127.0.0.2:1").unwrap();
+        drop(first);
+        assert_eq!(nodes.streams(), 2);
+        let third = open("127.0.0.1:3").unwrap();
+        drop((second, other, third));
+        assert_eq!(nodes.streams(), 0);
+        assert!(nodes.shared.lock().peers.is_empty());
+    }
+}

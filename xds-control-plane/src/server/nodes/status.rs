@@ -1,0 +1,199 @@
+use std::net::SocketAddr;
+use std::time::SystemTime;
+
+use envoy_types::pb::envoy::config::core::v3::Node;
+use envoy_types::pb::envoy::config::core::v3::node::UserAgentVersionType;
+use serde::{Serialize, Serializer};
+
+use super::record::clean;
+use crate::snapshot::{ResourceType, Subscription, Version};
+
+/// Names of a subscription that are listed; of more there is only the number.
+pub(super) const LISTED_NAMES: usize = 32;
+
+/// A node, with the streams that it has open.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct NodeStatus {
+    /// Who it says it is.
+    #[serde(flatten)]
+    pub node: NodeIdentity,
+    /// Its streams, the oldest first: one if it is aggregated, else one for each subscription.
+    pub streams: Vec<StreamStatus>,
+}
+
+/// Who a node says it is. Nobody has proved it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[non_exhaustive]
+pub struct NodeIdentity {
+    /// `node.id`.
+    pub id: String,
+    /// `node.cluster`.
+    pub cluster: String,
+    /// Name and version of the program, such as `envoy 1.40.0`.
+    pub agent: String,
+}
+
+impl NodeIdentity {
+    pub(crate) fn new(node: &Node) -> Self {
+        const LONGEST: usize = 256;
+        let version = match &node.user_agent_version_type {
+            Some(UserAgentVersionType::UserAgentVersion(version)) => version.clone(),
+            Some(UserAgentVersionType::UserAgentBuildVersion(build)) => build
+                .version
+                .map(|version| {
+                    format!(
+                        "{}.{}.{}",
+                        version.major_number, version.minor_number, version.patch
+                    )
+                })
+                .unwrap_or_default(),
+            None => String::new(),
+        };
+        let agent = format!("{} {version}", node.user_agent_name);
+        Self {
+            id: clean(&node.id, LONGEST),
+            cluster: clean(&node.cluster, LONGEST),
+            agent: clean(agent.trim(), LONGEST),
+        }
+    }
+}
+
+/// Which of the four kinds of streams it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[non_exhaustive]
+pub struct StreamKind {
+    /// Incremental rather than state of the world.
+    pub delta: bool,
+    /// Aggregated or of one type.
+    #[serde(serialize_with = "subscription")]
+    pub subscription: Subscription,
+}
+
+/// An open stream.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct StreamStatus {
+    /// Who has it open, once they have said so.
+    #[serde(skip)]
+    pub node: Option<NodeIdentity>,
+    /// The address at the other end, if it is known.
+    pub peer: Option<SocketAddr>,
+    /// Which kind it is.
+    #[serde(flatten)]
+    pub kind: StreamKind,
+    /// When it was opened.
+    #[serde(serialize_with = "seconds")]
+    pub since: SystemTime,
+    /// What was asked for, by type.
+    pub types: Vec<TypeStatus>,
+}
+
+impl StreamStatus {
+    pub(super) fn new(kind: StreamKind, peer: Option<SocketAddr>) -> Self {
+        Self {
+            node: None,
+            peer,
+            kind,
+            since: SystemTime::now(),
+            types: Vec::new(),
+        }
+    }
+}
+
+/// What a stream has of one type.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct TypeStatus {
+    /// Of which type.
+    #[serde(rename = "type", serialize_with = "shown")]
+    pub resource_type: ResourceType,
+    /// Whether all resources are subscribed to.
+    pub wildcard: bool,
+    /// How many names are subscribed to.
+    pub name_count: usize,
+    /// The first of them.
+    pub names: Vec<String>,
+    /// How many responses were sent.
+    pub responses: u64,
+    /// The version that was sent last.
+    #[serde(serialize_with = "shown_if_any")]
+    pub sent: Option<Version>,
+    /// The version that the client has acknowledged last.
+    #[serde(serialize_with = "shown_if_any")]
+    pub acknowledged: Option<Version>,
+    /// When it did so.
+    #[serde(serialize_with = "seconds_if_any")]
+    pub acknowledged_at: Option<SystemTime>,
+    /// What the client has refused last. It stays when the client has acknowledged something else since.
+    pub refused: Option<Refusal>,
+}
+
+impl TypeStatus {
+    pub(super) fn new(resource_type: ResourceType) -> Self {
+        Self {
+            resource_type,
+            wildcard: false,
+            name_count: 0,
+            names: Vec::new(),
+            responses: 0,
+            sent: None,
+            acknowledged: None,
+            acknowledged_at: None,
+            refused: None,
+        }
+    }
+}
+
+/// A response that a client did not take.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// The version of the response.
+    #[serde(serialize_with = "shown")]
+    pub version: Version,
+    /// Why, in the client's words.
+    pub message: String,
+    /// When.
+    #[serde(serialize_with = "seconds")]
+    pub at: SystemTime,
+}
+
+fn subscription<S: Serializer>(value: &Subscription, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(match value {
+        Subscription::Aggregated => "aggregated",
+        Subscription::Separate => "separate",
+        Subscription::Rest => "rest",
+    })
+}
+
+fn shown<S: Serializer>(value: &impl std::fmt::Display, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(value)
+}
+
+fn shown_if_any<S: Serializer>(
+    value: &Option<impl std::fmt::Display>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => to.collect_str(value),
+        None => to.serialize_none(),
+    }
+}
+
+/// Seconds since 1970, as other times of the family's APIs are.
+fn seconds<S: Serializer>(time: &SystemTime, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(since_epoch(*time))
+}
+
+fn seconds_if_any<S: Serializer>(time: &Option<SystemTime>, to: S) -> Result<S::Ok, S::Error> {
+    match time {
+        Some(time) => to.serialize_u64(since_epoch(*time)),
+        None => to.serialize_none(),
+    }
+}
+
+fn since_epoch(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}

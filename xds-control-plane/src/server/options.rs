@@ -1,0 +1,124 @@
+use std::time::Duration;
+
+/// How the server behaves, and what a client may ask of it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ServerOptions {
+    /// What the server calls itself in responses, so that a person who looks at an Envoy knows who configured it. Empty by
+    /// default, and then left out.
+    pub identifier: String,
+    /// How long changes wait until a client acknowledges or refuses the last response of the type, and how long changes of
+    /// listeners and routes wait for clusters to be acknowledged, which Envoy does when they are warm. 10 s by default.
+    pub patience: Duration,
+    /// How long a removed cluster is kept for clients that may still have routes to it. On aggregated streams it goes as soon
+    /// as the routes have been acknowledged. 30 s by default.
+    pub removal_grace: Duration,
+    /// How many names a stream may subscribe to for each type. 100,000 by default.
+    pub names_per_stream: usize,
+    /// How many streams one address may have open. Envoy opens one for each cluster if it has no aggregated stream. 20,000 by
+    /// default.
+    pub streams_per_peer: usize,
+    /// How many streams one connection may have open, which a client is told in HTTP/2's settings. 20,000 by default.
+    pub streams_per_connection: u32,
+    /// How many connections may be open. Others wait to be accepted. 10,000 by default.
+    pub connections: usize,
+    /// How many bytes a request may have. 8 MiB by default: a client that reconnects says the version of all it has.
+    pub request_bytes: usize,
+    /// After how long without a sign of the client it is sent a ping. 30 s by default.
+    pub ping_interval: Duration,
+    /// How long the answer to a ping may take until the connection is closed. 10 s by default.
+    pub ping_timeout: Duration,
+    /// How long connections may take to end when the server is asked to stop. 5 s by default.
+    pub drain: Duration,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            identifier: String::new(),
+            patience: Duration::from_secs(10),
+            removal_grace: Duration::from_secs(30),
+            names_per_stream: 100_000,
+            streams_per_peer: 20_000,
+            streams_per_connection: 20_000,
+            connections: 10_000,
+            request_bytes: 8 * 1024 * 1024,
+            ping_interval: Duration::from_secs(30),
+            ping_timeout: Duration::from_secs(10),
+            drain: Duration::from_secs(5),
+        }
+    }
+}
+
+impl ServerOptions {
+    /// Sets [`identifier`](Self::identifier).
+    #[must_use]
+    pub fn with_identifier(mut self, identifier: impl Into<String>) -> Self {
+        self.identifier = identifier.into();
+        self
+    }
+
+    /// Sets [`patience`](Self::patience).
+    #[must_use]
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Sets [`removal_grace`](Self::removal_grace).
+    #[must_use]
+    pub fn with_removal_grace(mut self, removal_grace: Duration) -> Self {
+        self.removal_grace = removal_grace;
+        self
+    }
+
+    /// Sets [`names_per_stream`](Self::names_per_stream).
+    #[must_use]
+    pub fn with_names_per_stream(mut self, names: usize) -> Self {
+        self.names_per_stream = names;
+        self
+    }
+
+    /// Sets [`streams_per_peer`](Self::streams_per_peer).
+    #[must_use]
+    pub fn with_streams_per_peer(mut self, streams: usize) -> Self {
+        self.streams_per_peer = streams;
+        self
+    }
+
+    /// Sets [`streams_per_connection`](Self::streams_per_connection).
+    #[must_use]
+    pub fn with_streams_per_connection(mut self, streams: u32) -> Self {
+        self.streams_per_connection = streams;
+        self
+    }
+
+    /// Sets [`connections`](Self::connections).
+    #[must_use]
+    pub fn with_connections(mut self, connections: usize) -> Self {
+        self.connections = connections;
+        self
+    }
+
+    /// Sets [`request_bytes`](Self::request_bytes).
+    #[must_use]
+    pub fn with_request_bytes(mut self, bytes: usize) -> Self {
+        self.request_bytes = bytes;
+        self
+    }
+
+    /// Sets [`ping_interval`](Self::ping_interval) and [`ping_timeout`](Self::ping_timeout).
+    #[must_use]
+    pub fn with_pings(mut self, interval: Duration, timeout: Duration) -> Self {
+        self.ping_interval = interval;
+        self.ping_timeout = timeout;
+        self
+    }
+
+    /// Sets [`drain`](Self::drain).
+    #[must_use]
+    pub fn with_drain(mut self, drain: Duration) -> Self {
+        self.drain = drain;
+        self
+    }
+}

@@ -1,0 +1,241 @@
+//! One type on one stream.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::delta::Delta;
+use super::full::Full;
+use super::partial::Partial;
+use super::{Content, Heard, Protocol, Reply, Request, Scope, Violation, Wants};
+use crate::server::view::{Resources, View};
+use crate::snapshot::{ResourceType, Version};
+
+#[derive(Debug)]
+pub(super) struct Channel {
+    resource_type: ResourceType,
+    machine: Machine,
+    began: bool,
+    last: Option<Sent>,
+    /// The version of all there was when nothing was left to tell.
+    complete: Option<Version>,
+}
+
+#[derive(Debug)]
+enum Machine {
+    Full(Full),
+    Partial(Partial),
+    Delta(Delta),
+}
+
+/// The response that went out last.
+#[derive(Debug)]
+struct Sent {
+    nonce: u64,
+    version: Version,
+    at: Instant,
+    fate: Fate,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Open,
+    Acknowledged,
+    Refused,
+}
+
+impl Channel {
+    pub(super) fn new(protocol: Protocol, resource_type: ResourceType) -> Self {
+        let machine = match protocol {
+            Protocol::Delta => Machine::Delta(Delta::new(resource_type.has_wildcard())),
+            Protocol::Sotw if resource_type.has_wildcard() => Machine::Full(Full::default()),
+            Protocol::Sotw => Machine::Partial(Partial::default()),
+        };
+        Self {
+            resource_type,
+            machine,
+            began: false,
+            last: None,
+            complete: None,
+        }
+    }
+
+    /// Takes in a request. `limit` is how many names may be subscribed to.
+    pub(super) fn request(&mut self, request: Request, limit: usize) -> Result<Heard, Violation> {
+        let first = !std::mem::replace(&mut self.began, true);
+        let heard = self.hear(&request, first);
+        let count = match &request.wants {
+            Wants::Sotw { names, .. } => names.len(),
+            Wants::Delta {
+                subscribe, initial, ..
+            } => self.kept_account_of() + subscribe.len() + initial.len(),
+        };
+        if count > limit {
+            return Err(Violation::TooManyNames { limit });
+        }
+        match (&mut self.machine, request.wants) {
+            // A newer request of the client, about the newer response, is on its way.
+            (Machine::Full(_) | Machine::Partial(_), _) if heard == Heard::Stale => {}
+            (Machine::Full(full), Wants::Sotw { names, version }) => {
+                full.want(names, version.filter(|_| first));
+                if let Heard::Refused(version, _) = heard {
+                    full.refused(version);
+                }
+            }
+            (Machine::Partial(partial), Wants::Sotw { names, .. }) => partial.want(names),
+            (
+                Machine::Delta(delta),
+                Wants::Delta {
+                    subscribe,
+                    unsubscribe,
+                    initial,
+                },
+            ) => delta.want(subscribe, unsubscribe, initial),
+            (Machine::Full(_) | Machine::Partial(_), Wants::Delta { .. })
+            | (Machine::Delta(_), Wants::Sotw { .. }) => {
+                debug_assert!(false, "a stream speaks one protocol");
+            }
+        }
+        Ok(heard)
+    }
+
+    /// What the request says about a response. With a first request it can only be one of an earlier stream.
+    fn hear(&mut self, request: &Request, first: bool) -> Heard {
+        if first || request.nonce.is_empty() {
+            return Heard::Asked;
+        }
+        let nonce = request.nonce.parse::<u64>().ok();
+        let ledger = match &mut self.machine {
+            Machine::Full(_) => None,
+            Machine::Partial(partial) => Some(partial.ledger_mut()),
+            Machine::Delta(delta) => Some(delta.ledger_mut()),
+        };
+        let landed = match (nonce, ledger, &request.refusal) {
+            (Some(nonce), Some(ledger), None) => ledger.acknowledged(nonce),
+            (Some(nonce), Some(ledger), Some(_)) => ledger.refused(nonce),
+            (None, ..) | (_, None, _) => None,
+        };
+        let version = match &mut self.last {
+            // Nothing has been sent that could have been overtaken.
+            None => return Heard::Asked,
+            Some(last) if Some(last.nonce) == nonce => {
+                last.fate = match request.refusal {
+                    None => Fate::Acknowledged,
+                    Some(_) => Fate::Refused,
+                };
+                last.version
+            }
+            Some(_) => match (&self.machine, landed) {
+                (Machine::Delta(_), Some(version)) => version,
+                _ => return Heard::Stale,
+            },
+        };
+        match &request.refusal {
+            None => Heard::Acknowledged(version),
+            Some(message) => Heard::Refused(version, message.clone()),
+        }
+    }
+
+    /// What is due, as the response of that nonce, and the names of what is new or different in it. `keep` is what stays
+    /// although it is removed.
+    pub(super) fn reply(
+        &mut self,
+        view: &View,
+        keep: Option<&Resources>,
+        scope: Scope,
+        nonce: u64,
+        now: Instant,
+    ) -> Option<(Reply, Vec<Arc<str>>)> {
+        let served = view.served(self.resource_type);
+        let due = match &mut self.machine {
+            Machine::Full(full) => full
+                .due(served, keep, scope == Scope::Asked)
+                .map(|due| (due.content, due.changed)),
+            Machine::Partial(partial) => partial.due(served, scope).map(with_names),
+            Machine::Delta(delta) => delta.due(served, keep, scope).map(with_names),
+        };
+        if scope == Scope::All {
+            self.complete = Some(served.version());
+        }
+        let (content, changed) = due?;
+        match &mut self.machine {
+            Machine::Full(_) => {}
+            Machine::Partial(partial) => partial.ledger_mut().sent(nonce, &content),
+            Machine::Delta(delta) => delta.ledger_mut().sent(nonce, &content),
+        }
+        self.last = Some(Sent {
+            nonce,
+            version: content.version,
+            at: now,
+            fate: Fate::Open,
+        });
+        let reply = Reply {
+            resource_type: self.resource_type,
+            version: content.version,
+            nonce,
+            resources: content.resources,
+            removed: content.removed,
+        };
+        Some((reply, changed))
+    }
+
+    /// The client has to be told these again, as far as it asked for them.
+    pub(super) fn forget(&mut self, names: &[Arc<str>]) {
+        match &mut self.machine {
+            Machine::Full(_) => {}
+            Machine::Partial(partial) => partial.ledger_mut().forget(names),
+            Machine::Delta(delta) => delta.ledger_mut().forget(names),
+        }
+    }
+
+    /// Until when changes wait for the client to say what it thinks of the last response, if they do.
+    pub(super) fn waits_until(&self, patience: Duration, now: Instant) -> Option<Instant> {
+        let last = self.last.as_ref()?;
+        let until = last.at + patience;
+        (last.fate == Fate::Open && now < until).then_some(until)
+    }
+
+    /// Whether the client uses all that is served, as far as it wants it.
+    pub(super) fn is_settled(&self, view: &View) -> bool {
+        self.complete == Some(view.served(self.resource_type).version())
+            && self
+                .last
+                .as_ref()
+                .is_none_or(|last| last.fate == Fate::Acknowledged)
+    }
+
+    pub(super) fn is_wildcard(&self) -> bool {
+        match &self.machine {
+            Machine::Full(full) => full.is_wildcard(),
+            Machine::Partial(partial) => partial.ledger().is_wildcard(),
+            Machine::Delta(delta) => delta.ledger().is_wildcard(),
+        }
+    }
+
+    /// The names that are subscribed to, but for the wildcard.
+    pub(super) fn names(&self) -> Box<dyn Iterator<Item = &Arc<str>> + '_> {
+        match &self.machine {
+            Machine::Full(full) => Box::new(full.names().iter()),
+            Machine::Partial(partial) => Box::new(partial.ledger().names()),
+            Machine::Delta(delta) => Box::new(delta.ledger().names()),
+        }
+    }
+
+    fn kept_account_of(&self) -> usize {
+        match &self.machine {
+            Machine::Full(full) => full.names().len(),
+            Machine::Partial(partial) => partial.ledger().len(),
+            Machine::Delta(delta) => delta.ledger().len(),
+        }
+    }
+}
+
+fn with_names(content: Content) -> (Content, Vec<Arc<str>>) {
+    let names = content
+        .resources
+        .iter()
+        .map(|resource| Arc::clone(resource.name()))
+        .collect();
+    (content, names)
+}

@@ -1,0 +1,175 @@
+//! One stream: all its types, and in which order they are told of changes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::channel::Channel;
+use super::{Heard, Protocol, Reply, Request, Scope, Violation};
+use crate::server::view::View;
+use crate::snapshot::{ResourceType, Subscription};
+
+/// What a stream may do, and how long it may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ExchangeOptions {
+    /// How long changes wait for the client to say what it thinks of the last response.
+    pub(crate) patience: Duration,
+    /// How many names may be subscribed to, for each type.
+    pub(crate) names: usize,
+}
+
+/// The state of one stream.
+///
+/// Answers to what the client asks go out at once. Changes are pushed one response at a time for each type, so that a client
+/// that is slow is told the newest state and none of those before. On an aggregated stream, changes are made before what
+/// they replace is broken:
+///
+/// - Clusters come first, then endpoints, among which are those of clusters that changed: Envoy warms these again and waits.
+/// - Listeners and routes wait until the clusters have been acknowledged. Envoy acknowledges when all are warm.
+/// - A cluster that is gone stays until the client has acknowledged routes and listeners without it, or its time is over.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    protocol: Protocol,
+    subscription: Subscription,
+    options: ExchangeOptions,
+    view: Option<Arc<View>>,
+    channels: [Option<Channel>; ResourceType::MAKE_BEFORE_BREAK.len()],
+    nonce: u64,
+}
+
+impl Exchange {
+    pub(crate) fn new(
+        protocol: Protocol,
+        subscription: Subscription,
+        options: ExchangeOptions,
+    ) -> Self {
+        Self {
+            protocol,
+            subscription,
+            options,
+            view: None,
+            channels: Default::default(),
+            nonce: 0,
+        }
+    }
+
+    pub(crate) fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// What is answered from.
+    pub(crate) fn view(&self) -> Option<&Arc<View>> {
+        self.view.as_ref()
+    }
+
+    /// Takes in what a client says about a type.
+    pub(crate) fn request(
+        &mut self,
+        resource_type: ResourceType,
+        request: Request,
+    ) -> Result<Heard, Violation> {
+        self.channels[resource_type as usize]
+            .get_or_insert_with(|| Channel::new(self.protocol, resource_type))
+            .request(request, self.options.names)
+    }
+
+    /// Answers from `view` from now on.
+    pub(crate) fn publish(&mut self, view: Arc<View>) {
+        self.view = Some(view);
+    }
+
+    /// What has to go out now, in this order.
+    pub(crate) fn replies(&mut self, now: Instant) -> Vec<Reply> {
+        let Some(view) = self.view.clone() else {
+            return Vec::new();
+        };
+        let mut replies = Vec::new();
+        let settled = self.has_left_clusters(&view);
+        for resource_type in ResourceType::MAKE_BEFORE_BREAK {
+            self.reply(&view, resource_type, now, &mut replies);
+        }
+        // Routes of which nothing had to be told have been looked at only now.
+        if !settled && self.has_left_clusters(&view) {
+            self.reply(&view, ResourceType::Cluster, now, &mut replies);
+        }
+        replies
+    }
+
+    /// When to ask for replies even if nothing happens.
+    pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
+        self.channels
+            .iter()
+            .flatten()
+            .filter_map(|channel| channel.waits_until(self.options.patience, now))
+            .min()
+    }
+
+    /// Whether all of a type is subscribed to, and the names that are.
+    pub(crate) fn subscribed(
+        &self,
+        resource_type: ResourceType,
+    ) -> Option<(bool, impl Iterator<Item = &Arc<str>>)> {
+        let channel = self.channels[resource_type as usize].as_ref()?;
+        Some((channel.is_wildcard(), channel.names()))
+    }
+
+    fn reply(
+        &mut self,
+        view: &View,
+        resource_type: ResourceType,
+        now: Instant,
+        replies: &mut Vec<Reply>,
+    ) {
+        let scope = if self.must_wait(resource_type, now) {
+            Scope::Asked
+        } else {
+            Scope::All
+        };
+        let keep = if self.has_left_clusters(view) {
+            None
+        } else {
+            view.retained(resource_type)
+        };
+        let nonce = self.nonce + 1;
+        let Some(channel) = &mut self.channels[resource_type as usize] else {
+            return;
+        };
+        let Some((reply, changed)) = channel.reply(view, keep, scope, nonce, now) else {
+            return;
+        };
+        self.nonce = nonce;
+        replies.push(reply);
+        if resource_type == ResourceType::Cluster
+            && let Some(endpoints) = &mut self.channels[ResourceType::Endpoint as usize]
+        {
+            endpoints.forget(&changed);
+        }
+    }
+
+    fn must_wait(&self, resource_type: ResourceType, now: Instant) -> bool {
+        let waits = |resource_type: ResourceType| {
+            self.channels[resource_type as usize]
+                .as_ref()
+                .is_some_and(|channel| channel.waits_until(self.options.patience, now).is_some())
+        };
+        match resource_type {
+            ResourceType::Cluster | ResourceType::Endpoint => waits(resource_type),
+            ResourceType::Listener | ResourceType::Route => {
+                waits(resource_type) || waits(ResourceType::Cluster)
+            }
+        }
+    }
+
+    /// Whether the client is known to refer to clusters of this view only. A stream of one type cannot know.
+    fn has_left_clusters(&self, view: &View) -> bool {
+        let settled = |resource_type: ResourceType| {
+            self.channels[resource_type as usize]
+                .as_ref()
+                .map(|channel| channel.is_settled(view))
+        };
+        self.subscription == Subscription::Aggregated
+            && settled(ResourceType::Route) == Some(true)
+            && settled(ResourceType::Listener) != Some(false)
+    }
+}

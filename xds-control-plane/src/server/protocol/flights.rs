@@ -1,0 +1,125 @@
+//! Responses that the client has said nothing of yet.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::Content;
+use crate::snapshot::Version;
+
+/// Of more open responses than this, the oldest are taken for one.
+const FLIGHTS: usize = 8;
+
+#[derive(Debug, Default)]
+pub(super) struct Flights {
+    open: VecDeque<Flight>,
+}
+
+/// A response, or several in a row.
+#[derive(Debug)]
+pub(super) struct Flight {
+    first: u64,
+    last: u64,
+    pub(super) version: Version,
+    /// What it told of, in order.
+    pub(super) names: Vec<Arc<str>>,
+    /// Something in it was refused before and is different now.
+    pub(super) mends: bool,
+}
+
+impl Flights {
+    /// A response goes out.
+    pub(super) fn depart(
+        &mut self,
+        nonce: u64,
+        content: &Content,
+        names: Vec<Arc<str>>,
+        mends: bool,
+    ) {
+        if self.open.len() == FLIGHTS
+            && let Some(oldest) = self.open.pop_front()
+            && let Some(next) = self.open.front_mut()
+        {
+            next.first = oldest.first;
+            next.mends |= oldest.mends;
+            next.names.extend(oldest.names);
+            next.names.sort_unstable();
+            next.names.dedup();
+        }
+        self.open.push_back(Flight {
+            first: nonce,
+            last: nonce,
+            version: content.version,
+            names,
+            mends,
+        });
+    }
+
+    /// The client has accepted the response of that nonce. One that was taken together with later ones stays open.
+    pub(super) fn accepted(&mut self, nonce: u64) -> Option<Flight> {
+        let place = self.open.iter().position(|flight| flight.last == nonce)?;
+        self.open.remove(place)
+    }
+
+    /// The client has refused the response of that nonce, and all that it is taken together with.
+    pub(super) fn refused(&mut self, nonce: u64) -> Option<Flight> {
+        let place = self
+            .open
+            .iter()
+            .position(|flight| (flight.first..=flight.last).contains(&nonce))?;
+        self.open.remove(place)
+    }
+
+    /// What open responses tell of.
+    pub(super) fn names(&self) -> Vec<Arc<str>> {
+        let names = self.open.iter().flat_map(|flight| &flight.names);
+        names.cloned().collect()
+    }
+
+    /// Whether a name of a response that was refused has been sent again since. What has it then mends.
+    pub(super) fn is_sent_after(&mut self, nonce: u64, name: &Arc<str>) -> bool {
+        let mut is_sent = false;
+        let later = self.open.iter_mut().filter(|flight| flight.first > nonce);
+        for flight in later.filter(|flight| flight.names.binary_search(name).is_ok()) {
+            flight.mends = true;
+            is_sent = true;
+        }
+        is_sent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn depart(flights: &mut Flights, nonce: u64) {
+        let names = vec![Arc::from(format!("n{nonce}"))];
+        flights.depart(nonce, &Content::default(), names, false);
+    }
+
+    #[test]
+    fn of_many_the_oldest_are_one_and_none_is_forgotten() {
+        let mut flights = Flights::default();
+        for nonce in 1..=10 {
+            depart(&mut flights, nonce);
+        }
+        assert_eq!(flights.open.len(), FLIGHTS);
+        assert!(flights.accepted(1).is_none());
+        let refused = flights.refused(2).unwrap();
+        let names: Vec<_> = refused.names.iter().map(|name| &**name).collect();
+        assert_eq!(names, ["n1", "n2", "n3"]);
+        assert!(flights.refused(3).is_none());
+        assert_eq!(flights.accepted(4).unwrap().names.len(), 1);
+    }
+
+    #[test]
+    fn what_was_sent_again_is_known() {
+        let mut flights = Flights::default();
+        let name: Arc<str> = Arc::from("a");
+        for nonce in 1..=2 {
+            flights.depart(nonce, &Content::default(), vec![Arc::clone(&name)], false);
+        }
+        let refused = flights.refused(1).unwrap();
+        assert!(flights.is_sent_after(1, &refused.names[0]));
+        assert!(flights.accepted(2).unwrap().mends);
+    }
+}

@@ -1,0 +1,206 @@
+//! State of the world for clusters and listeners: a response holds all that the client wants, and what it does not hold is
+//! removed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{Content, WILDCARD};
+use crate::server::view::{Resources, Served};
+use crate::snapshot::{Resource, ResourceSet, Version};
+
+#[derive(Debug, Default)]
+pub(super) struct Full {
+    wildcard: bool,
+    explicit: BTreeSet<Arc<str>>,
+    /// Once the client has named anything, no names mean nothing.
+    has_named: bool,
+    /// The client waits for an answer.
+    asked: bool,
+    /// The client has refused what it was told last.
+    is_refused: bool,
+    /// What a client that reconnects says it has.
+    claim: Option<Version>,
+    told: Option<Told>,
+}
+
+/// What the client has been told last.
+#[derive(Debug)]
+struct Told {
+    version: Version,
+    set: Arc<ResourceSet>,
+    /// Removed since, and told as if they were not.
+    kept: Resources,
+}
+
+/// What is to be told, and the names of what is new or different in it.
+#[derive(Debug)]
+pub(super) struct FullContent {
+    pub(super) content: Content,
+    pub(super) changed: Vec<Arc<str>>,
+}
+
+impl Full {
+    pub(super) fn is_wildcard(&self) -> bool {
+        self.wildcard
+    }
+
+    pub(super) fn names(&self) -> &BTreeSet<Arc<str>> {
+        &self.explicit
+    }
+
+    /// Wants exactly these from now on; `claim` is what the client says it has, when it begins.
+    pub(super) fn want(&mut self, names: Vec<Arc<str>>, claim: Option<Version>) {
+        let wildcard_before = self.wildcard;
+        self.wildcard =
+            (names.is_empty() && !self.has_named) || names.iter().any(|name| &**name == WILDCARD);
+        self.has_named |= !names.is_empty();
+        let explicit: BTreeSet<_> = names
+            .into_iter()
+            .filter(|name| &**name != WILDCARD)
+            .collect();
+        let grows = (self.wildcard && !wildcard_before) || !explicit.is_subset(&self.explicit);
+        self.explicit = explicit;
+        self.asked |= grows;
+        self.claim = claim.filter(|_| self.wildcard && self.explicit.is_empty());
+        if !self.wants_anything() {
+            self.asked = false;
+            self.told = None;
+        } else if let Some(told) = &mut self.told {
+            // A client lets go by itself of what it no longer wants.
+            let (wildcard, explicit) = (self.wildcard, &self.explicit);
+            told.kept
+                .retain(|name, _| wildcard || explicit.contains(name));
+            let version = selection(wildcard, explicit, &told.set, &told.kept);
+            let lighter = std::mem::replace(&mut told.version, version) != version;
+            self.asked |= self.is_refused && lighter;
+        }
+    }
+
+    /// The client has refused the last response, which had that version. If it has let go of something since, the rest is
+    /// another response, and may be accepted.
+    pub(super) fn refused(&mut self, version: Version) {
+        self.is_refused = true;
+        self.asked |= self
+            .told
+            .as_ref()
+            .is_some_and(|told| told.version != version);
+    }
+
+    /// What has to be told: everything, if anything is different or the client waits. What is in `retained` stays although
+    /// it is removed, if the client may have it and `keep` says so.
+    pub(super) fn due(
+        &mut self,
+        served: &Served,
+        retained: Option<&Resources>,
+        answers_only: bool,
+    ) -> Option<FullContent> {
+        if !self.wants_anything() || (answers_only && !self.asked) {
+            return None;
+        }
+        let kept = self.kept(served.set(), retained);
+        let version = selection(self.wildcard, &self.explicit, served.set(), &kept);
+        let claim = self.claim.take();
+        let same = match &self.told {
+            Some(told) => told.version == version && !self.asked,
+            None => claim == Some(version) || claim == Some(served.version()),
+        };
+        self.asked = false;
+        if same {
+            // Who has the set without what is retained has been told already that it is gone.
+            let holds_kept = self.told.is_some() || claim == Some(version);
+            let kept = if holds_kept { kept } else { Resources::new() };
+            self.tell(served.set(), kept);
+            return None;
+        }
+        let changed = match &self.told {
+            Some(told) => {
+                let changed = served.changed_since(&told.set);
+                let there = changed
+                    .iter()
+                    .filter(|name| self.wants(name) && served.set().get(name).is_some());
+                there.cloned().collect()
+            }
+            None => self
+                .selected(served.set())
+                .map(|resource| Arc::clone(resource.name()))
+                .collect(),
+        };
+        let resources = self
+            .selected(served.set())
+            .chain(kept.values())
+            .cloned()
+            .collect();
+        self.tell(served.set(), kept);
+        self.is_refused = false;
+        Some(FullContent {
+            content: Content {
+                version,
+                resources,
+                removed: Vec::new(),
+            },
+            changed,
+        })
+    }
+
+    fn wants_anything(&self) -> bool {
+        self.wildcard || !self.explicit.is_empty()
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        self.wildcard || self.explicit.contains(name)
+    }
+
+    fn tell(&mut self, set: &Arc<ResourceSet>, kept: Resources) {
+        self.told = Some(Told {
+            version: selection(self.wildcard, &self.explicit, set, &kept),
+            set: Arc::clone(set),
+            kept,
+        });
+    }
+
+    /// Of what is retained that which the client may have: all of it, if what it has is not known.
+    fn kept(&self, set: &ResourceSet, retained: Option<&Resources>) -> Resources {
+        let retained = retained.into_iter().flatten();
+        retained
+            .filter(|(name, _)| self.wants(name) && set.get(name).is_none())
+            .filter_map(|(name, resource)| {
+                let held = match &self.told {
+                    None => Some(resource),
+                    Some(told) => told.kept.get(name).or_else(|| told.set.get(name)),
+                };
+                held.map(|held| (Arc::clone(name), Arc::clone(held)))
+            })
+            .collect()
+    }
+
+    fn selected<'a>(&'a self, set: &'a ResourceSet) -> impl Iterator<Item = &'a Arc<Resource>> {
+        let all = self.wildcard.then(|| set.iter()).into_iter().flatten();
+        let named = (!self.wildcard)
+            .then(|| self.explicit.iter().filter_map(|name| set.get(name)))
+            .into_iter()
+            .flatten();
+        all.chain(named)
+    }
+}
+
+/// The version of what a client has that wants this.
+fn selection(
+    wildcard: bool,
+    explicit: &BTreeSet<Arc<str>>,
+    set: &ResourceSet,
+    kept: &Resources,
+) -> Version {
+    let base = if wildcard {
+        set.version()
+    } else {
+        explicit
+            .iter()
+            .filter_map(|name| set.get(name))
+            .fold(Version::default(), |version, resource| {
+                version.with(resource.name(), resource.version())
+            })
+    };
+    kept.values().fold(base, |version, resource| {
+        version.with(resource.name(), resource.version())
+    })
+}

@@ -1,0 +1,440 @@
+//! What a client wants and what it holds, name by name.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::flights::Flights;
+use super::{Content, Scope};
+use crate::server::view::{Resources, Served};
+use crate::snapshot::{ResourceSet, Version};
+
+/// The account of one client and one type.
+///
+/// With the wildcard, what the client holds is what the set had that was compared last, but for exceptions: so a thousand
+/// subscribers of five thousand clusters share one set.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    wildcard: bool,
+    /// Every name subscribed to and, with the wildcard, exceptions.
+    entries: BTreeMap<Arc<str>, Entry>,
+    /// Without the wildcard: nothing that has not changed since then is different from what is held.
+    compared: Option<Arc<ResourceSet>>,
+    /// The sum over all that is held.
+    version: Version,
+    /// Names that may have to be answered.
+    asked: Vec<Arc<str>>,
+    wildcard_asked: bool,
+    /// Removed, and not yet told.
+    kept: BTreeSet<Arc<str>>,
+    flights: Flights,
+    /// What was refused and has not been sent since.
+    refused: BTreeSet<Arc<str>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    held: Held,
+    explicit: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Held {
+    /// Not known, so whatever is true has to be told.
+    Unknown,
+    At(Version),
+    Absent,
+}
+
+impl Ledger {
+    pub(super) fn is_wildcard(&self) -> bool {
+        self.wildcard
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+        let explicit = self.entries.iter().filter(|(_, entry)| entry.explicit);
+        explicit.map(|(name, _)| name)
+    }
+
+    /// How many names are kept account of.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn is_subscribed(&self, name: &str) -> bool {
+        self.entries.get(name).is_some_and(|entry| entry.explicit)
+    }
+
+    /// Subscribes to a name, which is answered even if nothing changed: the client may have forgotten.
+    pub(super) fn subscribe(&mut self, name: Arc<str>) {
+        self.change(&name, Some(Held::Unknown), true);
+        self.ask(name);
+    }
+
+    /// Subscribes to a name unless the client has said what it has of it.
+    pub(super) fn subscribe_seeded(&mut self, name: Arc<str>) {
+        match self.entries.get_mut(&name) {
+            Some(entry) => entry.explicit = true,
+            None => self.change(&name, Some(Held::Unknown), true),
+        }
+        self.ask(name);
+    }
+
+    /// The client holds this from an earlier stream.
+    pub(super) fn seed(&mut self, name: Arc<str>, version: Option<Version>) {
+        let held = version.map_or(Held::Unknown, Held::At);
+        self.change(&name, Some(held), false);
+    }
+
+    /// Forgets what was seeded and not subscribed to.
+    pub(super) fn drop_seeds(&mut self) {
+        let seeds: Vec<_> = self.exceptions();
+        for name in seeds {
+            self.change(&name, None, false);
+        }
+    }
+
+    /// Ends the subscription to a name. A client with the wildcard is told once more what is true of it.
+    pub(super) fn unsubscribe(&mut self, name: &str) {
+        let Some((name, entry)) = self.entries.get_key_value(name) else {
+            return;
+        };
+        if !entry.explicit {
+            return;
+        }
+        let name = Arc::clone(name);
+        self.kept.remove(&name);
+        if self.refused.remove(&name) {
+            self.retry_refused();
+        }
+        if self.wildcard {
+            self.change(&name, Some(Held::Unknown), false);
+            self.ask(name);
+        } else {
+            self.change(&name, None, false);
+        }
+    }
+
+    /// Subscribes to all there is.
+    pub(super) fn subscribe_wildcard(&mut self) {
+        if !self.wildcard {
+            self.wildcard = true;
+            self.compared = None;
+            // The client may yet read these, of the time before.
+            for name in self.flights.names() {
+                if !self.entries.contains_key(&name) {
+                    self.change(&name, Some(Held::Unknown), false);
+                }
+            }
+        }
+        self.wildcard_asked = true;
+    }
+
+    /// Ends the subscription to all; names stay.
+    pub(super) fn unsubscribe_wildcard(&mut self) {
+        if !self.wildcard {
+            return;
+        }
+        for name in self.exceptions() {
+            self.change(&name, None, false);
+        }
+        self.wildcard = false;
+        self.wildcard_asked = false;
+        self.compared = None;
+        let refused = self.refused.len();
+        self.refused.retain(|name| self.entries.contains_key(name));
+        if self.refused.len() < refused {
+            self.retry_refused();
+        }
+        self.kept.retain(|name| self.entries.contains_key(name));
+        self.version = self
+            .entries
+            .iter()
+            .fold(Version::default(), |version, (name, entry)| {
+                match entry.held {
+                    Held::At(held) => version.with(name, held),
+                    Held::Unknown | Held::Absent => version,
+                }
+            });
+    }
+
+    /// The client no longer has these, or has to be told them again; those that it did not ask for are left.
+    pub(super) fn forget<'a>(&mut self, names: impl IntoIterator<Item = &'a Arc<str>>) {
+        for name in names {
+            if self.is_subscribed(name) {
+                self.change(name, Some(Held::Unknown), true);
+                self.ask(Arc::clone(name));
+            }
+        }
+    }
+
+    fn ask(&mut self, name: Arc<str>) {
+        // A client may ask again and again before anything can be answered.
+        if self.asked.len() > 2 * self.entries.len() {
+            self.asked.sort_unstable();
+            self.asked.dedup();
+            self.asked.retain(|name| self.entries.contains_key(name));
+        }
+        self.asked.push(name);
+    }
+
+    /// What has to be told, and takes it for told. What is in `keep` stays although it is removed.
+    pub(super) fn due(
+        &mut self,
+        served: &Served,
+        keep: Option<&Resources>,
+        scope: Scope,
+    ) -> Content {
+        let set = served.set();
+        let scope = if self.wildcard_asked {
+            Scope::All
+        } else {
+            scope
+        };
+        let names = self.candidates(served, scope);
+        let mut content = Content::default();
+        for name in names {
+            let held = match self.entries.get(&name) {
+                Some(entry) => entry.held,
+                None if self.wildcard => match self.held_by_wildcard(&name) {
+                    Some(version) => Held::At(version),
+                    None => Held::Absent,
+                },
+                None => continue,
+            };
+            match (set.get(&name), held) {
+                (Some(resource), Held::At(version)) if resource.version() == version => {
+                    self.kept.remove(&name);
+                }
+                (Some(resource), _) => {
+                    self.kept.remove(&name);
+                    self.told(&name, Held::At(resource.version()), scope);
+                    content.resources.push(Arc::clone(resource));
+                }
+                (None, Held::Absent) => {}
+                (None, Held::At(version))
+                    if keep.is_some_and(|retained| retained.contains_key(&name)) =>
+                {
+                    if !self.entries.contains_key(&name) {
+                        self.except(&name, Held::At(version));
+                    }
+                    self.kept.insert(name);
+                }
+                (None, _) => {
+                    self.kept.remove(&name);
+                    self.told(&name, Held::Absent, scope);
+                    content.removed.push(name);
+                }
+            }
+        }
+        self.compare_with(set, scope);
+        content.version = self.version;
+        content
+    }
+
+    /// The names that could be due, each once and in order.
+    fn candidates(&mut self, served: &Served, scope: Scope) -> Vec<Arc<str>> {
+        let mut names = std::mem::take(&mut self.asked);
+        if scope == Scope::All {
+            names.extend(self.kept.iter().cloned());
+            match (&self.compared, self.wildcard) {
+                (Some(compared), true) => {
+                    names.extend(served.changed_since(compared).iter().cloned());
+                    names.extend(self.entries.keys().cloned());
+                }
+                (None, true) => {
+                    names.extend(
+                        served
+                            .set()
+                            .iter()
+                            .map(|resource| Arc::clone(resource.name())),
+                    );
+                    names.extend(self.entries.keys().cloned());
+                }
+                (Some(compared), false) => names.extend(
+                    served
+                        .changed_since(compared)
+                        .iter()
+                        .filter_map(|name| self.entries.get_key_value(name))
+                        .map(|(name, _)| Arc::clone(name)),
+                ),
+                (None, false) => names.extend(self.entries.keys().cloned()),
+            }
+        }
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    fn held_by_wildcard(&self, name: &str) -> Option<Version> {
+        let compared = self.compared.as_ref()?;
+        Some(compared.get(name)?.version())
+    }
+
+    /// Writes down what the client is told now.
+    fn told(&mut self, name: &Arc<str>, held: Held, scope: Scope) {
+        if self.entries.contains_key(name) || !self.wildcard {
+            let explicit = self.is_subscribed(name);
+            self.change(name, Some(held), explicit);
+        } else if scope == Scope::Asked {
+            self.except(name, held);
+        } else {
+            // The set that is compared with next says so.
+            let before = self.held_by_wildcard(name);
+            self.count(name, before, at(held));
+        }
+    }
+
+    /// Makes an exception of a name that the wildcard covers.
+    fn except(&mut self, name: &Arc<str>, held: Held) {
+        let before = self.held_by_wildcard(name);
+        self.count(name, before, at(held));
+        let entry = Entry {
+            held,
+            explicit: false,
+        };
+        self.entries.insert(Arc::clone(name), entry);
+    }
+
+    /// Writes an entry, or deletes it, with the version of the whole following.
+    fn change(&mut self, name: &Arc<str>, held: Option<Held>, explicit: bool) {
+        let before = match held {
+            Some(held) => self
+                .entries
+                .insert(Arc::clone(name), Entry { held, explicit }),
+            None => self.entries.remove(name),
+        };
+        let before = match before {
+            Some(entry) => at(entry.held),
+            None if self.wildcard => self.held_by_wildcard(name),
+            None => None,
+        };
+        self.count(name, before, held.and_then(at));
+    }
+
+    fn count(&mut self, name: &str, before: Option<Version>, after: Option<Version>) {
+        if let Some(before) = before {
+            self.version = self.version.without(name, before);
+        }
+        if let Some(after) = after {
+            self.version = self.version.with(name, after);
+        }
+    }
+
+    fn compare_with(&mut self, set: &Arc<ResourceSet>, scope: Scope) {
+        match (scope, self.wildcard) {
+            (Scope::All, true) => {
+                self.wildcard_asked = false;
+                // What is as the set says needs no exception.
+                self.entries.retain(|name, entry| {
+                    entry.explicit
+                        || match (set.get(name), entry.held) {
+                            (Some(resource), held) => held != Held::At(resource.version()),
+                            (None, held) => held != Held::Absent,
+                        }
+                });
+                self.compared = Some(Arc::clone(set));
+            }
+            (Scope::All, false) => self.compared = Some(Arc::clone(set)),
+            (Scope::Asked, false) => {
+                // Some entries are now newer than what the rest was compared with.
+                if self
+                    .compared
+                    .as_ref()
+                    .is_some_and(|compared| compared.version() != set.version())
+                {
+                    self.compared = None;
+                }
+            }
+            (Scope::Asked, true) => {}
+        }
+    }
+
+    /// Exceptions are names that were not subscribed to.
+    fn exceptions(&self) -> Vec<Arc<str>> {
+        let exceptions = self.entries.iter().filter(|(_, entry)| !entry.explicit);
+        exceptions.map(|(name, _)| Arc::clone(name)).collect()
+    }
+
+    /// Remembers what went out as the response of that nonce.
+    pub(super) fn sent(&mut self, nonce: u64, content: &Content) {
+        let mut names: Vec<_> = content
+            .resources
+            .iter()
+            .map(|resource| resource.name())
+            .chain(&content.removed)
+            .cloned()
+            .collect();
+        names.sort_unstable();
+        let mut mends = false;
+        if !self.refused.is_empty() {
+            for name in &names {
+                mends |= self.refused.remove(name);
+            }
+        }
+        self.flights.depart(nonce, content, names, mends);
+    }
+
+    /// The client has accepted the response of that nonce. Returns its version.
+    pub(super) fn acknowledged(&mut self, nonce: u64) -> Option<Version> {
+        let flight = self.flights.accepted(nonce)?;
+        if flight.mends {
+            self.retry_refused();
+        }
+        Some(flight.version)
+    }
+
+    /// The client has refused the response of that nonce. Nothing of it is sent again before something of it is different;
+    /// when that has been accepted, the rest is, which may have been refused for the company it was in. Returns its version.
+    pub(super) fn refused(&mut self, nonce: u64) -> Option<Version> {
+        let flight = self.flights.refused(nonce)?;
+        let mut lighter = false;
+        for name in flight.names {
+            if self.flights.is_sent_after(nonce, &name) {
+                continue;
+            }
+            if self.wildcard || self.entries.contains_key(&name) {
+                self.refused.insert(name);
+            } else {
+                lighter = true;
+            }
+        }
+        // Without what the client has let go of meanwhile, the rest is another response.
+        if lighter {
+            self.retry_refused();
+        }
+        Some(flight.version)
+    }
+
+    /// What of `content` is removed is not said, for want of words in the protocol. If any of it was refused, the rest that was
+    /// refused with it, and is not in `content`, is due.
+    pub(super) fn goes_unsaid(&mut self, content: &Content) -> bool {
+        let mut lighter = false;
+        for name in &content.removed {
+            lighter |= self.refused.remove(name);
+        }
+        if lighter {
+            for resource in &content.resources {
+                self.refused.remove(resource.name());
+            }
+            self.retry_refused();
+        }
+        lighter
+    }
+
+    fn retry_refused(&mut self) {
+        for name in std::mem::take(&mut self.refused) {
+            let explicit = self.is_subscribed(&name);
+            if explicit || self.wildcard {
+                self.change(&name, Some(Held::Unknown), explicit);
+                self.ask(name);
+            }
+        }
+    }
+}
+
+fn at(held: Held) -> Option<Version> {
+    match held {
+        Held::At(version) => Some(version),
+        Held::Unknown | Held::Absent => None,
+    }
+}

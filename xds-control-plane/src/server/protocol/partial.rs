@@ -1,0 +1,54 @@
+//! State of the world for endpoints and routes: a response may hold only what changed, and what it does not hold stays.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::ledger::Ledger;
+use super::{Content, Scope};
+use crate::server::view::Served;
+
+#[derive(Debug, Default)]
+pub(super) struct Partial {
+    ledger: Ledger,
+}
+
+impl Partial {
+    pub(super) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    pub(super) fn ledger_mut(&mut self) -> &mut Ledger {
+        &mut self.ledger
+    }
+
+    /// Wants exactly these from now on. No names are no wildcard here.
+    pub(super) fn want(&mut self, names: Vec<Arc<str>>) {
+        let wanted: BTreeSet<_> = names.into_iter().collect();
+        let unwanted: Vec<_> = self
+            .ledger
+            .names()
+            .filter(|name| !wanted.contains(*name))
+            .cloned()
+            .collect();
+        for name in unwanted {
+            self.ledger.unsubscribe(&name);
+        }
+        for name in wanted {
+            if !self.ledger.is_subscribed(&name) {
+                self.ledger.subscribe(name);
+            }
+        }
+    }
+
+    /// What has to be told. Of what is missing nothing can be said in this protocol.
+    pub(super) fn due(&mut self, served: &Served, scope: Scope) -> Option<Content> {
+        let mut content = self.ledger.due(served, None, scope);
+        if self.ledger.goes_unsaid(&content) {
+            let rest = self.ledger.due(served, None, Scope::Asked);
+            content.version = rest.version;
+            content.resources.extend(rest.resources);
+        }
+        content.removed.clear();
+        (!content.resources.is_empty()).then_some(content)
+    }
+}

@@ -1,0 +1,257 @@
+//! Make before break.
+
+use super::*;
+use crate::server::fixtures::{clusters, endpoints, listeners, routes};
+
+/// An Envoy that has taken everything in.
+fn settled(protocol: Protocol, parts: &[Part]) -> Peer {
+    let mut peer = Peer::new(protocol, Subscription::Aggregated, parts);
+    begin(&mut peer);
+    peer
+}
+
+fn begin(peer: &mut Peer) {
+    match peer.protocol {
+        Protocol::Sotw => {
+            peer.want(Cluster, &[]);
+            peer.want(Endpoint, &["a", "b"]);
+            peer.accept(Cluster, &[]);
+            peer.accept(Endpoint, &["a", "b"]);
+            peer.want(Listener, &[]);
+            peer.want(Route, &["r"]);
+            peer.accept(Listener, &[]);
+            peer.accept(Route, &["r"]);
+        }
+        Protocol::Delta => {
+            peer.change(Cluster, &[]);
+            peer.change(Endpoint, &["a", "b"]);
+            peer.accept(Cluster, &[]);
+            peer.accept(Endpoint, &[]);
+            peer.change(Listener, &[]);
+            peer.change(Route, &["r"]);
+            peer.accept(Listener, &[]);
+            peer.accept(Route, &[]);
+        }
+    }
+}
+
+fn again(protocol: Protocol, names: &'static [&'static str]) -> &'static [&'static str] {
+    match protocol {
+        Protocol::Sotw => names,
+        Protocol::Delta => &[],
+    }
+}
+
+fn both() -> [Part; 4] {
+    [
+        clusters(&["a=1", "b=1"]),
+        endpoints(&["a=1", "b=1"]),
+        listeners(&["l=1"]),
+        routes(&["r=a+b"]),
+    ]
+}
+
+/// X14.
+#[test]
+fn a_removed_service_leaves_the_routes_and_then_the_clusters() {
+    for (protocol, removal) in [(Protocol::Sotw, "cds a=1"), (Protocol::Delta, "cds -b")] {
+        let mut peer = settled(protocol, &both());
+        let one = [
+            clusters(&["a=1"]),
+            endpoints(&["a=1"]),
+            listeners(&["l=1"]),
+            routes(&["r=a"]),
+        ];
+        assert_eq!(peer.publish(&one), ["rds r=a"]);
+        assert_eq!(peer.accept(Route, again(protocol, &["r"])), [removal]);
+        assert_eq!(peer.accept(Cluster, &[]), [""; 0]);
+        // Endpoints of which nobody hears any more are let go when all have let go of the cluster.
+        let left = peer.pass(GRACE);
+        match protocol {
+            Protocol::Sotw => assert_eq!(left, [""; 0]),
+            Protocol::Delta => assert_eq!(left, ["eds -b"]),
+        }
+    }
+}
+
+#[test]
+fn what_comes_and_what_goes_at_once_is_made_before_broken() {
+    for (protocol, union, removal) in [
+        (Protocol::Sotw, "cds a=1 c=1 b=1", "cds a=1 c=1"),
+        (Protocol::Delta, "cds c=1", "cds -b"),
+    ] {
+        let mut peer = settled(protocol, &both());
+        let other = [
+            clusters(&["a=1", "c=1"]),
+            endpoints(&["a=1", "c=1"]),
+            listeners(&["l=2"]),
+            routes(&["r=a+c"]),
+        ];
+        assert_eq!(peer.publish(&other), [union]);
+        let asked = match protocol {
+            Protocol::Sotw => peer.want(Endpoint, &["a", "b", "c"]),
+            Protocol::Delta => peer.change(Endpoint, &["c"]),
+        };
+        assert_eq!(asked, ["eds c=1"]);
+        peer.accept(Endpoint, again(protocol, &["a", "b", "c"]));
+        // Envoy says so when all clusters are warm.
+        assert_eq!(peer.accept(Cluster, &[]), ["lds l=2", "rds r=a+c"]);
+        assert_eq!(peer.accept(Route, again(protocol, &["r"])), [""; 0]);
+        assert_eq!(peer.accept(Listener, &[]), [removal]);
+    }
+}
+
+#[test]
+fn routes_do_not_wait_for_ever_for_clusters() {
+    let mut peer = settled(Protocol::Sotw, &both());
+    let other = [
+        clusters(&["a=1", "b=1", "c=1"]),
+        endpoints(&["a=1", "b=1"]),
+        listeners(&["l=1"]),
+        routes(&["r=a+b+c"]),
+    ];
+    assert_eq!(peer.publish(&other), ["cds a=1 b=1 c=1"]);
+    assert_eq!(peer.pass(PATIENCE), ["rds r=a+b+c"]);
+}
+
+#[test]
+fn a_removal_does_not_wait_for_ever_for_routes() {
+    for (protocol, removal) in [
+        (Protocol::Sotw, &["cds a=1"] as &[&str]),
+        (Protocol::Delta, &["cds -b", "eds -b"]),
+    ] {
+        let mut peer = settled(protocol, &both());
+        let one = [
+            clusters(&["a=1"]),
+            endpoints(&["a=1"]),
+            listeners(&["l=1"]),
+            routes(&["r=a"]),
+        ];
+        assert_eq!(peer.publish(&one), ["rds r=a"]);
+        // It keeps the routes it has, with the cluster in them.
+        assert_eq!(peer.refuse(Route, again(protocol, &["r"])), [""; 0]);
+        assert_eq!(peer.pass(GRACE / 2), [""; 0]);
+        assert_eq!(peer.pass(GRACE / 2), removal);
+    }
+}
+
+#[test]
+fn a_removed_cluster_that_no_route_names_goes_at_once() {
+    let mut peer = settled(Protocol::Sotw, &both());
+    let one = [
+        clusters(&["a=1"]),
+        endpoints(&["a=1"]),
+        listeners(&["l=1"]),
+        routes(&["r=a+b"]),
+    ];
+    assert_eq!(peer.publish(&one), ["cds a=1"]);
+}
+
+#[test]
+fn routes_of_others_do_not_hold_a_removal() {
+    let mut peer = settled(Protocol::Sotw, &both());
+    let one = [
+        clusters(&["a=1"]),
+        endpoints(&["a=1"]),
+        listeners(&["l=1"]),
+        routes(&["r=a+b", "other=1"]),
+    ];
+    assert_eq!(peer.publish(&one), ["cds a=1"]);
+}
+
+#[test]
+fn who_has_let_go_of_a_cluster_does_not_get_it_back_with_the_next_change() {
+    for (protocol, next) in [(Protocol::Sotw, "cds a=2"), (Protocol::Delta, "cds a=2")] {
+        let mut peer = settled(protocol, &both());
+        let one = |cluster: &str, route: &str| {
+            [
+                clusters(&[cluster]),
+                endpoints(&["a=1"]),
+                listeners(&["l=1"]),
+                routes(&[route]),
+            ]
+        };
+        peer.publish(&one("a=1", "r=a"));
+        peer.accept(Route, again(protocol, &["r"]));
+        peer.accept(Cluster, &[]);
+        let replies = peer.publish(&one("a=2", "r=new"));
+        assert_eq!(replies, [next, "eds a=1"]);
+    }
+}
+
+/// On streams of one type nobody knows when the routes are gone.
+#[test]
+fn a_separate_stream_keeps_removed_clusters_for_a_while() {
+    for (protocol, removal) in [(Protocol::Sotw, "cds a=1"), (Protocol::Delta, "cds -b")] {
+        let mut peer = Peer::new(
+            protocol,
+            Subscription::Separate,
+            &[clusters(&["a=1", "b=1"])],
+        );
+        match protocol {
+            Protocol::Sotw => peer.want(Cluster, &[]),
+            Protocol::Delta => peer.change(Cluster, &[]),
+        };
+        peer.accept(Cluster, &[]);
+        assert_eq!(peer.publish(&[clusters(&["a=1"])]), [""; 0]);
+        assert_eq!(peer.pass(GRACE / 2), [""; 0]);
+        assert_eq!(peer.pass(GRACE / 2), [removal]);
+    }
+}
+
+#[test]
+fn who_reconnects_while_a_cluster_leaves_may_still_need_it() {
+    let mut peer = settled(Protocol::Sotw, &both());
+    let one = [
+        clusters(&["a=1"]),
+        endpoints(&["a=1"]),
+        listeners(&["l=1"]),
+        routes(&["r=a"]),
+    ];
+    peer.publish(&one);
+    peer.reconnect();
+    assert_eq!(peer.want(Cluster, &[]), ["cds a=1 b=1"]);
+    assert_eq!(peer.want(Endpoint, &["a", "b"]), ["eds a=1 b=1"]);
+    peer.accept(Cluster, &[]);
+    peer.want(Listener, &[]);
+    assert_eq!(peer.want(Route, &["r"]), ["rds r=a"]);
+    peer.accept(Listener, &[]);
+    assert_eq!(peer.accept(Route, &["r"]), ["cds a=1"]);
+}
+
+/// 5.4 of the protocol notes: a changed cluster warms again, and waits for endpoints that did not change.
+#[test]
+fn endpoints_follow_a_change_of_their_cluster() {
+    for (protocol, expected) in [
+        (Protocol::Sotw, ["cds a=2 b=1", "eds a=1"]),
+        (Protocol::Delta, ["cds a=2", "eds a=1"]),
+    ] {
+        let mut peer = settled(protocol, &both());
+        let next = [
+            clusters(&["a=2", "b=1"]),
+            endpoints(&["a=1", "b=1"]),
+            listeners(&["l=1"]),
+            routes(&["r=a+b"]),
+        ];
+        assert_eq!(peer.publish(&next), expected);
+    }
+}
+
+#[test]
+fn additions_go_out_in_order() {
+    let mut peer = Peer::sotw(&[]);
+    peer.want(Route, &["r"]);
+    peer.want(Listener, &[]);
+    peer.want(Endpoint, &["a"]);
+    peer.want(Cluster, &[]);
+    peer.accept(Listener, &[]);
+    peer.accept(Cluster, &[]);
+    let all = [
+        clusters(&["a=1"]),
+        endpoints(&["a=1"]),
+        listeners(&["l=1"]),
+        routes(&["r=a"]),
+    ];
+    assert_eq!(peer.publish(&all), ["cds a=1", "eds a=1"]);
+    assert_eq!(peer.accept(Cluster, &[]), ["lds l=1", "rds r=a"]);
+}

@@ -1,0 +1,89 @@
+//! What a client refuses is not sent again until it is different. X05.
+
+use super::*;
+use crate::server::fixtures::{clusters, endpoints, listeners};
+
+#[test]
+fn refused_clusters_wait_for_other_content() {
+    let mut peer = Peer::sotw(&[clusters(&["a=bad", "b=1"])]);
+    peer.want(Cluster, &[]);
+    assert_eq!(peer.refuse(Cluster, &[]), [""; 0]);
+    assert_eq!(peer.pass(PATIENCE * 2), [""; 0]);
+    assert_eq!(
+        peer.publish(&[clusters(&["a=bad", "b=1"]), listeners(&["l=1"])]),
+        [""; 0]
+    );
+    let mended = [clusters(&["a=2", "b=1"])];
+    assert_eq!(peer.publish(&mended), ["cds a=2 b=1"]);
+}
+
+#[test]
+fn a_refusal_can_change_the_subscription() {
+    let mut peer = Peer::sotw(&[endpoints(&["a=bad", "b=1"])]);
+    peer.want(Endpoint, &["a"]);
+    assert_eq!(peer.refuse(Endpoint, &["a", "b"]), ["eds b=1"]);
+}
+
+/// Both protocols: who refuses a response refuses all of it, so the good ones have to come again once the bad one is mended.
+#[test]
+fn what_was_refused_for_its_company_comes_after_the_mended() {
+    for protocol in [Protocol::Sotw, Protocol::Delta] {
+        let mut peer = Peer::new(
+            protocol,
+            Subscription::Separate,
+            &[endpoints(&["a=bad", "b=1", "c=1"])],
+        );
+        let names = ["a", "b", "c"];
+        let begin = match protocol {
+            Protocol::Sotw => peer.want(Endpoint, &names),
+            Protocol::Delta => peer.change(Endpoint, &names),
+        };
+        let again: &[&str] = match protocol {
+            Protocol::Sotw => &names,
+            Protocol::Delta => &[],
+        };
+        assert_eq!(begin, ["eds a=bad b=1 c=1"]);
+        assert_eq!(peer.refuse(Endpoint, again), [""; 0]);
+        // One that is good gets on, though the bad one is not mended.
+        let next = [endpoints(&["a=bad", "b=2", "c=1"])];
+        assert_eq!(peer.publish(&next), ["eds b=2"]);
+        // Something was mended, for all that is known; it turns out that it was not this.
+        assert_eq!(peer.accept(Endpoint, again), ["eds a=bad c=1"]);
+        assert_eq!(peer.refuse(Endpoint, again), [""; 0]);
+        let next = [endpoints(&["a=2", "b=2", "c=1"])];
+        assert_eq!(peer.publish(&next), ["eds a=2"]);
+        assert_eq!(peer.accept(Endpoint, again), ["eds c=1"]);
+        assert_eq!(peer.accept(Endpoint, again), [""; 0]);
+    }
+}
+
+#[test]
+fn the_rest_is_not_tried_again_while_the_mended_is_refused_as_well() {
+    let mut peer = Peer::delta(&[clusters(&["a=bad", "b=1"])]);
+    peer.change(Cluster, &[]);
+    peer.refuse(Cluster, &[]);
+    let next = [clusters(&["a=worse", "b=1"])];
+    assert_eq!(peer.publish(&next), ["cds a=worse"]);
+    assert_eq!(peer.refuse(Cluster, &[]), [""; 0]);
+    let next = [clusters(&["a=2", "b=1"])];
+    assert_eq!(peer.publish(&next), ["cds a=2"]);
+    assert_eq!(peer.accept(Cluster, &[]), ["cds b=1"]);
+}
+
+#[test]
+fn who_lets_go_of_one_that_was_refused_is_sent_the_rest() {
+    let mut peer = Peer::delta(&[endpoints(&["a=bad", "b=1"])]);
+    peer.change(Endpoint, &["a", "b"]);
+    peer.refuse(Endpoint, &[]);
+    assert_eq!(peer.change(Endpoint, &["-a"]), ["eds b=1"]);
+}
+
+#[test]
+fn content_that_is_back_to_what_the_client_has_is_sent() {
+    let mut peer = Peer::sotw(&[clusters(&["a=1"])]);
+    peer.want(Cluster, &[]);
+    peer.accept(Cluster, &[]);
+    assert_eq!(peer.publish(&[clusters(&["a=bad"])]), ["cds a=bad"]);
+    peer.refuse(Cluster, &[]);
+    assert_eq!(peer.publish(&[clusters(&["a=1"])]), ["cds a=1"]);
+}

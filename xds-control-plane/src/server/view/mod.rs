@@ -1,0 +1,120 @@
+//! A snapshot as it is served: with what has to be held for a while, and with what changed since the one before.
+
+mod feed;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub(crate) use self::feed::Feed;
+use crate::snapshot::{Resource, ResourceSet, ResourceType, Snapshot, Version};
+
+/// Resources by name.
+pub(crate) type Resources = BTreeMap<Arc<str>, Arc<Resource>>;
+
+/// What all streams and calls are answered from, until the next one.
+#[derive(Debug, Clone)]
+pub(crate) struct View {
+    snapshot: Arc<Snapshot>,
+    clusters: Served,
+    endpoints: Served,
+    listeners: Served,
+    routes: Served,
+    retained: Arc<Resources>,
+}
+
+impl View {
+    /// What was published.
+    pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+
+    /// What is served of a type. Load assignments are more than the snapshot has: those of retained clusters, and an empty
+    /// one for each cluster without, so that the cluster need not wait for what will not come.
+    pub(crate) fn served(&self, resource_type: ResourceType) -> &Served {
+        match resource_type {
+            ResourceType::Cluster => &self.clusters,
+            ResourceType::Endpoint => &self.endpoints,
+            ResourceType::Listener => &self.listeners,
+            ResourceType::Route => &self.routes,
+        }
+    }
+
+    /// Resources that were removed a short while ago and may still be referred to: only clusters have such.
+    pub(crate) fn retained(&self, resource_type: ResourceType) -> Option<&Resources> {
+        (resource_type == ResourceType::Cluster && !self.retained.is_empty())
+            .then_some(&*self.retained)
+    }
+
+    /// The resource of that name, retained or not.
+    pub(crate) fn get(&self, resource_type: ResourceType, name: &str) -> Option<&Arc<Resource>> {
+        let served = self.served(resource_type).set().get(name);
+        served.or_else(|| self.retained(resource_type)?.get(name))
+    }
+
+    /// All resources of a type that the snapshot has or that are retained.
+    pub(crate) fn all(&self, resource_type: ResourceType) -> impl Iterator<Item = &Arc<Resource>> {
+        let retained = self.retained(resource_type);
+        let retained = retained.into_iter().flat_map(BTreeMap::values);
+        self.snapshot
+            .resources(resource_type)
+            .iter()
+            .chain(retained)
+    }
+
+    /// A name as the resources have it, so that subscriptions of many streams share one allocation.
+    pub(crate) fn intern(&self, resource_type: ResourceType, name: &str) -> Arc<str> {
+        self.get(resource_type, name)
+            .map_or_else(|| Arc::from(name), |resource| Arc::clone(resource.name()))
+    }
+}
+
+/// The resources of one type, with the way here from those before.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Served {
+    set: Arc<ResourceSet>,
+    /// Computed once, since it is what nearly all streams ask for.
+    step: Option<Step>,
+}
+
+#[derive(Debug, Clone)]
+struct Step {
+    from: Version,
+    changed: Arc<[Arc<str>]>,
+}
+
+impl Served {
+    /// `set` after `before`.
+    pub(crate) fn after(before: &Self, set: Arc<ResourceSet>) -> Self {
+        if set.version() == before.set.version() {
+            return before.clone();
+        }
+        let step = Step {
+            from: before.set.version(),
+            changed: set.changed_since(&before.set).into(),
+        };
+        Self {
+            set,
+            step: Some(step),
+        }
+    }
+
+    pub(crate) fn set(&self) -> &Arc<ResourceSet> {
+        &self.set
+    }
+
+    pub(crate) fn version(&self) -> Version {
+        self.set.version()
+    }
+
+    /// The names of what is different in `older`, in order.
+    pub(crate) fn changed_since(&self, older: &ResourceSet) -> Cow<'_, [Arc<str>]> {
+        if older.version() == self.version() {
+            return Cow::Borrowed(&[]);
+        }
+        match &self.step {
+            Some(step) if step.from == older.version() => Cow::Borrowed(&step.changed),
+            _ => Cow::Owned(self.set.changed_since(older)),
+        }
+    }
+}

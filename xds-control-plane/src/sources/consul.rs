@@ -1,0 +1,286 @@
+//! Consul: the instances of all services in all datacenters, and the settings of all clusters under a key.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use discovery_consul::client::{
+    ConsulClient, ConsulErrorKind, FollowOptions, Followed, Follower, HealthStatus, KvPair, Query,
+};
+use discovery_consul::watch::{
+    ConsulWatch, ServiceInstance, ServiceState, WatchOptions, WatchState,
+};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use super::reading::Reading;
+use crate::translate::{Catalog, CatalogService, Defaults, Instance};
+
+/// How long the first answer of other datacenters is waited for. Without it clusters would be published without their far
+/// endpoints, which may be the only ones.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How Consul is followed.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ConsulSourceOptions {
+    /// How datacenters are watched, and which.
+    pub watch: WatchOptions,
+    /// The key with the settings of all clusters. `None`: they are the built-in ones. `envoy/defaultSettings`.
+    pub defaults_key: Option<String>,
+    /// Whether instances with a warning are live, too. No.
+    pub include_warning: bool,
+    /// Whether instances of other datacenters are where they say to be for those, if they do. No.
+    pub wan_addresses: bool,
+}
+
+impl Default for ConsulSourceOptions {
+    fn default() -> Self {
+        Self {
+            watch: WatchOptions::default(),
+            defaults_key: Some("envoy/defaultSettings".to_owned()),
+            include_warning: false,
+            wan_addresses: false,
+        }
+    }
+}
+
+/// Follows the catalog for as long as it is polled.
+pub(super) async fn follow_catalog(
+    client: ConsulClient,
+    options: ConsulSourceOptions,
+    published: watch::Sender<Reading<Catalog>>,
+) {
+    let watch = ConsulWatch::start(client, options.watch.clone());
+    let mut states = watch.states();
+    let mut reader = CatalogReader::new(options);
+    let patience = Instant::now() + PATIENCE;
+    loop {
+        let state = Arc::clone(&states.borrow_and_update());
+        let is_patient = Instant::now() < patience;
+        published.send_if_modified(|reading| reader.take(&state, is_patient, reading));
+        tokio::select! {
+            changed = states.changed() => if changed.is_err() { return },
+            () = sleep_until(patience), if is_patient => {}
+        }
+    }
+}
+
+/// Makes catalogs of what a watch knows, and the same of the same.
+struct CatalogReader {
+    options: ConsulSourceOptions,
+    /// By datacenter and name.
+    instances: BTreeMap<(Arc<str>, Arc<str>), (Arc<ServiceState>, Arc<[Instance]>)>,
+    services: BTreeMap<Arc<str>, Arc<CatalogService>>,
+}
+
+impl CatalogReader {
+    fn new(options: ConsulSourceOptions) -> Self {
+        Self {
+            options,
+            instances: BTreeMap::new(),
+            services: BTreeMap::new(),
+        }
+    }
+
+    /// Takes what is known, and says whether anybody has to know.
+    fn take(
+        &mut self,
+        state: &WatchState,
+        is_patient: bool,
+        reading: &mut Reading<Catalog>,
+    ) -> bool {
+        if let Some(failure) = not_ready(state, is_patient && reading.value.is_none()) {
+            return reading.failed(failure);
+        }
+        let catalog = self.catalog(state);
+        let mut problems: Vec<_> = state.datacenters.iter().flat_map(|datacenter| {
+            let name = &datacenter.datacenter;
+            let failure = datacenter.failure.iter().map(move |why| format!("{name}: {why}"));
+            let held = (datacenter.held > 0).then(|| {
+                format!("{name}: {} instances that are gone are kept until a second look has confirmed it", datacenter.held)
+            });
+            let hidden = datacenter.is_hidden.then(|| format!("{name}: the token seems to have lost its rights; nothing is believed to be gone"));
+            let unread = datacenter.unread.iter().take(10).map(move |(service, why)| format!("{name}: {service}: {why}"));
+            failure.chain(held).chain(hidden).chain(unread)
+        }).collect();
+        problems.extend(state.failure.iter().map(ToString::to_string));
+        let last_ok = state.datacenters.first().and_then(|own| own.last_ok);
+        let is_news = reading.read(catalog, problems);
+        reading.last_ok = last_ok;
+        is_news
+    }
+
+    fn catalog(&mut self, state: &WatchState) -> Catalog {
+        let own = state.own.clone().unwrap_or_else(|| "".into());
+        let before = std::mem::take(&mut self.instances);
+        let mut services: BTreeMap<Arc<str>, CatalogService> = BTreeMap::new();
+        for datacenter in &state.datacenters {
+            let zone = &datacenter.datacenter;
+            for (name, service) in &datacenter.services {
+                let key = (Arc::clone(zone), Arc::clone(name));
+                let instances = match before.get(&key) {
+                    Some((known, instances)) if Arc::ptr_eq(known, service) => {
+                        Arc::clone(instances)
+                    }
+                    _ => self.instances_of(service, *zone != own),
+                };
+                self.instances
+                    .insert(key, (Arc::clone(service), Arc::clone(&instances)));
+                let entry = services.entry(Arc::clone(name)).or_default();
+                entry.datacenters.insert(Arc::clone(zone), instances);
+            }
+        }
+        let renewed = services.into_iter().map(|(name, service)| {
+            let known = self.services.get(&name);
+            let same = known.filter(|known| is_same(known, &service)).cloned();
+            (name, same.unwrap_or_else(|| Arc::new(service)))
+        });
+        self.services = renewed.collect();
+        Catalog {
+            own,
+            services: self.services.clone(),
+        }
+    }
+
+    fn instances_of(&self, service: &ServiceState, is_far: bool) -> Arc<[Instance]> {
+        let instances = service.instances.iter();
+        instances
+            .map(|instance| self.instance(instance, is_far))
+            .collect()
+    }
+
+    fn instance(&self, instance: &ServiceInstance, is_far: bool) -> Instance {
+        let wan = instance
+            .wan
+            .as_ref()
+            .filter(|_| is_far && self.options.wan_addresses);
+        let (address, port) = match wan {
+            Some(wan) => (
+                wan.address.as_str(),
+                if wan.port == 0 {
+                    instance.port
+                } else {
+                    wan.port
+                },
+            ),
+            None => (instance.address.as_str(), instance.port),
+        };
+        Instance {
+            node: instance.node.as_str().into(),
+            id: instance.id.as_str().into(),
+            address: address.into(),
+            port,
+            tags: instance
+                .tags
+                .iter()
+                .map(|tag| tag.as_str().into())
+                .collect(),
+            is_live: match instance.status {
+                HealthStatus::Passing => true,
+                HealthStatus::Warning => self.options.include_warning,
+                _ => false,
+            },
+        }
+    }
+}
+
+fn is_same(one: &CatalogService, other: &CatalogService) -> bool {
+    let is_same = |((one, a), (other, b)): ((_, &Arc<[Instance]>), (_, &Arc<[Instance]>))| {
+        one == other && Arc::ptr_eq(a, b)
+    };
+    one.datacenters.len() == other.datacenters.len()
+        && one.datacenters.iter().zip(&other.datacenters).all(is_same)
+}
+
+/// Why what is known is not enough to begin with.
+fn not_ready(state: &WatchState, is_patient: bool) -> Option<Arc<str>> {
+    let Some(own) = state.datacenters.first() else {
+        let why = state.failure.clone();
+        return Some(why.unwrap_or_else(|| "the datacenter of the agent is not known yet".into()));
+    };
+    if !own.is_complete {
+        let name = &own.datacenter;
+        let why = own.failure.clone();
+        return Some(why.unwrap_or_else(|| format!("{name} is still being read").into()));
+    }
+    if own.is_blank && own.services.is_empty() {
+        let advice = ConsulErrorKind::Denied.advice();
+        return Some(
+            format!(
+                "{} shows no service, not even itself: {advice}",
+                own.datacenter
+            )
+            .into(),
+        );
+    }
+    let mut others = state.datacenters.iter().skip(1);
+    let unread = others.find(|other| !other.is_complete && other.failure.is_none());
+    let unread = unread.filter(|_| is_patient)?;
+    Some(format!("{} is still being read", unread.datacenter).into())
+}
+
+/// Follows the key with the settings for as long as it is polled.
+///
+/// A key that is not there, or not any more, means the built-in settings; a value that cannot be used, and a server that
+/// does not answer, leave those that were last good.
+pub(super) async fn follow_defaults(
+    client: ConsulClient,
+    follow: FollowOptions,
+    key: String,
+    published: watch::Sender<Reading<Defaults>>,
+) {
+    let shown = key.clone();
+    let mut follower = Follower::new(follow, Query::new(), move |query| {
+        let (client, key) = (client.clone(), key.clone());
+        async move { client.kv_get(&key, &query).await }
+    });
+    loop {
+        let followed = follower.next().await;
+        published.send_if_modified(|reading| match followed {
+            Followed::Changed { answer, .. } => {
+                take_defaults(reading, answer.value.as_ref().as_ref(), &shown)
+            }
+            Followed::Failed(error)
+                if error.kind() == ConsulErrorKind::Denied && reading.value.is_none() =>
+            {
+                // Nobody can say when that is mended, and the built-in settings are good ones.
+                let problem = format!(
+                    "{shown}: {}; the built-in settings apply",
+                    error.explained()
+                );
+                reading.read(Defaults::default(), vec![problem])
+            }
+            Followed::Failed(error) => reading.failed(format!("{shown}: {}", error.explained())),
+            // As before, after a failure perhaps.
+            _ => match follower.last() {
+                Some(last) => take_defaults(reading, (*last).as_ref(), &shown),
+                None => false,
+            },
+        });
+    }
+}
+
+fn take_defaults(reading: &mut Reading<Defaults>, pair: Option<&KvPair>, key: &str) -> bool {
+    let Some(pair) = pair else {
+        return reading.read(Defaults::default(), Vec::new());
+    };
+    match Defaults::from_json(&pair.value) {
+        Ok((defaults, problems)) => {
+            let problems = problems
+                .into_iter()
+                .map(|problem| format!("{key}: {problem}"));
+            reading.read(defaults, problems.collect())
+        }
+        Err(why) => {
+            let last = reading.value.as_deref().cloned();
+            let applies = if last.is_some() {
+                "those that were last good"
+            } else {
+                "the built-in settings"
+            };
+            let problem = format!("{key}: {why}; {applies} apply");
+            reading.read(last.unwrap_or_default(), vec![problem])
+        }
+    }
+}

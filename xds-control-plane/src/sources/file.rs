@@ -1,0 +1,153 @@
+//! A file that is read again when it changes.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use tokio::time::sleep;
+
+/// How often is looked whether it has changed. Asking costs a microsecond, and works on any file system.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// The largest file that is read.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// A file that is read again when it changes.
+#[derive(Debug)]
+pub(super) struct FollowedFile {
+    path: PathBuf,
+    /// What was returned last.
+    seen: Option<Result<String, String>>,
+    stamp: Option<Stamp>,
+}
+
+/// What changes when the file does, as a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stamp {
+    modified: Option<SystemTime>,
+    length: u64,
+    inode: u64,
+}
+
+impl FollowedFile {
+    pub(super) fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            seen: None,
+            stamp: None,
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Waits until there is something else than the last time, and returns it: the content, or why it cannot be read. The
+    /// first time that is at once.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped.
+    pub(super) async fn next(&mut self) -> Result<String, String> {
+        loop {
+            let path = self.path.clone();
+            let (stamp, seen_stamp) = (stamp(&path).await, self.stamp.clone());
+            // A file that was written within the last second may be written again within the same tick of its clock.
+            let is_settled = stamp.as_ref().is_some_and(Stamp::is_settled);
+            if self.seen.is_none() || stamp.is_none() || stamp != seen_stamp || !is_settled {
+                let content = read(path).await;
+                if self.seen.as_ref() != Some(&content) {
+                    self.stamp = stamp;
+                    self.seen = Some(content.clone());
+                    return content;
+                }
+                self.stamp = stamp;
+            }
+            sleep(LOOK).await;
+        }
+    }
+}
+
+impl Stamp {
+    fn is_settled(&self) -> bool {
+        let age = self.modified.and_then(|modified| modified.elapsed().ok());
+        age.is_some_and(|age| age > Duration::from_secs(2))
+    }
+}
+
+async fn stamp(path: &Path) -> Option<Stamp> {
+    let path = path.to_owned();
+    let metadata = tokio::task::spawn_blocking(move || std::fs::metadata(path).ok()).await;
+    let metadata = metadata.ok().flatten()?;
+    #[cfg(unix)]
+    let inode = std::os::unix::fs::MetadataExt::ino(&metadata);
+    #[cfg(not(unix))]
+    let inode = 0;
+    Some(Stamp {
+        modified: metadata.modified().ok(),
+        length: metadata.len(),
+        inode,
+    })
+}
+
+async fn read(path: PathBuf) -> Result<String, String> {
+    let shown = path.display().to_string();
+    let read = tokio::task::spawn_blocking(move || read_text(&path)).await;
+    let read = read.unwrap_or_else(|_| Err(io::Error::other("the runtime is shutting down")));
+    read.map_err(|error| format!("{shown}: {error}"))
+}
+
+/// The content of a file that is one, and not too large.
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
+    let metadata = std::fs::metadata(path)?;
+    if !metadata.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is not a file",
+        ));
+    }
+    let mut text = String::new();
+    std::fs::File::open(path)?
+        .take(MOST_BYTES + 1)
+        .read_to_string(&mut text)?;
+    if text.len() as u64 > MOST_BYTES {
+        let message = format!("it has more than {MOST_BYTES} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_is_told_when_it_changes_and_only_then() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let mut file = FollowedFile::new(&path);
+        assert!(file.next().await.unwrap_err().contains("file"));
+        std::fs::write(&path, "one").unwrap();
+        assert_eq!(file.next().await.as_deref(), Ok("one"));
+        std::fs::write(&path, "two").unwrap();
+        assert_eq!(file.next().await.as_deref(), Ok("two"));
+        std::fs::write(&path, "two").unwrap();
+        assert!(
+            timeout(LOOK * 3, file.next()).await.is_err(),
+            "it is the same"
+        );
+        let other = folder.path().join("other");
+        std::fs::write(&other, "six").unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        assert_eq!(file.next().await.as_deref(), Ok("six"));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_file_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = FollowedFile::new(folder.path());
+        assert!(file.next().await.unwrap_err().contains("not a file"));
+    }
+}

@@ -1,0 +1,255 @@
+//! Where services come from: the registry, Consul and a static file.
+//!
+//! Each source is followed by a task of its own and keeps what it has read last. An error changes nothing of that; it is
+//! told beside it.
+
+mod consul;
+mod document;
+mod file;
+mod fixed;
+mod reading;
+mod registry;
+pub(crate) mod yaml;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use discovery_consul::client::ConsulClient;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+pub use self::consul::ConsulSourceOptions;
+pub(crate) use self::document::period;
+pub use self::fixed::parse_static;
+pub use self::reading::Reading;
+pub use self::registry::{FileRegistry, ParsedRegistry, Registry, RegistryError, parse_registry};
+#[cfg(feature = "http-registry")]
+pub use self::registry::{HttpRegistry, HttpRegistryOptions, RegistryMode};
+use crate::assemble::ServiceResources;
+use crate::translate::{Catalog, Defaults, Known, RegistryService, StaticConfig};
+
+/// What log lines are filtered by.
+const TARGET: &str = "xds::sources";
+
+/// What somebody else translates, such as a configuration of the family: `None` until there is something.
+pub type Provided = watch::Receiver<Option<Arc<[Arc<ServiceResources>]>>>;
+
+/// The sources that a control plane has. Each is required: nothing is published before all of them were read once.
+#[derive(Default)]
+pub struct Sources {
+    registry: Option<Box<dyn Registry>>,
+    consul: Option<(ConsulClient, ConsulSourceOptions)>,
+    fixed: Option<PathBuf>,
+    provided: Vec<(Arc<str>, Provided)>,
+}
+
+impl Sources {
+    /// None.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With a registry.
+    #[must_use]
+    pub fn with_registry(mut self, registry: impl Registry + 'static) -> Self {
+        self.registry = Some(Box::new(registry));
+        self
+    }
+
+    /// With a Consul, for instances and settings.
+    #[must_use]
+    pub fn with_consul(mut self, client: ConsulClient, options: ConsulSourceOptions) -> Self {
+        self.consul = Some((client, options));
+        self
+    }
+
+    /// With a [static file](parse_static), which is read again when it changes.
+    #[must_use]
+    pub fn with_static_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.fixed = Some(path.into());
+        self
+    }
+
+    /// With services that are translated elsewhere.
+    #[must_use]
+    pub fn with_provided(mut self, name: impl Into<Arc<str>>, provided: Provided) -> Self {
+        self.provided.push((name.into(), provided));
+        self
+    }
+
+    /// Begins to follow them. The tasks end with what is returned.
+    pub(crate) fn start(self) -> Followed {
+        let mut tasks = JoinSet::new();
+        let registry = self.registry.map(|registry| {
+            let (sender, readings) = watch::channel(Reading::default());
+            tasks.spawn(registry::follow(registry, sender));
+            readings
+        });
+        let fixed = self.fixed.map(|path| {
+            let (sender, readings) = watch::channel(Reading::default());
+            tasks.spawn(fixed::follow(path, sender));
+            readings
+        });
+        let (catalog, defaults) = match self.consul {
+            Some((client, options)) => {
+                let defaults = options.defaults_key.clone().map(|key| {
+                    let (sender, readings) = watch::channel(Reading::default());
+                    let follow = options.watch.follow.clone();
+                    tasks.spawn(consul::follow_defaults(client.clone(), follow, key, sender));
+                    readings
+                });
+                let (sender, readings) = watch::channel(Reading::default());
+                tasks.spawn(consul::follow_catalog(client, options, sender));
+                (Some(readings), defaults)
+            }
+            None => (None, None),
+        };
+        Followed {
+            registry,
+            catalog,
+            defaults,
+            fixed,
+            provided: self.provided,
+            built_in: Arc::default(),
+            nothing: Arc::default(),
+            unwritten: Arc::default(),
+            _tasks: tasks,
+        }
+    }
+}
+
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sources")
+            .field("registry", &self.registry.is_some())
+            .field(
+                "consul",
+                &self.consul.as_ref().map(|(client, _)| client.address()),
+            )
+            .field("fixed", &self.fixed)
+            .finish_non_exhaustive()
+    }
+}
+
+type Readings<T> = Option<watch::Receiver<Reading<T>>>;
+
+/// Sources that are being followed.
+pub(crate) struct Followed {
+    registry: Readings<Vec<Arc<RegistryService>>>,
+    catalog: Readings<Catalog>,
+    defaults: Readings<Defaults>,
+    fixed: Readings<StaticConfig>,
+    provided: Vec<(Arc<str>, Provided)>,
+    /// What stands for sources that are not there: always the same.
+    built_in: Arc<Defaults>,
+    nothing: Arc<Catalog>,
+    unwritten: Arc<StaticConfig>,
+    _tasks: JoinSet<()>,
+}
+
+/// How a source is.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SourceStatus {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Whether it was read once.
+    pub is_ready: bool,
+    /// Why it cannot be read at the moment.
+    pub failure: Option<Arc<str>>,
+    /// What is wrong with some of what it says.
+    pub problems: Arc<[String]>,
+    /// When it was last read.
+    pub last_ok: Option<discovery_core::Moment>,
+}
+
+impl Followed {
+    /// Waits until one of them has news.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped.
+    pub(crate) async fn changed(&mut self) {
+        let provided = self
+            .provided
+            .iter_mut()
+            .map(|(_, provided)| Box::pin(news(Some(provided))));
+        let mut provided = futures_util::future::select_all(
+            provided
+                .map(|news| news as std::pin::Pin<Box<dyn Future<Output = ()> + Send>>)
+                .chain([Box::pin(std::future::pending())
+                    as std::pin::Pin<Box<dyn Future<Output = ()> + Send>>]),
+        );
+        tokio::select! {
+            () = news(self.registry.as_mut()) => {}
+            () = news(self.catalog.as_mut()) => {}
+            () = news(self.defaults.as_mut()) => {}
+            () = news(self.fixed.as_mut()) => {}
+            _ = &mut provided => {}
+        }
+    }
+
+    /// What they know; `None`: one of them was never read.
+    pub(crate) fn known(&self) -> Option<(Known, Vec<Arc<ServiceResources>>)> {
+        let registry = value_or(&self.registry, &Arc::default())?;
+        let known = Known {
+            registry: (*registry).clone(),
+            catalog: value_or(&self.catalog, &self.nothing)?,
+            defaults: value_or(&self.defaults, &self.built_in)?,
+            fixed: value_or(&self.fixed, &self.unwritten)?,
+        };
+        let mut provided = Vec::new();
+        for (_, receiver) in &self.provided {
+            provided.extend_from_slice(receiver.borrow().as_deref()?);
+        }
+        Some((known, provided))
+    }
+
+    /// How they are.
+    pub(crate) fn status(&self) -> Vec<SourceStatus> {
+        let read = [
+            status("registry", &self.registry),
+            status("consul", &self.catalog),
+            status("consul settings", &self.defaults),
+            status("static file", &self.fixed),
+        ];
+        let provided = self.provided.iter().map(|(name, receiver)| SourceStatus {
+            name: Arc::clone(name),
+            is_ready: receiver.borrow().is_some(),
+            failure: None,
+            problems: Arc::default(),
+            last_ok: None,
+        });
+        read.into_iter().flatten().chain(provided).collect()
+    }
+}
+
+/// Waits for news; for ever, if there is nobody to have any.
+async fn news<T>(receiver: Option<&mut watch::Receiver<T>>) {
+    if let Some(receiver) = receiver
+        && receiver.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
+fn value_or<T>(readings: &Readings<T>, absent: &Arc<T>) -> Option<Arc<T>> {
+    match readings {
+        Some(readings) => readings.borrow().value.clone(),
+        None => Some(Arc::clone(absent)),
+    }
+}
+
+fn status<T>(name: &str, readings: &Readings<T>) -> Option<SourceStatus> {
+    let reading = readings.as_ref()?.borrow();
+    Some(SourceStatus {
+        name: name.into(),
+        is_ready: reading.value.is_some(),
+        failure: reading.failure.clone(),
+        problems: Arc::clone(&reading.problems),
+        last_ok: reading.last_ok,
+    })
+}

@@ -1,0 +1,60 @@
+use std::sync::Arc;
+
+use discovery_core::Moment;
+
+/// What a source has read: the last good, and what is wrong since.
+#[derive(Debug)]
+pub struct Reading<T> {
+    /// What was read last. `None`: nothing yet.
+    pub value: Option<Arc<T>>,
+    /// Why that is not the newest: the source cannot be read at the moment.
+    pub failure: Option<Arc<str>>,
+    /// What is wrong with some of it, which counts otherwise than it was meant.
+    pub problems: Arc<[String]>,
+    /// When it was last read.
+    pub last_ok: Option<Moment>,
+}
+
+impl<T> Default for Reading<T> {
+    fn default() -> Self {
+        Self {
+            value: None,
+            failure: None,
+            problems: Arc::default(),
+            last_ok: None,
+        }
+    }
+}
+
+impl<T> Clone for Reading<T> {
+    fn clone(&self) -> Self {
+        Self {
+            value: self.value.clone(),
+            failure: self.failure.clone(),
+            problems: Arc::clone(&self.problems),
+            last_ok: self.last_ok,
+        }
+    }
+}
+
+impl<T: PartialEq> Reading<T> {
+    /// Takes what was read, and says whether anybody has to know.
+    pub(super) fn read(&mut self, value: T, problems: Vec<String>) -> bool {
+        let was_good = self.failure.take().is_none();
+        let is_same = self.value.as_deref() == Some(&value) && *self.problems == problems;
+        self.last_ok = Some(Moment::now());
+        if !is_same {
+            self.value = Some(Arc::new(value));
+            self.problems = problems.into();
+        }
+        !(is_same && was_good)
+    }
+
+    /// Notes that it could not be read.
+    pub(super) fn failed(&mut self, failure: impl Into<Arc<str>>) -> bool {
+        let failure = failure.into();
+        let is_news = self.failure.as_ref() != Some(&failure);
+        self.failure = Some(failure);
+        is_news
+    }
+}

@@ -1,0 +1,27 @@
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+
+use super::{ParsedRegistry, Registry, RegistryError, parse_registry};
+use crate::sources::file::FollowedFile;
+
+/// A registry in a [file](parse_registry), which is read again when it changes.
+#[derive(Debug)]
+pub struct FileRegistry(FollowedFile);
+
+impl FileRegistry {
+    /// Reads that file. It need not be there yet.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self(FollowedFile::new(path))
+    }
+}
+
+#[async_trait]
+impl Registry for FileRegistry {
+    async fn next(&mut self) -> Result<ParsedRegistry, RegistryError> {
+        let text = self.0.next().await.map_err(RegistryError::new)?;
+        parse_registry(&text).map_err(|problems| {
+            RegistryError::new(format!("{}: {problems}", self.0.path().display()))
+        })
+    }
+}

@@ -1,0 +1,230 @@
+use std::error::Error;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use reqwest::header::{AUTHORIZATION, ETAG, HeaderValue, IF_NONE_MATCH};
+use reqwest::{Client, StatusCode};
+use tokio::time::{Instant, sleep};
+
+use super::{ParsedRegistry, Registry, RegistryError, parse_registry};
+use crate::sources::file::read_text;
+
+/// The largest document that is read.
+const MOST_BYTES: usize = 16 << 20;
+
+/// How long connecting and answering may take, beyond a wait that was asked for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The least time between two requests, whatever the server does.
+const LEAST_GAP: Duration = Duration::from_millis(200);
+
+/// A registry that answers `GET` with a [document](parse_registry).
+///
+/// The answer's `ETag` goes back with `If-None-Match`, and `304 Not Modified` means that it is the same. With
+/// [`RegistryMode::Blocking`] the request says `Prefer: wait=<seconds>` ([RFC 7240](https://www.rfc-editor.org/rfc/rfc7240),
+/// section 4.3) too: a server that understands it answers when there is something else, or when the time is over.
+pub struct HttpRegistry {
+    options: HttpRegistryOptions,
+    client: Client,
+    etag: Option<HeaderValue>,
+    /// What was returned last, of servers without an `ETag`.
+    seen: Option<ParsedRegistry>,
+    asked_at: Option<Instant>,
+}
+
+/// How a registry is asked over HTTP.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct HttpRegistryOptions {
+    /// Its URL.
+    pub url: url::Url,
+    /// How it is asked. Polled every 5 s.
+    pub mode: RegistryMode,
+    /// A file with a token to send as `Authorization: Bearer`. It is read for each request, so it may change.
+    pub token_file: Option<PathBuf>,
+}
+
+/// How a registry is asked for news.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RegistryMode {
+    /// Again and again, this long after the last answer.
+    Poll(Duration),
+    /// With requests that wait this long for news.
+    Blocking(Duration),
+}
+
+impl HttpRegistryOptions {
+    /// Asks this URL every 5 s.
+    #[must_use]
+    pub fn new(url: url::Url) -> Self {
+        Self {
+            url,
+            mode: RegistryMode::Poll(Duration::from_secs(5)),
+            token_file: None,
+        }
+    }
+}
+
+impl HttpRegistry {
+    /// Asks nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// TLS cannot be set up, or the URL is neither of `http` nor of `https`.
+    pub fn new(options: HttpRegistryOptions) -> Result<Self, RegistryError> {
+        if !matches!(options.url.scheme(), "http" | "https") {
+            return Err(RegistryError::new(
+                "the registry's URL begins with http:// or https://",
+            ));
+        }
+        let client = client()
+            .map_err(|error| RegistryError::new(format!("TLS cannot be set up: {error}")))?;
+        Ok(Self {
+            options,
+            client,
+            etag: None,
+            seen: None,
+            asked_at: None,
+        })
+    }
+
+    fn fail(&self, why: impl fmt::Display) -> RegistryError {
+        let mut shown = self.options.url.clone();
+        // What may be secret is not shown.
+        let _ = shown.set_password(None);
+        let _ = shown.set_username("");
+        shown.set_query(None);
+        RegistryError::new(format!("{shown}: {why}"))
+    }
+
+    async fn authorization(&self) -> Result<Option<HeaderValue>, RegistryError> {
+        let Some(path) = self.options.token_file.clone() else {
+            return Ok(None);
+        };
+        let shown = path.display().to_string();
+        let read = tokio::task::spawn_blocking(move || read_text(&path)).await;
+        let text = read
+            .map_err(|_| self.fail("the runtime is shutting down"))?
+            .map_err(|error| self.fail(format!("{shown}: {error}")))?;
+        let mut value = HeaderValue::from_str(&format!("Bearer {}", text.trim()))
+            .map_err(|_| self.fail(format!("{shown}: it is no token")))?;
+        value.set_sensitive(true);
+        Ok(Some(value))
+    }
+
+    /// Asks once. `None`: nothing has changed.
+    async fn ask(&mut self) -> Result<Option<ParsedRegistry>, RegistryError> {
+        let mut request = self.client.get(self.options.url.clone());
+        if let Some(etag) = &self.etag {
+            request = request.header(IF_NONE_MATCH, etag.clone());
+        }
+        if let Some(authorization) = self.authorization().await? {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        let wait = match self.options.mode {
+            RegistryMode::Blocking(wait) if self.seen.is_some() => {
+                request = request.header("prefer", format!("wait={}", wait.as_secs()));
+                wait
+            }
+            _ => Duration::ZERO,
+        };
+        let sent = request.timeout(wait + PATIENCE).send().await;
+        let mut response = sent.map_err(|error| self.fail(caused(&error.without_url())))?;
+        match response.status() {
+            StatusCode::NOT_MODIFIED => return Ok(None),
+            StatusCode::OK => {}
+            status => return Err(self.fail(format!("it answered {status}"))),
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| self.fail(caused(&error.without_url())))?
+        {
+            if body.len() + chunk.len() > MOST_BYTES {
+                return Err(self.fail(format!("it answered more than {MOST_BYTES} bytes")));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        let text = String::from_utf8(body).map_err(|_| self.fail("the answer is not UTF-8"))?;
+        let parsed = parse_registry(&text).map_err(|problems| self.fail(problems))?;
+        self.etag = response.headers().get(ETAG).cloned();
+        let is_same = self.seen.as_ref() == Some(&parsed);
+        self.seen = Some(parsed.clone());
+        Ok((!is_same).then_some(parsed))
+    }
+}
+
+#[async_trait]
+impl Registry for HttpRegistry {
+    async fn next(&mut self) -> Result<ParsedRegistry, RegistryError> {
+        loop {
+            if let Some(asked_at) = self.asked_at {
+                let gap = match self.options.mode {
+                    RegistryMode::Poll(interval) => interval.max(LEAST_GAP),
+                    RegistryMode::Blocking(_) => LEAST_GAP,
+                };
+                sleep(gap.saturating_sub(asked_at.elapsed())).await;
+            }
+            let asked = self.ask().await;
+            self.asked_at = Some(Instant::now());
+            match asked {
+                Ok(None) => {}
+                Ok(Some(parsed)) => return Ok(parsed),
+                Err(error) => {
+                    // The next good answer is news again, even if it is the same.
+                    self.etag = None;
+                    self.seen = None;
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for HttpRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpRegistry")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Over rustls with aws-lc-rs and the roots of the system; no process-wide default is needed or set.
+fn client() -> Result<Client, Box<dyn Error + Send + Sync>> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()?;
+    let verifier = rustls_platform_verifier::Verifier::new(provider)?;
+    let tls = tls
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_no_client_auth();
+    let client = Client::builder()
+        .tls_backend_preconfigured(tls)
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .user_agent(concat!(
+            env!("CARGO_PKG_NAME"),
+            "/",
+            env!("CARGO_PKG_VERSION")
+        ))
+        .connect_timeout(PATIENCE)
+        .build()?;
+    Ok(client)
+}
+
+/// An error with its causes, which say more than itself.
+fn caused(error: &reqwest::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    discovery_core::text::shortened(&text, 300)
+}

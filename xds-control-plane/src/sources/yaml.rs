@@ -1,0 +1,311 @@
+//! YAML, read as the JSON that it stands for: so there is one reader for both, and one kind of problems.
+//!
+//! Every document of JSON is one of YAML, too. Scalars without quotes are what the core schema of YAML 1.2 says, so `no` is a
+//! text. Tags and merge keys are refused rather than ignored.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use proxy_model::json::{Node, parse_document};
+use proxy_model::{Problem, Problems};
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
+
+/// How large a document may be, and how large it may become by its aliases.
+const MOST_BYTES: usize = 16 << 20;
+
+/// How deep.
+const MOST_LEVELS: usize = 64;
+
+/// Reads a document.
+pub(crate) fn parse(text: &str) -> Result<Node, Problems> {
+    if text.len() > MOST_BYTES {
+        let message = format!(
+            "the document has {} bytes, more than {MOST_BYTES}",
+            text.len()
+        );
+        return Err(Problem::error("", "document_too_large", message).into());
+    }
+    let json = to_json(text).map_err(|message| Problem::error("", "invalid_yaml", message))?;
+    parse_document(&json)
+}
+
+/// A list or an object that is being written.
+struct Open {
+    is_object: bool,
+    /// Keys and values so far.
+    count: usize,
+    anchor: usize,
+    start: usize,
+}
+
+struct Writer {
+    out: String,
+    open: Vec<Open>,
+    /// What each anchor stands for.
+    anchors: HashMap<usize, String>,
+    has_document: bool,
+}
+
+fn to_json(text: &str) -> Result<String, String> {
+    let mut writer = Writer {
+        out: String::with_capacity(text.len() + text.len() / 4),
+        open: Vec::new(),
+        anchors: HashMap::new(),
+        has_document: false,
+    };
+    for event in Parser::new_from_str(text) {
+        let (event, span) = event.map_err(|error| explained(&error))?;
+        let at = || {
+            format!(
+                "line {}, column {}",
+                span.start.line(),
+                span.start.col() + 1
+            )
+        };
+        writer
+            .event(event)
+            .map_err(|why| format!("{} ({})", why, at()))?;
+        if writer.out.len() > MOST_BYTES {
+            return Err(format!(
+                "its aliases make it larger than {MOST_BYTES} bytes"
+            ));
+        }
+    }
+    match writer.has_document {
+        true => Ok(writer.out),
+        // Nothing but comments: no settings.
+        false => Ok("{}".to_owned()),
+    }
+}
+
+fn explained(error: &ScanError) -> String {
+    let marker = error.marker();
+    let what = discovery_core::text::shortened(error.info(), 200);
+    format!(
+        "{what} (line {}, column {})",
+        marker.line(),
+        marker.col() + 1
+    )
+}
+
+impl Writer {
+    fn event(&mut self, event: Event<'_>) -> Result<(), String> {
+        match event {
+            Event::DocumentStart(_) if self.has_document => {
+                return Err("there is a second document".to_owned());
+            }
+            Event::DocumentStart(_) => self.has_document = true,
+            Event::Scalar(text, style, anchor, tag) => {
+                if tag.is_some() {
+                    return Err("tags are not supported".to_owned());
+                }
+                self.scalar(&text, style, anchor)?;
+            }
+            Event::SequenceStart(_, Some(_)) | Event::MappingStart(_, Some(_)) => {
+                return Err("tags are not supported".to_owned());
+            }
+            Event::SequenceStart(anchor, None) => self.begin(false, anchor)?,
+            Event::MappingStart(anchor, None) => self.begin(true, anchor)?,
+            Event::SequenceEnd => self.end(']'),
+            Event::MappingEnd => self.end('}'),
+            Event::Alias(anchor) => {
+                self.separate(false)?;
+                let value = self.anchors.get(&anchor);
+                let value = value.ok_or("an alias refers to what it is in itself")?;
+                self.out.push_str(value);
+            }
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
+        }
+        Ok(())
+    }
+
+    /// Whether a key comes next.
+    fn is_key(&self) -> bool {
+        self.open
+            .last()
+            .is_some_and(|open| open.is_object && open.count % 2 == 0)
+    }
+
+    /// Writes what stands before a key or a value.
+    fn separate(&mut self, may_be_key: bool) -> Result<(), String> {
+        if self.is_key() && !may_be_key {
+            return Err("a key is a text".to_owned());
+        }
+        if let Some(open) = self.open.last_mut() {
+            if open.is_object && open.count % 2 == 1 {
+                self.out.push(':');
+            } else if open.count > 0 {
+                self.out.push(',');
+            }
+            open.count += 1;
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, is_object: bool, anchor: usize) -> Result<(), String> {
+        if self.open.len() == MOST_LEVELS {
+            return Err(format!("it has more than {MOST_LEVELS} levels"));
+        }
+        self.separate(false)?;
+        self.open.push(Open {
+            is_object,
+            count: 0,
+            anchor,
+            start: self.out.len(),
+        });
+        self.out.push(if is_object { '{' } else { '[' });
+        Ok(())
+    }
+
+    fn end(&mut self, bracket: char) {
+        self.out.push(bracket);
+        if let Some(open) = self.open.pop() {
+            self.anchor(open.anchor, open.start);
+        }
+    }
+
+    fn anchor(&mut self, anchor: usize, start: usize) {
+        // 0: it has none.
+        if anchor > 0 {
+            let value = self.out.get(start..).unwrap_or_default().to_owned();
+            self.anchors.insert(anchor, value);
+        }
+    }
+
+    fn scalar(&mut self, text: &str, style: ScalarStyle, anchor: usize) -> Result<(), String> {
+        let is_key = self.is_key();
+        let is_plain = style == ScalarStyle::Plain;
+        if is_key && is_plain && text == "<<" {
+            return Err("merge keys are not supported".to_owned());
+        }
+        self.separate(true)?;
+        let start = self.out.len();
+        match plain_json(text).filter(|_| is_plain && !is_key) {
+            Some(json) => self.out.push_str(&json),
+            None => write_text(&mut self.out, text),
+        }
+        self.anchor(anchor, start);
+        Ok(())
+    }
+}
+
+/// What a scalar without quotes is, if not a text: <https://yaml.org/spec/1.2.2/#103-core-schema>.
+fn plain_json(text: &str) -> Option<String> {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => return Some("null".to_owned()),
+        "true" | "True" | "TRUE" => return Some("true".to_owned()),
+        "false" | "False" | "FALSE" => return Some("false".to_owned()),
+        _ => {}
+    }
+    let radix = |prefix: &str, radix| {
+        let digits = text.strip_prefix(prefix)?;
+        u64::from_str_radix(digits, radix)
+            .ok()
+            .filter(|_| !digits.starts_with('+'))
+    };
+    if let Some(number) = radix("0x", 16).or_else(|| radix("0o", 8)) {
+        return Some(number.to_string());
+    }
+    let is_number = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte))
+        && text.bytes().any(|byte| byte.is_ascii_digit());
+    if !is_number {
+        return None;
+    }
+    if let Ok(number) = text.parse::<i64>() {
+        return Some(number.to_string());
+    }
+    text.parse::<f64>()
+        .ok()
+        .filter(|number| number.is_finite())
+        .map(|number| number.to_string())
+}
+
+fn write_text(out: &mut String, text: &str) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            c if u32::from(c) < 0x20 => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(text: &str) -> Value {
+        serde_json::from_str(&to_json(text).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn scalars_are_what_the_core_schema_says() {
+        let text = "a: no\nb: 010\nc: 0x10\nd: 1.5\ne: ~\nf: true\ng: '1'\nh: 127.0.0.1:80\ni: .5\nj: 1e3\n1: one\n";
+        let expected = json!({
+            "a": "no", "b": 10, "c": 16, "d": 1.5, "e": null, "f": true, "g": "1", "h": "127.0.0.1:80",
+            "i": 0.5, "j": 1000, "1": "one",
+        });
+        let found = read(text);
+        assert_eq!(found["j"].as_f64(), Some(1000.0));
+        for key in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "1"] {
+            assert_eq!(found[key], expected[key], "{key}");
+        }
+    }
+
+    #[test]
+    fn lists_objects_and_aliases_are_written_out() {
+        let text = "x: &x {a: [1, 2]}\ny: *x\nz:\n- &t text\n- *t\nw: |\n  two\n  lines\n";
+        let expected = json!({"x": {"a": [1, 2]}, "y": {"a": [1, 2]}, "z": ["text", "text"], "w": "two\nlines\n"});
+        assert_eq!(read(text), expected);
+        assert_eq!(read("# nothing\n"), json!({}));
+    }
+
+    #[test]
+    fn what_is_no_yaml_or_more_than_that_is_refused_with_its_place() {
+        for (text, expected) in [
+            ("a: [1\n", "line"),
+            ("a: 1\n---\nb: 2\n", "second document"),
+            ("a: !!str 1\n", "tags"),
+            ("base: &b {a: 1}\nc: {<<: *b}\n", "merge keys"),
+            ("? [a]\n: 1\n", "a key is a text"),
+        ] {
+            let problems = parse(text).unwrap_err().to_string();
+            assert!(problems.contains(expected), "{text:?}: {problems}");
+        }
+    }
+
+    /// Nine levels of nine aliases each stand for 387 million texts.
+    #[test]
+    fn aliases_do_not_explode() {
+        let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..10 {
+            let before = vec![format!("*a{}", level - 1); 9].join(", ");
+            text.push_str(&format!("a{level}: &a{level} [{before}]\n"));
+        }
+        assert!(parse(&text).unwrap_err().to_string().contains("aliases"));
+        assert!(parse(&"[".repeat(5000)).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_makes_it_panic(text in "[-a-z0-9:&*!{}\\[\\],'\"|>#\n \t]{0,200}") {
+            let _ = parse(&text);
+        }
+
+        #[test]
+        fn json_is_yaml(texts in prop::collection::vec("\\PC{0,12}", 0..6), number in any::<i32>()) {
+            let document = json!({"texts": texts, "number": number});
+            prop_assert_eq!(read(&document.to_string()), document);
+        }
+    }
+}

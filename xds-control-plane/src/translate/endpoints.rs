@@ -1,0 +1,128 @@
+//! EDS: live instances, by datacenter.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use envoy_types::pb::envoy::config::core::v3::address::Address as AnyAddress;
+use envoy_types::pb::envoy::config::core::v3::socket_address::PortSpecifier;
+use envoy_types::pb::envoy::config::core::v3::{Address, Locality, SocketAddress};
+use envoy_types::pb::envoy::config::endpoint::v3::lb_endpoint::HostIdentifier;
+use envoy_types::pb::envoy::config::endpoint::v3::{
+    ClusterLoadAssignment, Endpoint, LbEndpoint, LocalityLbEndpoints,
+};
+
+use super::model::{CatalogService, StaticEndpoint};
+
+/// Where live instances are, by datacenter.
+#[derive(Debug, Default)]
+pub(super) struct Live {
+    zones: BTreeMap<Arc<str>, BTreeSet<(IpAddr, u16)>>,
+    /// What is wrong with some: a code and a message.
+    pub(super) problems: Vec<(&'static str, String)>,
+}
+
+impl Live {
+    /// The live instances of a service.
+    pub(super) fn of(service: Option<&CatalogService>) -> Self {
+        let mut live = Self::default();
+        for (datacenter, instances) in service.iter().flat_map(|service| &service.datacenters) {
+            for instance in instances.iter().filter(|instance| instance.is_live) {
+                let place = match instance.address.parse::<IpAddr>() {
+                    Ok(_) if instance.port == 0 => Err(("no_port", "has no port".to_owned())),
+                    Ok(address) => Ok((address, instance.port)),
+                    Err(_) => {
+                        let address = discovery_core::text::shortened(&instance.address, 100);
+                        Err((
+                            "no_ip_address",
+                            format!("is at {address:?}, which is no IP address"),
+                        ))
+                    }
+                };
+                match place {
+                    Ok(place) => {
+                        live.zones
+                            .entry(Arc::clone(datacenter))
+                            .or_default()
+                            .insert(place);
+                    }
+                    Err((code, why)) => {
+                        let id = discovery_core::text::shortened(&instance.id, 100);
+                        live.problems.push((
+                            code,
+                            format!("the instance {id} in {datacenter} {why}; it is left out"),
+                        ));
+                    }
+                }
+            }
+        }
+        live
+    }
+
+    /// The instances that somebody wrote down; those without a zone are in the own datacenter.
+    pub(super) fn written(endpoints: &[StaticEndpoint], own: &Arc<str>) -> Self {
+        let mut live = Self::default();
+        for endpoint in endpoints {
+            let zone = endpoint.zone.as_ref().unwrap_or(own);
+            let places = live.zones.entry(Arc::clone(zone)).or_default();
+            places.insert((endpoint.address, endpoint.port));
+        }
+        live
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.zones.is_empty()
+    }
+
+    /// The own datacenter first, all others together after it; if the own one has none, all others together first.
+    pub(super) fn assignment(&self, cluster: &str, own: &str) -> ClusterLoadAssignment {
+        let has_own = self.zones.contains_key(own);
+        let mut groups: Vec<_> = self
+            .zones
+            .iter()
+            .map(|(zone, places)| (u32::from(has_own && **zone != *own), zone, places))
+            .collect();
+        groups.sort();
+        let mut seen = BTreeSet::new();
+        let localities = groups.into_iter().filter_map(|(priority, zone, places)| {
+            // Who is in two datacenters is in the nearer one.
+            let places: Vec<_> = places.iter().filter(|place| seen.insert(**place)).collect();
+            (!places.is_empty()).then(|| LocalityLbEndpoints {
+                locality: Some(Locality {
+                    zone: zone.to_string(),
+                    ..Locality::default()
+                }),
+                lb_endpoints: places.into_iter().map(endpoint).collect(),
+                priority,
+                ..LocalityLbEndpoints::default()
+            })
+        });
+        ClusterLoadAssignment {
+            cluster_name: cluster.to_owned(),
+            endpoints: localities.collect(),
+            ..ClusterLoadAssignment::default()
+        }
+    }
+}
+
+fn endpoint((address, port): &(IpAddr, u16)) -> LbEndpoint {
+    let endpoint = Endpoint {
+        address: Some(socket_address(*address, *port)),
+        ..Endpoint::default()
+    };
+    LbEndpoint {
+        host_identifier: Some(HostIdentifier::Endpoint(endpoint)),
+        ..LbEndpoint::default()
+    }
+}
+
+pub(super) fn socket_address(address: IpAddr, port: u16) -> Address {
+    let socket = SocketAddress {
+        address: address.to_string(),
+        port_specifier: Some(PortSpecifier::PortValue(port.into())),
+        ..SocketAddress::default()
+    };
+    Address {
+        address: Some(AnyAddress::SocketAddress(socket)),
+    }
+}

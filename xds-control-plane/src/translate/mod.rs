@@ -1,0 +1,47 @@
+//! What the sources know becomes what their services [want to be served](crate::assemble::ServiceResources).
+//!
+//! | of | becomes |
+//! |---|---|
+//! | a service of the registry that runs | for each thing that it provides a cluster and a virtual host, named `<service>-<provides>` |
+//! | a branch of it that runs | the same, named `<service>-<branch>-<provides>`; in the service's virtual host a route for the header `x-branch-name`, and its canary share of everybody else |
+//! | a service of Consul with a tag `domain-<name>` that the registry does not know | a cluster, and a virtual host for `<name>` |
+//! | a service of the static file | a cluster, and a virtual host if it has domains |
+//! | a listener of the static file | a listener |
+//! | the instances of Consul's service with the name of the cluster | endpoints, those of the own datacenter first |
+//!
+//! The same is made of the same, in whatever order it comes.
+
+mod clusters;
+mod defaults;
+mod endpoints;
+mod listeners;
+mod model;
+mod names;
+mod options;
+mod others;
+mod registry;
+mod routes;
+mod tags;
+#[cfg(test)]
+mod tests;
+mod translator;
+
+use self::translator::Translated;
+
+pub use self::defaults::Defaults;
+pub use self::model::{
+    Branch, Catalog, CatalogService, HttpListener, Instance, Known, Limits, ListenerKind, Protocol,
+    Provides, RegistryService, StaticConfig, StaticEndpoint, StaticListener, StaticService,
+    TcpListener,
+};
+pub use self::options::{HealthCheckKind, TranslateOptions};
+pub use self::translator::{Translation, Translator};
+
+/// The source of services that the registry knows, as in [`Owner::source`](crate::assemble::Owner::source).
+pub const REGISTRY: &str = "registry";
+
+/// The source of services that ask by tags.
+pub const CONSUL: &str = "consul";
+
+/// The source of services and listeners that the static file has.
+pub const STATIC: &str = "static";

@@ -1,0 +1,46 @@
+//! Names of clusters, and domains.
+
+use std::sync::Arc;
+
+use super::TranslateOptions;
+
+/// `<service>-<branch>-<provides>`, without the middle part for the service itself.
+pub(super) fn cluster_name(service: &str, branch: Option<&str>, provides: &str) -> Arc<str> {
+    match branch {
+        Some(branch) => format!("{service}-{branch}-{provides}").into(),
+        None => format!("{service}-{provides}").into(),
+    }
+}
+
+/// The domain of a service of the registry, by the name of its cluster.
+pub(super) fn domain_of(cluster: &str, options: &TranslateOptions) -> String {
+    format!("{cluster}.{}", options.domain_suffix).to_ascii_lowercase()
+}
+
+/// A domain, and the same with each port that clients may write. One with a port stays alone.
+pub(super) fn with_ports<'d>(
+    domain: &'d str,
+    options: &'d TranslateOptions,
+) -> impl Iterator<Item = String> + 'd {
+    let ports = match domain.contains(':') {
+        true => &[][..],
+        false => &options.domain_ports[..],
+    };
+    let with_port = move |port: &u16| format!("{domain}:{port}");
+    std::iter::once(domain.to_owned()).chain(ports.iter().map(with_port))
+}
+
+/// Why a domain that somebody wrote is not served; `Ok`: in the form in which it is.
+///
+/// `*` alone is not: who wrote it would get the requests for all that is not served.
+pub(super) fn usable_domain(domain: &str) -> Result<String, &'static str> {
+    const LONGEST: usize = 255;
+    let is_odd = |c: char| c.is_control() || c.is_whitespace();
+    match domain {
+        "" => Err("is empty"),
+        "*" => Err("would take all requests that nobody else has"),
+        _ if domain.len() > LONGEST => Err("has more than 255 bytes"),
+        _ if domain.contains(is_odd) => Err("has spaces or control characters"),
+        _ => Ok(domain.to_ascii_lowercase()),
+    }
+}

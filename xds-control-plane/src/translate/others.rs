@@ -1,0 +1,140 @@
+//! Services that the registry does not know: those that ask to be served by a tag, and those of the static file.
+
+use std::sync::Arc;
+
+use super::clusters::{ClusterSettings, cluster};
+use super::endpoints::Live;
+use super::listeners;
+use super::model::{CatalogService, Known, Protocol, StaticListener, StaticService};
+use super::names::{usable_domain, with_ports};
+use super::routes::{HostSettings, plain_host};
+use super::{CONSUL, STATIC, TranslateOptions, Translated, tags};
+use crate::assemble::{Owner, ServiceResources};
+
+/// A service of the catalog that asks to be served.
+pub(super) fn tagged(
+    name: &Arc<str>,
+    service: &CatalogService,
+    known: &Known,
+    options: &TranslateOptions,
+) -> Translated {
+    let settings = tags::read(service);
+    let mut out = begin(Owner::new(CONSUL, Arc::clone(name)), known);
+    for (code, message) in &settings.problems {
+        out.warn(code, message.clone());
+    }
+    let live = Live::of(Some(service));
+    for (code, message) in &live.problems {
+        out.warn(code, message.clone());
+    }
+    let cluster_settings = ClusterSettings {
+        name,
+        protocol: Protocol::Http,
+        connect_timeout: None,
+        limits: settings.limits,
+    };
+    if let Some(operation) = settings.domains.first() {
+        out.resources
+            .clusters
+            .push(cluster(&cluster_settings, &known.defaults, options));
+        out.resources
+            .assignments
+            .push(live.assignment(name, &known.catalog.own));
+        let domains = settings
+            .domains
+            .iter()
+            .flat_map(|domain| with_ports(domain, options));
+        out.resources.virtual_hosts.push(plain_host(HostSettings {
+            name,
+            domains: domains.collect(),
+            operation,
+            timeout: settings.timeout.unwrap_or(known.defaults.upstream_timeout),
+        }));
+    }
+    out
+}
+
+/// The service of the catalog that the instances of a static service are of; `None`: they are written down.
+pub(super) fn catalog_name(service: &StaticService) -> Option<&Arc<str>> {
+    let named = service.catalog_service.as_ref().unwrap_or(&service.name);
+    service.endpoints.is_none().then_some(named)
+}
+
+/// A service of the static file.
+pub(super) fn written(
+    service: &StaticService,
+    instances: Option<&CatalogService>,
+    known: &Known,
+    options: &TranslateOptions,
+) -> Translated {
+    let name = &service.name;
+    let mut out = begin(Owner::new(STATIC, Arc::clone(name)), known);
+    let own = &known.catalog.own;
+    let live = match &service.endpoints {
+        Some(endpoints) => Live::written(endpoints, own),
+        None => Live::of(instances),
+    };
+    for (code, message) in &live.problems {
+        out.warn(code, message.clone());
+    }
+    let settings = ClusterSettings {
+        name,
+        protocol: service.protocol,
+        connect_timeout: service.connect_timeout,
+        limits: service.limits,
+    };
+    out.resources
+        .clusters
+        .push(cluster(&settings, &known.defaults, options));
+    out.resources.assignments.push(live.assignment(name, own));
+    let mut domains = Vec::new();
+    for domain in &service.domains {
+        match usable_domain(domain) {
+            Ok(domain) => domains.push(domain),
+            Err(why) => {
+                let domain = discovery_core::text::shortened(domain, 100);
+                out.warn(
+                    "bad_domain",
+                    format!("the domain {domain:?} {why}; it is left out"),
+                );
+            }
+        }
+    }
+    domains.sort();
+    domains.dedup();
+    if let Some(operation) = domains.first() {
+        let all = domains
+            .iter()
+            .flat_map(|domain| with_ports(domain, options));
+        let mut all: Vec<_> = all.collect();
+        all.sort();
+        all.dedup();
+        out.resources.virtual_hosts.push(plain_host(HostSettings {
+            name,
+            domains: all,
+            operation,
+            timeout: service.timeout.unwrap_or(known.defaults.upstream_timeout),
+        }));
+    }
+    out
+}
+
+/// A listener of the static file.
+pub(super) fn listening(
+    listener: &StaticListener,
+    known: &Known,
+    options: &TranslateOptions,
+) -> Translated {
+    let owner = Owner::new(STATIC, format!("listener {}", listener.name));
+    let mut out = begin(owner, known);
+    out.resources
+        .listeners
+        .push(listeners::listener(listener, options));
+    out
+}
+
+fn begin(owner: Owner, known: &Known) -> Translated {
+    let mut out = Translated::new(ServiceResources::new(owner));
+    out.resources.refresh_delay = Some(known.defaults.refresh_delay);
+    out
+}

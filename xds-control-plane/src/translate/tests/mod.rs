@@ -1,0 +1,6 @@
+//! The cases of routes, clusters and endpoints.
+
+mod clusters;
+mod endpoints;
+mod routes;
+mod world;

@@ -1,0 +1,407 @@
+use std::sync::Arc;
+
+use super::world::{SUFFIX, World};
+use crate::translate::Translator;
+
+const A: &str = "{name: a, provides: [{name: http}]}";
+const WITH_BRANCHES: &str =
+    "{name: a, provides: [{name: http}], branches: [{name: b2}, {name: b1}]}";
+
+fn weights(expected: &[(&str, u32)]) -> Vec<(String, u32)> {
+    expected
+        .iter()
+        .map(|(name, weight)| ((*name).to_owned(), *weight))
+        .collect()
+}
+
+/// The worked example of the requirements: a service with a canary.
+#[test]
+fn a_service_with_a_canary_branch_is_served_as_the_example_says() {
+    let service = "[{name: nomad-ui, provides: [{name: http, proto: http}], status: run,
+        branches: [{name: fix1, status: run, canary_percent: 5}]}]";
+    let served = World::new()
+        .registry(service)
+        .live("nomad-ui-http@sas=10.0.0.1:80", &[])
+        .live("nomad-ui-http@vla=10.0.1.1:80", &[])
+        .live("nomad-ui-fix1-http@vla=10.0.1.9:80", &[])
+        .translate();
+    assert_eq!(served.host_names(), ["nomad-ui-fix1-http", "nomad-ui-http"]);
+    assert_eq!(
+        served.cluster_names(),
+        ["nomad-ui-fix1-http", "nomad-ui-http"]
+    );
+    let domain = format!("nomad-ui-http.{SUFFIX}");
+    assert_eq!(
+        served.host("nomad-ui-http").domains,
+        [domain.clone(), format!("{domain}:80")]
+    );
+    let expected = [
+        "x-branch-name~(?i)fix1 -> nomad-ui-fix1-http 120s nomad-ui-fix1-http.",
+        "x-sticky-uid~1|[yY]es|[tT]rue -> nomad-ui-http 120s nomad-ui-http.",
+        "-> W 120s nomad-ui-http.",
+    ];
+    assert_eq!(served.routes("nomad-ui-http"), expected);
+    assert_eq!(
+        served.weights("nomad-ui-http"),
+        weights(&[("nomad-ui-http", 95), ("nomad-ui-fix1-http", 5)])
+    );
+    let expected = [
+        "x-sticky-uid~1|[yY]es|[tT]rue -> nomad-ui-fix1-http 120s nomad-ui-fix1-http.",
+        "-> W 120s nomad-ui-fix1-http.",
+    ];
+    assert_eq!(served.routes("nomad-ui-fix1-http"), expected);
+    assert_eq!(
+        served.weights("nomad-ui-fix1-http"),
+        weights(&[("nomad-ui-fix1-http", 100)])
+    );
+    assert_eq!(
+        served.endpoints("nomad-ui-http"),
+        ["sas P0 10.0.0.1:80", "vla P1 10.0.1.1:80"]
+    );
+    assert_eq!(
+        served.endpoints("nomad-ui-fix1-http"),
+        ["vla P0 10.0.1.9:80"]
+    );
+    assert_eq!(served.codes(), <[&str; 0]>::default());
+}
+
+#[test]
+fn each_thing_that_is_provided_has_its_own_host_and_cluster() {
+    let two = "[{name: a, provides: [{name: http}, {name: grpc, proto: grpc}]}]";
+    let served = World::new().registry(two).translate();
+    assert_eq!(served.host_names(), ["a-grpc", "a-http"]);
+    assert_eq!(served.cluster_names(), ["a-grpc", "a-http"]);
+}
+
+#[test]
+fn what_does_not_run_is_not_served() {
+    for (services, expected) in [
+        (
+            "[{name: a, status: stop, provides: [{name: http}], branches: [{name: b}]}]",
+            vec![],
+        ),
+        (
+            "[{name: a, provides: [{name: http}], branches: [{name: b, status: stop}]}]",
+            vec!["a-http"],
+        ),
+        ("[{name: a}]", vec![]),
+        ("[]", vec![]),
+    ] {
+        let served = World::new().registry(services).translate();
+        assert_eq!(served.host_names(), expected, "{services}");
+        assert_eq!(served.cluster_names(), expected, "{services}");
+    }
+}
+
+#[test]
+fn branches_are_routed_to_by_name_before_those_who_stay() {
+    let served = World::new()
+        .registry(&format!("[{WITH_BRANCHES}]"))
+        .translate();
+    let expected = [
+        "x-branch-name~(?i)b1 -> a-b1-http 120s a-b1-http.",
+        "x-branch-name~(?i)b2 -> a-b2-http 120s a-b2-http.",
+        "x-sticky-uid~1|[yY]es|[tT]rue -> a-http 120s a-http.",
+        "-> W 120s a-http.",
+    ];
+    assert_eq!(served.routes("a-http"), expected);
+    assert_eq!(
+        served.routes("a-b1-http").len(),
+        2,
+        "a branch knows of no other"
+    );
+}
+
+#[test]
+fn a_branch_with_odd_characters_is_escaped() {
+    let odd = "[{name: a, provides: [{name: http}], branches: [{name: 'fix[1.*'}]}]";
+    let served = World::new().registry(odd).translate();
+    assert!(served.routes("a-http")[0].starts_with(r"x-branch-name~(?i)fix\[1\.\* "));
+}
+
+/// Cases R14 to R18, R20 and R21.
+#[test]
+fn canaries_get_their_share() {
+    let with = |branches: &str| {
+        format!("[{{name: a, provides: [{{name: http}}], branches: [{branches}]}}]")
+    };
+    let cases: &[(&str, &[(&str, u32)], &[&str])] = &[
+        (
+            "{name: b1, canary_percent: 5}",
+            &[("a-http", 95), ("a-b1-http", 5)],
+            &[],
+        ),
+        (
+            "{name: b2, canary_percent: 10}, {name: b1, canary_percent: 5}",
+            &[("a-http", 85), ("a-b1-http", 5), ("a-b2-http", 10)],
+            &[],
+        ),
+        ("{name: b1, canary_percent: 0}", &[("a-http", 100)], &[]),
+        (
+            "{name: b1, canary_percent: 100}",
+            &[("a-http", 0), ("a-b1-http", 100)],
+            &[],
+        ),
+        (
+            "{name: b1, canary_percent: 70}, {name: b2, canary_percent: 60}",
+            &[("a-http", 0), ("a-b1-http", 70), ("a-b2-http", 30)],
+            &["canaries_over_100"],
+        ),
+        (
+            "{name: b1, canary_percent: 5, provides: [{name: rpc}]}",
+            &[("a-http", 100)],
+            &[],
+        ),
+        (
+            "{name: b1, canary_percent: 5, status: stop}",
+            &[("a-http", 100)],
+            &[],
+        ),
+        (
+            "{name: dead, canary_percent: 5}",
+            &[("a-http", 100)],
+            &["canary_without_instances"],
+        ),
+        (
+            "{name: none, canary_percent: 5}",
+            &[("a-http", 100)],
+            &["canary_without_instances"],
+        ),
+    ];
+    for (branches, expected, codes) in cases {
+        let served = World::new()
+            .registry(&with(branches))
+            .live("a-b1-http@sas=10.0.0.1:80", &[])
+            .live("a-b2-http@vla=10.0.0.2:80", &[])
+            .dead("a-dead-http@sas=10.0.0.3:80", &[])
+            .translate();
+        assert_eq!(served.weights("a-http"), weights(expected), "{branches}");
+        assert_eq!(served.codes(), *codes, "{branches}");
+    }
+}
+
+/// Cases R22 to R30.
+#[test]
+fn services_that_the_registry_does_not_know_ask_by_tags() {
+    let cases: &[(&[&str], &[&str], u32, &[&str])] = &[
+        (&["domain-x"], &["x", "x:80"], 10, &[]),
+        (
+            &["domain-x", "domain-y"],
+            &["x", "x:80", "y", "y:80"],
+            10,
+            &[],
+        ),
+        (&["domain-X", "domain-x"], &["x", "x:80"], 10, &[]),
+        (&["domain-x:8080"], &["x:8080"], 10, &[]),
+        (
+            &["domain-", "domain-x"],
+            &["x", "x:80"],
+            10,
+            &["bad_domain"],
+        ),
+        (
+            &["domain-*", "domain-a b", "domain-x"],
+            &["x", "x:80"],
+            10,
+            &["bad_domain", "bad_domain"],
+        ),
+        (
+            &["domain-x", "envoy.settings.upstream.timeout=30s"],
+            &["x", "x:80"],
+            30,
+            &[],
+        ),
+        (
+            &["domain-x", "envoy.settings.upstream.timeout=30"],
+            &["x", "x:80"],
+            10,
+            &["bad_tag"],
+        ),
+        (
+            &["domain-x", "envoy.settings.upstream.timeout=abc"],
+            &["x", "x:80"],
+            10,
+            &["bad_tag"],
+        ),
+        (
+            &["domain-x", "envoy.settings.upstream.timeout=-1s"],
+            &["x", "x:80"],
+            10,
+            &["bad_tag"],
+        ),
+        (
+            &["domain-x", "envoy.settings.upstream.timeout=0s"],
+            &["x", "x:80"],
+            10,
+            &["bad_tag"],
+        ),
+        (
+            &["domain-x", "envoy.settings.upstream.timeot=1s"],
+            &["x", "x:80"],
+            10,
+            &["unknown_tag"],
+        ),
+    ];
+    for (tags, domains, timeout, codes) in cases {
+        let served = World::new().live("j@sas=10.0.0.1:80", tags).translate();
+        assert_eq!(served.host("j").domains, *domains, "{tags:?}");
+        let operation = domains[0];
+        assert_eq!(
+            served.routes("j"),
+            [format!("-> W {timeout}s {operation}")],
+            "{tags:?}"
+        );
+        assert_eq!(served.weights("j"), weights(&[("j", 100)]));
+        assert_eq!(served.codes(), *codes, "{tags:?}");
+    }
+}
+
+#[test]
+fn without_a_domain_a_service_is_not_served() {
+    for tags in [
+        &["a", "domain"][..],
+        &["envoy.settings.upstream.timeout=30s"],
+    ] {
+        let served = World::new().live("j@sas=10.0.0.1:80", tags).translate();
+        assert_eq!(served.cluster_names(), <[&str; 0]>::default());
+    }
+    let only_bad = World::new()
+        .live("j@sas=10.0.0.1:80", &["domain-"])
+        .translate();
+    assert_eq!(
+        (only_bad.cluster_names(), only_bad.codes()),
+        (vec![], vec!["bad_domain"])
+    );
+    let dead = World::new()
+        .dead("j@sas=10.0.0.1:80", &["domain-x"])
+        .translate();
+    assert_eq!(
+        dead.host_names(),
+        ["j"],
+        "the union of all instances counts, healthy or not"
+    );
+    assert_eq!(dead.endpoints("j"), <[String; 0]>::default());
+}
+
+/// Case R28.
+#[test]
+fn of_instances_that_differ_the_smallest_id_counts_in_every_datacenter() {
+    let timeout = |seconds: u32| format!("envoy.settings.upstream.timeout={seconds}s");
+    let mut world = World::new()
+        .live("j@sas=10.0.0.1:80", &["domain-x", &timeout(20)])
+        .live("j@iva=10.0.1.1:80", &["domain-x", &timeout(30)]);
+    for own in ["sas", "iva"] {
+        Arc::make_mut(&mut world.known.catalog).own = own.into();
+        let served = world.translate();
+        assert_eq!(served.routes("j"), ["-> W 30s x"], "{own}");
+        assert_eq!(served.codes(), ["tags_differ"]);
+    }
+}
+
+#[test]
+fn the_timeout_of_the_settings_is_for_those_that_the_registry_does_not_know() {
+    let served = World::new()
+        .registry(&format!("[{A}]"))
+        .settings(r#"{"rds": {"route": {"upstream_timeout": "7s"}}}"#)
+        .live("j@sas=10.0.0.1:80", &["domain-x"])
+        .translate();
+    assert_eq!(served.routes("j"), ["-> W 7s x"]);
+    assert_eq!(served.routes("a-http")[1], "-> W 120s a-http.");
+}
+
+#[test]
+fn a_service_of_the_registry_asks_for_nothing_by_tags() {
+    let served = World::new()
+        .registry(&format!("[{A}]"))
+        .live(
+            "a-http@sas=10.0.0.1:80",
+            &["domain-x", "envoy.settings.upstream.max_requests=7"],
+        )
+        .translate();
+    assert_eq!(served.translation.services.len(), 1);
+    let domain = format!("a-http.{SUFFIX}");
+    assert_eq!(
+        served.host("a-http").domains,
+        [domain.clone(), format!("{domain}:80")]
+    );
+}
+
+#[test]
+fn the_static_file_has_hosts_and_listeners() {
+    let text = "
+listeners:
+- {name: mysql, port: 3306, tcp: {cluster: db, idleTimeout: 30m}}
+- {name: inside, address: '::1', port: 8081, http: {}}
+services:
+- {name: db, protocol: tcp, endpoints: ['10.0.0.5:3306', {address: '10.0.1.5:3306', zone: vla}]}
+- {name: old, domains: [Old.example], timeout: 3s, endpoints: ['10.0.0.6:80']}
+- {name: away, consulService: j}
+";
+    let served = World::new()
+        .fixed(text)
+        .live("j@vla=10.0.0.9:80", &[])
+        .translate();
+    assert_eq!(served.cluster_names(), ["away", "db", "old"]);
+    assert_eq!(
+        served.endpoints("db"),
+        ["sas P0 10.0.0.5:3306", "vla P1 10.0.1.5:3306"]
+    );
+    assert_eq!(served.endpoints("away"), ["vla P0 10.0.0.9:80"]);
+    assert_eq!(
+        served.host("old").domains,
+        ["old.example", "old.example:80"]
+    );
+    assert_eq!(served.routes("old"), ["-> W 3s old.example"]);
+    assert!(
+        served
+            .cluster("db")
+            .typed_extension_protocol_options
+            .is_empty()
+    );
+    let listeners: Vec<_> = served
+        .translation
+        .services
+        .iter()
+        .flat_map(|s| &s.listeners)
+        .map(|l| &*l.name)
+        .collect();
+    assert_eq!(listeners, ["inside", "mysql"]);
+}
+
+/// What is not touched is the same to the pointer, and what is made anew of the same, too.
+#[test]
+fn only_what_changed_is_translated_anew() {
+    let world = World::new()
+        .registry(&format!("[{A}, {{name: b, provides: [{{name: http}}]}}]"))
+        .live("a-http@sas=10.0.0.1:80", &[])
+        .live("j@sas=10.0.0.2:80", &["domain-x"]);
+    let mut translator = Translator::new(world.options.clone());
+    let first = translator.translate(&world.known).services;
+    let mut renewed = World {
+        known: world.known.clone(),
+        options: world.options.clone(),
+    };
+    renewed.known.defaults = Arc::new((*world.known.defaults).clone());
+    let again = translator.translate(&renewed.known).services;
+    assert!(
+        first
+            .iter()
+            .zip(&again)
+            .all(|(one, other)| Arc::ptr_eq(one, other))
+    );
+    let moved = renewed.live("a-http@sas=10.0.0.3:80", &[]);
+    let after = translator.translate(&moved.known).services;
+    let same: Vec<_> = again
+        .iter()
+        .zip(&after)
+        .map(|(one, other)| Arc::ptr_eq(one, other))
+        .collect();
+    let names: Vec<_> = after
+        .iter()
+        .map(|service| &*service.owner.service)
+        .collect();
+    assert_eq!(
+        (names, same),
+        (vec!["j", "a", "b"], vec![true, false, true])
+    );
+}

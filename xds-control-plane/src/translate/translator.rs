@@ -1,0 +1,209 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::defaults::Defaults;
+use super::model::{CatalogService, Known, RegistryService, StaticConfig};
+use super::options::TranslateOptions;
+use super::{others, registry, tags};
+use crate::assemble::{Owner, ServiceResources, Warning};
+
+/// What the services of all sources want to be served.
+#[derive(Debug, Clone, Default)]
+pub struct Translation {
+    /// By owner. What has not changed is the same `Arc` as before.
+    pub services: Vec<Arc<ServiceResources>>,
+    /// What was done otherwise than was asked for, and why.
+    pub warnings: Vec<Warning>,
+}
+
+/// A service as it was translated.
+#[derive(Debug)]
+pub(super) struct Translated {
+    pub(super) resources: ServiceResources,
+    warnings: Vec<Warning>,
+}
+
+impl Translated {
+    pub(super) fn new(resources: ServiceResources) -> Self {
+        Self {
+            resources,
+            warnings: Vec::new(),
+        }
+    }
+
+    pub(super) fn warn(&mut self, code: &'static str, message: String) {
+        let owner = self.resources.owner.clone();
+        self.warnings.push(Warning::new(owner, code, message));
+    }
+}
+
+/// Translates what the sources know, again and again, and only what has changed.
+#[derive(Debug, Default)]
+pub struct Translator {
+    options: TranslateOptions,
+    done: BTreeMap<Owner, Done>,
+}
+
+/// A service that was translated, and of what.
+#[derive(Debug)]
+struct Done {
+    of: Ingredients,
+    resources: Arc<ServiceResources>,
+    warnings: Vec<Warning>,
+}
+
+/// All that a service depends on, but for the options. They are compared as pointers.
+#[derive(Debug)]
+struct Ingredients {
+    defaults: Arc<Defaults>,
+    own: Arc<str>,
+    service: Described,
+    instances: Vec<Option<Arc<CatalogService>>>,
+}
+
+#[derive(Debug)]
+enum Described {
+    Registry(Arc<RegistryService>),
+    /// Everything is in its instances.
+    Tagged,
+    Static(Arc<StaticConfig>),
+}
+
+impl Ingredients {
+    fn is_same(&self, other: &Self) -> bool {
+        let is_described_the_same = match (&self.service, &other.service) {
+            (Described::Registry(one), Described::Registry(other)) => Arc::ptr_eq(one, other),
+            (Described::Tagged, Described::Tagged) => true,
+            (Described::Static(one), Described::Static(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        };
+        let are_the_same =
+            |(one, other): (&Option<Arc<CatalogService>>, &Option<_>)| match (one, other) {
+                (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+                (None, None) => true,
+                _ => false,
+            };
+        is_described_the_same
+            && self.own == other.own
+            && Arc::ptr_eq(&self.defaults, &other.defaults)
+            && self.instances.len() == other.instances.len()
+            && self
+                .instances
+                .iter()
+                .zip(&other.instances)
+                .all(are_the_same)
+    }
+}
+
+impl Translator {
+    /// Has translated nothing yet.
+    #[must_use]
+    pub fn new(options: TranslateOptions) -> Self {
+        Self {
+            options,
+            done: BTreeMap::new(),
+        }
+    }
+
+    /// What becomes of what the sources know now.
+    pub fn translate(&mut self, known: &Known) -> Translation {
+        let mut round = Round {
+            before: std::mem::take(&mut self.done),
+            done: BTreeMap::new(),
+            known,
+        };
+        let options = &self.options;
+        let mut of_registry: BTreeSet<Arc<str>> = BTreeSet::new();
+        for service in &known.registry {
+            let names = registry::cluster_names(service);
+            if names.is_empty() {
+                continue;
+            }
+            let instances = names.iter().map(|name| round.instances(name)).collect();
+            of_registry.extend(names);
+            let owner = Owner::new(super::REGISTRY, Arc::clone(&service.name));
+            let described = Described::Registry(Arc::clone(service));
+            round.translate(owner, described, instances, |instances| {
+                registry::translate(service, instances, known, options)
+            });
+        }
+        // Tags are for services that the registry does not know.
+        for (name, service) in &known.catalog.services {
+            if of_registry.contains(name) || !tags::asks_to_be_served(service) {
+                continue;
+            }
+            let owner = Owner::new(super::CONSUL, Arc::clone(name));
+            let instances = vec![Some(Arc::clone(service))];
+            round.translate(owner, Described::Tagged, instances, |_| {
+                others::tagged(name, service, known, options)
+            });
+        }
+        for service in &known.fixed.services {
+            let instances = others::catalog_name(service).and_then(|name| round.instances(name));
+            let owner = Owner::new(super::STATIC, Arc::clone(&service.name));
+            let described = Described::Static(Arc::clone(&known.fixed));
+            round.translate(owner, described, vec![instances], |instances| {
+                let instances = instances.first().and_then(Option::as_deref);
+                others::written(service, instances, known, options)
+            });
+        }
+        for listener in &known.fixed.listeners {
+            let owner = Owner::new(super::STATIC, format!("listener {}", listener.name));
+            let described = Described::Static(Arc::clone(&known.fixed));
+            round.translate(owner, described, Vec::new(), |_| {
+                others::listening(listener, known, options)
+            });
+        }
+        self.done = round.done;
+        let mut translation = Translation::default();
+        for done in self.done.values() {
+            translation.services.push(Arc::clone(&done.resources));
+            translation.warnings.extend_from_slice(&done.warnings);
+        }
+        translation
+    }
+}
+
+/// One translation of everything.
+struct Round<'k> {
+    before: BTreeMap<Owner, Done>,
+    done: BTreeMap<Owner, Done>,
+    known: &'k Known,
+}
+
+impl Round<'_> {
+    fn instances(&self, name: &Arc<str>) -> Option<Arc<CatalogService>> {
+        self.known.catalog.services.get(name).cloned()
+    }
+
+    /// Translates a service, if it is not made of the same as before.
+    fn translate(
+        &mut self,
+        owner: Owner,
+        service: Described,
+        instances: Vec<Option<Arc<CatalogService>>>,
+        translate: impl FnOnce(&[Option<Arc<CatalogService>>]) -> Translated,
+    ) {
+        let of = Ingredients {
+            defaults: Arc::clone(&self.known.defaults),
+            own: Arc::clone(&self.known.catalog.own),
+            service,
+            instances,
+        };
+        let before = self.before.remove(&owner);
+        let done = match before {
+            Some(before) if before.of.is_same(&of) => before,
+            before => {
+                let translated = translate(&of.instances);
+                let same = before.map(|before| before.resources);
+                let same = same.filter(|resources| **resources == translated.resources);
+                Done {
+                    of,
+                    resources: same.unwrap_or_else(|| Arc::new(translated.resources)),
+                    warnings: translated.warnings,
+                }
+            }
+        };
+        self.done.insert(owner, done);
+    }
+}

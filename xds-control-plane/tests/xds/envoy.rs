@@ -1,0 +1,209 @@
+//! Real Envoys obey.
+//!
+//! Without the program `envoy` each of these says that it was left out.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use http::StatusCode;
+use testkit::client::{Connection, Load};
+use testkit::origin::{NamedOrigin, Origin};
+use testkit::time::eventually;
+use xds_control_plane::server::{ServerOptions, TypeStatus};
+use xds_control_plane::snapshot::ResourceType;
+
+use crate::support::Running;
+use crate::support::envoy::{Envoy, Way, free_address};
+use crate::support::resources::Plan;
+
+/// Who answers a request for the service of that name; nothing if nobody does.
+async fn who_answers(envoy: SocketAddr, service: &str) -> Option<(StatusCode, String)> {
+    let mut connection = Connection::http1(envoy).await.ok()?;
+    let host = format!("{service}.example");
+    let request = connection.request_for(&host, "GET", "/");
+    let request = request.body(testkit::body::empty()).unwrap();
+    let answer = connection.send(request).await.ok()?;
+    Some((answer.status, answer.text()))
+}
+
+async fn wait_for_answer(envoy: &Envoy, at: SocketAddr, service: &str, origin: &NamedOrigin) {
+    let expected = Some((StatusCode::OK, origin.name().to_owned()));
+    let what = format!("{service} is answered by {}\n{}", origin.name(), envoy.output());
+    eventually(what, async || who_answers(at, service).await == expected).await;
+}
+
+#[tokio::test]
+async fn every_kind_of_subscription_becomes_active_and_follows_changes() {
+    let Some(program) = Envoy::find() else { return };
+    let (one, other) = (Origin::named("one"), Origin::named("other"));
+    for way in Way::ALL {
+        let listen = free_address();
+        let plan = |endpoint: &NamedOrigin| {
+            let service = Plan::default().service("svc", &[endpoint.addr()]);
+            service.listen(listen).snapshot()
+        };
+        let server = Running::start(plan(&one)).await;
+        let envoy = Envoy::start(&program, way, server.address).await;
+        wait_for_answer(&envoy, listen, "svc", &one).await;
+        server.publish(plan(&other));
+        wait_for_answer(&envoy, listen, "svc", &other).await;
+        for refusals in ["cluster_manager.cds", "listener_manager.lds", "http.http.rds.main"] {
+            let rejected = envoy.stat(&format!("{refusals}.update_rejected")).await;
+            assert_eq!(rejected, Some(0), "{way:?} {refusals}");
+        }
+        let nodes = server.handle.nodes();
+        if way == Way::Rest {
+            assert_eq!(nodes.len(), 0, "polls are no streams");
+        } else {
+            assert_eq!(nodes.len(), 1, "{way:?}");
+            assert_eq!(nodes[0].node.id, "wtf");
+            assert_eq!(nodes[0].node.cluster, "vertis-cluster");
+            assert!(nodes[0].node.agent.starts_with("envoy "), "{way:?}");
+        }
+    }
+}
+
+fn clusters_of(server: &Running) -> Option<TypeStatus> {
+    let nodes = server.handle.nodes();
+    let streams = nodes.iter().flat_map(|node| &node.streams);
+    streams
+        .flat_map(|stream| &stream.types)
+        .find(|of| of.resource_type == ResourceType::Cluster)
+        .cloned()
+}
+
+#[tokio::test]
+async fn what_envoy_refuses_is_seen_and_not_sent_again() {
+    let Some(program) = Envoy::find() else { return };
+    let (origin, other) = (Origin::named("origin"), Origin::named("other"));
+    for way in [Way::Aggregated, Way::AggregatedDelta, Way::Separate] {
+        let listen = free_address();
+        let good = Plan::default()
+            .service("svc", &[origin.addr()])
+            .listen(listen);
+        let server = Running::start(good.snapshot()).await;
+        let envoy = Envoy::start(&program, way, server.address).await;
+        wait_for_answer(&envoy, listen, "svc", &origin).await;
+
+        let broken = Plan {
+            broken: Some("broken".to_owned()),
+            ..good.clone()
+        };
+        server.publish(broken.snapshot());
+        eventually(format!("{way:?}: the refusal is known"), async || {
+            clusters_of(&server).is_some_and(|of| of.refused.is_some())
+        })
+        .await;
+        let of = clusters_of(&server).unwrap();
+        let refusal = of.refused.unwrap();
+        assert_eq!(Some(refusal.version), of.sent, "{way:?}");
+        assert!(refusal.message.contains("broken"), "{way:?}: {}", refusal.message);
+        envoy
+            .wait_for_stat("cluster_manager.cds.update_rejected", |count| count == 1)
+            .await;
+
+        // It keeps what it had, follows what else changes, and is not asked to take the same again.
+        for endpoint in [&other, &origin, &other] {
+            let moved = Plan {
+                services: vec![("svc".to_owned(), vec![endpoint.addr()])],
+                ..broken.clone()
+            };
+            server.publish(moved.snapshot());
+            wait_for_answer(&envoy, listen, "svc", endpoint).await;
+        }
+        let rejected = envoy.stat("cluster_manager.cds.update_rejected").await;
+        assert_eq!(rejected, Some(1), "{way:?}");
+        assert_eq!(clusters_of(&server).unwrap().responses, of.responses, "{way:?}");
+
+        // And takes what is mended, with what came meanwhile.
+        let mended = good.service("more", &[origin.addr()]);
+        server.publish(mended.snapshot());
+        wait_for_answer(&envoy, listen, "more", &origin).await;
+    }
+}
+
+#[tokio::test]
+async fn a_service_comes_and_goes_under_load_without_a_503() {
+    let Some(program) = Envoy::find() else { return };
+    let origin = Origin::named("origin");
+    for way in [Way::Aggregated, Way::AggregatedDelta, Way::Separate] {
+        let listen = free_address();
+        let stays = Plan::default()
+            .service("stays", &[origin.addr()])
+            .listen(listen);
+        let both = stays.clone().service("comes", &[origin.addr()]);
+        let options = ServerOptions::default().with_removal_grace(Duration::from_secs(2));
+        let server = Running::with(stays.snapshot(), options).await;
+        let envoy = Envoy::start(&program, way, server.address).await;
+        wait_for_answer(&envoy, listen, "stays", &origin).await;
+
+        let steady = Load::new(listen)
+            .connections(2)
+            .request(|connection, _| request(connection, "stays"))
+            .start();
+        // Where there is no route, there is no service: anything else is one that was promised and is not there.
+        let moved = Load::new(listen)
+            .connections(2)
+            .request(|connection, _| request(connection, "comes"))
+            .expect(|answer| match answer.status {
+                StatusCode::OK | StatusCode::NOT_FOUND => Ok(()),
+                status => Err(format!("status {}: {}", status.as_u16(), answer.text())),
+            })
+            .start();
+        for _ in 0..3 {
+            server.publish(both.snapshot());
+            wait_for_answer(&envoy, listen, "comes", &origin).await;
+            server.publish(stays.snapshot());
+            eventually(format!("{way:?}: the cluster is gone"), async || {
+                let clusters = envoy.ask("/clusters").await;
+                clusters.is_some_and(|clusters| !clusters.contains("comes::"))
+            })
+            .await;
+            let answer = who_answers(listen, "comes").await.unwrap();
+            assert_eq!(answer.0, StatusCode::NOT_FOUND, "{way:?}");
+        }
+        // All clusters change at once, and all warm again.
+        server.publish(
+            Plan {
+                connect_timeout: Some(Duration::from_secs(2)),
+                ..both
+            }
+            .snapshot(),
+        );
+        wait_for_answer(&envoy, listen, "comes", &origin).await;
+        steady.stop().await.assert_no_failure();
+        moved.stop().await.assert_no_failure();
+    }
+}
+
+fn request(connection: &Connection, service: &str) -> http::Request<testkit::body::Body> {
+    let host = format!("{service}.example");
+    let request = connection.request_for(&host, "GET", "/");
+    request.body(testkit::body::empty()).unwrap()
+}
+
+/// X19: an Envoy without an aggregated stream has one for each cluster, all over one connection.
+#[tokio::test]
+async fn five_hundred_clusters_over_separate_streams_are_all_warm() {
+    const CLUSTERS: u64 = 500;
+    let Some(program) = Envoy::find() else { return };
+    let origin = Origin::named("origin");
+    let listen = free_address();
+    let plan = (0..CLUSTERS).fold(Plan::default().listen(listen), |plan, number| {
+        plan.service(&format!("svc-{number}"), &[origin.addr()])
+    });
+    let server = Running::start(plan.snapshot()).await;
+    let envoy = Envoy::start(&program, Way::Separate, server.address).await;
+    // One more is the control plane itself.
+    envoy
+        .wait_for_stat("cluster_manager.active_clusters", |count| {
+            count == CLUSTERS + 1
+        })
+        .await;
+    envoy
+        .wait_for_stat("cluster_manager.warming_clusters", |count| count == 0)
+        .await;
+    wait_for_answer(&envoy, listen, "svc-499", &origin).await;
+    // Clusters, listeners, and the one route configuration.
+    assert_eq!(server.handle.open_streams() as u64, CLUSTERS + 3);
+}

@@ -1,0 +1,9 @@
+//! The server over real connections: clients of ours, and real Envoys and `buf` where they are found.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod admin;
+mod calls;
+mod envoy;
+mod reflection;
+mod streams;
+mod support;
