@@ -11,6 +11,8 @@
 
 mod config;
 mod config_diff;
+mod consul_answers;
+mod consul_tags;
 mod emulator_request;
 mod emulator_timeline;
 mod emulator_topology;
@@ -36,6 +38,8 @@ mod time_span;
 
 pub use self::config::config;
 pub use self::config_diff::config_diff;
+pub use self::consul_answers::consul_answers;
+pub use self::consul_tags::consul_tags;
 pub use self::emulator_request::emulator_request;
 pub use self::emulator_timeline::emulator_timeline;
 pub use self::emulator_topology::emulator_topology;
@@ -61,9 +65,11 @@ pub use self::time_span::time_span;
 pub type Target = fn(&[u8]);
 
 /// All of them by name. Their seeds are in `seeds/` under the same name.
-pub const TARGETS: [(&str, Target); 24] = [
+pub const TARGETS: [(&str, Target); 26] = [
     ("config", config),
     ("config_diff", config_diff),
+    ("consul_answers", consul_answers),
+    ("consul_tags", consul_tags),
     ("emulator_request", emulator_request),
     ("emulator_timeline", emulator_timeline),
     ("emulator_topology", emulator_topology),

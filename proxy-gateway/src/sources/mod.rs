@@ -1,5 +1,6 @@
 //! The sources of services that sections of the configuration switch on, beside the files themselves.
 
+mod consul;
 mod serf;
 mod service_fabric;
 
@@ -10,10 +11,12 @@ use proxy_model::json::ObjectReader;
 use serde::Serialize;
 use serde_json::Value;
 
+use self::consul::ConsulSource;
 use self::serf::SerfSource;
 use self::service_fabric::ServiceFabricSource;
 use crate::commands::Failure;
 
+pub(crate) use self::consul::SECTION as CONSUL;
 pub(crate) use self::serf::SECTION as SERF;
 pub(crate) use self::service_fabric::SECTION as SERVICE_FABRIC;
 
@@ -22,6 +25,7 @@ pub(crate) use self::service_fabric::SECTION as SERVICE_FABRIC;
 pub(crate) struct Sources {
     service_fabric: Option<ServiceFabricSource>,
     serf: Option<SerfSource>,
+    consul: Option<ConsulSource>,
 }
 
 /// What a source answered when it was asked once.
@@ -47,12 +51,13 @@ impl Sources {
         Self {
             service_fabric: document.object(SERVICE_FABRIC, ServiceFabricSource::read),
             serf: document.object(SERF, SerfSource::read),
+            consul: document.object(CONSUL, ConsulSource::read),
         }
     }
 
     /// Whether the files are the only source.
     pub(crate) fn is_empty(&self) -> bool {
-        self.service_fabric.is_none() && self.serf.is_none()
+        *self == Self::default()
     }
 
     /// Adds the sources to a merge, and begins to ask them.
@@ -71,6 +76,9 @@ impl Sources {
         if let Some(source) = &self.serf {
             merge = merge.provider(source.runner(options)?.start());
         }
+        if let Some(source) = &self.consul {
+            merge = merge.provider(source.runner(options)?.start());
+        }
         Ok(merge)
     }
 
@@ -87,6 +95,9 @@ impl Sources {
         if let Some(source) = &self.serf {
             answers.push(source.ask(options).await?);
         }
+        if let Some(source) = &self.consul {
+            answers.push(source.ask(options).await?);
+        }
         Ok(answers)
     }
 
@@ -95,6 +106,10 @@ impl Sources {
         let service_fabric = self.service_fabric.as_ref();
         let service_fabric = service_fabric.and_then(ServiceFabricSource::unusable);
         let serf = self.serf.as_ref().and_then(SerfSource::unusable);
-        service_fabric.into_iter().chain(serf).collect()
+        let consul = self.consul.as_ref().and_then(ConsulSource::unusable);
+        [service_fabric, serf, consul]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 }

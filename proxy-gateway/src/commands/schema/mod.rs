@@ -1,5 +1,6 @@
 //! `schema`: the JSON Schema of the whole configuration.
 
+mod consul;
 mod serf;
 mod service_fabric;
 
@@ -37,6 +38,7 @@ fn document_schema() -> Value {
             "Server": server(),
             "ServiceFabricDiscovery": service_fabric::section(),
             "SerfDiscovery": serf::section(),
+            "ConsulDiscovery": consul::section(),
         },
         "$defs": definitions,
     })
