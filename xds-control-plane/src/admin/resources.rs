@@ -18,7 +18,10 @@ pub(super) fn answer(server: &ServerHandle, query: &str) -> Answer {
     let Some(wanted) = parameter(query, "type") else {
         let types = ResourceType::MAKE_BEFORE_BREAK.map(|resource_type| {
             let set = snapshot.resources(resource_type);
-            let resources: Vec<_> = set.iter().map(|resource| name_and_version(resource)).collect();
+            let resources: Vec<_> = set
+                .iter()
+                .map(|resource| name_and_version(resource))
+                .collect();
             let of_type = json!({ "version": set.version().to_string(), "resources": resources });
             (resource_type.to_string(), of_type)
         });
@@ -51,7 +54,11 @@ pub(super) fn answer(server: &ServerHandle, query: &str) -> Answer {
         shown
     };
     let resources: Vec<_> = match parameter(query, "name") {
-        Some(name) => set.get(&name).map(|resource| shown(resource)).into_iter().collect(),
+        Some(name) => set
+            .get(&name)
+            .map(|resource| shown(resource))
+            .into_iter()
+            .collect(),
         None => set.iter().map(|resource| shown(resource)).collect(),
     };
     Answer::json(&json!({ "version": set.version().to_string(), "resources": resources }))

@@ -10,11 +10,18 @@ use crate::admin::{Quarantine, QuarantineEntry};
 impl Quarantine for watch::Receiver<Arc<PipelineStatus>> {
     fn entries(&self) -> Vec<QuarantineEntry> {
         let status = self.borrow();
-        let entries = status.quarantined.iter().map(|quarantined| QuarantineEntry {
-            owner: quarantined.owner.to_string(),
-            reasons: quarantined.reasons.iter().map(ToString::to_string).collect(),
-            serves_last_good: quarantined.serves_last_good,
-        });
+        let entries = status
+            .quarantined
+            .iter()
+            .map(|quarantined| QuarantineEntry {
+                owner: quarantined.owner.to_string(),
+                reasons: quarantined
+                    .reasons
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect(),
+                serves_last_good: quarantined.serves_last_good,
+            });
         entries.collect()
     }
 

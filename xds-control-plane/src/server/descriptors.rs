@@ -32,7 +32,8 @@ pub(crate) fn resource_json(resource_type: ResourceType, body: &[u8]) -> Value {
             .split_once('/')
             .ok_or("its type has no name")?;
         let descriptor = message(name).ok_or("its descriptor is missing")?;
-        let message = DynamicMessage::decode(descriptor, body).map_err(|error| error.to_string())?;
+        let message =
+            DynamicMessage::decode(descriptor, body).map_err(|error| error.to_string())?;
         serde_json::to_value(&message).map_err(|error| error.to_string())
     };
     written().unwrap_or_else(|error| json!({ "error": error }))

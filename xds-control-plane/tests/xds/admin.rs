@@ -85,7 +85,9 @@ async fn what_is_served_can_be_read() {
     assert_eq!(overview["quarantined"], 1);
     let all: Value = get(admin, "/api/v1/snapshot").await.json();
     assert_eq!(all["eds"]["resources"][1]["name"], "b");
-    let one: Value = get(admin, "/api/v1/snapshot?type=cds&name=a&via=rest").await.json();
+    let one: Value = get(admin, "/api/v1/snapshot?type=cds&name=a&via=rest")
+        .await
+        .json();
     let [resource] = one["resources"].as_array().unwrap().as_slice() else {
         panic!("{one}");
     };
@@ -98,7 +100,11 @@ async fn what_is_served_can_be_read() {
     let nodes: Value = get(admin, "/api/v1/nodes").await.json();
     assert_eq!(nodes["nodes"].as_array().unwrap().len(), 0);
     let metrics = get(admin, "/metrics").await.text();
-    for line in ["xds_resources{type=\"cds\"} 2", "xds_snapshots_total 1", "xds_snapshot_age_seconds "] {
+    for line in [
+        "xds_resources{type=\"cds\"} 2",
+        "xds_snapshots_total 1",
+        "xds_snapshot_age_seconds ",
+    ] {
         assert!(metrics.contains(line), "{line} in {metrics}");
     }
     assert!(metrics.ends_with("# EOF\n"));

@@ -37,7 +37,11 @@ async fn fetch_answers_what_is_named_and_without_names_everything() {
         (&["none"], &[]),
         (&["b", "b", "a"], &["a", "b"]),
     ] {
-        let answer = client.fetch_endpoints(asks_for(names)).await.unwrap().into_inner();
+        let answer = client
+            .fetch_endpoints(asks_for(names))
+            .await
+            .unwrap()
+            .into_inner();
         let found: Vec<_> = answer
             .resources
             .iter()
@@ -84,7 +88,11 @@ async fn fetch_of_nothing_is_an_answer_and_before_the_first_snapshot_none() {
     assert_eq!(early.code(), Code::Unavailable);
     server.publish(plan().snapshot());
     testkit::time::eventually("it is ready", async || server.handle.is_ready()).await;
-    let answer = client.fetch_listeners(asks_for(&[])).await.unwrap().into_inner();
+    let answer = client
+        .fetch_listeners(asks_for(&[]))
+        .await
+        .unwrap()
+        .into_inner();
     assert_eq!(answer.resources, []);
     let other = DiscoveryRequest {
         type_url: "type.googleapis.com/envoy.config.cluster.v3.Cluster".to_owned(),
@@ -122,11 +130,17 @@ async fn polls_read_both_spellings_and_answer_in_json() {
         assert_eq!(answer.header("content-type"), Some("application/json"));
         let json: Value = answer.json();
         assert_eq!(json["resources"], json!([endpoint("b", "::1", 2)]));
-        assert_eq!(json["typeUrl"], "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment");
+        assert_eq!(
+            json["typeUrl"],
+            "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+        );
         let version = json["versionInfo"].as_str().unwrap();
         let again = json!({ "resource_names": ["b"], "version_info": version });
         let again = poll(&server, "/v3/discovery:endpoints", &again.to_string()).await;
-        assert_eq!((again.status, again.text().as_str()), (StatusCode::NOT_MODIFIED, ""));
+        assert_eq!(
+            (again.status, again.text().as_str()),
+            (StatusCode::NOT_MODIFIED, "")
+        );
     }
     for path in ["clusters", "listeners", "routes"] {
         let answer = poll(&server, &format!("/v3/discovery:{path}"), "{}").await;
@@ -145,9 +159,16 @@ async fn polls_that_cannot_be_read_are_told_why() {
         let answer = poll(&server, "/v3/discovery:clusters", body).await;
         assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{body}");
         let json: Value = answer.json();
-        assert!(json["error"].as_str().unwrap().contains("DiscoveryRequest"), "{json}");
+        assert!(
+            json["error"].as_str().unwrap().contains("DiscoveryRequest"),
+            "{json}"
+        );
     }
-    let deep = format!("{{\"node\":{{\"metadata\":{{\"a\":{}{}}}}}}}", "[".repeat(10_000), "]".repeat(10_000));
+    let deep = format!(
+        "{{\"node\":{{\"metadata\":{{\"a\":{}{}}}}}}}",
+        "[".repeat(10_000),
+        "]".repeat(10_000)
+    );
     let answer = poll(&server, "/v3/discovery:clusters", &deep).await;
     assert_eq!(answer.status, StatusCode::BAD_REQUEST);
     let early = Running::start(None).await;

@@ -28,7 +28,11 @@ async fn who_answers(envoy: SocketAddr, service: &str) -> Option<(StatusCode, St
 
 async fn wait_for_answer(envoy: &Envoy, at: SocketAddr, service: &str, origin: &NamedOrigin) {
     let expected = Some((StatusCode::OK, origin.name().to_owned()));
-    let what = format!("{service} is answered by {}\n{}", origin.name(), envoy.output());
+    let what = format!(
+        "{service} is answered by {}\n{}",
+        origin.name(),
+        envoy.output()
+    );
     eventually(what, async || who_answers(at, service).await == expected).await;
 }
 
@@ -47,7 +51,11 @@ async fn every_kind_of_subscription_becomes_active_and_follows_changes() {
         wait_for_answer(&envoy, listen, "svc", &one).await;
         server.publish(plan(&other));
         wait_for_answer(&envoy, listen, "svc", &other).await;
-        for refusals in ["cluster_manager.cds", "listener_manager.lds", "http.http.rds.main"] {
+        for refusals in [
+            "cluster_manager.cds",
+            "listener_manager.lds",
+            "http.http.rds.main",
+        ] {
             let rejected = envoy.stat(&format!("{refusals}.update_rejected")).await;
             assert_eq!(rejected, Some(0), "{way:?} {refusals}");
         }
@@ -97,7 +105,11 @@ async fn what_envoy_refuses_is_seen_and_not_sent_again() {
         let of = clusters_of(&server).unwrap();
         let refusal = of.refused.unwrap();
         assert_eq!(Some(refusal.version), of.sent, "{way:?}");
-        assert!(refusal.message.contains("broken"), "{way:?}: {}", refusal.message);
+        assert!(
+            refusal.message.contains("broken"),
+            "{way:?}: {}",
+            refusal.message
+        );
         envoy
             .wait_for_stat("cluster_manager.cds.update_rejected", |count| count == 1)
             .await;
@@ -113,7 +125,11 @@ async fn what_envoy_refuses_is_seen_and_not_sent_again() {
         }
         let rejected = envoy.stat("cluster_manager.cds.update_rejected").await;
         assert_eq!(rejected, Some(1), "{way:?}");
-        assert_eq!(clusters_of(&server).unwrap().responses, of.responses, "{way:?}");
+        assert_eq!(
+            clusters_of(&server).unwrap().responses,
+            of.responses,
+            "{way:?}"
+        );
 
         // And takes what is mended, with what came meanwhile.
         let mended = good.service("more", &[origin.addr()]);

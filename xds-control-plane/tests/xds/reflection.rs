@@ -1,7 +1,7 @@
 //! Who has no `.proto` files can ask all the same.
 
-use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage};
 use prost::Message;
+use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage};
 use serde_json::Value;
 use testkit::peers;
 use xds_control_plane::server::ENVOY_DESCRIPTORS;
@@ -56,7 +56,11 @@ fn assert_known(pool: &DescriptorPool, message: &DynamicMessage) -> usize {
 
     let descriptor = message.descriptor();
     let unknown: Vec<_> = message.unknown_fields().collect();
-    assert!(unknown.is_empty(), "{}: {unknown:?}", descriptor.full_name());
+    assert!(
+        unknown.is_empty(),
+        "{}: {unknown:?}",
+        descriptor.full_name()
+    );
     let inside: usize = message.fields().map(|(_, field)| walk(pool, field)).sum();
     let wrapped = if descriptor.full_name() == "google.protobuf.Any" {
         let text = |name: &str| message.get_field_by_name(name).unwrap().into_owned();
@@ -124,7 +128,9 @@ async fn all_services_and_what_they_carry_are_reflected() {
 /// The operators' way, without `.proto` files at hand.
 #[tokio::test]
 async fn buf_lists_the_services_and_fetches_endpoints() {
-    let Some(buf) = peers::find("buf") else { return };
+    let Some(buf) = peers::find("buf") else {
+        return;
+    };
     let server = Running::start(plan().snapshot()).await;
     let url = format!("http://{}", server.address);
     let curl = || {
@@ -135,11 +141,16 @@ async fn buf_lists_the_services_and_fetches_endpoints() {
     let mut list = curl();
     list.args(["--list-services", &url]);
     let listed = peers::output(list).await.expect_success().stdout;
-    for service in ["AggregatedDiscoveryService", "RouteDiscoveryService", "grpc.health.v1.Health"] {
+    for service in [
+        "AggregatedDiscoveryService",
+        "RouteDiscoveryService",
+        "grpc.health.v1.Health",
+    ] {
         assert!(listed.contains(service), "{listed}");
     }
     let mut fetch = curl();
-    let request = r#"{"node": {"cluster": "vertis-cluster", "id": "wtf"}, "resource_names": ["a"]}"#;
+    let request =
+        r#"{"node": {"cluster": "vertis-cluster", "id": "wtf"}, "resource_names": ["a"]}"#;
     let method = format!("{url}/envoy.service.endpoint.v3.EndpointDiscoveryService/FetchEndpoints");
     fetch.args(["--data", request, &method]);
     let fetched = peers::output(fetch).await.expect_success().stdout;

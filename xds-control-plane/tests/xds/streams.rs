@@ -160,14 +160,20 @@ async fn what_a_client_has_and_refuses_can_be_seen() {
     };
     eventually("the refusal is known", async || refused().is_some()).await;
     let (nodes, of) = refused().unwrap();
-    assert_eq!((nodes[0].node.id.as_str(), nodes[0].node.cluster.as_str()), ("node-1", "fleet"));
+    assert_eq!(
+        (nodes[0].node.id.as_str(), nodes[0].node.cluster.as_str()),
+        ("node-1", "fleet")
+    );
     assert!(of.wildcard);
     assert_eq!(of.acknowledged, None);
     let refusal = of.refused.unwrap();
     assert_eq!(refusal.message, "no\u{fffd}[1m good");
     assert_eq!(refusal.version.to_string(), response.version_info);
     drop(stream);
-    eventually("the stream is gone", async || server.handle.open_streams() == 0).await;
+    eventually("the stream is gone", async || {
+        server.handle.open_streams() == 0
+    })
+    .await;
     assert_eq!(server.handle.nodes().len(), 0);
 }
 
@@ -177,8 +183,15 @@ async fn the_incremental_stream_of_a_type_needs_no_type_url() {
     let mut client = ClusterDiscoveryServiceClient::new(server.channel().await);
     let requests = stream::iter([DeltaDiscoveryRequest::default()]);
     let mut responses = client.delta_clusters(requests).await.unwrap().into_inner();
-    let response = guarded("the response", responses.message()).await.unwrap().unwrap();
-    let names: Vec<_> = response.resources.iter().map(|resource| resource.name.as_str()).collect();
+    let response = guarded("the response", responses.message())
+        .await
+        .unwrap()
+        .unwrap();
+    let names: Vec<_> = response
+        .resources
+        .iter()
+        .map(|resource| resource.name.as_str())
+        .collect();
     assert_eq!(names, ["a", "b"]);
     // The client has said all that it wanted to say, and so the stream ends.
     let end = guarded("the end", responses.message()).await.unwrap();
@@ -191,7 +204,9 @@ async fn a_stream_of_one_type_has_no_other() {
     let mut client = ClusterDiscoveryServiceClient::new(server.channel().await);
     let requests = stream::iter([request(Endpoint, &["a"])]);
     let mut responses = client.stream_clusters(requests).await.unwrap().into_inner();
-    let refused = guarded("the refusal", responses.message()).await.unwrap_err();
+    let refused = guarded("the refusal", responses.message())
+        .await
+        .unwrap_err();
     assert_eq!(refused.code(), Code::InvalidArgument);
     assert!(refused.message().contains(Cluster.type_url()), "{refused}");
 }
@@ -231,7 +246,10 @@ async fn a_client_may_ask_only_for_so_much() {
 
     let open = (Stream::open(&server).await, Stream::open(&server).await);
     let mut client = AggregatedDiscoveryServiceClient::new(server.channel().await);
-    let refused = client.stream_aggregated_resources(stream::pending()).await.unwrap_err();
+    let refused = client
+        .stream_aggregated_resources(stream::pending())
+        .await
+        .unwrap_err();
     assert_eq!(refused.code(), Code::ResourceExhausted);
     drop(open);
 }

@@ -74,7 +74,13 @@ impl Envoy {
             "static_resources": { "clusters": [xds_cluster(way, server)] },
         });
         let mut command = program.command();
-        command.args(["--concurrency", "1", "--use-dynamic-base-id", "-l", "warning"]);
+        command.args([
+            "--concurrency",
+            "1",
+            "--use-dynamic-base-id",
+            "-l",
+            "warning",
+        ]);
         command.args(["--config-yaml", &config.to_string()]);
         let mut envoy = Self {
             process: peers::spawn(command),

@@ -68,7 +68,11 @@ impl Plan {
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
-        let mut clusters: Vec<_> = self.services.iter().map(|(name, _)| self.cluster(name)).collect();
+        let mut clusters: Vec<_> = self
+            .services
+            .iter()
+            .map(|(name, _)| self.cluster(name))
+            .collect();
         if let Some(name) = &self.broken {
             clusters.push(per_subscription(name, |source| Cluster {
                 // A health check without a checker.
@@ -86,13 +90,17 @@ impl Plan {
         });
         let routes = RouteConfiguration {
             name: ROUTES.to_owned(),
-            virtual_hosts: self.services.iter().map(|(name, _)| virtual_host(name)).collect(),
+            virtual_hosts: self
+                .services
+                .iter()
+                .map(|(name, _)| virtual_host(name))
+                .collect(),
             ..RouteConfiguration::default()
         };
         let routes = resource(ROUTES, Bodies::Same(routes.encode_to_vec().into()));
-        let listeners = self.listener.map(|address| {
-            per_subscription("http", |source| listener(address, source))
-        });
+        let listeners = self
+            .listener
+            .map(|address| per_subscription("http", |source| listener(address, source)));
         Snapshot::default()
             .with(ResourceType::Cluster, set(clusters))
             .with(ResourceType::Endpoint, set(endpoints))
