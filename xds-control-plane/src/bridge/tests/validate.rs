@@ -98,7 +98,7 @@ async fn a_real_envoy_accepts_what_is_written() {
             name: "main".into(),
             virtual_hosts: hosts(&bridged),
             // One of the clusters does not exist.
-            validate_clusters: Some(false.into()),
+            validate_clusters: Some(envoy_types::pb::google::protobuf::BoolValue { value: false }),
             ..RouteConfiguration::default()
         })),
         ..HttpConnectionManager::default()
