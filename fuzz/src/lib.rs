@@ -35,6 +35,7 @@ mod servicefabric_endpoints;
 mod servicefabric_extension;
 mod servicefabric_labels;
 mod time_span;
+mod xds_resources;
 
 pub use self::config::config;
 pub use self::config_diff::config_diff;
@@ -60,12 +61,13 @@ pub use self::servicefabric_endpoints::servicefabric_endpoints;
 pub use self::servicefabric_extension::servicefabric_extension;
 pub use self::servicefabric_labels::servicefabric_labels;
 pub use self::time_span::time_span;
+pub use self::xds_resources::xds_resources;
 
 /// A function that takes any bytes, and panics when something does not hold.
 pub type Target = fn(&[u8]);
 
 /// All of them by name. Their seeds are in `seeds/` under the same name.
-pub const TARGETS: [(&str, Target); 26] = [
+pub const TARGETS: [(&str, Target); 27] = [
     ("config", config),
     ("config_diff", config_diff),
     ("consul_answers", consul_answers),
@@ -92,4 +94,5 @@ pub const TARGETS: [(&str, Target); 26] = [
     ("servicefabric_extension", servicefabric_extension),
     ("servicefabric_labels", servicefabric_labels),
     ("time_span", time_span),
+    ("xds_resources", xds_resources),
 ];

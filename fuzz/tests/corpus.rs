@@ -121,6 +121,7 @@ tests! {
     // Each is laid out three times.
     servicefabric_labels: INPUTS / 5,
     time_span: INPUTS,
+    xds_resources: INPUTS,
 }
 
 #[test]

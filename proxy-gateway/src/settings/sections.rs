@@ -6,7 +6,7 @@ use proxy_model::{Problem, Problems, pointer_to, same_id};
 use crate::sources;
 
 /// Sections that are read here or by the providers.
-const OURS: [&str; 8] = [
+const OURS: [&str; 9] = [
     "ReverseProxy",
     "Listeners",
     "Admin",
@@ -15,6 +15,7 @@ const OURS: [&str; 8] = [
     sources::SERVICE_FABRIC,
     sources::SERF,
     sources::CONSUL,
+    sources::XDS,
 ];
 
 /// Sections of ASP.NET applications that mean something for a proxy, and what to do about them.

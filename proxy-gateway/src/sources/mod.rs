@@ -3,6 +3,7 @@
 mod consul;
 mod serf;
 mod service_fabric;
+mod xds;
 
 use discovery_core::Merge;
 use discovery_core::runner::Once;
@@ -14,11 +15,13 @@ use serde_json::Value;
 use self::consul::ConsulSource;
 use self::serf::SerfSource;
 use self::service_fabric::ServiceFabricSource;
+use self::xds::XdsSource;
 use crate::commands::Failure;
 
 pub(crate) use self::consul::SECTION as CONSUL;
 pub(crate) use self::serf::SECTION as SERF;
 pub(crate) use self::service_fabric::SECTION as SERVICE_FABRIC;
+pub(crate) use self::xds::SECTION as XDS;
 
 /// The sources that are switched on.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,6 +29,7 @@ pub(crate) struct Sources {
     service_fabric: Option<ServiceFabricSource>,
     serf: Option<SerfSource>,
     consul: Option<ConsulSource>,
+    xds: Option<XdsSource>,
 }
 
 /// What a source answered when it was asked once.
@@ -52,6 +56,7 @@ impl Sources {
             service_fabric: document.object(SERVICE_FABRIC, ServiceFabricSource::read),
             serf: document.object(SERF, SerfSource::read),
             consul: document.object(CONSUL, ConsulSource::read),
+            xds: document.object(XDS, XdsSource::read),
         }
     }
 
@@ -79,6 +84,9 @@ impl Sources {
         if let Some(source) = &self.consul {
             merge = merge.provider(source.runner(options)?.start());
         }
+        if let Some(source) = &self.xds {
+            merge = merge.provider(source.runner(options)?.start());
+        }
         Ok(merge)
     }
 
@@ -98,6 +106,9 @@ impl Sources {
         if let Some(source) = &self.consul {
             answers.push(source.ask(options).await?);
         }
+        if let Some(source) = &self.xds {
+            answers.push(source.ask(options).await?);
+        }
         Ok(answers)
     }
 
@@ -107,7 +118,8 @@ impl Sources {
         let service_fabric = service_fabric.and_then(ServiceFabricSource::unusable);
         let serf = self.serf.as_ref().and_then(SerfSource::unusable);
         let consul = self.consul.as_ref().and_then(ConsulSource::unusable);
-        [service_fabric, serf, consul]
+        let xds = self.xds.as_ref().and_then(XdsSource::unusable);
+        [service_fabric, serf, consul, xds]
             .into_iter()
             .flatten()
             .collect()

@@ -3,6 +3,7 @@
 mod consul;
 mod serf;
 mod service_fabric;
+mod xds;
 
 use serde_json::{Value, json};
 
@@ -39,6 +40,7 @@ fn document_schema() -> Value {
             "ServiceFabricDiscovery": service_fabric::section(),
             "SerfDiscovery": serf::section(),
             "ConsulDiscovery": consul::section(),
+            "XdsDiscovery": xds::section(),
         },
         "$defs": definitions,
     })
