@@ -7,6 +7,7 @@ pub mod node;
 pub mod plan;
 pub mod resources;
 pub mod service;
+pub mod steps;
 
 pub use self::config::Config;
 pub use self::node::Node;
