@@ -141,7 +141,7 @@ fn one<'a>(
         pool_only: false,
     };
     if world.request.classes.load_balancers == Balancers::None {
-        return Some(draft);
+        return current.is_some().then_some(draft);
     }
     let fates = frontends::fates(world, placement, &draft, residents, ours, all);
     frontends::apply(world, &mut draft, residents, &fates, ours);
