@@ -27,7 +27,6 @@ mod tags;
 mod target;
 mod world;
 
-
 pub use self::action::{Action, FieldChange, Operation};
 pub use self::error::PlanError;
 pub use self::locate::Located;
