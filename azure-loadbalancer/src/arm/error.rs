@@ -150,6 +150,12 @@ impl ArmError {
         self
     }
 
+    /// Says of a write that was taken how it ended.
+    pub(super) fn explain_operation(&mut self, ending: &str) {
+        let said = std::mem::take(&mut self.0.message);
+        self.0.message = if said.is_empty() { ending.to_owned() } else { format!("{ending}: {said}") };
+    }
+
     /// What kind of error it is.
     pub fn kind(&self) -> ArmErrorKind {
         self.0.kind
