@@ -46,8 +46,15 @@ pub enum ProviderError {
 impl LoadBalancerProvider {
     /// A provider that writes with an executor.
     pub fn new(executor: Executor) -> Self {
-        let config = Config { orphans: OrphanPolicy::Report, ..executor.config().clone() };
-        Self { executor, config, known: Mutex::default() }
+        let config = Config {
+            orphans: OrphanPolicy::Report,
+            ..executor.config().clone()
+        };
+        Self {
+            executor,
+            config,
+            known: Mutex::default(),
+        }
     }
 
     /// What carries out the plans.
@@ -63,9 +70,14 @@ impl LoadBalancerProvider {
     ///
     /// What is there cannot be read.
     pub async fn get(&self, service: &Service) -> Result<Option<Vec<Ingress>>, ProviderError> {
-        let (plan, _) = self.executor.plan_as(&self.config, &self.with(service), &[]).await?;
+        let (plan, _) = self
+            .executor
+            .plan_as(&self.config, &self.with(service), &[])
+            .await?;
         let outcome = plan.services.get(&service.key);
-        Ok(outcome.filter(|outcome| outcome.exists).map(|outcome| outcome.ingress.clone()))
+        Ok(outcome
+            .filter(|outcome| outcome.exists)
+            .map(|outcome| outcome.ingress.clone()))
     }
 
     /// Makes a service reachable on nodes, and says where.
@@ -73,9 +85,16 @@ impl LoadBalancerProvider {
     /// # Errors
     ///
     /// What is there cannot be read, the service asks for what it cannot have, or a write for it came to nothing.
-    pub async fn ensure(&self, service: &Service, nodes: &[Node]) -> Result<Vec<Ingress>, ProviderError> {
+    pub async fn ensure(
+        &self,
+        service: &Service,
+        nodes: &[Node],
+    ) -> Result<Vec<Ingress>, ProviderError> {
         self.remember(service);
-        let report = self.executor.reconcile_as(&self.config, &self.with(service), nodes).await?;
+        let report = self
+            .executor
+            .reconcile_as(&self.config, &self.with(service), nodes)
+            .await?;
         let outcome = of(&report, service)?;
         Ok(outcome.ingress)
     }
@@ -85,7 +104,11 @@ impl LoadBalancerProvider {
     /// # Errors
     ///
     /// As of [`ensure`](Self::ensure).
-    pub async fn update(&self, service: &Service, nodes: &[Node]) -> Result<Vec<Ingress>, ProviderError> {
+    pub async fn update(
+        &self,
+        service: &Service,
+        nodes: &[Node],
+    ) -> Result<Vec<Ingress>, ProviderError> {
         self.ensure(service, nodes).await
     }
 
@@ -94,10 +117,20 @@ impl LoadBalancerProvider {
     /// # Errors
     ///
     /// What is there cannot be read, or a write came to nothing; call it again then.
-    pub async fn ensure_deleted(&self, service: &Service, nodes: &[Node]) -> Result<(), ProviderError> {
-        let going = Service { deleting: true, ..service.clone() };
+    pub async fn ensure_deleted(
+        &self,
+        service: &Service,
+        nodes: &[Node],
+    ) -> Result<(), ProviderError> {
+        let going = Service {
+            deleting: true,
+            ..service.clone()
+        };
         self.remember(&going);
-        let report = self.executor.reconcile_as(&self.config, &self.with(&going), nodes).await?;
+        let report = self
+            .executor
+            .reconcile_as(&self.config, &self.with(&going), nodes)
+            .await?;
         of(&report, &going)?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.remove(&service.key);
@@ -110,8 +143,14 @@ impl LoadBalancerProvider {
     /// # Errors
     ///
     /// What is there cannot be read. How each service fares is in the report.
-    pub async fn reconcile_all(&self, services: &[Service], nodes: &[Node]) -> Result<Reconciled, ProviderError> {
-        let all = services.iter().map(|service| (service.key.clone(), service.clone()));
+    pub async fn reconcile_all(
+        &self,
+        services: &[Service],
+        nodes: &[Node],
+    ) -> Result<Reconciled, ProviderError> {
+        let all = services
+            .iter()
+            .map(|service| (service.key.clone(), service.clone()));
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = all.collect();
         Ok(self.executor.reconcile(services, nodes).await?)
     }
@@ -132,7 +171,14 @@ impl LoadBalancerProvider {
 /// How a service fares, or why it does not.
 fn of(report: &Reconciled, service: &Service) -> Result<ServiceOutcome, ProviderError> {
     match report.error_of(&service.key) {
-        Some(source) => Err(ProviderError::Service { service: service.key.clone(), source }),
-        None => Ok(report.services.get(&service.key).cloned().unwrap_or_default()),
+        Some(source) => Err(ProviderError::Service {
+            service: service.key.clone(),
+            source,
+        }),
+        None => Ok(report
+            .services
+            .get(&service.key)
+            .cloned()
+            .unwrap_or_default()),
     }
 }

@@ -24,7 +24,11 @@ pub(super) struct Answer {
 impl Answer {
     pub(super) fn new(response: Response<Bytes>) -> Self {
         let (head, body) = response.into_parts();
-        Self { status: head.status, headers: head.headers, body }
+        Self {
+            status: head.status,
+            headers: head.headers,
+            body,
+        }
     }
 
     pub(super) fn header(&self, name: &str) -> Option<&str> {
@@ -41,7 +45,9 @@ impl Answer {
     }
 
     pub(super) fn request_id(&self) -> Option<String> {
-        let id = self.header("x-ms-request-id").or_else(|| self.header("x-ms-correlation-request-id"))?;
+        let id = self
+            .header("x-ms-request-id")
+            .or_else(|| self.header("x-ms-correlation-request-id"))?;
         let is_id = id.len() <= LONGEST_ID && id.bytes().all(|byte| byte.is_ascii_graphic());
         is_id.then(|| id.to_owned())
     }
@@ -56,9 +62,13 @@ impl Answer {
     /// The body as a document.
     pub(super) fn read<T: DeserializeOwned>(&self, call: &str) -> Result<T, ArmError> {
         serde_json::from_slice(&self.body).map_err(|error| {
-            ArmError::new(ArmErrorKind::Malformed, call, "the answer is not what was expected")
-                .with_request_id(self.request_id())
-                .with_source(error)
+            ArmError::new(
+                ArmErrorKind::Malformed,
+                call,
+                "the answer is not what was expected",
+            )
+            .with_request_id(self.request_id())
+            .with_source(error)
         })
     }
 }

@@ -25,7 +25,9 @@ pub struct ArmClientBuilder {
 
 /// An address is not one of a resource manager.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{address:?} is not the address of a resource manager: {why}; write for example {PUBLIC_CLOUD}")]
+#[error(
+    "{address:?} is not the address of a resource manager: {why}; write for example {PUBLIC_CLOUD}"
+)]
 pub struct EndpointError {
     address: String,
     why: String,
@@ -66,8 +68,16 @@ impl ArmClientBuilder {
     /// The endpoint is not an absolute `http` or `https` address, has a path, or would get tokens over plain HTTP although it
     /// is not on this machine.
     pub fn build(self) -> Result<ArmClient, EndpointError> {
-        let Self { transport, endpoint, tokens, options } = self;
-        let wrong = |why: &str| EndpointError { address: endpoint.clone(), why: why.to_owned() };
+        let Self {
+            transport,
+            endpoint,
+            tokens,
+            options,
+        } = self;
+        let wrong = |why: &str| EndpointError {
+            address: endpoint.clone(),
+            why: why.to_owned(),
+        };
         let url = Url::parse(&endpoint).map_err(|error| wrong(&error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
             return Err(wrong("it is not an http or https address"));

@@ -50,7 +50,8 @@ impl ArmClient {
             let closed = inner.gates.wait(call.class);
             if closed > policy.longest {
                 let message = "the resource manager wants no calls for a while";
-                return Err(ArmError::new(ArmErrorKind::Throttled, &call.name, message).with_retry_after(Some(closed)));
+                return Err(ArmError::new(ArmErrorKind::Throttled, &call.name, message)
+                    .with_retry_after(Some(closed)));
             }
             inner.gates.pass(call.class).await;
             tries += 1;
@@ -75,9 +76,9 @@ impl ArmClient {
                     // The gate waits.
                     Duration::ZERO
                 }
-                ArmErrorKind::Unreachable | ArmErrorKind::TimedOut | ArmErrorKind::Server => {
-                    error.retry_after().map_or_else(|| policy.wait(tries), |asked| asked.min(policy.longest))
-                }
+                ArmErrorKind::Unreachable | ArmErrorKind::TimedOut | ArmErrorKind::Server => error
+                    .retry_after()
+                    .map_or_else(|| policy.wait(tries), |asked| asked.min(policy.longest)),
                 ArmErrorKind::Token
                 | ArmErrorKind::Unauthenticated
                 | ArmErrorKind::Forbidden
@@ -103,11 +104,18 @@ impl Inner {
         let Some(tokens) = &self.tokens else {
             return Ok(None);
         };
-        let failed = |error| ArmError::new(ArmErrorKind::Token, &call.name, "there is no token").with_source(error);
+        let failed = |error| {
+            ArmError::new(ArmErrorKind::Token, &call.name, "there is no token").with_source(error)
+        };
         tokens.header().await.map(Some).map_err(failed)
     }
 
-    async fn once(&self, call: &Call<'_>, token: Option<&HeaderValue>, is_retry: bool) -> Result<Answer, ArmError> {
+    async fn once(
+        &self,
+        call: &Call<'_>,
+        token: Option<&HeaderValue>,
+        is_retry: bool,
+    ) -> Result<Answer, ArmError> {
         let request = request(call, token)?;
         let started = Instant::now();
         let limit = self.options.call_timeout;
@@ -116,7 +124,10 @@ impl Inner {
             Ok(Ok(response)) => Ok(Answer::new(response)),
             Ok(Err(error)) => {
                 let message = "there is no answer";
-                Err(ArmError::new(ArmErrorKind::Unreachable, &call.name, message).with_source(error))
+                Err(
+                    ArmError::new(ArmErrorKind::Unreachable, &call.name, message)
+                        .with_source(error),
+                )
             }
             Err(_) => {
                 let message = format!("there was no answer within {limit:?}");
@@ -138,21 +149,27 @@ impl Inner {
     /// An address that the resource manager gave, if it is its own: a token must not go elsewhere.
     pub(super) fn same_origin(&self, call: &str, address: &str) -> Result<Url, ArmError> {
         let malformed = |message: String| ArmError::new(ArmErrorKind::Malformed, call, message);
-        let url = self
-            .endpoint
-            .join(address)
-            .map_err(|error| malformed("the answer leads to what is no address".to_owned()).with_source(error))?;
+        let url = self.endpoint.join(address).map_err(|error| {
+            malformed("the answer leads to what is no address".to_owned()).with_source(error)
+        })?;
         if url.origin() == self.endpoint.origin() {
             return Ok(url);
         }
         let host = url.host_str().unwrap_or_default();
-        Err(malformed(format!("the answer leads to another host, {host:?}, which gets no token")))
+        Err(malformed(format!(
+            "the answer leads to another host, {host:?}, which gets no token"
+        )))
     }
 }
 
 fn request(call: &Call<'_>, token: Option<&HeaderValue>) -> Result<Request<Bytes>, ArmError> {
     let wrong = |error: http::Error| {
-        ArmError::new(ArmErrorKind::Rejected, &call.name, "the request cannot be written").with_source(error)
+        ArmError::new(
+            ArmErrorKind::Rejected,
+            &call.name,
+            "the request cannot be written",
+        )
+        .with_source(error)
     };
     let mut builder = Request::builder()
         .method(call.method.clone())
@@ -179,5 +196,12 @@ fn request_id() -> String {
     let versioned = bits & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
     let hex = format!("{versioned:032x}");
     let part = |range| hex.get(range).unwrap_or_default();
-    format!("{}-{}-{}-{}-{}", part(0..8), part(8..12), part(12..16), part(16..20), part(20..32))
+    format!(
+        "{}-{}-{}-{}-{}",
+        part(0..8),
+        part(8..12),
+        part(12..16),
+        part(16..20),
+        part(20..32)
+    )
 }

@@ -83,8 +83,23 @@ struct State {
 
 impl CallLog {
     pub(super) fn add(&self, record: CallRecord, is_retry: bool) {
-        let CallRecord { method, path, class, status, took, request_id } = &record;
-        tracing::debug!(method, path, ?class, status, ?took, request_id, "called the resource manager");
+        let CallRecord {
+            method,
+            path,
+            class,
+            status,
+            took,
+            request_id,
+        } = &record;
+        tracing::debug!(
+            method,
+            path,
+            ?class,
+            status,
+            ?took,
+            request_id,
+            "called the resource manager"
+        );
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State { counts, last } = &mut *state;
         match class {
@@ -101,7 +116,10 @@ impl CallLog {
     }
 
     pub(super) fn counts(&self) -> CallCounts {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).counts
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .counts
     }
 
     pub(super) fn last(&self) -> Vec<CallRecord> {

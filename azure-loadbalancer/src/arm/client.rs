@@ -50,7 +50,9 @@ impl ArmClient {
     }
 
     pub(super) fn new(inner: Inner) -> Self {
-        Self { inner: Arc::new(inner) }
+        Self {
+            inner: Arc::new(inner),
+        }
     }
 
     /// How many calls were made, by this client and its clones.
@@ -157,7 +159,12 @@ impl ArmClient {
     /// # Errors
     ///
     /// It is refused, or has failed later.
-    pub async fn post(&self, id: &ArmId, action: &str, request: &impl Serialize) -> Result<(), ArmError> {
+    pub async fn post(
+        &self,
+        id: &ArmId,
+        action: &str,
+        request: &impl Serialize,
+    ) -> Result<(), ArmError> {
         let path = format!("{id}/{action}");
         let mut call = self.call(Method::POST, CallClass::Write, &path)?;
         call.body = body(&call.name, request)?;
@@ -166,7 +173,12 @@ impl ArmClient {
     }
 
     /// A call of a path.
-    pub(super) fn call(&self, method: Method, class: CallClass, path: &str) -> Result<Call<'static>, ArmError> {
+    pub(super) fn call(
+        &self,
+        method: Method,
+        class: CallClass,
+        path: &str,
+    ) -> Result<Call<'static>, ArmError> {
         let mut parts = path.rsplit('/').take(2).collect::<Vec<_>>();
         parts.reverse();
         let name = format!("{method} {}", parts.join("/"));
@@ -175,13 +187,26 @@ impl ArmClient {
             return Err(ArmError::new(ArmErrorKind::Rejected, &name, message));
         }
         let options = &self.inner.options;
-        let is_compute = path.to_ascii_lowercase().contains("/providers/microsoft.compute/");
-        let version = if is_compute { &options.compute_api_version } else { &options.network_api_version };
+        let is_compute = path
+            .to_ascii_lowercase()
+            .contains("/providers/microsoft.compute/");
+        let version = if is_compute {
+            &options.compute_api_version
+        } else {
+            &options.network_api_version
+        };
         let mut url = self.inner.endpoint.clone();
         // It escapes `?`, `#` and whatever else is not of a path.
         url.set_path(path);
         url.query_pairs_mut().append_pair("api-version", version);
-        Ok(Call { method, class, url, name, body: Bytes::new(), precondition: Precondition::None })
+        Ok(Call {
+            method,
+            class,
+            url,
+            name,
+            body: Bytes::new(),
+            precondition: Precondition::None,
+        })
     }
 }
 
@@ -204,7 +229,12 @@ struct Page<T> {
 
 fn body(call: &str, resource: &impl Serialize) -> Result<Bytes, ArmError> {
     let bytes = serde_json::to_vec(resource).map_err(|error| {
-        ArmError::new(ArmErrorKind::Rejected, call, "the request cannot be written as JSON").with_source(error)
+        ArmError::new(
+            ArmErrorKind::Rejected,
+            call,
+            "the request cannot be written as JSON",
+        )
+        .with_source(error)
     })?;
     Ok(bytes.into())
 }

@@ -126,11 +126,18 @@ impl ArmError {
     }
 
     pub(super) fn of_body(kind: ArmErrorKind, call: &str, body: ErrorBody) -> Self {
-        let mut error = Self::new(kind, call, clean(body.message.as_deref().unwrap_or_default()));
+        let mut error = Self::new(
+            kind,
+            call,
+            clean(body.message.as_deref().unwrap_or_default()),
+        );
         error.0.code = body.code.map(|code| clean(&code));
         error.0.details = body.details.unwrap_or_default();
         for detail in &mut error.0.details {
-            *detail = ArmErrorDetail { code: clean(&detail.code), message: clean(&detail.message) };
+            *detail = ArmErrorDetail {
+                code: clean(&detail.code),
+                message: clean(&detail.message),
+            };
         }
         error
     }
@@ -153,7 +160,11 @@ impl ArmError {
     /// Says of a write that was taken how it ended.
     pub(super) fn explain_operation(&mut self, ending: &str) {
         let said = std::mem::take(&mut self.0.message);
-        self.0.message = if said.is_empty() { ending.to_owned() } else { format!("{ending}: {said}") };
+        self.0.message = if said.is_empty() {
+            ending.to_owned()
+        } else {
+            format!("{ending}: {said}")
+        };
     }
 
     /// What kind of error it is.
@@ -229,7 +240,16 @@ fn clean(text: &str) -> String {
 
 impl fmt::Display for ArmError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { kind, call, status, code, message, details, request_id, .. } = &*self.0;
+        let Inner {
+            kind,
+            call,
+            status,
+            code,
+            message,
+            details,
+            request_id,
+            ..
+        } = &*self.0;
         write!(f, "{call}: ")?;
         match (status, code) {
             (Some(status), Some(code)) => write!(f, "{} {code}", status.as_u16())?,
@@ -238,7 +258,11 @@ impl fmt::Display for ArmError {
             (None, None) => {}
         }
         if !message.is_empty() {
-            let separator = if status.is_some() || code.is_some() { ": " } else { "" };
+            let separator = if status.is_some() || code.is_some() {
+                ": "
+            } else {
+                ""
+            };
             write!(f, "{separator}{message}")?;
         }
         for detail in details {
@@ -265,9 +289,16 @@ mod tests {
     fn an_error_says_what_the_resource_manager_said() {
         let body = br#"{"error":{"code":"PreconditionFailed","message":"Precondition failed.","target":"x",
             "details":[{"code":"PreconditionFailedEtagMismatch","message":"Etag \u001b[31mdiffers","extra":1}],"innerError":{}}}"#;
-        let error = ArmError::of_answer("PUT loadBalancers/lb", StatusCode::PRECONDITION_FAILED, body);
+        let error = ArmError::of_answer(
+            "PUT loadBalancers/lb",
+            StatusCode::PRECONDITION_FAILED,
+            body,
+        );
         assert_eq!(error.kind(), ArmErrorKind::PreconditionFailed);
-        assert!(error.has_code("PreconditionFailedEtagMismatch") && error.has_code("PreconditionFailed"));
+        assert!(
+            error.has_code("PreconditionFailedEtagMismatch")
+                && error.has_code("PreconditionFailed")
+        );
         assert_eq!(
             error.to_string(),
             "PUT loadBalancers/lb: 412 PreconditionFailed: Precondition failed. [PreconditionFailedEtagMismatch: Etag  \
@@ -282,12 +313,21 @@ mod tests {
             (408, "", ArmErrorKind::Server, true),
             (429, "[]", ArmErrorKind::Throttled, true),
             (400, r#"{"error":null}"#, ArmErrorKind::Rejected, false),
-            (404, r#"{"error":{"code":null,"details":null}}"#, ArmErrorKind::NotFound, false),
+            (
+                404,
+                r#"{"error":{"code":null,"details":null}}"#,
+                ArmErrorKind::NotFound,
+                false,
+            ),
             (302, "", ArmErrorKind::Malformed, false),
         ] {
             let status = StatusCode::from_u16(status).unwrap();
             let error = ArmError::of_answer("GET x", status, body.as_bytes());
-            assert_eq!((error.kind(), error.is_retriable()), (kind, retriable), "{status}");
+            assert_eq!(
+                (error.kind(), error.is_retriable()),
+                (kind, retriable),
+                "{status}"
+            );
             assert_eq!(error.to_string(), format!("GET x: {status}"));
         }
     }

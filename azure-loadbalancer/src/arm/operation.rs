@@ -58,7 +58,9 @@ impl ArmClient {
             return Ok(());
         };
         let (url, name) = match &trail {
-            Trail::Operation(url) | Trail::Location(url) | Trail::Resource(url) => (url.clone(), call.name.clone()),
+            Trail::Operation(url) | Trail::Location(url) | Trail::Resource(url) => {
+                (url.clone(), call.name.clone())
+            }
         };
         let question = Call {
             method: Method::GET,
@@ -146,6 +148,10 @@ fn ended(call: &Call<'_>, status: &str, error: Option<ErrorBody>) -> Result<Prog
     }
     let error = error.unwrap_or_default();
     let mut error = ArmError::of_body(ArmErrorKind::Operation, &call.name, error);
-    error.explain_operation(if is("Failed") { "it was taken and has failed" } else { "it was taken and was cancelled" });
+    error.explain_operation(if is("Failed") {
+        "it was taken and has failed"
+    } else {
+        "it was taken and was cancelled"
+    });
     Err(error)
 }

@@ -71,7 +71,10 @@ impl Default for RetryPolicy {
 impl RetryPolicy {
     /// One that makes every call once.
     pub fn never() -> Self {
-        Self { tries: 1, ..Self::default() }
+        Self {
+            tries: 1,
+            ..Self::default()
+        }
     }
 
     /// The wait before a call is made again that has been made `tries` times.

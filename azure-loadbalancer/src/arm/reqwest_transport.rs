@@ -58,7 +58,8 @@ impl ReqwestTransport {
     /// TLS cannot be set up.
     pub fn new() -> Result<Self, TransportSetupError> {
         let provider = provider();
-        let verifier = Verifier::new(Arc::clone(&provider)).map_err(|error| TransportSetupError::Setup(Box::new(error)))?;
+        let verifier = Verifier::new(Arc::clone(&provider))
+            .map_err(|error| TransportSetupError::Setup(Box::new(error)))?;
         Self::with_verifier(provider, Arc::new(verifier))
     }
 
@@ -73,20 +74,27 @@ impl ReqwestTransport {
             source,
         };
         let mut roots = RootCertStore::empty();
-        let certificates = CertificateDer::pem_file_iter(authorities).map_err(|error| failed(Box::new(error)))?;
+        let certificates =
+            CertificateDer::pem_file_iter(authorities).map_err(|error| failed(Box::new(error)))?;
         for certificate in certificates {
             let certificate = certificate.map_err(|error| failed(Box::new(error)))?;
-            roots.add(certificate).map_err(|error| failed(Box::new(error)))?;
+            roots
+                .add(certificate)
+                .map_err(|error| failed(Box::new(error)))?;
         }
         let provider = provider();
         // It refuses to be built without any certificate.
-        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-            .build()
-            .map_err(|error| failed(Box::new(error)))?;
+        let verifier =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+                .build()
+                .map_err(|error| failed(Box::new(error)))?;
         Self::with_verifier(provider, verifier)
     }
 
-    fn with_verifier(provider: Arc<CryptoProvider>, verifier: Arc<dyn ServerCertVerifier>) -> Result<Self, TransportSetupError> {
+    fn with_verifier(
+        provider: Arc<CryptoProvider>,
+        verifier: Arc<dyn ServerCertVerifier>,
+    ) -> Result<Self, TransportSetupError> {
         let setup = |error: Box<dyn Error + Send + Sync>| TransportSetupError::Setup(error);
         let tls = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -101,7 +109,11 @@ impl ReqwestTransport {
             .retry(reqwest::retry::never())
             .referer(false)
             .no_proxy()
-            .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
+            .user_agent(concat!(
+                env!("CARGO_PKG_NAME"),
+                "/",
+                env!("CARGO_PKG_VERSION")
+            ))
             .connect_timeout(CONNECT)
             .pool_idle_timeout(IDLE)
             .build()
@@ -116,7 +128,11 @@ fn provider() -> Arc<CryptoProvider> {
 
 #[async_trait]
 impl Transport for ReqwestTransport {
-    async fn send(&self, request: Request<Bytes>, max_body: usize) -> Result<Response<Bytes>, TransportError> {
+    async fn send(
+        &self,
+        request: Request<Bytes>,
+        max_body: usize,
+    ) -> Result<Response<Bytes>, TransportError> {
         let request = reqwest::Request::try_from(request).map_err(classified)?;
         let mut response = self.client.execute(request).await.map_err(classified)?;
         let too_large = || {
@@ -148,7 +164,10 @@ fn classified(error: reqwest::Error) -> TransportError {
     let (kind, message) = match is_of_tls(&error) {
         true => (Tls, "no TLS with the server"),
         false if error.is_connect() => (Connect, "cannot connect"),
-        false => (Interrupted, "the connection ended, or what came is not HTTP"),
+        false => (
+            Interrupted,
+            "the connection ended, or what came is not HTTP",
+        ),
     };
     // Without the URL: the call's name is in the message already.
     TransportError::new(kind, message).with_source(error.without_url())
@@ -162,7 +181,9 @@ fn is_of_tls(error: &reqwest::Error) -> bool {
             return true;
         }
         // An I/O error hides what it wraps, since its source is the source of that.
-        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let wrapped = error
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref);
         cause = match wrapped {
             Some(wrapped) => Some(wrapped),
             None => error.source(),

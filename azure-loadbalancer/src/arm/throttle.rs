@@ -32,7 +32,11 @@ impl Gates {
     /// Lets no call of a class be made for a while.
     pub(super) fn close(&self, class: CallClass, wait: Duration) {
         let until = Instant::now() + wait;
-        let mut closed = self.of(class).closed_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut closed = self
+            .of(class)
+            .closed_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if closed.is_none_or(|before| before < until) {
             *closed = Some(until);
         }
@@ -40,7 +44,9 @@ impl Gates {
 
     /// How long calls of a class have to wait.
     pub(super) fn wait(&self, class: CallClass) -> Duration {
-        self.of(class).closed().map_or(Duration::ZERO, |until| until - Instant::now())
+        self.of(class)
+            .closed()
+            .map_or(Duration::ZERO, |until| until - Instant::now())
     }
 
     fn of(&self, class: CallClass) -> &Gate {
@@ -53,7 +59,10 @@ impl Gates {
 
 impl Gate {
     fn closed(&self) -> Option<Instant> {
-        let mut closed = self.closed_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut closed = self
+            .closed_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if closed.is_some_and(|until| until <= Instant::now()) {
             *closed = None;
         }

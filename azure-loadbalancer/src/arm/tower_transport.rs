@@ -38,12 +38,22 @@ where
     S::Error: Into<Box<dyn Error + Send + Sync>> + Send,
     S::Future: Send,
 {
-    async fn send(&self, request: Request<Bytes>, max_body: usize) -> Result<Response<Bytes>, TransportError> {
+    async fn send(
+        &self,
+        request: Request<Bytes>,
+        max_body: usize,
+    ) -> Result<Response<Bytes>, TransportError> {
         let failed = |error: S::Error| {
-            TransportError::new(TransportErrorKind::Interrupted, "the service did not answer").with_source(error)
+            TransportError::new(
+                TransportErrorKind::Interrupted,
+                "the service did not answer",
+            )
+            .with_source(error)
         };
         let mut service = self.service.clone();
-        poll_fn(|context| service.poll_ready(context)).await.map_err(failed)?;
+        poll_fn(|context| service.poll_ready(context))
+            .await
+            .map_err(failed)?;
         let response = service.call(request).await.map_err(failed)?;
         if response.body().len() > max_body {
             let message = format!("the answer is larger than {max_body} bytes");

@@ -23,7 +23,11 @@ pub trait Transport: Send + Sync {
     ///
     /// There is no answer, or its body has more than `max_body` bytes. Errors say nothing of the request's headers and body,
     /// which may have a credential.
-    async fn send(&self, request: Request<Bytes>, max_body: usize) -> Result<Response<Bytes>, TransportError>;
+    async fn send(
+        &self,
+        request: Request<Bytes>,
+        max_body: usize,
+    ) -> Result<Response<Bytes>, TransportError>;
 }
 
 /// Why there is no answer.
@@ -52,7 +56,11 @@ pub enum TransportErrorKind {
 impl TransportError {
     /// An error whose message says what happened, without the cause.
     pub fn new(kind: TransportErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), source: None }
+        Self {
+            kind,
+            message: message.into(),
+            source: None,
+        }
     }
 
     /// Adds the cause.

@@ -1,7 +1,10 @@
 //! From requests to answers.
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, IF_MATCH, IF_NONE_MATCH, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{
+    AUTHORIZATION, CONTENT_TYPE, HOST, IF_MATCH, IF_NONE_MATCH, LOCATION, RETRY_AFTER,
+    WWW_AUTHENTICATE,
+};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -39,17 +42,28 @@ pub(super) struct Reply {
 
 impl Reply {
     pub(super) fn ok(body: Value) -> Self {
-        Self { status: StatusCode::OK, body: Some(body), headers: Vec::new() }
+        Self {
+            status: StatusCode::OK,
+            body: Some(body),
+            headers: Vec::new(),
+        }
     }
 
     fn empty(status: StatusCode) -> Self {
-        Self { status, body: None, headers: Vec::new() }
+        Self {
+            status,
+            body: None,
+            headers: Vec::new(),
+        }
     }
 }
 
 impl Call<'_> {
     pub(super) fn parameter(&self, name: &str) -> Option<&str> {
-        let found = self.query.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+        let found = self
+            .query
+            .iter()
+            .find(|(key, _)| key.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
     }
 }
@@ -65,7 +79,10 @@ impl Machine {
         }
         self.tick();
         let struck = self.faults.strike(request.method(), path);
-        let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
+        let target = request
+            .uri()
+            .path_and_query()
+            .map_or("/", |target| target.as_str());
         if struck == Some(FaultAction::LoseRequest) {
             self.log.add(request.method(), target, None, None);
             return None;
@@ -82,14 +99,24 @@ impl Machine {
         (!is_lost).then_some(response)
     }
 
-    fn handle(&mut self, request: &Request<Bytes>, fault: Option<&FaultAction>) -> Result<Reply, Refusal> {
+    fn handle(
+        &mut self,
+        request: &Request<Bytes>,
+        fault: Option<&FaultAction>,
+    ) -> Result<Reply, Refusal> {
         let path = request.uri().path();
         if let Some(reply) = identity::answer(request, self.options.token.as_deref()) {
             return reply;
         }
         self.check_token(request)?;
-        let header = |name| request.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-        let query = url::form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes());
+        let header = |name| {
+            request
+                .headers()
+                .get(name)
+                .and_then(|value: &HeaderValue| value.to_str().ok())
+        };
+        let query =
+            url::form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes());
         let origin = match (request.uri().scheme_str(), request.uri().authority()) {
             (Some(scheme), Some(authority)) => format!("{scheme}://{authority}"),
             _ => format!("http://{}", header(HOST).unwrap_or("localhost")),
@@ -118,7 +145,10 @@ impl Machine {
         let Some(token) = &self.options.token else {
             return Ok(());
         };
-        let given = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let given = request
+            .headers()
+            .get(AUTHORIZATION)
+            .and_then(|value| value.to_str().ok());
         let given = given.and_then(|value| value.strip_prefix("Bearer "));
         if given == Some(token.as_str()) {
             return Ok(());
@@ -127,7 +157,11 @@ impl Machine {
             Some(_) => "The access token is invalid.",
             None => "Authentication failed. The 'Authorization' header is missing.",
         };
-        Err(Refusal::new(StatusCode::UNAUTHORIZED, "AuthenticationFailed", message))
+        Err(Refusal::new(
+            StatusCode::UNAUTHORIZED,
+            "AuthenticationFailed",
+            message,
+        ))
     }
 
     /// Somebody else writes first.
@@ -143,25 +177,46 @@ impl Machine {
                 let groups = self.store.groups(&subscription).map(show_group).collect();
                 Ok(page::reply(call, groups, self.options.page_size)?)
             }
-            (&(Method::GET | Method::HEAD), Target::Group { subscription, group }) => {
+            (
+                &(Method::GET | Method::HEAD),
+                Target::Group {
+                    subscription,
+                    group,
+                },
+            ) => {
                 let found = self.store.group(&subscription, &group);
                 let found = found.ok_or_else(|| group_not_found(&group))?;
                 Ok(Reply::ok(show_group(found)))
             }
-            (&Method::PUT, Target::Group { subscription, group }) => {
-                self.put_group(call, &subscription, &group)
-            }
+            (
+                &Method::PUT,
+                Target::Group {
+                    subscription,
+                    group,
+                },
+            ) => self.put_group(call, &subscription, &group),
             (&Method::GET, Target::Everywhere { subscription, kind }) => {
                 let prefix = format!("/subscriptions/{}/", subscription.to_ascii_lowercase());
-                self.list(call, |store_key, of| of == kind && store_key.starts_with(&prefix))
+                self.list(call, |store_key, of| {
+                    of == kind && store_key.starts_with(&prefix)
+                })
             }
-            (&Method::GET, Target::Collection { subscription, group, kind }) => {
+            (
+                &Method::GET,
+                Target::Collection {
+                    subscription,
+                    group,
+                    kind,
+                },
+            ) => {
                 if self.store.group(&subscription, &group).is_none() {
                     return Err(group_not_found(&group));
                 }
                 let references = References::of(&self.store);
                 let found = self.store.collection(&subscription, &group, kind);
-                let found = found.map(|resource| kinds::render(&references, resource)).collect();
+                let found = found
+                    .map(|resource| kinds::render(&references, resource))
+                    .collect();
                 self.listed(call, found)
             }
             (&Method::GET, Target::Operation { id, is_result }) => self.operation(&id, is_result),
@@ -185,18 +240,32 @@ impl Machine {
         }
     }
 
-    fn put_group(&mut self, call: &Call<'_>, subscription: &str, name: &str) -> Result<Reply, Refusal> {
+    fn put_group(
+        &mut self,
+        call: &Call<'_>,
+        subscription: &str,
+        name: &str,
+    ) -> Result<Reply, Refusal> {
         let body = json::object(call.body)?;
         let Some(location) = body.get("location").and_then(Value::as_str) else {
-            return Err(Refusal::bad("LocationRequired", "The location property is required for this definition."));
+            return Err(Refusal::bad(
+                "LocationRequired",
+                "The location property is required for this definition.",
+            ));
         };
         json::check_name(name)?;
         let is_new = self.store.group(subscription, name).is_none();
         if is_new && self.store.groups(subscription).count() >= self.options.max_resources {
-            return Err(Refusal::conflict("QuotaExceeded", "There are too many resource groups."));
+            return Err(Refusal::conflict(
+                "QuotaExceeded",
+                "There are too many resource groups.",
+            ));
         }
         self.add_group(subscription, name, location);
-        let group = self.store.group(subscription, name).ok_or_else(|| group_not_found(name))?;
+        let group = self
+            .store
+            .group(subscription, name)
+            .ok_or_else(|| group_not_found(name))?;
         let mut reply = Reply::ok(show_group(group));
         if is_new {
             reply.status = StatusCode::CREATED;
@@ -204,10 +273,19 @@ impl Machine {
         Ok(reply)
     }
 
-    fn list(&mut self, call: &Call<'_>, wanted: impl Fn(&str, Kind) -> bool) -> Result<Reply, Refusal> {
+    fn list(
+        &mut self,
+        call: &Call<'_>,
+        wanted: impl Fn(&str, Kind) -> bool,
+    ) -> Result<Reply, Refusal> {
         let references = References::of(&self.store);
-        let all = self.store.all().filter(|one| wanted(&one.place.key(), one.place.kind));
-        let found = all.map(|resource| kinds::render(&references, resource)).collect();
+        let all = self
+            .store
+            .all()
+            .filter(|one| wanted(&one.place.key(), one.place.kind));
+        let found = all
+            .map(|resource| kinds::render(&references, resource))
+            .collect();
         self.listed(call, found)
     }
 
@@ -222,7 +300,10 @@ impl Machine {
 
     /// A resource as it is shown.
     pub(super) fn show(&mut self, place: &Place) -> Result<Value, Refusal> {
-        let found = self.store.get(&place.key()).ok_or_else(|| Refusal::not_found(&place.id()))?;
+        let found = self
+            .store
+            .get(&place.key())
+            .ok_or_else(|| Refusal::not_found(&place.id()))?;
         let mut shown = kinds::render(&References::of(&self.store), found);
         if self.options.id_casing_seed.is_some() {
             scramble(&mut shown, &mut self.random);
@@ -234,7 +315,12 @@ impl Machine {
         Ok(Reply::ok(self.show(place)?))
     }
 
-    pub(super) fn put_resource(&mut self, call: &Call<'_>, place: &Place, body: Object) -> Result<Reply, Refusal> {
+    pub(super) fn put_resource(
+        &mut self,
+        call: &Call<'_>,
+        place: &Place,
+        body: Object,
+    ) -> Result<Reply, Refusal> {
         let written = self.write(place, body, &call.conditions, call.failing.clone())?;
         let mut reply = Reply::ok(self.show(place)?);
         if written.is_new {
@@ -247,7 +333,10 @@ impl Machine {
     /// Only tags can be patched: those that are given are added or replaced.
     fn patch_tags(&mut self, call: &Call<'_>, place: &Place) -> Result<Reply, Refusal> {
         let patch = json::object(call.body)?;
-        let found = self.store.get(&place.key()).ok_or_else(|| Refusal::not_found(&place.id()))?;
+        let found = self
+            .store
+            .get(&place.key())
+            .ok_or_else(|| Refusal::not_found(&place.id()))?;
         call.conditions.check(&place.id(), Some(found))?;
         self.check_idle(&place.key())?;
         let version = self.store.next_version();
@@ -271,12 +360,16 @@ impl Machine {
             false => Reply::ok(found.body()),
             true if !found.is_over => Reply::empty(StatusCode::ACCEPTED),
             true => match &found.failing {
-                Some(failing) => return Err(Refusal::conflict(&failing.code, failing.message.clone())),
+                Some(failing) => {
+                    return Err(Refusal::conflict(&failing.code, failing.message.clone()));
+                }
                 None => Reply::empty(StatusCode::NO_CONTENT),
             },
         };
         if !found.is_over {
-            reply.headers.push((RETRY_AFTER.as_str(), self.options.retry_after.to_string()));
+            reply
+                .headers
+                .push((RETRY_AFTER.as_str(), self.options.retry_after.to_string()));
         }
         Ok(reply)
     }
@@ -289,7 +382,10 @@ impl Machine {
         number: u64,
         with_location: bool,
     ) -> Vec<(&'static str, String)> {
-        let region = self.store.get(&place.key()).and_then(|one| one.body["location"].as_str());
+        let region = self
+            .store
+            .get(&place.key())
+            .and_then(|one| one.body["location"].as_str());
         let version = call.parameter("api-version").unwrap_or_default();
         let address = |what: &str| {
             format!(
@@ -297,7 +393,10 @@ impl Machine {
                 call.origin,
                 place.subscription,
                 place.kind.provider(),
-                region.unwrap_or("global").replace(' ', "").to_ascii_lowercase(),
+                region
+                    .unwrap_or("global")
+                    .replace(' ', "")
+                    .to_ascii_lowercase(),
                 operation::id(number)
             )
         };
@@ -313,16 +412,21 @@ impl Machine {
 /// Every call says which version of the interface it speaks; which one it is does not matter here.
 fn check_version(call: &Call<'_>) -> Result<(), Refusal> {
     let Some(version) = call.parameter("api-version") else {
-        let message = "The api-version query parameter (?api-version=) is required for all requests.";
+        let message =
+            "The api-version query parameter (?api-version=) is required for all requests.";
         return Err(Refusal::bad("MissingApiVersionParameter", message));
     };
     let date = version.strip_suffix("-preview").unwrap_or(version);
     let parts: Vec<&str> = date.split('-').collect();
-    let is_digits = |text: &str, length| text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_digits =
+        |text: &str, length| text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_date = matches!(parts.as_slice(), [year, month, day]
         if is_digits(year, 4) && is_digits(month, 2) && is_digits(day, 2));
     is_date.then_some(()).ok_or_else(|| {
-        Refusal::bad("InvalidApiVersionParameter", format!("The api-version '{version}' is invalid."))
+        Refusal::bad(
+            "InvalidApiVersionParameter",
+            format!("The api-version '{version}' is invalid."),
+        )
     })
 }
 
@@ -356,13 +460,22 @@ fn finish(result: Result<Reply, Refusal>) -> Response<Bytes> {
         if refusal.status == StatusCode::UNAUTHORIZED {
             headers.push((WWW_AUTHENTICATE.as_str(), "Bearer".to_owned()));
         }
-        Reply { status: refusal.status, body: Some(refusal.body()), headers }
+        Reply {
+            status: refusal.status,
+            body: Some(refusal.body()),
+            headers,
+        }
     });
-    let body = reply.body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
+    let body = reply
+        .body
+        .map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
     let mut response = Response::new(body);
     *response.status_mut() = reply.status;
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json; charset=utf-8"));
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("application/json; charset=utf-8"),
+    );
     for (name, value) in reply.headers {
         // What came from a request may have bytes that no header can.
         if let Ok(value) = HeaderValue::from_str(&value) {

@@ -21,7 +21,9 @@ fn scramble_inside(value: &mut Value, random: &mut fastrand::Rng, is_part: bool)
             let is_reference = !(is_part && fields.contains_key("name"));
             for (name, field) in fields {
                 match field {
-                    Value::String(id) if name == "id" && is_reference => *id = in_some_case(id, random),
+                    Value::String(id) if name == "id" && is_reference => {
+                        *id = in_some_case(id, random)
+                    }
                     _ => scramble_inside(field, random, false),
                 }
             }
@@ -61,7 +63,10 @@ mod tests {
             scramble(&mut value, &mut random);
             changed |= value != original;
             assert_eq!(value["id"], original["id"]);
-            let (rule, before) = (&value["properties"]["rules"][0], &original["properties"]["rules"][0]);
+            let (rule, before) = (
+                &value["properties"]["rules"][0],
+                &original["properties"]["rules"][0],
+            );
             assert_eq!(rule["id"], before["id"]);
             assert_eq!(
                 value.to_string().to_lowercase(),

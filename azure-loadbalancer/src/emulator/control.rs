@@ -14,7 +14,11 @@ pub(super) fn answer(machine: &mut Machine, request: &Request<Bytes>) -> Result<
     // Pages of strangers can send requests to this machine, but not without saying where they are from.
     if request.headers().contains_key(ORIGIN) {
         let message = "Pages of a browser may not use the emulator's own calls.";
-        return Err(Refusal::new(StatusCode::FORBIDDEN, "CrossOriginRequest", message));
+        return Err(Refusal::new(
+            StatusCode::FORBIDDEN,
+            "CrossOriginRequest",
+            message,
+        ));
     }
     match (request.method(), request.uri().path().trim_end_matches('/')) {
         (&Method::GET, "/emulator") => Ok(Reply::ok(help())),
@@ -26,7 +30,9 @@ pub(super) fn answer(machine: &mut Machine, request: &Request<Bytes>) -> Result<
             machine.clear_log();
             Ok(done())
         }
-        (&Method::GET, "/emulator/resources") => Ok(Reply::ok(json!({ "value": machine.resources() }))),
+        (&Method::GET, "/emulator/resources") => {
+            Ok(Reply::ok(json!({ "value": machine.resources() })))
+        }
         (&Method::POST, "/emulator/faults") => {
             let fault: Fault = serde_json::from_slice(request.body()).map_err(|error| {
                 let example = r#"{"method":"PUT","path":"loadBalancers","action":{"kind":"answer","status":429,"code":"TooManyRequests","retry_after":7}}"#;
@@ -39,9 +45,10 @@ pub(super) fn answer(machine: &mut Machine, request: &Request<Bytes>) -> Result<
             machine.clear_faults();
             Ok(done())
         }
-        (method, "/emulator" | "/emulator/requests" | "/emulator/resources" | "/emulator/faults") => {
-            Err(method_not_allowed(method))
-        }
+        (
+            method,
+            "/emulator" | "/emulator/requests" | "/emulator/resources" | "/emulator/faults",
+        ) => Err(method_not_allowed(method)),
         (_, path) => Err(Refusal::new(
             StatusCode::NOT_FOUND,
             "NotFound",
@@ -51,7 +58,11 @@ pub(super) fn answer(machine: &mut Machine, request: &Request<Bytes>) -> Result<
 }
 
 fn done() -> Reply {
-    Reply { status: StatusCode::NO_CONTENT, body: None, headers: Vec::new() }
+    Reply {
+        status: StatusCode::NO_CONTENT,
+        body: None,
+        headers: Vec::new(),
+    }
 }
 
 fn help() -> Value {

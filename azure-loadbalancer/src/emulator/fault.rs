@@ -70,7 +70,13 @@ fn once() -> u32 {
 impl Fault {
     /// One that hits the next request of all.
     pub fn new(action: FaultAction) -> Self {
-        Self { method: None, path: None, skip: 0, times: 1, action }
+        Self {
+            method: None,
+            path: None,
+            skip: 0,
+            times: 1,
+            action,
+        }
     }
 
     /// Only requests with this method.
@@ -104,8 +110,13 @@ impl Fault {
     /// Whether it is about a request.
     fn matches(&self, method: &Method, path: &str) -> bool {
         let path = path.to_ascii_lowercase();
-        self.method.as_deref().is_none_or(|wanted| method.as_str().eq_ignore_ascii_case(wanted))
-            && self.path.as_deref().is_none_or(|part| path.contains(&part.to_ascii_lowercase()))
+        self.method
+            .as_deref()
+            .is_none_or(|wanted| method.as_str().eq_ignore_ascii_case(wanted))
+            && self
+                .path
+                .as_deref()
+                .is_none_or(|part| path.contains(&part.to_ascii_lowercase()))
     }
 }
 
@@ -144,10 +155,17 @@ impl Faults {
 impl FaultAction {
     /// The error that is answered.
     pub(super) fn refusal(&self) -> Option<Refusal> {
-        let Self::Answer { status, code, retry_after } = self else {
+        let Self::Answer {
+            status,
+            code,
+            retry_after,
+        } = self
+        else {
             return None;
         };
-        let status = StatusCode::from_u16(*status).ok().filter(|status| status.is_client_error() || status.is_server_error());
+        let status = StatusCode::from_u16(*status)
+            .ok()
+            .filter(|status| status.is_client_error() || status.is_server_error());
         let mut refusal = Refusal::new(
             status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
             code,
@@ -177,7 +195,13 @@ mod tests {
     #[test]
     fn a_fault_hits_what_it_is_for_and_no_more() {
         let mut faults = Faults::default();
-        faults.add(Fault::new(FaultAction::LoseAnswer).method(&Method::PUT).path("LoadBalancers/").skip(1).times(2));
+        faults.add(
+            Fault::new(FaultAction::LoseAnswer)
+                .method(&Method::PUT)
+                .path("LoadBalancers/")
+                .skip(1)
+                .times(2),
+        );
         let hits: Vec<_> = [
             (Method::GET, "/x/loadBalancers/a"),
             (Method::PUT, "/x/publicIPAddresses/a"),
@@ -197,7 +221,10 @@ mod tests {
         let text = r#"{"method":"put","skip":1,"action":{"kind":"answer","status":429,"code":"X","retry_after":7}}"#;
         let fault: Fault = serde_json::from_str(text).unwrap();
         let refusal = fault.action.refusal().unwrap();
-        assert_eq!((refusal.status.as_u16(), refusal.retry_after, fault.times), (429, Some(7), 1));
+        assert_eq!(
+            (refusal.status.as_u16(), refusal.retry_after, fault.times),
+            (429, Some(7), 1)
+        );
         serde_json::from_str::<Fault>(r#"{"action":{"kind":"explode"}}"#).unwrap_err();
         serde_json::from_str::<Fault>(r#"{"acton":{"kind":"lose_answer"}}"#).unwrap_err();
     }

@@ -44,7 +44,9 @@ impl Emulator {
 
 impl From<Machine> for Emulator {
     fn from(machine: Machine) -> Self {
-        Self { machine: Arc::new(Mutex::new(machine)) }
+        Self {
+            machine: Arc::new(Mutex::new(machine)),
+        }
     }
 }
 

@@ -15,7 +15,12 @@ use super::refusal::Refusal;
 use super::store::Resource;
 
 /// Answers a call for something inside a resource.
-pub(super) fn answer(machine: &mut Machine, call: &Call<'_>, parent: &Place, rest: &[String]) -> Result<Reply, Refusal> {
+pub(super) fn answer(
+    machine: &mut Machine,
+    call: &Call<'_>,
+    parent: &Place,
+    rest: &[String],
+) -> Result<Reply, Refusal> {
     if machine.store.get(&parent.key()).is_none() {
         return Err(Refusal::not_found(&parent.id()));
     }
@@ -25,23 +30,37 @@ pub(super) fn answer(machine: &mut Machine, call: &Call<'_>, parent: &Place, res
         return in_scale_set(machine, call, parent, rest);
     }
     let known = collections(parent.kind);
-    let found = rest.first().and_then(|wanted| known.iter().find(|(one, _)| one.eq_ignore_ascii_case(wanted)));
+    let found = rest.first().and_then(|wanted| {
+        known
+            .iter()
+            .find(|(one, _)| one.eq_ignore_ascii_case(wanted))
+    });
     let Some((collection, is_writable)) = found.copied() else {
         return Err(no_such_part(parent, rest));
     };
     match (call.method, rest) {
         (&Method::GET, [_]) => {
             let shown = machine.show(parent)?;
-            page::reply(call, json::children(&shown, collection).to_vec(), machine.options.page_size)
+            page::reply(
+                call,
+                json::children(&shown, collection).to_vec(),
+                machine.options.page_size,
+            )
         }
         (&Method::GET, [_, wanted]) => {
             let shown = machine.show(parent)?;
             let found = child(&shown, collection, wanted);
             let id = format!("{}/{collection}/{wanted}", parent.id());
-            Ok(Reply::ok(found.cloned().ok_or_else(|| Refusal::part_not_found(&id))?))
+            Ok(Reply::ok(
+                found.cloned().ok_or_else(|| Refusal::part_not_found(&id))?,
+            ))
         }
-        (&Method::PUT, [_, wanted]) if is_writable => put_child(machine, call, parent, collection, wanted),
-        (&Method::DELETE, [_, wanted]) if is_writable => delete_child(machine, call, parent, collection, wanted),
+        (&Method::PUT, [_, wanted]) if is_writable => {
+            put_child(machine, call, parent, collection, wanted)
+        }
+        (&Method::DELETE, [_, wanted]) if is_writable => {
+            delete_child(machine, call, parent, collection, wanted)
+        }
         (method, [_] | [_, _]) => Err(method_not_allowed(method)),
         _ => Err(no_such_part(parent, rest)),
     }
@@ -53,13 +72,21 @@ fn no_such_part(parent: &Place, rest: &[&str]) -> Refusal {
 }
 
 /// Writes one child: the whole resource with the child in it is judged.
-fn put_child(machine: &mut Machine, call: &Call<'_>, parent: &Place, collection: &str, wanted: &str) -> Result<Reply, Refusal> {
+fn put_child(
+    machine: &mut Machine,
+    call: &Call<'_>,
+    parent: &Place,
+    collection: &str,
+    wanted: &str,
+) -> Result<Reply, Refusal> {
     json::check_name(wanted)?;
     let mut body = json::object(call.body)?;
     body.insert("name".to_owned(), json!(wanted));
     let mut is_new = true;
     let whole = edited(machine, parent, collection, |children| {
-        let same = children.iter_mut().find(|one| key(name(one)) == key(wanted));
+        let same = children
+            .iter_mut()
+            .find(|one| key(name(one)) == key(wanted));
         match same {
             Some(same) => {
                 is_new = false;
@@ -80,7 +107,13 @@ fn put_child(machine: &mut Machine, call: &Call<'_>, parent: &Place, collection:
     Ok(reply)
 }
 
-fn delete_child(machine: &mut Machine, call: &Call<'_>, parent: &Place, collection: &str, wanted: &str) -> Result<Reply, Refusal> {
+fn delete_child(
+    machine: &mut Machine,
+    call: &Call<'_>,
+    parent: &Place,
+    collection: &str,
+    wanted: &str,
+) -> Result<Reply, Refusal> {
     let mut is_there = false;
     let whole = edited(machine, parent, collection, |children| {
         let before = children.len();
@@ -88,16 +121,32 @@ fn delete_child(machine: &mut Machine, call: &Call<'_>, parent: &Place, collecti
         is_there = children.len() != before;
     })?;
     if !is_there {
-        return Ok(Reply { status: StatusCode::NO_CONTENT, body: None, headers: Vec::new() });
+        return Ok(Reply {
+            status: StatusCode::NO_CONTENT,
+            body: None,
+            headers: Vec::new(),
+        });
     }
     let written = machine.write(parent, whole, &call.conditions, call.failing.clone())?;
     let headers = machine.poll_headers(call, parent, written.operation, true);
-    Ok(Reply { status: StatusCode::ACCEPTED, body: None, headers })
+    Ok(Reply {
+        status: StatusCode::ACCEPTED,
+        body: None,
+        headers,
+    })
 }
 
 /// The body of a resource with one of its lists changed.
-fn edited(machine: &Machine, parent: &Place, collection: &str, edit: impl FnOnce(&mut Vec<Value>)) -> Result<Object, Refusal> {
-    let found = machine.store.get(&parent.key()).ok_or_else(|| Refusal::not_found(&parent.id()))?;
+fn edited(
+    machine: &Machine,
+    parent: &Place,
+    collection: &str,
+    edit: impl FnOnce(&mut Vec<Value>),
+) -> Result<Object, Refusal> {
+    let found = machine
+        .store
+        .get(&parent.key())
+        .ok_or_else(|| Refusal::not_found(&parent.id()))?;
     let mut body = found.body.as_object().cloned().unwrap_or_default();
     let properties = object_at(&mut body, "properties")?;
     let slot = properties.entry(collection).or_insert_with(|| json!([]));
@@ -107,10 +156,18 @@ fn edited(machine: &Machine, parent: &Place, collection: &str, edit: impl FnOnce
     Ok(body)
 }
 
-fn in_scale_set(machine: &mut Machine, call: &Call<'_>, parent: &Place, rest: &[&str]) -> Result<Reply, Refusal> {
+fn in_scale_set(
+    machine: &mut Machine,
+    call: &Call<'_>,
+    parent: &Place,
+    rest: &[&str],
+) -> Result<Reply, Refusal> {
     let is = |text: &str, word: &str| text.eq_ignore_ascii_case(word);
     let place = parent.key();
-    let found = machine.store.get(&place).ok_or_else(|| Refusal::not_found(&parent.id()))?;
+    let found = machine
+        .store
+        .get(&place)
+        .ok_or_else(|| Refusal::not_found(&parent.id()))?;
     match (call.method, rest) {
         (&Method::POST, [action]) if is(action, "manualupgrade") => {
             machine.check_idle(&place)?;
@@ -122,26 +179,43 @@ fn in_scale_set(machine: &mut Machine, call: &Call<'_>, parent: &Place, rest: &[
             machine.touch_changed(&before);
             let number = machine.begin(place, Effect::Settle, call.failing.clone());
             let headers = machine.poll_headers(call, parent, number, true);
-            Ok(Reply { status: StatusCode::ACCEPTED, body: None, headers })
+            Ok(Reply {
+                status: StatusCode::ACCEPTED,
+                body: None,
+                headers,
+            })
         }
         (&Method::GET, [machines]) if is(machines, "virtualMachines") => {
-            let shown = scale_set::instances(found).iter().map(|one| scale_set::render_instance(found, one)).collect();
+            let shown = scale_set::instances(found)
+                .iter()
+                .map(|one| scale_set::render_instance(found, one))
+                .collect();
             page::reply(call, shown, machine.options.page_size)
         }
         (&Method::GET, [machines, id]) if is(machines, "virtualMachines") => {
             let instance = instance(found, parent, id)?;
             Ok(Reply::ok(scale_set::render_instance(found, instance)))
         }
-        (&Method::GET, [machines, id, interfaces]) if is(machines, "virtualMachines") && is(interfaces, "networkInterfaces") => {
+        (&Method::GET, [machines, id, interfaces])
+            if is(machines, "virtualMachines") && is(interfaces, "networkInterfaces") =>
+        {
             let instance = instance(found, parent, id)?;
-            page::reply(call, scale_set::render_interfaces(found, instance), machine.options.page_size)
+            page::reply(
+                call,
+                scale_set::render_interfaces(found, instance),
+                machine.options.page_size,
+            )
         }
-        (method, [one] | [one, _]) if is(one, "virtualMachines") || is(one, "manualupgrade") => Err(method_not_allowed(method)),
+        (method, [one] | [one, _]) if is(one, "virtualMachines") || is(one, "manualupgrade") => {
+            Err(method_not_allowed(method))
+        }
         _ => Err(no_such_part(parent, rest)),
     }
 }
 
 fn instance<'a>(of: &'a Resource, parent: &Place, id: &str) -> Result<&'a Value, Refusal> {
-    let found = scale_set::instances(of).iter().find(|one| one["instanceId"] == *id);
+    let found = scale_set::instances(of)
+        .iter()
+        .find(|one| one["instanceId"] == *id);
     found.ok_or_else(|| Refusal::part_not_found(&format!("{}/virtualMachines/{id}", parent.id())))
 }

@@ -76,9 +76,14 @@ pub(super) fn tidy_children(
     let mut names = BTreeSet::new();
     for item in items {
         let Some(child) = item.as_object_mut() else {
-            return Err(invalid(format!("`{collection}` has an item that is no object.")));
+            return Err(invalid(format!(
+                "`{collection}` has an item that is no object."
+            )));
         };
-        let name = child.get("name").and_then(Value::as_str).unwrap_or_default();
+        let name = child
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         check_name(name)?;
         if !names.insert(name.to_ascii_lowercase()) {
             let message = format!("`{collection}` has two items named `{name}`.");
@@ -167,5 +172,8 @@ pub(super) fn one_of(
 
 /// The last segment of an id.
 pub(super) fn last_segment(id: &str) -> &str {
-    id.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
+    id.trim_end_matches('/')
+        .rsplit('/')
+        .next()
+        .unwrap_or_default()
 }

@@ -68,7 +68,13 @@ pub(super) struct RequestLog {
 }
 
 impl RequestLog {
-    pub(super) fn add(&mut self, method: &Method, target: &str, status: Option<StatusCode>, code: Option<String>) {
+    pub(super) fn add(
+        &mut self,
+        method: &Method,
+        target: &str,
+        status: Option<StatusCode>,
+        code: Option<String>,
+    ) {
         let path = target.split('?').next().unwrap_or_default();
         let class = RequestClass::of(method, path);
         match class {

@@ -73,7 +73,10 @@ impl Machine {
     pub fn put(&mut self, id: &str, body: Value) -> Result<Value, Refusal> {
         let place = resource_place(id)?;
         let Value::Object(body) = body else {
-            return Err(Refusal::bad("InvalidRequestContent", "The request content is not an object."));
+            return Err(Refusal::bad(
+                "InvalidRequestContent",
+                "The request content is not an object.",
+            ));
         };
         self.write(&place, body, &Conditions::default(), None)?;
         self.finish(&place.key());
@@ -101,7 +104,10 @@ impl Machine {
     /// All resources as clients see them, by id.
     pub fn resources(&self) -> Vec<Value> {
         let references = References::of(&self.store);
-        self.store.all().map(|resource| kinds::render(&references, resource)).collect()
+        self.store
+            .all()
+            .map(|resource| kinds::render(&references, resource))
+            .collect()
     }
 
     /// Lets something go wrong.
@@ -191,9 +197,17 @@ impl Machine {
         conditions: &Conditions,
         failing: Option<Failing>,
     ) -> Result<Written, Refusal> {
-        if self.store.group(&place.subscription, &place.group).is_none() {
+        if self
+            .store
+            .group(&place.subscription, &place.group)
+            .is_none()
+        {
             let message = format!("Resource group '{}' could not be found.", place.group);
-            return Err(Refusal::new(StatusCode::NOT_FOUND, "ResourceGroupNotFound", message));
+            return Err(Refusal::new(
+                StatusCode::NOT_FOUND,
+                "ResourceGroupNotFound",
+                message,
+            ));
         }
         let key = place.key();
         let previous = self.store.get(&key);
@@ -205,7 +219,12 @@ impl Machine {
         }
         let is_new = previous.is_none();
         let before = References::of(&self.store);
-        let context = Context { store: &self.store, references: &before, place, previous };
+        let context = Context {
+            store: &self.store,
+            references: &before,
+            place,
+            previous,
+        };
         let accepted = kinds::accept(&context, body)?;
         // A write that will fail changes nothing but the state.
         let body = match (&failing, previous) {
@@ -242,7 +261,13 @@ impl Machine {
     /// Begins an operation on a resource that is as it shall be already.
     pub(super) fn begin(&mut self, key: String, effect: Effect, failing: Option<Failing>) -> u64 {
         let due = self.now + self.options.operation_requests;
-        let operation = Operation { key, effect, due, failing, is_over: false };
+        let operation = Operation {
+            key,
+            effect,
+            due,
+            failing,
+            is_over: false,
+        };
         let number = self.operations.begin(operation);
         self.settle(self.now);
         number
@@ -253,7 +278,8 @@ impl Machine {
         if !self.operations.is_busy(key) {
             return Ok(());
         }
-        let message = format!("Another operation on this or dependent resource is in progress: {key}.");
+        let message =
+            format!("Another operation on this or dependent resource is in progress: {key}.");
         let mut refusal = Refusal::conflict("AnotherOperationInProgress", message);
         refusal.retry_after = Some(self.options.retry_after);
         Err(refusal)
@@ -280,7 +306,9 @@ impl Conditions {
         };
         let holds = self.if_match.as_deref().is_none_or(has)
             && !self.if_none_match.as_deref().is_some_and(has);
-        holds.then_some(()).ok_or_else(|| Refusal::etag_mismatch(id))
+        holds
+            .then_some(())
+            .ok_or_else(|| Refusal::etag_mismatch(id))
     }
 }
 
@@ -292,12 +320,17 @@ fn check_delete(references: &References, resource: &Resource) -> Result<(), Refu
     let (code, what) = match resource.place.kind {
         Kind::LoadBalancer => return kinds::load_balancer::check_delete(references, resource),
         Kind::PublicIp => ("PublicIPAddressCannotBeDeleted", "Public IP address"),
-        Kind::SecurityGroup => ("InUseNetworkSecurityGroupCannotBeDeleted", "Network security group"),
+        Kind::SecurityGroup => (
+            "InUseNetworkSecurityGroupCannotBeDeleted",
+            "Network security group",
+        ),
         Kind::VirtualNetwork => ("InUseSubnetCannotBeDeleted", "Virtual network"),
         Kind::Interface | Kind::Machine | Kind::ScaleSet => return Ok(()),
     };
     user.map_or(Ok(()), |user| {
-        let message = format!("{what} {id} can not be deleted since it is still allocated to resource {user}.");
+        let message = format!(
+            "{what} {id} can not be deleted since it is still allocated to resource {user}."
+        );
         Err(Refusal::bad(code, message))
     })
 }
@@ -305,11 +338,16 @@ fn check_delete(references: &References, resource: &Resource) -> Result<(), Refu
 fn resource_place(id: &str) -> Result<Place, Refusal> {
     match Target::parse(id)? {
         Target::Resource(place) => Ok(place),
-        _ => Err(Refusal::bad("InvalidRequestUri", format!("`{id}` is not the id of a resource."))),
+        _ => Err(Refusal::bad(
+            "InvalidRequestUri",
+            format!("`{id}` is not the id of a resource."),
+        )),
     }
 }
 
 /// The child of a resource, and where its list is.
 pub(super) fn child<'a>(rendered: &'a Value, collection: &str, wanted: &str) -> Option<&'a Value> {
-    json::children(rendered, collection).iter().find(|one| key(json::name(one)) == key(wanted))
+    json::children(rendered, collection)
+        .iter()
+        .find(|one| key(json::name(one)) == key(wanted))
 }

@@ -77,8 +77,9 @@ impl Operations {
     }
 
     /// The operation with an id, as it is written in addresses.
-    pub(super) fn find(&self, id: &str) -> Option<&Operation> {
-        self.all.get(&u64::from_str_radix(id.rsplit('-').next()?, 16).ok()?)
+    pub(super) fn find(&self, wanted: &str) -> Option<&Operation> {
+        let number = u64::from_str_radix(wanted.rsplit('-').next()?, 16).ok()?;
+        self.all.get(&number).filter(|_| id(number) == wanted)
     }
 }
 

@@ -10,7 +10,10 @@ pub(super) fn reply(call: &Call<'_>, items: Vec<Value>, size: usize) -> Result<R
     let start: usize = match call.parameter("$skiptoken") {
         None => 0,
         Some(token) => token.parse().map_err(|_| {
-            Refusal::bad("InvalidSkipToken", format!("The skip token '{token}' is invalid."))
+            Refusal::bad(
+                "InvalidSkipToken",
+                format!("The skip token '{token}' is invalid."),
+            )
         })?,
     };
     let total = items.len();

@@ -85,7 +85,11 @@ pub(super) struct Place {
 impl Place {
     /// Its id, with the names as written here.
     pub(super) fn id(&self) -> String {
-        format!("{}/{}", collection_id(&self.subscription, &self.group, self.kind), self.name)
+        format!(
+            "{}/{}",
+            collection_id(&self.subscription, &self.group, self.kind),
+            self.name
+        )
     }
 
     /// What it is found by.
@@ -119,7 +123,11 @@ pub(super) enum Target {
     /// All resources of a kind, in any group.
     Everywhere { subscription: String, kind: Kind },
     /// All resources of a kind in a group.
-    Collection { subscription: String, group: String, kind: Kind },
+    Collection {
+        subscription: String,
+        group: String,
+        kind: Kind,
+    },
     /// One resource.
     Resource(Place),
     /// Something inside a resource: what follows its name.
@@ -137,16 +145,20 @@ impl Target {
     pub(super) fn parse(path: &str) -> Result<Self, Refusal> {
         let mut segments = Vec::new();
         for segment in path.trim_matches('/').split('/') {
-            let text = percent_decode_str(segment).decode_utf8().map_err(|_| {
-                Refusal::bad("InvalidUri", "The path has bytes that are no UTF-8.")
-            })?;
+            let text = percent_decode_str(segment)
+                .decode_utf8()
+                .map_err(|_| Refusal::bad("InvalidUri", "The path has bytes that are no UTF-8."))?;
             segments.push(text.into_owned());
         }
         let texts: Vec<&str> = segments.iter().map(String::as_str).collect();
         let is = |text: &str, word: &str| text.eq_ignore_ascii_case(word);
         let unknown = || {
             let message = format!("No resource manager has the path `{path}`.");
-            Err(Refusal::new(StatusCode::NOT_FOUND, "InvalidRequestUri", message))
+            Err(Refusal::new(
+                StatusCode::NOT_FOUND,
+                "InvalidRequestUri",
+                message,
+            ))
         };
         let [subscriptions, subscription, rest @ ..] = texts.as_slice() else {
             return unknown();
@@ -168,7 +180,10 @@ impl Target {
                 if !is_result && !is(operations, "operations") {
                     return unknown();
                 }
-                Ok(Self::Operation { id: (*id).to_owned(), is_result })
+                Ok(Self::Operation {
+                    id: (*id).to_owned(),
+                    is_result,
+                })
             }
             [providers, provider, segment] if is(providers, "providers") => Ok(Self::Everywhere {
                 subscription,
@@ -180,15 +195,27 @@ impl Target {
                 let kind = Kind::of(provider, segment)?;
                 let group = (*group).to_owned();
                 let [name, inside @ ..] = rest else {
-                    return Ok(Self::Collection { subscription, group, kind });
+                    return Ok(Self::Collection {
+                        subscription,
+                        group,
+                        kind,
+                    });
                 };
                 check_name(name)?;
-                let place = Place { subscription, group, kind, name: (*name).to_owned() };
+                let place = Place {
+                    subscription,
+                    group,
+                    kind,
+                    name: (*name).to_owned(),
+                };
                 if inside.is_empty() {
                     return Ok(Self::Resource(place));
                 }
                 let rest = inside.iter().map(|text| (*text).to_owned()).collect();
-                Ok(Self::Inside { parent: place, rest })
+                Ok(Self::Inside {
+                    parent: place,
+                    rest,
+                })
             }
             _ => unknown(),
         }
@@ -207,7 +234,8 @@ mod tests {
             kind: Kind::LoadBalancer,
             name: "lb".to_owned(),
         };
-        let path = "/Subscriptions/s/resourcegroups/RG/providers/microsoft.network/LOADBALANCERS/lb";
+        let path =
+            "/Subscriptions/s/resourcegroups/RG/providers/microsoft.network/LOADBALANCERS/lb";
         assert_eq!(Target::parse(path).unwrap(), Target::Resource(lb.clone()));
         assert_eq!(
             lb.id(),
@@ -221,13 +249,21 @@ mod tests {
             }
         );
         assert_eq!(
-            Target::parse("/subscriptions/s/providers/Microsoft.Network/publicIPAddresses").unwrap(),
-            Target::Everywhere { subscription: "s".to_owned(), kind: Kind::PublicIp }
+            Target::parse("/subscriptions/s/providers/Microsoft.Network/publicIPAddresses")
+                .unwrap(),
+            Target::Everywhere {
+                subscription: "s".to_owned(),
+                kind: Kind::PublicIp
+            }
         );
-        let operation = "/subscriptions/s/providers/Microsoft.Network/locations/westus/operationResults/7";
+        let operation =
+            "/subscriptions/s/providers/Microsoft.Network/locations/westus/operationResults/7";
         assert_eq!(
             Target::parse(operation).unwrap(),
-            Target::Operation { id: "7".to_owned(), is_result: true }
+            Target::Operation {
+                id: "7".to_owned(),
+                is_result: true
+            }
         );
     }
 
@@ -238,8 +274,14 @@ mod tests {
             ("/", "InvalidRequestUri"),
             ("/subscriptions", "InvalidRequestUri"),
             ("/subscriptions//resourceGroups", "InvalidRequestUri"),
-            ("/subscriptions/s/resourceGroups/g/providers/A.B/things/n", "InvalidResourceType"),
-            ("/subscriptions/s/providers/Microsoft.Network/locations/l/answers/7", "InvalidRequestUri"),
+            (
+                "/subscriptions/s/resourceGroups/g/providers/A.B/things/n",
+                "InvalidResourceType",
+            ),
+            (
+                "/subscriptions/s/providers/Microsoft.Network/locations/l/answers/7",
+                "InvalidRequestUri",
+            ),
             ("/subscriptions/%ff", "InvalidUri"),
         ] {
             assert_eq!(Target::parse(path).unwrap_err().code, code, "{path}");

@@ -46,7 +46,10 @@ impl References {
     }
 
     /// The things below a resource, or itself, that are referred to from elsewhere.
-    pub(super) fn below<'a>(&'a self, resource: &'a str) -> impl Iterator<Item = (&'a str, &'a String)> {
+    pub(super) fn below<'a>(
+        &'a self,
+        resource: &'a str,
+    ) -> impl Iterator<Item = (&'a str, &'a String)> {
         let range = self.sources.range(resource.to_owned()..);
         range
             .take_while(move |(target, _)| target.starts_with(resource))
@@ -73,7 +76,10 @@ impl References {
 
     fn add(&mut self, target: &Value, source: &str) {
         if let Some(id) = id_of(target) {
-            self.sources.entry(key(id)).or_default().push(source.to_owned());
+            self.sources
+                .entry(key(id))
+                .or_default()
+                .push(source.to_owned());
         }
     }
 
@@ -102,7 +108,11 @@ impl References {
     fn add_configuration(&mut self, properties: &Value, id: &str) {
         self.add(&properties["subnet"], id);
         self.add(&properties["publicIPAddress"], id);
-        for pool in properties["loadBalancerBackendAddressPools"].as_array().into_iter().flatten() {
+        for pool in properties["loadBalancerBackendAddressPools"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
             self.add(pool, id);
         }
     }
@@ -116,8 +126,14 @@ impl References {
 
     fn add_scale_set(&mut self, resource: &Resource) {
         let id = resource.place.id();
-        for (_, configuration) in super::kinds::scale_set::configurations(&resource.body["properties"]["virtualMachineProfile"]) {
-            for pool in configuration["properties"]["loadBalancerBackendAddressPools"].as_array().into_iter().flatten() {
+        for (_, configuration) in super::kinds::scale_set::configurations(
+            &resource.body["properties"]["virtualMachineProfile"],
+        ) {
+            for pool in configuration["properties"]["loadBalancerBackendAddressPools"]
+                .as_array()
+                .into_iter()
+                .flatten()
+            {
                 if let Some(pool) = id_of(pool) {
                     self.models.entry(key(pool)).or_default().push(id.clone());
                 }
@@ -125,7 +141,9 @@ impl References {
         }
         for instance in super::kinds::scale_set::instances(resource) {
             let instance_id = instance["instanceId"].as_str().unwrap_or_default();
-            for (interface, configuration) in super::kinds::scale_set::configurations(&instance["properties"]) {
+            for (interface, configuration) in
+                super::kinds::scale_set::configurations(&instance["properties"])
+            {
                 let id = format!(
                     "{id}/virtualMachines/{instance_id}/networkInterfaces/{interface}/ipConfigurations/{}",
                     name(configuration)

@@ -72,7 +72,12 @@ impl Refusal {
     /// 412, as recorded from Azure.
     pub(super) fn etag_mismatch(id: &str) -> Self {
         let message = "Precondition failed.";
-        Self::new(StatusCode::PRECONDITION_FAILED, "PreconditionFailed", message).with_detail(
+        Self::new(
+            StatusCode::PRECONDITION_FAILED,
+            "PreconditionFailed",
+            message,
+        )
+        .with_detail(
             "PreconditionFailedEtagMismatch",
             format!("Etag provided in if-match header does not match etag of resource {id}."),
         )

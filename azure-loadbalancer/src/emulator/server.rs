@@ -52,7 +52,11 @@ impl EmulatorServer {
         let address = listener.local_addr()?;
         let (stop, stopped) = watch::channel(false);
         let task = tokio::spawn(accept(listener, emulator, stopped));
-        Ok(Self { address, stop, task: Some(task) })
+        Ok(Self {
+            address,
+            stop,
+            task: Some(task),
+        })
     }
 
     /// Where it listens.
@@ -150,7 +154,10 @@ async fn serve(stream: TcpStream, emulator: Emulator, mut stopped: watch::Receiv
 #[error("closed because a fault says so")]
 struct ClosedByFault;
 
-async fn answer(emulator: Emulator, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, ClosedByFault> {
+async fn answer(
+    emulator: Emulator,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, ClosedByFault> {
     let (head, body) = request.into_parts();
     let body = match tokio::time::timeout(BODY, Limited::new(body, MAX_BODY).collect()).await {
         Ok(Ok(body)) => body.to_bytes(),
@@ -166,7 +173,9 @@ async fn answer(emulator: Emulator, request: Request<Incoming>) -> Result<Respon
     };
     let request = Request::from_parts(head, body);
     // A large set of resources takes a while; other connections of this thread do not wait for it.
-    let answered = tokio::task::spawn_blocking(move || emulator.with(|machine| machine.answer(&request))).await;
+    let answered =
+        tokio::task::spawn_blocking(move || emulator.with(|machine| machine.answer(&request)))
+            .await;
     match answered {
         Ok(Some(response)) => Ok(response.map(Full::new)),
         Ok(None) | Err(_) => Err(ClosedByFault),
@@ -178,4 +187,3 @@ fn refused(refusal: &Refusal) -> Response<Full<Bytes>> {
     *response.status_mut() = refusal.status;
     response
 }
-

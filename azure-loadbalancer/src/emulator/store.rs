@@ -146,8 +146,15 @@ impl Store {
         let version = self.next_version();
         let key = place.key();
         // The case in which it was created stays.
-        let place = self.get(&key).map_or_else(|| place.clone(), |old| old.place.clone());
-        let resource = Resource { place, body, version, state };
+        let place = self
+            .get(&key)
+            .map_or_else(|| place.clone(), |old| old.place.clone());
+        let resource = Resource {
+            place,
+            body,
+            version,
+            state,
+        };
         self.resources.insert(key, resource);
     }
 
@@ -224,11 +231,19 @@ impl Store {
         let one = properties["addressPrefix"].as_str();
         let many = properties["addressPrefixes"].as_array();
         let many = many.into_iter().flatten().filter_map(Value::as_str);
-        one.into_iter().chain(many).filter_map(|text| text.parse().ok()).collect()
+        one.into_iter()
+            .chain(many)
+            .filter_map(|text| text.parse().ok())
+            .collect()
     }
 
     /// The private addresses of a subnet that are in use, but for those of one resource.
-    pub(super) fn taken(&self, subnet: &str, references: &References, but: &str) -> BTreeSet<IpAddr> {
+    pub(super) fn taken(
+        &self,
+        subnet: &str,
+        references: &References,
+        but: &str,
+    ) -> BTreeSet<IpAddr> {
         let of_other = |id: &&String| !key(id).starts_with(&format!("{but}/"));
         let sources = references.to(&key(subnet)).iter().filter(of_other);
         sources.filter_map(|id| self.private_address(id)).collect()
@@ -247,15 +262,29 @@ impl Store {
         let found = children(&owner.body, collection)
             .iter()
             .find(|one| name(one).eq_ignore_ascii_case(child))?;
-        found["properties"]["privateIPAddress"].as_str()?.parse().ok()
+        found["properties"]["privateIPAddress"]
+            .as_str()?
+            .parse()
+            .ok()
     }
 
     /// The first address of a subnet that is free.
-    pub(super) fn free_address(subnet: &Value, taken: &BTreeSet<IpAddr>) -> Result<IpAddr, Refusal> {
+    pub(super) fn free_address(
+        subnet: &Value,
+        taken: &BTreeSet<IpAddr>,
+    ) -> Result<IpAddr, Refusal> {
         let prefixes = Self::prefixes(subnet);
         // Reserved ones are before the hosts; `hosts` leaves out the network's own address already.
-        let hosts = |net: &IpNet| net.hosts().skip(RESERVED - 1).take(taken.len() + 1).collect::<Vec<_>>();
-        let free = prefixes.iter().flat_map(hosts).find(|address| !taken.contains(address));
+        let hosts = |net: &IpNet| {
+            net.hosts()
+                .skip(RESERVED - 1)
+                .take(taken.len() + 1)
+                .collect::<Vec<_>>()
+        };
+        let free = prefixes
+            .iter()
+            .flat_map(hosts)
+            .find(|address| !taken.contains(address));
         free.ok_or_else(|| {
             let message = format!("Subnet {} does not have enough capacity.", name(subnet));
             Refusal::bad("SubnetIsFull", message)

@@ -50,9 +50,18 @@ impl Executor {
     /// # Errors
     ///
     /// The configuration cannot be used.
-    pub fn with_options(client: ArmClient, config: Config, options: ExecutorOptions) -> Result<Self, ConfigError> {
+    pub fn with_options(
+        client: ArmClient,
+        config: Config,
+        options: ExecutorOptions,
+    ) -> Result<Self, ConfigError> {
         config.validate()?;
-        Ok(Self { client, config, options, writer: Mutex::new(()) })
+        Ok(Self {
+            client,
+            config,
+            options,
+            writer: Mutex::new(()),
+        })
     }
 
     /// The client that it uses, for the counts of calls.
@@ -70,12 +79,23 @@ impl Executor {
     /// # Errors
     ///
     /// What is there cannot be read.
-    pub async fn plan(&self, services: &[Service], nodes: &[Node]) -> Result<(Plan, Snapshot), ReconcileError> {
+    pub async fn plan(
+        &self,
+        services: &[Service],
+        nodes: &[Node],
+    ) -> Result<(Plan, Snapshot), ReconcileError> {
         self.plan_as(&self.config, services, nodes).await
     }
 
-    pub(crate) async fn plan_as(&self, config: &Config, services: &[Service], nodes: &[Node]) -> Result<(Plan, Snapshot), ReconcileError> {
-        let snapshot = read_snapshot(&self.client, config, services).await.map_err(ReconcileError::Read)?;
+    pub(crate) async fn plan_as(
+        &self,
+        config: &Config,
+        services: &[Service],
+        nodes: &[Node],
+    ) -> Result<(Plan, Snapshot), ReconcileError> {
+        let snapshot = read_snapshot(&self.client, config, services)
+            .await
+            .map_err(ReconcileError::Read)?;
         Ok((plan(config, services, nodes, &snapshot), snapshot))
     }
 
@@ -93,14 +113,27 @@ impl Executor {
     ///
     /// Writes that were begun may be carried out, others are not begun. Every state in between is one that the resource manager
     /// accepts and that the next reconciliation continues from.
-    pub async fn reconcile(&self, services: &[Service], nodes: &[Node]) -> Result<Reconciled, ReconcileError> {
+    pub async fn reconcile(
+        &self,
+        services: &[Service],
+        nodes: &[Node],
+    ) -> Result<Reconciled, ReconcileError> {
         self.reconcile_as(&self.config, services, nodes).await
     }
 
-    pub(crate) async fn reconcile_as(&self, config: &Config, services: &[Service], nodes: &[Node]) -> Result<Reconciled, ReconcileError> {
+    pub(crate) async fn reconcile_as(
+        &self,
+        config: &Config,
+        services: &[Service],
+        nodes: &[Node],
+    ) -> Result<Reconciled, ReconcileError> {
         let _only_writer = self.writer.lock().await;
         let before = self.client.counts();
-        let mut run = Run { executor: self, report: Reconciled::default(), refused: Vec::new() };
+        let mut run = Run {
+            executor: self,
+            report: Reconciled::default(),
+            refused: Vec::new(),
+        };
         run.rounds(config, services, nodes).await?;
         let mut report = run.report;
         report.calls = self.client.counts().since(before);
@@ -127,7 +160,12 @@ enum Ended {
 }
 
 impl Run<'_> {
-    async fn rounds(&mut self, config: &Config, services: &[Service], nodes: &[Node]) -> Result<(), ReconcileError> {
+    async fn rounds(
+        &mut self,
+        config: &Config,
+        services: &[Service],
+        nodes: &[Node],
+    ) -> Result<(), ReconcileError> {
         let options = &self.executor.options;
         let mut rounds = 0;
         loop {
@@ -151,7 +189,8 @@ impl Run<'_> {
                         return Ok(());
                     }
                     // What was only overtaken can be planned anew at once; what is under way takes its time.
-                    let is_immediate = kind == ArmErrorKind::PreconditionFailed && conflicts <= options.immediate_replans;
+                    let is_immediate = kind == ArmErrorKind::PreconditionFailed
+                        && conflicts <= options.immediate_replans;
                     if !is_immediate {
                         let waits = conflicts.saturating_sub(options.immediate_replans).max(1);
                         sleep(options.backoff.wait(waits)).await;
@@ -171,7 +210,11 @@ impl Run<'_> {
 
     async fn round(&mut self, plan: &Plan) -> Ended {
         let passed_over: BTreeSet<usize> = (0..plan.actions.len())
-            .filter(|index| plan.actions.get(*index).is_some_and(|action| self.refused.contains(&action.operation)))
+            .filter(|index| {
+                plan.actions
+                    .get(*index)
+                    .is_some_and(|action| self.refused.contains(&action.operation))
+            })
             .collect();
         if passed_over.len() == plan.actions.len() {
             self.leave(plan, &passed_over);
@@ -184,7 +227,9 @@ impl Run<'_> {
             match result {
                 Written::Done => {
                     has_written = true;
-                    self.report.written.push(WrittenAction::of(&action.operation));
+                    self.report
+                        .written
+                        .push(WrittenAction::of(&action.operation));
                 }
                 Written::Failed(error) if is_overtaken(&error) => overtaken = Some(error.kind()),
                 Written::Failed(error) => self.fail(action, error),
@@ -222,10 +267,16 @@ impl Run<'_> {
             }
             let what = format!("{} was not written", action.operation);
             if action.services.is_empty() {
-                self.report.left.push(Deferred { service: None, what });
+                self.report.left.push(Deferred {
+                    service: None,
+                    what,
+                });
                 continue;
             }
-            let left = action.services.iter().map(|service| Deferred { service: Some(service.clone()), what: what.clone() });
+            let left = action.services.iter().map(|service| Deferred {
+                service: Some(service.clone()),
+                what: what.clone(),
+            });
             self.report.left.extend(left);
         }
     }

@@ -27,7 +27,12 @@ pub(super) enum Written {
 /// # Cancel safety
 ///
 /// Writes that were begun may be carried out; the others are not.
-pub(super) async fn run(client: &ArmClient, plan: &Plan, parallel: usize, passed_over: &BTreeSet<usize>) -> Vec<Written> {
+pub(super) async fn run(
+    client: &ArmClient,
+    plan: &Plan,
+    parallel: usize,
+    passed_over: &BTreeSet<usize>,
+) -> Vec<Written> {
     let mut results: Vec<Option<Written>> = plan.actions.iter().map(|_| None).collect();
     for index in passed_over {
         if let Some(slot) = results.get_mut(*index) {
@@ -45,7 +50,9 @@ pub(super) async fn run(client: &ArmClient, plan: &Plan, parallel: usize, passed
             before.all(|result| matches!(result, Some(Some(Written::Done)) | None))
         };
         let next: Vec<usize> = (0..plan.actions.len())
-            .filter(|index| !is_stale && !begun.contains(index) && matches!(results.get(*index), Some(None)))
+            .filter(|index| {
+                !is_stale && !begun.contains(index) && matches!(results.get(*index), Some(None))
+            })
             .filter(ready)
             .take(parallel.max(1).saturating_sub(running.len()))
             .collect();
@@ -65,14 +72,25 @@ pub(super) async fn run(client: &ArmClient, plan: &Plan, parallel: usize, passed
             *slot = Some(result.map_or_else(Written::Failed, |()| Written::Done));
         }
     }
-    results.into_iter().map(|result| result.unwrap_or(Written::Skipped)).collect()
+    results
+        .into_iter()
+        .map(|result| result.unwrap_or(Written::Skipped))
+        .collect()
 }
 
 /// What waits for a write that will not happen will not happen either.
 fn skip_dependents(plan: &Plan, results: &mut [Option<Written>]) {
     loop {
-        let is_off = |index: usize| matches!(results.get(index), Some(Some(Written::Failed(_) | Written::Skipped)));
-        let next = plan.edges.iter().find(|edge| is_off(edge.before) && matches!(results.get(edge.after), Some(None)));
+        let is_off = |index: usize| {
+            matches!(
+                results.get(index),
+                Some(Some(Written::Failed(_) | Written::Skipped))
+            )
+        };
+        let next = plan
+            .edges
+            .iter()
+            .find(|edge| is_off(edge.before) && matches!(results.get(edge.after), Some(None)));
         match next.and_then(|edge| results.get_mut(edge.after)) {
             Some(slot) => *slot = Some(Written::Skipped),
             None => break,
@@ -94,6 +112,9 @@ async fn carry_out(client: &ArmClient, action: &Action) -> Result<(), ArmError> 
 pub(super) fn is_overtaken(error: &ArmError) -> bool {
     match error.kind() {
         ArmErrorKind::PreconditionFailed | ArmErrorKind::Conflict => true,
-        _ => error.has_code("CanceledAndSupersededDueToAnotherOperation") || error.has_code("ReferencedResourceNotProvisioned"),
+        _ => {
+            error.has_code("CanceledAndSupersededDueToAnotherOperation")
+                || error.has_code("ReferencedResourceNotProvisioned")
+        }
     }
 }

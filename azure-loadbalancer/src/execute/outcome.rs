@@ -46,7 +46,10 @@ pub struct WrittenAction {
 
 impl WrittenAction {
     pub(super) fn of(operation: &Operation) -> Self {
-        Self { verb: operation.verb(), target: operation.target().cloned() }
+        Self {
+            verb: operation.verb(),
+            target: operation.target().cloned(),
+        }
     }
 }
 
@@ -61,7 +64,9 @@ pub enum ServiceError {
     #[error("a write came to nothing")]
     Arm(#[source] Arc<ArmError>),
     /// There was still something to do after all rounds.
-    #[error("not done after {rounds} rounds: {what}; something else may be writing the same resources")]
+    #[error(
+        "not done after {rounds} rounds: {what}; something else may be writing the same resources"
+    )]
     NotConverged {
         /// How many rounds there were.
         rounds: u32,
@@ -78,21 +83,31 @@ impl Reconciled {
 
     /// Why a service does not have what it asks for; nothing if it has.
     pub fn error_of(&self, service: &ServiceKey) -> Option<ServiceError> {
-        let planned = self.services.get(service).and_then(|outcome| outcome.error.clone());
+        let planned = self
+            .services
+            .get(service)
+            .and_then(|outcome| outcome.error.clone());
         if let Some(error) = planned {
             return Some(error.into());
         }
         if let Some(error) = self.failures.get(service) {
             return Some(ServiceError::Arm(Arc::clone(error)));
         }
-        let left = self.left.iter().find(|left| left.service.as_ref() == Some(service))?;
-        Some(ServiceError::NotConverged { rounds: self.rounds, what: left.what.clone() })
+        let left = self
+            .left
+            .iter()
+            .find(|left| left.service.as_ref() == Some(service))?;
+        Some(ServiceError::NotConverged {
+            rounds: self.rounds,
+            what: left.what.clone(),
+        })
     }
 
     /// All services that do not have what they ask for, and why.
     pub fn errors(&self) -> BTreeMap<&ServiceKey, ServiceError> {
         let left = self.left.iter().filter_map(|left| left.service.as_ref());
         let keys = self.services.keys().chain(self.failures.keys()).chain(left);
-        keys.filter_map(|key| Some((key, self.error_of(key)?))).collect()
+        keys.filter_map(|key| Some((key, self.error_of(key)?)))
+            .collect()
     }
 }

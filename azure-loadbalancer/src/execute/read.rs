@@ -22,8 +22,16 @@ const MANY_GROUPS: usize = 3;
 /// # Cancel safety
 ///
 /// Nothing is written.
-pub async fn read_snapshot(client: &ArmClient, config: &Config, services: &[Service]) -> Result<Snapshot, ArmError> {
-    let group = Group { client, subscription: &config.subscription_id, name: &config.resource_group };
+pub async fn read_snapshot(
+    client: &ArmClient,
+    config: &Config,
+    services: &[Service],
+) -> Result<Snapshot, ArmError> {
+    let group = Group {
+        client,
+        subscription: &config.subscription_id,
+        name: &config.resource_group,
+    };
     let load_balancers: Vec<LoadBalancer> = group.list("Microsoft.Network/loadBalancers").await?;
     let reads = Reads::of(config, services, &load_balancers);
     let security_group = async {
@@ -50,14 +58,26 @@ pub async fn read_snapshot(client: &ArmClient, config: &Config, services: &[Serv
         virtual_network,
         machines
     )?;
-    Ok(Snapshot { load_balancers, public_ips, security_group, virtual_network, ..machines })
+    Ok(Snapshot {
+        load_balancers,
+        public_ips,
+        security_group,
+        virtual_network,
+        ..machines
+    })
 }
 
-async fn public_ips(client: &ArmClient, config: &Config, reads: &Reads) -> Result<Vec<PublicIpAddress>, ArmError> {
+async fn public_ips(
+    client: &ArmClient,
+    config: &Config,
+    reads: &Reads,
+) -> Result<Vec<PublicIpAddress>, ArmError> {
     const KIND: &str = "Microsoft.Network/publicIPAddresses";
     let subscription = &config.subscription_id;
     if reads.public_ip_groups.len() >= MANY_GROUPS {
-        let all = client.list(&format!("/subscriptions/{subscription}/providers/{KIND}")).await;
+        let all = client
+            .list(&format!("/subscriptions/{subscription}/providers/{KIND}"))
+            .await;
         match all {
             // Rights may have been given for groups alone.
             Err(error) if error.kind() == ArmErrorKind::Forbidden => {}
@@ -66,11 +86,18 @@ async fn public_ips(client: &ArmClient, config: &Config, reads: &Reads) -> Resul
     }
     let mut found = Vec::new();
     for name in &reads.public_ip_groups {
-        let group = Group { client, subscription, name };
+        let group = Group {
+            client,
+            subscription,
+            name,
+        };
         match group.list::<PublicIpAddress>(KIND).await {
             Ok(addresses) => found.extend(addresses),
             // A service may name a group of somebody else; that is the service's problem when it is planned.
-            Err(error) if error.kind() == ArmErrorKind::Forbidden && !name.eq_ignore_ascii_case(&config.resource_group) => {
+            Err(error)
+                if error.kind() == ArmErrorKind::Forbidden
+                    && !name.eq_ignore_ascii_case(&config.resource_group) =>
+            {
                 tracing::warn!(%error, group = name, "public addresses of a resource group cannot be read");
             }
             Err(error) => return Err(error),
@@ -87,7 +114,11 @@ struct Group<'a> {
 
 impl Group<'_> {
     async fn list<T: DeserializeOwned>(&self, kind: &str) -> Result<Vec<T>, ArmError> {
-        let Self { client, subscription, name } = self;
+        let Self {
+            client,
+            subscription,
+            name,
+        } = self;
         let path = format!("/subscriptions/{subscription}/resourceGroups/{name}/providers/{kind}");
         client.list(&path).await
     }
@@ -100,10 +131,19 @@ impl Group<'_> {
             self.list::<ScaleSet>("Microsoft.Compute/virtualMachineScaleSets"),
         )?;
         let mut scale_set_instances: Vec<ScaleSetInstance> = Vec::new();
-        for id in scale_sets.iter().filter_map(|scale_set| scale_set.id.as_ref()) {
+        for id in scale_sets
+            .iter()
+            .filter_map(|scale_set| scale_set.id.as_ref())
+        {
             let path = format!("{}/virtualMachines", ArmId::as_str(id));
             scale_set_instances.extend(self.client.list(&path).await?);
         }
-        Ok(Snapshot { virtual_machines, network_interfaces, scale_sets, scale_set_instances, ..Snapshot::default() })
+        Ok(Snapshot {
+            virtual_machines,
+            network_interfaces,
+            scale_sets,
+            scale_set_instances,
+            ..Snapshot::default()
+        })
     }
 }

@@ -54,9 +54,15 @@ pub struct DocumentError {
 ///
 /// The text is not JSON, or a document of the wanted kind is not what it should be.
 pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentError> {
-    let whole = |why: String| DocumentError { place: "the whole text".to_owned(), why };
+    let whole = |why: String| DocumentError {
+        place: "the whole text".to_owned(),
+        why,
+    };
     let value: Value = serde_json::from_str(text).map_err(|error| {
-        whole(format!("it is not JSON: {error}; `kubectl get {}s -A -o json` writes it", T::KIND.to_lowercase()))
+        whole(format!(
+            "it is not JSON: {error}; `kubectl get {}s -A -o json` writes it",
+            T::KIND.to_lowercase()
+        ))
     })?;
     let documents = match value {
         Value::Array(items) => items,
@@ -65,7 +71,11 @@ pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentErr
             Some(_) => return Err(whole("`items` is not a list".to_owned())),
             None => vec![Value::Object(object)],
         },
-        _ => return Err(whole("it is neither a document nor a list of documents".to_owned())),
+        _ => {
+            return Err(whole(
+                "it is neither a document nor a list of documents".to_owned(),
+            ));
+        }
     };
     let mut found = Vec::new();
     for (index, document) in documents.into_iter().enumerate() {
@@ -74,10 +84,16 @@ pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentErr
         if kind != T::KIND {
             continue;
         }
-        let name = document["metadata"]["name"].as_str().unwrap_or("without a name").to_owned();
+        let name = document["metadata"]["name"]
+            .as_str()
+            .unwrap_or("without a name")
+            .to_owned();
         let place = format!("item {index} ({} {name})", T::KIND);
         let read = T::from_document(document);
-        found.push(read.map_err(|error| DocumentError { place, why: error.to_string() })?);
+        found.push(read.map_err(|error| DocumentError {
+            place,
+            why: error.to_string(),
+        })?);
     }
     Ok(found)
 }
@@ -95,7 +111,12 @@ pub struct FileSource<T> {
 impl<T: FromDocument> FileSource<T> {
     /// The documents of a file.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), last: None, is_told: false, kind: std::marker::PhantomData }
+        Self {
+            path: path.into(),
+            last: None,
+            is_told: false,
+            kind: std::marker::PhantomData,
+        }
     }
 
     fn error(&self, error: impl std::error::Error + Send + Sync + 'static) -> SourceError {
@@ -139,7 +160,9 @@ fn read(path: &Path) -> std::io::Result<String> {
         return Err(std::io::Error::other("it is not a file"));
     }
     if metadata.len() > MAX_BYTES {
-        return Err(std::io::Error::other(format!("it has more than {MAX_BYTES} bytes")));
+        return Err(std::io::Error::other(format!(
+            "it has more than {MAX_BYTES} bytes"
+        )));
     }
     std::fs::read_to_string(path)
 }

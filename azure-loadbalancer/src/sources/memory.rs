@@ -21,7 +21,13 @@ pub struct MemorySource<T> {
 /// A source with a first state, and what sets the next ones.
 pub fn memory<T>(first: Vec<T>) -> (Publisher<T>, MemorySource<T>) {
     let (sender, states) = watch::channel(first);
-    (Publisher { states: sender }, MemorySource { states, is_first: true })
+    (
+        Publisher { states: sender },
+        MemorySource {
+            states,
+            is_first: true,
+        },
+    )
 }
 
 impl<T> Publisher<T> {

@@ -40,7 +40,10 @@ pub struct SourceError {
 impl SourceError {
     /// An error that says which source it is and what is wrong with it.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), source: None }
+        Self {
+            message: message.into(),
+            source: None,
+        }
     }
 
     /// Adds the cause.

@@ -6,8 +6,12 @@ use crate::node::{Node, NodeDocument};
 
 /// The node as it is now.
 pub(super) fn node_now(document: NodeDocument) -> Node {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let since = document.not_ready_since().map(|since| since.and_then(seconds_since_epoch));
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let since = document
+        .not_ready_since()
+        .map(|since| since.and_then(seconds_since_epoch));
     let not_ready_for = match since {
         // A clock that is behind the cluster's sees a node that has just changed.
         Some(Some(then)) => now.saturating_sub(Duration::from_secs(then)),
@@ -36,7 +40,11 @@ fn seconds_since_epoch(text: &str) -> Option<u64> {
         return None;
     }
     // Years that begin in March, so that the leap day is the last one.
-    let (year, month) = if month < 3 { (year - 1, month + 9) } else { (year, month - 3) };
+    let (year, month) = if month < 3 {
+        (year - 1, month + 9)
+    } else {
+        (year, month - 3)
+    };
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day;
     // Days from 1 March of year 0 to 1 January 1970, and one because days of a month begin with one.
     let days = days.checked_sub(719_469)?;

@@ -1,7 +1,6 @@
 //! The emulator by itself: requests in, answers out.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-mod clients;
 mod etags;
 mod faults;
 mod limits;

@@ -13,11 +13,18 @@ pub(crate) fn world(options: EmulatorOptions) -> Machine {
     let mut machine = Machine::new(options);
     machine.add_group("s", "rg", "westus");
     let subnet = |name: &str, prefix: &str| json!({ "name": name, "properties": { "addressPrefix": prefix } });
-    let subnets = [subnet("subnet", "10.0.0.0/24"), subnet("sub2", "10.0.1.0/29")];
+    let subnets = [
+        subnet("subnet", "10.0.0.0/24"),
+        subnet("sub2", "10.0.1.0/29"),
+    ];
     let network = json!({ "location": "westus", "properties": { "subnets": subnets } });
-    machine.put(&format!("{NETWORK}/virtualNetworks/vnet"), network).unwrap();
+    machine
+        .put(&format!("{NETWORK}/virtualNetworks/vnet"), network)
+        .unwrap();
     let group = json!({ "location": "westus", "properties": {} });
-    machine.put(&format!("{NETWORK}/networkSecurityGroups/nsg"), group).unwrap();
+    machine
+        .put(&format!("{NETWORK}/networkSecurityGroups/nsg"), group)
+        .unwrap();
     machine
 }
 
@@ -63,20 +70,39 @@ pub(crate) fn ask(machine: &mut Machine, method: &str, path: &str, body: Option<
     ask_with(machine, method, path, body, &[])
 }
 
-pub(crate) fn ask_with(machine: &mut Machine, method: &str, path: &str, body: Option<Value>, headers: &[(&str, &str)]) -> Answer {
+pub(crate) fn ask_with(
+    machine: &mut Machine,
+    method: &str,
+    path: &str,
+    body: Option<Value>,
+    headers: &[(&str, &str)],
+) -> Answer {
     let separator = if path.contains('?') { '&' } else { '?' };
-    let uri = if path.contains("api-version") { path.to_owned() } else { format!("{path}{separator}api-version=2025-05-01") };
-    let mut request = Request::builder().method(method).uri(uri).header("host", "arm.test");
+    let uri = if path.contains("api-version") {
+        path.to_owned()
+    } else {
+        format!("{path}{separator}api-version=2025-05-01")
+    };
+    let mut request = Request::builder()
+        .method(method)
+        .uri(uri)
+        .header("host", "arm.test");
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
     let body = body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
-    let response = machine.answer(&request.body(body).unwrap()).expect("no fault loses the answer");
+    let response = machine
+        .answer(&request.body(body).unwrap())
+        .expect("no fault loses the answer");
     let body = match response.body() {
         empty if empty.is_empty() => Value::Null,
         body => serde_json::from_slice(body).unwrap(),
     };
-    Answer { status: response.status().as_u16(), body, response }
+    Answer {
+        status: response.status().as_u16(),
+        body,
+        response,
+    }
 }
 
 /// The path of a network resource.
@@ -93,7 +119,11 @@ pub(crate) fn balancer(sku: &str, frontends: &[(&str, &str)]) -> Value {
     let frontends: Vec<_> = frontends
         .iter()
         .map(|(name, id)| {
-            let field = if id.contains("/subnets/") { "subnet" } else { "publicIPAddress" };
+            let field = if id.contains("/subnets/") {
+                "subnet"
+            } else {
+                "publicIPAddress"
+            };
             json!({ "name": name, "properties": { field: { "id": id } } })
         })
         .collect();
@@ -115,8 +145,9 @@ pub(crate) fn rule(name: &str, frontend: &str, port: u16) -> Value {
 
 /// A load balancer `lb` with one public frontend `f` on the address `a`.
 pub(crate) fn with_balancer(machine: &mut Machine) {
-    machine.put(&network("publicIPAddresses", "a"), public_ip("Standard")).unwrap();
+    machine
+        .put(&network("publicIPAddresses", "a"), public_ip("Standard"))
+        .unwrap();
     let body = balancer("Standard", &[("f", &network("publicIPAddresses", "a"))]);
     machine.put(&network("loadBalancers", "lb"), body).unwrap();
 }
-

@@ -29,7 +29,10 @@ struct Held {
 
 impl TokenCache {
     pub(in crate::arm) fn new(source: Arc<dyn TokenSource>) -> Self {
-        Self { source, held: Mutex::default() }
+        Self {
+            source,
+            held: Mutex::default(),
+        }
     }
 
     /// The value of `Authorization`. Those who come while the source is asked wait for the same token.
@@ -42,7 +45,11 @@ impl TokenCache {
             return Ok(held.header.clone());
         }
         let asked = timeout(PATIENCE, self.source.token()).await;
-        let asked = asked.unwrap_or_else(|_| Err(TokenError::new(format!("there was no token within {PATIENCE:?}"))));
+        let asked = asked.unwrap_or_else(|_| {
+            Err(TokenError::new(format!(
+                "there was no token within {PATIENCE:?}"
+            )))
+        });
         match asked.and_then(|token| Held::new(&token, Instant::now())) {
             Ok(new) => Ok(held.insert(new).header.clone()),
             Err(error) => match &mut *held {
@@ -66,8 +73,10 @@ impl TokenCache {
 
 impl Held {
     fn new(token: &AccessToken, now: Instant) -> Result<Self, TokenError> {
-        let mut header = HeaderValue::from_str(&format!("Bearer {}", token.text))
-            .map_err(|_| TokenError::new("what came is no token: it has characters that no header can have"))?;
+        let mut header =
+            HeaderValue::from_str(&format!("Bearer {}", token.text)).map_err(|_| {
+                TokenError::new("what came is no token: it has characters that no header can have")
+            })?;
         header.set_sensitive(true);
         let ahead = AHEAD.min(token.lifetime / 2);
         Ok(Self {
@@ -101,7 +110,10 @@ mod tests {
                 return Err(TokenError::new("not now"));
             }
             let number = self.given.fetch_add(1, Ordering::Relaxed) + 1;
-            Ok(AccessToken::new(format!("t{number}"), Duration::from_secs(3_600)))
+            Ok(AccessToken::new(
+                format!("t{number}"),
+                Duration::from_secs(3_600),
+            ))
         }
     }
 
@@ -116,7 +128,11 @@ mod tests {
         source.fails.store(true, Ordering::Relaxed);
         assert_eq!(cache.header().await.unwrap(), "Bearer t1");
         source.fails.store(false, Ordering::Relaxed);
-        assert_eq!(cache.header().await.unwrap(), "Bearer t1", "not asked again at once");
+        assert_eq!(
+            cache.header().await.unwrap(),
+            "Bearer t1",
+            "not asked again at once"
+        );
         advance(PAUSE).await;
         assert_eq!(cache.header().await.unwrap(), "Bearer t2");
 

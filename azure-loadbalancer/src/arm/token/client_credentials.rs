@@ -47,7 +47,12 @@ impl ClientCredentials {
         client_id: impl Into<String>,
         secret: impl Into<String>,
     ) -> Self {
-        Self::new(Arc::new(transport), tenant.into(), client_id.into(), Proof::Secret(secret.into()))
+        Self::new(
+            Arc::new(transport),
+            tenant.into(),
+            client_id.into(),
+            Proof::Secret(secret.into()),
+        )
     }
 
     /// An application with a token of its platform in a file, which is read anew each time (workload identity).
@@ -57,7 +62,12 @@ impl ClientCredentials {
         client_id: impl Into<String>,
         file: impl Into<PathBuf>,
     ) -> Self {
-        Self::new(Arc::new(transport), tenant.into(), client_id.into(), Proof::File(file.into()))
+        Self::new(
+            Arc::new(transport),
+            tenant.into(),
+            client_id.into(),
+            Proof::File(file.into()),
+        )
     }
 
     fn new(transport: Arc<dyn Transport>, tenant: String, client: String, proof: Proof) -> Self {
@@ -85,15 +95,40 @@ impl ClientCredentials {
         self
     }
 
+    fn form(&self, assertion: Option<&str>) -> String {
+        let scope = format!("{}/.default", self.resource.trim_end_matches('/'));
+        let mut form = url::form_urlencoded::Serializer::new(String::new());
+        form.append_pair("grant_type", "client_credentials")
+            .append_pair("client_id", &self.client)
+            .append_pair("scope", &scope);
+        if let Proof::Secret(secret) = &self.proof {
+            form.append_pair("client_secret", secret);
+        }
+        if let Some(assertion) = assertion {
+            form.append_pair("client_assertion_type", ASSERTION_TYPE)
+                .append_pair("client_assertion", assertion);
+        }
+        form.finish()
+    }
+
     fn address(&self) -> Result<Url, TokenError> {
-        let wrong = |why: &str| TokenError::new(format!("the authority {:?} cannot be used: {why}", self.authority));
+        let wrong = |why: &str| {
+            TokenError::new(format!(
+                "the authority {:?} cannot be used: {why}",
+                self.authority
+            ))
+        };
         let mut url = Url::parse(&self.authority).map_err(|error| wrong(&error.to_string()))?;
         // A secret in plain sight is no secret.
         if url.scheme() != "https" && !is_loopback(&url) {
             return Err(wrong("it must be an https address"));
         }
-        let mut path = url.path_segments_mut().map_err(|()| wrong("it must be an https address"))?;
-        path.pop_if_empty().push(&self.tenant).extend(["oauth2", "v2.0", "token"]);
+        let mut path = url
+            .path_segments_mut()
+            .map_err(|()| wrong("it must be an https address"))?;
+        path.pop_if_empty()
+            .push(&self.tenant)
+            .extend(["oauth2", "v2.0", "token"]);
         drop(path);
         Ok(url)
     }
@@ -102,24 +137,17 @@ impl ClientCredentials {
 #[async_trait]
 impl TokenSource for ClientCredentials {
     async fn token(&self) -> Result<AccessToken, TokenError> {
-        let scope = format!("{}/.default", self.resource.trim_end_matches('/'));
-        let mut form = url::form_urlencoded::Serializer::new(String::new());
-        form.append_pair("grant_type", "client_credentials")
-            .append_pair("client_id", &self.client)
-            .append_pair("scope", &scope);
-        match &self.proof {
-            Proof::Secret(secret) => {
-                form.append_pair("client_secret", secret);
-            }
-            Proof::File(path) => {
-                form.append_pair("client_assertion_type", ASSERTION_TYPE);
-                form.append_pair("client_assertion", &read(path).await?);
-            }
-        }
+        let assertion = match &self.proof {
+            Proof::Secret(_) => None,
+            Proof::File(path) => Some(read(path).await?),
+        };
+        let form = self.form(assertion.as_deref());
         let request = Request::post(self.address()?.as_str())
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
-            .body(Bytes::from(form.finish()))
-            .map_err(|error| TokenError::new("the request for a token cannot be written").with_source(error))?;
+            .body(Bytes::from(form))
+            .map_err(|error| {
+                TokenError::new("the request for a token cannot be written").with_source(error)
+            })?;
         let whom = format!("{} for application {}", self.authority, self.client);
         grant::ask(&*self.transport, &whom, request).await
     }
@@ -132,10 +160,14 @@ async fn read(path: &Path) -> Result<String, TokenError> {
     };
     // Disks block.
     let text = tokio::task::spawn_blocking(move || std::fs::read_to_string(owned)).await;
-    let text = text.map_err(|error| failed(Box::new(error)))?.map_err(|error| failed(Box::new(error)))?;
+    let text = text
+        .map_err(|error| failed(Box::new(error)))?
+        .map_err(|error| failed(Box::new(error)))?;
     match text.trim() {
         "" => Err(failed("it is empty".into())),
-        text if text.len() > LONGEST_ASSERTION => Err(failed("it is too large to be a token".into())),
+        text if text.len() > LONGEST_ASSERTION => {
+            Err(failed("it is too large to be a token".into()))
+        }
         text => Ok(text.to_owned()),
     }
 }
@@ -143,7 +175,10 @@ async fn read(path: &Path) -> Result<String, TokenError> {
 impl fmt::Debug for ClientCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("ClientCredentials");
-        shown.field("authority", &self.authority).field("tenant", &self.tenant).field("client", &self.client);
+        shown
+            .field("authority", &self.authority)
+            .field("tenant", &self.tenant)
+            .field("client", &self.client);
         if let Proof::File(path) = &self.proof {
             shown.field("file", path);
         }

@@ -32,9 +32,14 @@ struct Refused {
 }
 
 /// Asks for a token.
-pub(super) async fn ask(transport: &dyn Transport, whom: &str, request: Request<Bytes>) -> Result<AccessToken, TokenError> {
+pub(super) async fn ask(
+    transport: &dyn Transport,
+    whom: &str,
+    request: Request<Bytes>,
+) -> Result<AccessToken, TokenError> {
     let sent = transport.send(request, MAX_BODY).await;
-    let response = sent.map_err(|error| TokenError::new(format!("{whom} does not answer")).with_source(error))?;
+    let response = sent
+        .map_err(|error| TokenError::new(format!("{whom} does not answer")).with_source(error))?;
     read(whom, &response)
 }
 
@@ -42,8 +47,16 @@ fn read(whom: &str, response: &Response<Bytes>) -> Result<AccessToken, TokenErro
     if !response.status().is_success() {
         let refused: Refused = serde_json::from_slice(response.body()).unwrap_or_default();
         let said = format!("{} {}", refused.error, refused.error_description);
-        let said: String = said.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST_TEXT).collect();
-        return Err(TokenError::new(format!("{whom} gives no token: {} {}", response.status(), said.trim())));
+        let said: String = said
+            .chars()
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .take(LONGEST_TEXT)
+            .collect();
+        return Err(TokenError::new(format!(
+            "{whom} gives no token: {} {}",
+            response.status(),
+            said.trim()
+        )));
     }
     // The cause is not told: it may show a part of the token.
     let malformed = || TokenError::new(format!("{whom} answers something that is not a token"));

@@ -62,8 +62,16 @@ impl TokenSource for ManagedIdentity {
     async fn token(&self) -> Result<AccessToken, TokenError> {
         let mut url = Url::parse(&self.endpoint)
             .and_then(|url| url.join("/metadata/identity/oauth2/token"))
-            .map_err(|error| TokenError::new(format!("the metadata service {:?} cannot be used", self.endpoint)).with_source(error))?;
-        url.query_pairs_mut().append_pair("api-version", API_VERSION).append_pair("resource", &self.resource);
+            .map_err(|error| {
+                TokenError::new(format!(
+                    "the metadata service {:?} cannot be used",
+                    self.endpoint
+                ))
+                .with_source(error)
+            })?;
+        url.query_pairs_mut()
+            .append_pair("api-version", API_VERSION)
+            .append_pair("resource", &self.resource);
         if let Some(client) = &self.client {
             url.query_pairs_mut().append_pair("client_id", client);
         }
@@ -71,7 +79,9 @@ impl TokenSource for ManagedIdentity {
             // It keeps those away who can only make a machine fetch an address.
             .header("Metadata", "true")
             .body(Bytes::new())
-            .map_err(|error| TokenError::new("the request for a token cannot be written").with_source(error))?;
+            .map_err(|error| {
+                TokenError::new("the request for a token cannot be written").with_source(error)
+            })?;
         grant::ask(&*self.transport, "the instance metadata service", request).await
     }
 }

@@ -51,20 +51,28 @@ pub struct TokenError {
 impl AccessToken {
     /// A token that is good for so long.
     pub fn new(text: impl Into<String>, lifetime: Duration) -> Self {
-        Self { text: text.into(), lifetime }
+        Self {
+            text: text.into(),
+            lifetime,
+        }
     }
 }
 
 impl fmt::Debug for AccessToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AccessToken").field("lifetime", &self.lifetime).finish_non_exhaustive()
+        f.debug_struct("AccessToken")
+            .field("lifetime", &self.lifetime)
+            .finish_non_exhaustive()
     }
 }
 
 impl TokenError {
     /// An error with a message for the operator.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), source: None }
+        Self {
+            message: message.into(),
+            source: None,
+        }
     }
 
     /// Adds the cause.

@@ -18,10 +18,15 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
     {
         return Err(Refusal::dangling(group, &context.id()));
     }
-    let configurations = properties.get_mut("ipConfigurations").and_then(Value::as_array_mut);
+    let configurations = properties
+        .get_mut("ipConfigurations")
+        .and_then(Value::as_array_mut);
     let mut own = BTreeSet::new();
     for configuration in configurations.into_iter().flatten() {
-        let name = configuration["name"].as_str().unwrap_or_default().to_owned();
+        let name = configuration["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         let Some(properties) = configuration["properties"].as_object_mut() else {
             continue;
         };
@@ -45,9 +50,13 @@ fn allocate(
     let Some((_, subnet)) = context.store.subnet(&id) else {
         return Err(Refusal::dangling(&id, &context.id()));
     };
-    let mut taken = context.store.taken(&id, context.references, &context.place.key());
+    let mut taken = context
+        .store
+        .taken(&id, context.references, &context.place.key());
     taken.extend(own.iter());
-    let method = properties.entry("privateIPAllocationMethod").or_insert_with(|| json!("Dynamic"));
+    let method = properties
+        .entry("privateIPAllocationMethod")
+        .or_insert_with(|| json!("Dynamic"));
     let is_static = method == "Static";
     let address = properties.get("privateIPAddress").and_then(Value::as_str);
     let address = match address {
@@ -61,19 +70,25 @@ fn allocate(
     };
     own.extend(address.parse::<std::net::IpAddr>());
     properties.insert("privateIPAddress".to_owned(), json!(address));
-    properties.entry("privateIPAddressVersion").or_insert_with(|| json!("IPv4"));
+    properties
+        .entry("privateIPAddressVersion")
+        .or_insert_with(|| json!("IPv4"));
     Ok(())
 }
 
 /// Pools that an interface joins are there.
 pub(super) fn check_pools(context: &Context<'_>, properties: &Object) -> Result<(), Refusal> {
-    let pools = properties.get("loadBalancerBackendAddressPools").and_then(Value::as_array);
+    let pools = properties
+        .get("loadBalancerBackendAddressPools")
+        .and_then(Value::as_array);
     for pool in pools.into_iter().flatten().filter_map(id_of) {
         let lower = key(pool);
-        let found = lower.rsplit_once("/backendaddresspools/").and_then(|(balancer, _)| {
-            let balancer = context.store.get(balancer)?;
-            has_child(&balancer.body, "backendAddressPools", last_segment(pool)).then_some(())
-        });
+        let found = lower
+            .rsplit_once("/backendaddresspools/")
+            .and_then(|(balancer, _)| {
+                let balancer = context.store.get(balancer)?;
+                has_child(&balancer.body, "backendAddressPools", last_segment(pool)).then_some(())
+            });
         if found.is_none() {
             return Err(Refusal::dangling(pool, &context.id()));
         }

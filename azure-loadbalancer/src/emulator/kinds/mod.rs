@@ -37,7 +37,10 @@ pub(super) fn accept(context: &Context<'_>, mut body: Object) -> Result<Value, R
         body.remove(key);
     }
     drop_nulls(&mut body);
-    let location = body.get("location").and_then(Value::as_str).unwrap_or_default();
+    let location = body
+        .get("location")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     if location.is_empty() {
         let message = "The location property is required for this definition.";
         return Err(Refusal::bad("LocationRequired", message));
@@ -76,7 +79,11 @@ pub(super) fn render(references: &References, resource: &Resource) -> Value {
     let mut body = resource.body.clone();
     body["id"] = json!(place.id());
     body["name"] = json!(place.name);
-    body["type"] = json!(format!("{}/{}", place.kind.provider(), place.kind.segment()));
+    body["type"] = json!(format!(
+        "{}/{}",
+        place.kind.provider(),
+        place.kind.segment()
+    ));
     if place.kind.provider() == "Microsoft.Network" {
         body["etag"] = json!(resource.etag());
     }
@@ -133,17 +140,29 @@ fn references_to(ids: &[String]) -> Value {
 
 /// The sku that was asked for, else the one it had, else the usual one; it cannot be changed.
 fn settle_sku(context: &Context<'_>, body: &mut Object, allowed: &[&str]) -> Result<(), Refusal> {
-    let before = context.previous.map(|previous| previous.body["sku"].clone());
+    let before = context
+        .previous
+        .map(|previous| previous.body["sku"].clone());
     let sku = object_at(body, "sku")?;
     drop_nulls(sku);
-    let usual = before.as_ref().and_then(|sku| sku["name"].as_str()).unwrap_or("Basic");
-    let wanted = sku.entry("name").or_insert_with(|| json!(usual)).as_str().unwrap_or_default();
+    let usual = before
+        .as_ref()
+        .and_then(|sku| sku["name"].as_str())
+        .unwrap_or("Basic");
+    let wanted = sku
+        .entry("name")
+        .or_insert_with(|| json!(usual))
+        .as_str()
+        .unwrap_or_default();
     let Some(known) = allowed.iter().find(|one| one.eq_ignore_ascii_case(wanted)) else {
         let message = format!("The sku '{wanted}' is none of {}.", allowed.join(", "));
         return Err(Refusal::bad("InvalidSku", message));
     };
     if before.is_some() && !usual.eq_ignore_ascii_case(known) {
-        let message = format!("The sku of {} cannot be changed from {usual} to {known}.", context.id());
+        let message = format!(
+            "The sku of {} cannot be changed from {usual} to {known}.",
+            context.id()
+        );
         return Err(Refusal::bad("SkuCannotBeChanged", message));
     }
     sku.insert("name".to_owned(), json!(known));
@@ -153,5 +172,7 @@ fn settle_sku(context: &Context<'_>, body: &mut Object, allowed: &[&str]) -> Res
 
 /// Whether a list has a child of that name.
 fn has_child(body: &Value, collection: &str, wanted: &str) -> bool {
-    children(body, collection).iter().any(|child| name(child).eq_ignore_ascii_case(wanted))
+    children(body, collection)
+        .iter()
+        .any(|child| name(child).eq_ignore_ascii_case(wanted))
 }

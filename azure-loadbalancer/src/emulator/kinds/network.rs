@@ -17,11 +17,16 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
         check_subnet(context, subnet)?;
     }
     let gone = |subnet: &&Value| !has_child(&body, "subnets", name(subnet));
-    let before = context.previous.map_or(&[][..], |previous| children(&previous.body, "subnets"));
+    let before = context
+        .previous
+        .map_or(&[][..], |previous| children(&previous.body, "subnets"));
     for subnet in before.iter().filter(gone) {
         let id = format!("{}/subnets/{}", context.id(), name(subnet));
         if let Some(user) = context.references.to(&key(&id)).first() {
-            let message = format!("Subnet {} is in use by {user} and cannot be deleted.", name(subnet));
+            let message = format!(
+                "Subnet {} is in use by {user} and cannot be deleted.",
+                name(subnet)
+            );
             return Err(Refusal::bad("InUseSubnetCannotBeDeleted", message));
         }
     }
@@ -30,8 +35,14 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
 
 fn check_subnet(context: &Context<'_>, subnet: &Value) -> Result<(), Refusal> {
     let properties = &subnet["properties"];
-    let texts = properties["addressPrefixes"].as_array().into_iter().flatten();
-    let texts: Vec<_> = texts.chain([&properties["addressPrefix"]]).filter_map(Value::as_str).collect();
+    let texts = properties["addressPrefixes"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let texts: Vec<_> = texts
+        .chain([&properties["addressPrefix"]])
+        .filter_map(Value::as_str)
+        .collect();
     let is_network = |text: &&str| text.parse::<IpNet>().is_ok_and(|net| net.trunc() == net);
     if texts.is_empty() || !texts.iter().all(is_network) {
         let message = format!("Subnet {} has no valid address prefix.", name(subnet));
@@ -47,7 +58,11 @@ fn check_subnet(context: &Context<'_>, subnet: &Value) -> Result<(), Refusal> {
 
 pub(super) fn render(references: &References, resource: &Resource, body: &mut Value) {
     dress_children(resource, body, "subnets");
-    for subnet in body["properties"]["subnets"].as_array_mut().into_iter().flatten() {
+    for subnet in body["properties"]["subnets"]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+    {
         let users = references.to(&key(subnet["id"].as_str().unwrap_or_default()));
         if !users.is_empty() {
             subnet["properties"]["ipConfigurations"] = references_to(users);
@@ -62,17 +77,30 @@ pub(super) fn requested_address(
     taken: &std::collections::BTreeSet<std::net::IpAddr>,
 ) -> Result<(), Refusal> {
     let address = wanted.parse().ok();
-    let inside = |address: std::net::IpAddr| Store::prefixes(subnet).iter().any(|net| net.contains(&address));
+    let inside = |address: std::net::IpAddr| {
+        Store::prefixes(subnet)
+            .iter()
+            .any(|net| net.contains(&address))
+    };
     match address {
         Some(address) if !inside(address) => Err(Refusal::bad(
             "PrivateIPAddressNotInSubnet",
-            format!("Private static IP address {wanted} does not belong to the range of subnet {}.", name(subnet)),
+            format!(
+                "Private static IP address {wanted} does not belong to the range of subnet {}.",
+                name(subnet)
+            ),
         )),
         Some(address) if taken.contains(&address) => Err(Refusal::bad(
             "PrivateIPAddressIsAllocated",
-            format!("IP address {wanted} is already allocated to another resource in subnet {}.", name(subnet)),
+            format!(
+                "IP address {wanted} is already allocated to another resource in subnet {}.",
+                name(subnet)
+            ),
         )),
         Some(_) => Ok(()),
-        None => Err(Refusal::bad("InvalidIPAddress", format!("`{wanted}` is not an IP address."))),
+        None => Err(Refusal::bad(
+            "InvalidIPAddress",
+            format!("`{wanted}` is not an IP address."),
+        )),
     }
 }

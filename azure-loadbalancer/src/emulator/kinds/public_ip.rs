@@ -16,8 +16,18 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
     let properties = object_at(body, "properties")?;
     properties.remove("ipConfiguration");
     let shown = Value::Object(properties.clone());
-    one_of(&shown, "publicIPAllocationMethod", &["Static", "Dynamic"], "a public address")?;
-    one_of(&shown, "publicIPAddressVersion", &["IPv4", "IPv6"], "a public address")?;
+    one_of(
+        &shown,
+        "publicIPAllocationMethod",
+        &["Static", "Dynamic"],
+        "a public address",
+    )?;
+    one_of(
+        &shown,
+        "publicIPAddressVersion",
+        &["IPv4", "IPv6"],
+        "a public address",
+    )?;
     number_in(&shown, "idleTimeoutInMinutes", 4..=30, "a public address")?;
     let method = properties.entry("publicIPAllocationMethod");
     let method = method.or_insert_with(|| json!("Dynamic"));
@@ -26,10 +36,17 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
             "Standard sku publicIp {} must have AllocationMethod set to Static.",
             context.id()
         );
-        return Err(Refusal::bad("StandardSkuPublicIPAddressesMustBeStatic", message));
+        return Err(Refusal::bad(
+            "StandardSkuPublicIPAddressesMustBeStatic",
+            message,
+        ));
     }
-    properties.entry("publicIPAddressVersion").or_insert_with(|| json!("IPv4"));
-    properties.entry("idleTimeoutInMinutes").or_insert_with(|| json!(4));
+    properties
+        .entry("publicIPAddressVersion")
+        .or_insert_with(|| json!("IPv4"));
+    properties
+        .entry("idleTimeoutInMinutes")
+        .or_insert_with(|| json!(4));
     // The address is Azure's to give; what it gave once it gives again.
     properties.remove("ipAddress");
     if let Some(previous) = context.previous
@@ -41,11 +58,22 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
 }
 
 /// A label is one of its kind in a region, and makes a name.
-fn settle_label(context: &Context<'_>, properties: &mut Object, location: &Value) -> Result<(), Refusal> {
-    let Some(settings) = properties.get_mut("dnsSettings").and_then(Value::as_object_mut) else {
+fn settle_label(
+    context: &Context<'_>,
+    properties: &mut Object,
+    location: &Value,
+) -> Result<(), Refusal> {
+    let Some(settings) = properties
+        .get_mut("dnsSettings")
+        .and_then(Value::as_object_mut)
+    else {
         return Ok(());
     };
-    let label = settings.get("domainNameLabel").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let label = settings
+        .get("domainNameLabel")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
     settings.remove("fqdn");
     if label.is_empty() {
         return Ok(());
@@ -68,9 +96,14 @@ fn settle_label(context: &Context<'_>, properties: &mut Object, location: &Value
         other.place.kind == Kind::PublicIp
             && other.place.key() != context.place.key()
             && other.body["location"] == *location
-            && theirs.as_str().is_some_and(|theirs| theirs.eq_ignore_ascii_case(&label))
+            && theirs
+                .as_str()
+                .is_some_and(|theirs| theirs.eq_ignore_ascii_case(&label))
     };
-    let name = format!("{label}.{}.cloudapp.azure.com", location.as_str().unwrap_or_default());
+    let name = format!(
+        "{label}.{}.cloudapp.azure.com",
+        location.as_str().unwrap_or_default()
+    );
     if context.store.all().any(|other| has_label(&other)) {
         let message = format!("DNS record {name} is already used by another public IP.");
         return Err(Refusal::bad("DnsRecordInUse", message));

@@ -14,14 +14,20 @@ const MAX_INSTANCES: u64 = 1_000;
 const INSTANCES: &str = "emulatedInstances";
 
 pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Refusal> {
-    let capacity = body.get("sku").and_then(|sku| sku["capacity"].as_u64()).unwrap_or(0);
+    let capacity = body
+        .get("sku")
+        .and_then(|sku| sku["capacity"].as_u64())
+        .unwrap_or(0);
     if capacity > MAX_INSTANCES {
         let message = format!("A scale set can have {MAX_INSTANCES} instances, not {capacity}.");
         return Err(Refusal::bad("InvalidParameter", message));
     }
     let properties = object_at(body, "properties")?;
     properties.remove(INSTANCES);
-    let profile = properties.get("virtualMachineProfile").cloned().unwrap_or(Value::Null);
+    let profile = properties
+        .get("virtualMachineProfile")
+        .cloned()
+        .unwrap_or(Value::Null);
     for (_, configuration) in configurations(&profile) {
         if let Some(properties) = configuration["properties"].as_object() {
             check_pools(context, properties)?;
@@ -34,7 +40,8 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
         kept.push(json!({ "instanceId": id.to_string(), "properties": follow(&profile) }));
     }
     for instance in &mut kept {
-        let is_latest = follow(&profile)["networkProfile"] == instance["properties"]["networkProfile"];
+        let is_latest =
+            follow(&profile)["networkProfile"] == instance["properties"]["networkProfile"];
         instance["properties"]["latestModelApplied"] = json!(is_latest);
     }
     properties.insert(INSTANCES.to_owned(), Value::Array(kept));
@@ -58,11 +65,20 @@ pub(in crate::emulator) fn upgrade(resource: &mut Resource, ids: &Value) -> Resu
         .iter()
         .filter_map(|instance| instance["instanceId"].as_str().map(str::to_owned))
         .collect();
-    if let Some(stranger) = ids.iter().find(|id| **id != "*" && !known.iter().any(|one| one == *id)) {
-        let message = format!("The provided instanceId {stranger} is not an active Virtual Machine Scale Set VM instanceId.");
+    if let Some(stranger) = ids
+        .iter()
+        .find(|id| **id != "*" && !known.iter().any(|one| one == *id))
+    {
+        let message = format!(
+            "The provided instanceId {stranger} is not an active Virtual Machine Scale Set VM instanceId."
+        );
         return Err(Refusal::bad("InvalidParameter", message));
     }
-    for instance in resource.body["properties"][INSTANCES].as_array_mut().into_iter().flatten() {
+    for instance in resource.body["properties"][INSTANCES]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+    {
         let id = instance["instanceId"].as_str().unwrap_or_default();
         if ids.contains(&"*") || ids.contains(&id) {
             instance["properties"] = follow(&profile);
@@ -73,7 +89,9 @@ pub(in crate::emulator) fn upgrade(resource: &mut Resource, ids: &Value) -> Resu
 
 /// Its instances.
 pub(in crate::emulator) fn instances(resource: &Resource) -> &[Value] {
-    resource.body["properties"][INSTANCES].as_array().map_or(&[], Vec::as_slice)
+    resource.body["properties"][INSTANCES]
+        .as_array()
+        .map_or(&[], Vec::as_slice)
 }
 
 /// The IP configurations of a model or an instance, each with the name of its interface.
@@ -83,7 +101,9 @@ pub(in crate::emulator) fn configurations(profile: &Value) -> Vec<(&str, &Value)
     interfaces
         .flat_map(|interface| {
             let list = interface["properties"]["ipConfigurations"].as_array();
-            list.into_iter().flatten().map(move |one| (name(interface), one))
+            list.into_iter()
+                .flatten()
+                .map(move |one| (name(interface), one))
         })
         .collect()
 }
@@ -109,16 +129,28 @@ pub(in crate::emulator) fn render_instance(resource: &Resource, instance: &Value
 /// The network interfaces of an instance.
 pub(in crate::emulator) fn render_interfaces(resource: &Resource, instance: &Value) -> Vec<Value> {
     let id = instance["instanceId"].as_str().unwrap_or_default();
-    let base = format!("{}/virtualMachines/{id}/networkInterfaces", resource.place.id());
-    let interfaces = instance["properties"]["networkProfile"]["networkInterfaceConfigurations"].as_array();
+    let base = format!(
+        "{}/virtualMachines/{id}/networkInterfaces",
+        resource.place.id()
+    );
+    let interfaces =
+        instance["properties"]["networkProfile"]["networkInterfaceConfigurations"].as_array();
     let interfaces = interfaces.into_iter().flatten().map(|interface| {
         let mut shown = json!({
             "id": format!("{base}/{}", name(interface)),
             "name": name(interface),
             "properties": interface["properties"],
         });
-        for one in shown["properties"]["ipConfigurations"].as_array_mut().into_iter().flatten() {
-            one["id"] = json!(format!("{base}/{}/ipConfigurations/{}", name(interface), name(one)));
+        for one in shown["properties"]["ipConfigurations"]
+            .as_array_mut()
+            .into_iter()
+            .flatten()
+        {
+            one["id"] = json!(format!(
+                "{base}/{}/ipConfigurations/{}",
+                name(interface),
+                name(one)
+            ));
         }
         shown
     });

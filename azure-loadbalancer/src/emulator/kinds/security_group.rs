@@ -25,14 +25,20 @@ pub(super) fn accept(body: &mut Object) -> Result<(), Refusal> {
     let shown = Value::Object(body.clone());
     let rules = children(&shown, "securityRules");
     if rules.len() > MAX_RULES {
-        let message = format!("A network security group can have {MAX_RULES} rules; this one has {}.", rules.len());
+        let message = format!(
+            "A network security group can have {MAX_RULES} rules; this one has {}.",
+            rules.len()
+        );
         return Err(Refusal::bad("SecurityRuleCountLimitReached", message));
     }
     let mut priorities = BTreeMap::new();
     for rule in rules {
         check(rule)?;
         let properties = &rule["properties"];
-        let direction = properties["direction"].as_str().unwrap_or_default().to_ascii_lowercase();
+        let direction = properties["direction"]
+            .as_str()
+            .unwrap_or_default()
+            .to_ascii_lowercase();
         let priority = properties["priority"].as_u64();
         if let Some(other) = priorities.insert((direction, priority), name(rule)) {
             let message = format!(
@@ -48,9 +54,13 @@ pub(super) fn accept(body: &mut Object) -> Result<(), Refusal> {
         ("sourcePortRange", "sourcePortRanges"),
         ("destinationPortRange", "destinationPortRanges"),
     ] {
-        let count: usize = rules.iter().map(|rule| values(&rule["properties"], one, many).len()).sum();
+        let count: usize = rules
+            .iter()
+            .map(|rule| values(&rule["properties"], one, many).len())
+            .sum();
         if count > MAX_VALUES {
-            let message = format!("The rules have {count} values in {many}; {MAX_VALUES} are allowed.");
+            let message =
+                format!("The rules have {count} values in {many}; {MAX_VALUES} are allowed.");
             let code = "SecurityRuleAddressesOrPortsPerSecurityGroupLimitReached";
             return Err(Refusal::bad(code, message));
         }
@@ -60,8 +70,10 @@ pub(super) fn accept(body: &mut Object) -> Result<(), Refusal> {
 
 pub(super) fn render(references: &References, resource: &Resource, body: &mut Value) {
     let users = references.to(&resource.place.key());
-    let (subnets, interfaces): (Vec<String>, Vec<String>) =
-        users.iter().cloned().partition(|id| id.contains("/subnets/"));
+    let (subnets, interfaces): (Vec<String>, Vec<String>) = users
+        .iter()
+        .cloned()
+        .partition(|id| id.contains("/subnets/"));
     let properties = &mut body["properties"];
     properties["defaultSecurityRules"] = default_rules();
     if !subnets.is_empty() {
@@ -88,11 +100,39 @@ fn default_rules() -> Value {
         })
     };
     json!([
-        rule("AllowVnetInBound", 65000, true, "Allow", "VirtualNetwork", "VirtualNetwork"),
-        rule("AllowAzureLoadBalancerInBound", 65001, true, "Allow", "AzureLoadBalancer", "*"),
+        rule(
+            "AllowVnetInBound",
+            65000,
+            true,
+            "Allow",
+            "VirtualNetwork",
+            "VirtualNetwork"
+        ),
+        rule(
+            "AllowAzureLoadBalancerInBound",
+            65001,
+            true,
+            "Allow",
+            "AzureLoadBalancer",
+            "*"
+        ),
         rule("DenyAllInBound", 65500, true, "Deny", "*", "*"),
-        rule("AllowVnetOutBound", 65000, false, "Allow", "VirtualNetwork", "VirtualNetwork"),
-        rule("AllowInternetOutBound", 65001, false, "Allow", "*", "Internet"),
+        rule(
+            "AllowVnetOutBound",
+            65000,
+            false,
+            "Allow",
+            "VirtualNetwork",
+            "VirtualNetwork"
+        ),
+        rule(
+            "AllowInternetOutBound",
+            65001,
+            false,
+            "Allow",
+            "*",
+            "Internet"
+        ),
         rule("DenyAllOutBound", 65500, false, "Deny", "*", "*"),
     ])
 }

@@ -34,8 +34,14 @@ pub(super) fn check(rule: &Value) -> Result<(), Refusal> {
     }
     for (one, many) in PAIRS {
         let texts = values(properties, one, many);
-        let several = properties[many].as_array().is_some_and(|list| !list.is_empty());
-        if several && properties[one].as_str().is_some_and(|text| !text.is_empty()) {
+        let several = properties[many]
+            .as_array()
+            .is_some_and(|list| !list.is_empty());
+        if several
+            && properties[one]
+                .as_str()
+                .is_some_and(|text| !text.is_empty())
+        {
             let message = format!("{label} may have only one of {one} and {many}.");
             return Err(Refusal::bad("SecurityRuleParameterConflict", message));
         }
@@ -44,7 +50,11 @@ pub(super) fn check(rule: &Value) -> Result<(), Refusal> {
         }
         let is_port = one.ends_with("PortRange");
         for text in texts {
-            let is_valid = if is_port { is_port_range(text) } else { is_prefix(text, several) };
+            let is_valid = if is_port {
+                is_port_range(text)
+            } else {
+                is_prefix(text, several)
+            };
             if !is_valid {
                 let code = if is_port {
                     "SecurityRuleInvalidPortRange"
@@ -73,7 +83,9 @@ fn has_groups(properties: &Value, one: &str) -> bool {
         "destinationAddressPrefix" => "destinationApplicationSecurityGroups",
         _ => return false,
     };
-    properties[field].as_array().is_some_and(|groups| !groups.is_empty())
+    properties[field]
+        .as_array()
+        .is_some_and(|groups| !groups.is_empty())
 }
 
 fn missing(field: &str, label: &str) -> Refusal {
@@ -87,7 +99,9 @@ fn is_port_range(text: &str) -> bool {
     let port = |text: &str| text.trim().parse::<u16>().ok();
     match text.split_once('-') {
         _ if text == "*" => true,
-        Some((low, high)) => matches!((port(low), port(high)), (Some(low), Some(high)) if low <= high),
+        Some((low, high)) => {
+            matches!((port(low), port(high)), (Some(low), Some(high)) if low <= high)
+        }
         None => port(text).is_some(),
     }
 }
@@ -123,11 +137,31 @@ mod tests {
             ("priority", Value::Null, "SecurityRuleParameterMissing"),
             ("protocol", json!("Sctp"), "InvalidRequestFormat"),
             ("access", Value::Null, "SecurityRuleParameterMissing"),
-            ("destinationPortRange", json!("90-80"), "SecurityRuleInvalidPortRange"),
-            ("destinationPortRange", json!("65536"), "SecurityRuleInvalidPortRange"),
-            ("sourceAddressPrefix", json!("10.0.0.0/33"), "SecurityRuleInvalidAddressPrefix"),
-            ("sourceAddressPrefix", json!("1.2.3"), "SecurityRuleInvalidAddressPrefix"),
-            ("destinationAddressPrefixes", json!(["10.0.0.5"]), "SecurityRuleParameterConflict"),
+            (
+                "destinationPortRange",
+                json!("90-80"),
+                "SecurityRuleInvalidPortRange",
+            ),
+            (
+                "destinationPortRange",
+                json!("65536"),
+                "SecurityRuleInvalidPortRange",
+            ),
+            (
+                "sourceAddressPrefix",
+                json!("10.0.0.0/33"),
+                "SecurityRuleInvalidAddressPrefix",
+            ),
+            (
+                "sourceAddressPrefix",
+                json!("1.2.3"),
+                "SecurityRuleInvalidAddressPrefix",
+            ),
+            (
+                "destinationAddressPrefixes",
+                json!(["10.0.0.5"]),
+                "SecurityRuleParameterConflict",
+            ),
         ] {
             let mut properties = good.clone();
             properties[field] = value.clone();

@@ -20,7 +20,12 @@ pub(super) fn check(context: &Context<'_>, body: &Value) -> Result<(), Refusal> 
     for frontend in children(body, FRONTENDS) {
         let properties = &frontend["properties"];
         let label = format!("frontend {}", name(frontend));
-        one_of(properties, "privateIPAllocationMethod", &["Static", "Dynamic"], &label)?;
+        one_of(
+            properties,
+            "privateIPAllocationMethod",
+            &["Static", "Dynamic"],
+            &label,
+        )?;
         let address = id_of(&properties["publicIPAddress"]);
         match (address, id_of(&properties["subnet"])) {
             (Some(address), None) => {
@@ -42,7 +47,9 @@ pub(super) fn check(context: &Context<'_>, body: &Value) -> Result<(), Refusal> 
             }
             (address, _) => {
                 let what = if address.is_some() { "both" } else { "neither" };
-                let message = format!("{label} has {what} a public address and a subnet; it must have one of the two.");
+                let message = format!(
+                    "{label} has {what} a public address and a subnet; it must have one of the two."
+                );
                 return Err(Refusal::bad("InvalidFrontendIPConfiguration", message));
             }
         }
@@ -55,10 +62,18 @@ pub(super) fn check(context: &Context<'_>, body: &Value) -> Result<(), Refusal> 
          time.",
         context.id()
     );
-    Err(Refusal::bad("LoadBalancerFrontendsMixPublicAndPrivate", message))
+    Err(Refusal::bad(
+        "LoadBalancerFrontendsMixPublicAndPrivate",
+        message,
+    ))
 }
 
-fn check_public(context: &Context<'_>, body: &Value, frontend: &Value, address: &str) -> Result<(), Refusal> {
+fn check_public(
+    context: &Context<'_>,
+    body: &Value,
+    frontend: &Value,
+    address: &str,
+) -> Result<(), Refusal> {
     let found = context.store.find(address);
     let Some(found) = found.filter(|found| found.place.kind == Kind::PublicIp) else {
         return Err(Refusal::dangling(address, &context.id()));
@@ -70,11 +85,19 @@ fn check_public(context: &Context<'_>, body: &Value, frontend: &Value, address: 
             context.id(),
             found.state.text()
         );
-        return Err(Refusal::conflict("ReferencedResourceNotProvisioned", message));
+        return Err(Refusal::conflict(
+            "ReferencedResourceNotProvisioned",
+            message,
+        ));
     }
     let skus = (&body["sku"]["name"], &found.body["sku"]["name"]);
     if skus.0 != skus.1 {
-        let message = format!("{} sku publicIp {address} cannot be referenced by {} sku load balancer {}.", skus.1, skus.0, context.id());
+        let message = format!(
+            "{} sku publicIp {address} cannot be referenced by {} sku load balancer {}.",
+            skus.1,
+            skus.0,
+            context.id()
+        );
         return Err(Refusal::bad("PublicIPAndLBSkuDoNotMatch", message));
     }
     let own = key(&format!("{}/{FRONTENDS}/{}", context.id(), name(frontend)));
@@ -102,7 +125,10 @@ pub(super) fn allocate(context: &Context<'_>, properties: &mut Object) -> Result
     // Addresses that are asked for are given before those that are free to choose.
     frontends.sort_by_key(|frontend| {
         let wants = previous_address(context, frontend).is_some();
-        (frontend["properties"]["privateIPAllocationMethod"] != "Static", !wants)
+        (
+            frontend["properties"]["privateIPAllocationMethod"] != "Static",
+            !wants,
+        )
     });
     for frontend in frontends {
         let before = previous_address(context, frontend).map(str::to_owned);
@@ -116,9 +142,11 @@ pub(super) fn allocate(context: &Context<'_>, properties: &mut Object) -> Result
         let Some((_, subnet)) = context.store.subnet(&id) else {
             continue;
         };
-        let taken = taken
-            .entry(key(&id))
-            .or_insert_with(|| context.store.taken(&id, context.references, &context.place.key()));
+        let taken = taken.entry(key(&id)).or_insert_with(|| {
+            context
+                .store
+                .taken(&id, context.references, &context.place.key())
+        });
         let address = if properties["privateIPAllocationMethod"] == "Static" {
             let wanted = properties["privateIPAddress"].as_str().unwrap_or_default();
             requested_address(subnet, wanted, taken)?;
@@ -141,8 +169,12 @@ pub(super) fn allocate(context: &Context<'_>, properties: &mut Object) -> Result
 
 /// The address that a frontend of this name had in the same subnet.
 fn previous_address<'a>(context: &Context<'a>, frontend: &Value) -> Option<&'a str> {
-    let before = context.previous.map(|previous| children(&previous.body, FRONTENDS))?;
-    let same = before.iter().find(|one| name(one).eq_ignore_ascii_case(name(frontend)))?;
+    let before = context
+        .previous
+        .map(|previous| children(&previous.body, FRONTENDS))?;
+    let same = before
+        .iter()
+        .find(|one| name(one).eq_ignore_ascii_case(name(frontend)))?;
     let (then, now) = (&same["properties"], &frontend["properties"]);
     let subnet = |properties: &Value| id_of(&properties["subnet"]).map(key);
     if subnet(then) != subnet(now) {

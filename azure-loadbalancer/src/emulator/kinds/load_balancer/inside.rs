@@ -14,7 +14,11 @@ use crate::emulator::refusal::Refusal;
 pub(super) fn fill_defaults(properties: &mut Object) {
     let mut fill = |collection: &str, defaults: &[(&str, Value)]| {
         let items = properties.get_mut(collection).and_then(Value::as_array_mut);
-        for properties in items.into_iter().flatten().filter_map(|child| child["properties"].as_object_mut()) {
+        for properties in items
+            .into_iter()
+            .flatten()
+            .filter_map(|child| child["properties"].as_object_mut())
+        {
             for (field, value) in defaults {
                 properties.entry(*field).or_insert_with(|| value.clone());
             }
@@ -49,7 +53,10 @@ pub(super) fn check(context: &Context<'_>, body: &Value) -> Result<(), Refusal> 
         check_rule(context, body, rule, is_basic)?;
         let properties = &rule["properties"];
         let frontend = id_of(&properties["frontendIPConfiguration"]).map(key);
-        let protocol = properties["protocol"].as_str().unwrap_or_default().to_ascii_lowercase();
+        let protocol = properties["protocol"]
+            .as_str()
+            .unwrap_or_default()
+            .to_ascii_lowercase();
         let used = (frontend, protocol, properties["frontendPort"].as_u64());
         if let Some(other) = ports.insert(used, name(rule)) {
             let message = format!(
@@ -66,7 +73,10 @@ pub(super) fn check(context: &Context<'_>, body: &Value) -> Result<(), Refusal> 
         check_pool(context, pool)?;
     }
     for (collection, fields) in [
-        ("inboundNatRules", &[("frontendIPConfiguration", FRONTENDS)][..]),
+        (
+            "inboundNatRules",
+            &[("frontendIPConfiguration", FRONTENDS)][..],
+        ),
         ("inboundNatPools", &[("frontendIPConfiguration", FRONTENDS)]),
         ("outboundRules", &[("backendAddressPool", POOLS)]),
     ] {
@@ -74,7 +84,11 @@ pub(super) fn check(context: &Context<'_>, body: &Value) -> Result<(), Refusal> 
             for (field, target) in fields {
                 check_reference(context, body, &child["properties"][*field], target)?;
             }
-            for frontend in child["properties"]["frontendIPConfigurations"].as_array().into_iter().flatten() {
+            for frontend in child["properties"]["frontendIPConfigurations"]
+                .as_array()
+                .into_iter()
+                .flatten()
+            {
                 check_reference(context, body, frontend, FRONTENDS)?;
             }
         }
@@ -82,37 +96,72 @@ pub(super) fn check(context: &Context<'_>, body: &Value) -> Result<(), Refusal> 
     Ok(())
 }
 
-fn check_rule(context: &Context<'_>, body: &Value, rule: &Value, is_basic: bool) -> Result<(), Refusal> {
+fn check_rule(
+    context: &Context<'_>,
+    body: &Value,
+    rule: &Value,
+    is_basic: bool,
+) -> Result<(), Refusal> {
     let label = format!("load balancing rule {}", name(rule));
     let properties = &rule["properties"];
-    let missing = |field: &str| Refusal::bad("InvalidRequestFormat", format!("{label} has no {field}."));
+    let missing =
+        |field: &str| Refusal::bad("InvalidRequestFormat", format!("{label} has no {field}."));
     for field in ["protocol", "frontendPort", "frontendIPConfiguration"] {
         if properties[field].is_null() {
             return Err(missing(field));
         }
     }
     one_of(properties, "protocol", &["Tcp", "Udp", "All"], &label)?;
-    one_of(properties, "loadDistribution", &["Default", "SourceIP", "SourceIPProtocol"], &label)?;
+    one_of(
+        properties,
+        "loadDistribution",
+        &["Default", "SourceIP", "SourceIPProtocol"],
+        &label,
+    )?;
     // Port 0 stands for all of them, together with protocol All.
-    let lowest = u64::from(!properties["protocol"].as_str().is_some_and(|p| p.eq_ignore_ascii_case("All")));
+    let lowest = u64::from(
+        !properties["protocol"]
+            .as_str()
+            .is_some_and(|p| p.eq_ignore_ascii_case("All")),
+    );
     number_in(properties, "frontendPort", lowest..=65_534, &label)?;
     number_in(properties, "backendPort", lowest..=65_535, &label)?;
-    number_in(properties, "idleTimeoutInMinutes", 4..=if is_basic { 30 } else { 100 }, &label)?;
+    number_in(
+        properties,
+        "idleTimeoutInMinutes",
+        4..=if is_basic { 30 } else { 100 },
+        &label,
+    )?;
     if is_basic && properties["enableTcpReset"] == true {
-        let message = format!("{label}: TCP reset is not supported by load balancers of sku Basic.");
+        let message =
+            format!("{label}: TCP reset is not supported by load balancers of sku Basic.");
         return Err(Refusal::bad("TcpResetNotSupportedForBasicSku", message));
     }
-    check_reference(context, body, &properties["frontendIPConfiguration"], FRONTENDS)?;
+    check_reference(
+        context,
+        body,
+        &properties["frontendIPConfiguration"],
+        FRONTENDS,
+    )?;
     check_reference(context, body, &properties["backendAddressPool"], POOLS)?;
     check_reference(context, body, &properties["probe"], PROBES)?;
-    for pool in properties["backendAddressPools"].as_array().into_iter().flatten() {
+    for pool in properties["backendAddressPools"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
         check_reference(context, body, pool, POOLS)?;
     }
     Ok(())
 }
 
 /// What is not there needs not be resolved.
-fn check_reference(context: &Context<'_>, body: &Value, reference: &Value, collection: &str) -> Result<(), Refusal> {
+fn check_reference(
+    context: &Context<'_>,
+    body: &Value,
+    reference: &Value,
+    collection: &str,
+) -> Result<(), Refusal> {
     match id_of(reference) {
         Some(id) if resolve(context, body, collection, reference).is_none() => {
             Err(Refusal::dangling(id, &context.id()))
@@ -128,12 +177,28 @@ fn check_probe(probe: &Value, is_basic: bool) -> Result<(), Refusal> {
     if properties["protocol"].is_null() || properties["port"].is_null() {
         return Err(invalid(format!("{label} needs a protocol and a port.")));
     }
-    let protocols: &[&str] = if is_basic { &["Tcp", "Http"] } else { &["Tcp", "Http", "Https"] };
+    let protocols: &[&str] = if is_basic {
+        &["Tcp", "Http"]
+    } else {
+        &["Tcp", "Http", "Https"]
+    };
     one_of(properties, "protocol", protocols, &label)?;
     number_in(properties, "port", 1..=65_535, &label)?;
-    number_in(properties, "intervalInSeconds", 5..=u64::from(u32::MAX), &label)?;
-    number_in(properties, "numberOfProbes", 1..=u64::from(u32::MAX), &label)?;
-    let is_http = properties["protocol"].as_str().is_some_and(|p| !p.eq_ignore_ascii_case("Tcp"));
+    number_in(
+        properties,
+        "intervalInSeconds",
+        5..=u64::from(u32::MAX),
+        &label,
+    )?;
+    number_in(
+        properties,
+        "numberOfProbes",
+        1..=u64::from(u32::MAX),
+        &label,
+    )?;
+    let is_http = properties["protocol"]
+        .as_str()
+        .is_some_and(|p| !p.eq_ignore_ascii_case("Tcp"));
     if is_http == properties["requestPath"].is_null() {
         let message = match is_http {
             true => format!("{label} needs a requestPath."),
@@ -157,7 +222,9 @@ fn check_pool(context: &Context<'_>, pool: &Value) -> Result<(), Refusal> {
         if name(address).is_empty() || !names.insert(name(address).to_ascii_lowercase()) {
             return Err(invalid("needs a name of its own"));
         }
-        let ip = inner["ipAddress"].as_str().and_then(|text| text.parse::<IpAddr>().ok());
+        let ip = inner["ipAddress"]
+            .as_str()
+            .and_then(|text| text.parse::<IpAddr>().ok());
         if !ip.is_some_and(|ip| seen.insert(ip)) {
             return Err(invalid("needs an IP address of its own"));
         }

@@ -20,11 +20,21 @@ const PROBES: &str = "probes";
 const CHILDREN: [(&str, &[&str]); 7] = [
     (
         FRONTENDS,
-        &["loadBalancingRules", "inboundNatRules", "inboundNatPools", "outboundRules"],
+        &[
+            "loadBalancingRules",
+            "inboundNatRules",
+            "inboundNatPools",
+            "outboundRules",
+        ],
     ),
     (
         POOLS,
-        &["loadBalancingRules", "backendIPConfigurations", "outboundRules", "inboundNatRules"],
+        &[
+            "loadBalancingRules",
+            "backendIPConfigurations",
+            "outboundRules",
+            "inboundNatRules",
+        ],
     ),
     (RULES, &[]),
     (PROBES, &["loadBalancingRules"]),
@@ -58,27 +68,39 @@ fn check_not_empty(context: &Context<'_>, body: &Value) -> Result<(), Refusal> {
         "Load balancer {} does not have Frontend IP Configuration. A load balancer without one is not supported.",
         context.id()
     );
-    Err(Refusal::bad("LoadBalancerWithoutFrontendIPCantHaveChildResources", message))
+    Err(Refusal::bad(
+        "LoadBalancerWithoutFrontendIPCantHaveChildResources",
+        message,
+    ))
 }
 
 /// A pool that a network interface or a scale set is in cannot be left out.
 fn check_pools_left(context: &Context<'_>, body: &Value) -> Result<(), Refusal> {
-    let before = context.previous.map_or(&[][..], |previous| children(&previous.body, POOLS));
+    let before = context
+        .previous
+        .map_or(&[][..], |previous| children(&previous.body, POOLS));
     for pool in before {
         let id = format!("{}/{POOLS}/{}", context.id(), name(pool));
         if super::has_child(body, POOLS, name(pool)) {
             continue;
         }
         if let Some(user) = context.references.to(&key(&id)).first() {
-            let message = format!("Backend address pool {id} is in use by {user} and cannot be deleted.");
-            return Err(Refusal::bad("InUseBackendAddressPoolCannotBeDeleted", message));
+            let message =
+                format!("Backend address pool {id} is in use by {user} and cannot be deleted.");
+            return Err(Refusal::bad(
+                "InUseBackendAddressPoolCannotBeDeleted",
+                message,
+            ));
         }
     }
     Ok(())
 }
 
 /// Why a load balancer cannot be deleted.
-pub(in crate::emulator) fn check_delete(references: &References, resource: &Resource) -> Result<(), Refusal> {
+pub(in crate::emulator) fn check_delete(
+    references: &References,
+    resource: &Resource,
+) -> Result<(), Refusal> {
     let scale_sets = references.models_with_pools_of(&resource.place.key());
     let instances = references
         .below(&resource.place.key())
@@ -99,7 +121,11 @@ pub(super) fn render(references: &References, resource: &Resource, body: &mut Va
     for (collection, _) in CHILDREN {
         dress_children(resource, body, collection);
     }
-    for pool in body["properties"][POOLS].as_array_mut().into_iter().flatten() {
+    for pool in body["properties"][POOLS]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+    {
         let users = references.to(&key(pool["id"].as_str().unwrap_or_default()));
         if !users.is_empty() {
             pool["properties"]["backendIPConfigurations"] = references_to(users);
@@ -107,7 +133,11 @@ pub(super) fn render(references: &References, resource: &Resource, body: &mut Va
     }
     let uses = inside::uses(body);
     for collection in [FRONTENDS, POOLS, PROBES] {
-        for child in body["properties"][collection].as_array_mut().into_iter().flatten() {
+        for child in body["properties"][collection]
+            .as_array_mut()
+            .into_iter()
+            .flatten()
+        {
             let id = key(child["id"].as_str().unwrap_or_default());
             for (by, users) in uses.get(&id).into_iter().flatten() {
                 child["properties"][*by] = references_to(users);
@@ -123,13 +153,24 @@ fn resource_guid(resource: &Resource) -> String {
     for byte in resource.place.key().bytes() {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
-    format!("{:08x}-0000-4000-8000-{:012x}", hash >> 32, hash & 0xffff_ffff)
+    format!(
+        "{:08x}-0000-4000-8000-{:012x}",
+        hash >> 32,
+        hash & 0xffff_ffff
+    )
 }
 
 /// The child of this load balancer that a reference of one of its parts names.
-fn resolve<'a>(context: &Context<'_>, body: &'a Value, collection: &str, reference: &Value) -> Option<&'a Value> {
+fn resolve<'a>(
+    context: &Context<'_>,
+    body: &'a Value,
+    collection: &str,
+    reference: &Value,
+) -> Option<&'a Value> {
     let id = key(id_of(reference)?);
     let prefix = key(&format!("{}/{collection}/", context.id())) + "/";
     let wanted = id.strip_prefix(&prefix)?;
-    children(body, collection).iter().find(|child| name(child).eq_ignore_ascii_case(wanted))
+    children(body, collection)
+        .iter()
+        .find(|child| name(child).eq_ignore_ascii_case(wanted))
 }

@@ -1,1 +1,0 @@
-//! Clients that nobody here wrote.
