@@ -13,6 +13,7 @@ pub mod provider;
 pub mod resources;
 pub mod service;
 pub mod sources;
+pub mod steps;
 
 pub use self::arm::{ArmClient, ArmError};
 pub use self::config::Config;

@@ -67,3 +67,39 @@ pub const PORT_PROBE_INTERVAL: &str = "health-probe_interval";
 pub const PORT_PROBE_COUNT: &str = "health-probe_num-of-probe";
 /// The port that is asked: a number, or the number or name of a port of the service.
 pub const PORT_PROBE_PORT: &str = "health-probe_port";
+
+/// What was read in 2018, and is still.
+pub(super) const OF_NOTE: &[&str] = &[
+    INTERNAL,
+    INTERNAL_SUBNET,
+    MODE,
+    DNS_LABEL,
+    SHARED_RULE,
+    RESOURCE_GROUP,
+    ALLOWED_SERVICE_TAGS,
+    TCP_IDLE_TIMEOUT,
+];
+
+/// What came later.
+pub(super) const OF_CURRENT: &[&str] = &[
+    ALLOWED_IP_RANGES,
+    DENY_ALL_EXCEPT_RANGES,
+    PUBLIC_IP_NAME,
+    DISABLE_TCP_RESET,
+    DISABLE_FLOATING_IP,
+    PROBE_PROTOCOL,
+    PROBE_REQUEST_PATH,
+    PROBE_INTERVAL,
+    PROBE_COUNT,
+];
+
+/// What came later for single ports.
+pub(super) const OF_PORTS: [&str; 7] = [
+    PORT_NO_RULE,
+    PORT_NO_PROBE,
+    PORT_PROBE_PROTOCOL,
+    PORT_PROBE_REQUEST_PATH,
+    PORT_PROBE_INTERVAL,
+    PORT_PROBE_COUNT,
+    PORT_PROBE_PORT,
+];
