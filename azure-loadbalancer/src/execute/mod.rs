@@ -5,6 +5,7 @@
 //! refused for one service does not keep others from having theirs.
 
 mod executor;
+mod follow;
 mod graph;
 mod options;
 mod outcome;
@@ -12,6 +13,7 @@ mod read;
 mod write;
 
 pub use self::executor::{Executor, ReconcileError};
+pub use self::follow::{FollowOptions, follow};
 pub use self::options::ExecutorOptions;
 pub use self::outcome::{Reconciled, ServiceError, WrittenAction};
 pub use self::read::read_snapshot;

@@ -109,8 +109,8 @@ def load_balancers():
     balancer = put_load_balancer(load_balancer())
     rule = balancer.load_balancing_rules[0]
     assert (rule.frontend_port, rule.idle_timeout_in_minutes, rule.load_distribution) == (80, 4, "Default")
-    assert balancer.frontend_ip_configurations[0].load_balancing_rules[0].id == rule.id
-    assert client.public_ip_addresses.get(GROUP, "a").ip_configuration.id.endswith("/frontendIPConfigurations/front")
+    assert balancer.frontend_ip_configurations[0].load_balancing_rules[0].id.lower() == rule.id.lower()
+    assert client.public_ip_addresses.get(GROUP, "a").ip_configuration.id.lower().endswith("/front")
     names = [one.name for one in client.load_balancer_load_balancing_rules.list(GROUP, "lb")]
     assert names == ["rule"], names
     assert client.load_balancer_probes.get(GROUP, "lb", "probe").port == 8080
