@@ -204,13 +204,24 @@ impl Store {
         }
     }
 
-    /// A new public address.
+    /// A new public address, which nobody has.
     pub(super) fn allocate_public(&mut self) -> Option<Ipv4Addr> {
-        if self.public_addresses >= PUBLIC_ADDRESSES {
-            return None;
-        }
-        let address = Ipv4Addr::from(FIRST_PUBLIC + self.public_addresses);
-        self.public_addresses += 1;
+        let taken: BTreeSet<&str> = self
+            .all()
+            .filter_map(|resource| resource.body["properties"]["ipAddress"].as_str())
+            .collect();
+        let mut next = self.public_addresses;
+        let address = loop {
+            if next >= PUBLIC_ADDRESSES {
+                return None;
+            }
+            let address = Ipv4Addr::from(FIRST_PUBLIC + next);
+            next += 1;
+            if !taken.contains(address.to_string().as_str()) {
+                break address;
+            }
+        };
+        self.public_addresses = next;
         Some(address)
     }
 
