@@ -141,7 +141,7 @@ fn one<'a>(
         pool_only: false,
     };
     if world.request.classes.load_balancers == Balancers::None {
-        return Some(draft);
+        return current.is_some().then_some(draft);
     }
     if !residents.is_empty() {
         ProvisioningState::clear_failed(&mut draft.resource.properties.provisioning_state);
