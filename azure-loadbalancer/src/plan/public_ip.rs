@@ -11,7 +11,8 @@ use super::world::{Standing, SubjectIndex, World};
 use super::{Deferred, Orphan, PlanError, Warning};
 use crate::config::Edition;
 use crate::resources::{
-    AllocationMethod, ArmId, DnsSettings, PublicIpAddress, PublicIpProperties, Sku, SkuName,
+    AllocationMethod, ArmId, DnsSettings, ProvisioningState, PublicIpAddress, PublicIpProperties,
+    Sku, SkuName,
 };
 use crate::service::ServiceKey;
 
@@ -235,6 +236,7 @@ fn one<'a>(
     if world.config.edition == Edition::Current {
         label(world, &mut resource, &next, users);
     }
+    ProvisioningState::clear_failed(&mut resource.properties.provisioning_state);
     if resource != *current {
         let mut services = next;
         services.append(&mut released);

@@ -157,6 +157,14 @@ open_enum! {
     }
 }
 
+impl ProvisioningState {
+    /// Takes away a state of a write that has failed, so that what is to be written differs from what is there: the resource
+    /// manager mends such a resource when it is written once more, and refuses others that refer to it until then.
+    pub(crate) fn clear_failed(state: &mut Option<Self>) {
+        state.take_if(|state| matches!(state, Self::Failed | Self::Canceled));
+    }
+}
+
 /// Reads `null` as the default: the resource manager and its clients write either.
 pub(crate) fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where

@@ -15,7 +15,7 @@ use super::request::Balancers;
 use super::world::{Owner, SubjectIndex, World};
 use super::{Deferred, Orphan, Warning};
 use crate::config::LoadBalancerSku;
-use crate::resources::{ArmId, LoadBalancer, Sku, SkuName};
+use crate::resources::{ArmId, LoadBalancer, ProvisioningState, Sku, SkuName};
 use crate::service::ServiceKey;
 
 /// A load balancer as it will be.
@@ -143,6 +143,9 @@ fn one<'a>(
     };
     if world.request.classes.load_balancers == Balancers::None {
         return current.is_some().then_some(draft);
+    }
+    if !residents.is_empty() {
+        ProvisioningState::clear_failed(&mut draft.resource.properties.provisioning_state);
     }
     let fates = frontends::fates(world, placement, &draft, residents, ours, all);
     frontends::apply(world, &mut draft, residents, &fates, ours);
