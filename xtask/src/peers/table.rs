@@ -92,6 +92,10 @@ pub(super) const PEERS: &[Peer] = &[
         programs: &[program("buf", "node_modules/@bufbuild/buf-linux-x64/bin/buf", "--version")],
         ..npm("buf", "@bufbuild/buf-linux-x64@1.75.0")
     },
+    // Microsoft's own libraries of Azure's resource manager, to judge the emulator of it.
+    pypi("azure", &["azure-mgmt-network==33.1.0", "azure-identity==1.27.0"], &[
+        program("azure-python", "bin/python", "-c print(__import__('azure.mgmt.network').mgmt.network.__version__)"),
+    ]),
     // Node's parser of HTTP/1.1, llhttp, to compare ours with.
     pypi("httptools", &["httptools==0.9.0"], &[
         program("httptools-python", "bin/python", "-c print(__import__('httptools').__version__)"),

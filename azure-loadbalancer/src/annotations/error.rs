@@ -1,0 +1,27 @@
+//! What is wrong with an annotation.
+
+/// An annotation, or a field of the specification, cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {value:?}: {why}")]
+pub struct AnnotationError {
+    /// The key of the annotation, or the path of the field.
+    pub key: String,
+    /// What it says.
+    pub value: String,
+    /// Why that cannot be used, and what can.
+    pub why: String,
+}
+
+impl AnnotationError {
+    pub(super) fn new(
+        key: impl Into<String>,
+        value: impl Into<String>,
+        why: impl Into<String>,
+    ) -> Self {
+        Self {
+            key: key.into(),
+            value: value.into(),
+            why: why.into(),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What a service asks for, all together.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+use super::{Access, AnnotationError, PortIntent, is_internal, keys, ports, text};
+use crate::config::{Config, Edition};
+use crate::service::Service;
+
+/// What a service asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Intent {
+    /// Whether it is reachable from the virtual network only.
+    pub internal: bool,
+    /// The subnet that an internal service names.
+    pub subnet: Option<String>,
+    /// Which load balancers may be chosen.
+    pub mode: Mode,
+    /// The resource group of the public address.
+    pub resource_group: String,
+    /// The address that it wants.
+    pub address: Option<Ipv4Addr>,
+    /// The name of the public address that it wants.
+    pub public_ip_name: Option<String>,
+    /// The label in the DNS; `Some` of an empty text takes the label away.
+    pub dns_label: Option<String>,
+    /// Whether a client stays with a node.
+    pub client_affinity: bool,
+    /// Whether nodes see the frontend's address as destination.
+    pub floating_ip: bool,
+    /// Minutes of silence after which a TCP connection is forgotten.
+    pub idle_timeout: Option<u32>,
+    /// Whether both ends of a forgotten TCP connection are told; `None`: that is not touched.
+    pub tcp_reset: Option<bool>,
+    /// What is reachable.
+    pub ports: Vec<PortIntent>,
+    /// Who may connect.
+    pub access: Access,
+    /// What is odd about the annotations.
+    pub warnings: Vec<String>,
+}
+
+/// Which load balancers may be chosen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// That of the primary set of machines.
+    #[default]
+    Primary,
+    /// That of any set.
+    Auto,
+    /// Those of these sets, sorted and in lower case.
+    Sets(Vec<String>),
+}
+
+impl Intent {
+    /// Reads what `service` asks for.
+    ///
+    /// # Errors
+    ///
+    /// The first annotation, or field of the specification, that cannot be used.
+    pub fn of(service: &Service, config: &Config) -> Result<Self, AnnotationError> {
+        let mut warnings = strangers(service, config.edition);
+        let current = config.edition == Edition::Current;
+        let internal = is_internal(service);
+        let floating_ip = !(current && text::is_true(service, keys::DISABLE_FLOATING_IP));
+        let longest = if current { 100 } else { 30 };
+        let idle_timeout = text::number(service, keys::TCP_IDLE_TIMEOUT, "minutes", 4..=longest)?;
+        let tcp_reset = (current && config.is_standard())
+            .then(|| !text::is_true(service, keys::DISABLE_TCP_RESET));
+        let public_ip_name = text::filled(service, keys::PUBLIC_IP_NAME)
+            .filter(|_| current && !internal)
+            .map(str::to_owned);
+        Ok(Self {
+            internal,
+            subnet: text::raw(service, keys::INTERNAL_SUBNET)
+                .filter(|subnet| internal && !subnet.trim().is_empty())
+                .map(str::to_owned),
+            mode: mode(service, config, &mut warnings)?,
+            resource_group: super::resource_group(service)
+                .unwrap_or(&config.resource_group)
+                .to_owned(),
+            address: address(service)?,
+            public_ip_name,
+            dns_label: dns_label(service, config)?.filter(|_| !internal),
+            client_affinity: service.client_affinity,
+            floating_ip,
+            idle_timeout,
+            tcp_reset,
+            ports: ports::read(service, config, floating_ip)?,
+            access: Access::of(service, config, internal, &mut warnings)?,
+            warnings,
+        })
+    }
+}
+
+fn mode(
+    service: &Service,
+    config: &Config,
+    warnings: &mut Vec<String>,
+) -> Result<Mode, AnnotationError> {
+    let Some(value) = text::raw(service, keys::MODE) else {
+        return Ok(Mode::Primary);
+    };
+    if config.is_standard() {
+        let why = "standard load balancers are for all sets of machines: leave it out";
+        if config.edition == Edition::Note {
+            return Err(AnnotationError::new(keys::MODE, value, why));
+        }
+        warnings.push(format!("{} is ignored: {why}", keys::MODE));
+        return Ok(Mode::Primary);
+    }
+    let trimmed = value.trim();
+    if trimmed.eq_ignore_ascii_case("__auto__") {
+        return Ok(Mode::Auto);
+    }
+    let sets: BTreeSet<_> = trimmed
+        .split(',')
+        .map(|name| name.trim().to_ascii_lowercase())
+        .collect();
+    if sets.contains("") {
+        let why = "write __auto__, or names of availability sets with commas between them";
+        return Err(AnnotationError::new(keys::MODE, value, why));
+    }
+    Ok(Mode::Sets(sets.into_iter().collect()))
+}
+
+fn address(service: &Service) -> Result<Option<Ipv4Addr>, AnnotationError> {
+    let Some(value) = service.load_balancer_ip.as_deref() else {
+        return Ok(None);
+    };
+    let trimmed = value.trim();
+    if trimmed.is_empty() {
+        return Ok(None);
+    }
+    trimmed.parse().map(Some).map_err(|_| {
+        let why = "write an IPv4 address, such as 10.0.0.9; IPv6 is not supported";
+        AnnotationError::new("spec.loadBalancerIP", value, why)
+    })
+}
+
+fn dns_label(service: &Service, config: &Config) -> Result<Option<String>, AnnotationError> {
+    let Some(value) = text::raw(service, keys::DNS_LABEL) else {
+        return Ok(None);
+    };
+    let label = value.trim();
+    if label.is_empty() {
+        return Ok((config.edition == Edition::Current).then(String::new));
+    }
+    let fits = (3..=63).contains(&label.len())
+        && label.starts_with(|c: char| c.is_ascii_lowercase())
+        && !label.ends_with('-')
+        && label
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+    if !fits {
+        let why = "write 3 to 63 lower-case letters, digits and hyphens, beginning with a letter and not ending with a hyphen";
+        return Err(AnnotationError::new(keys::DNS_LABEL, value, why));
+    }
+    Ok(Some(label.to_owned()))
+}
+
+/// Annotations that seem to be meant for this crate and are not read.
+fn strangers(service: &Service, edition: Edition) -> Vec<String> {
+    let ours = service.annotations.keys().filter_map(|key| {
+        let rest = key.strip_prefix(keys::PREFIX)?;
+        (rest.starts_with("azure-") || rest.starts_with("port_")).then_some(key)
+    });
+    ours.filter_map(|key| {
+        if keys::OF_NOTE.contains(&key.as_str()) {
+            let gone = key == keys::SHARED_RULE && edition == Edition::Current;
+            return gone.then(|| format!("{key} is ignored: all security rules are shared now"));
+        }
+        let known = keys::OF_CURRENT.contains(&key.as_str())
+            || service
+                .ports
+                .iter()
+                .flat_map(|port| keys::OF_PORTS.map(|what| keys::of_port(port.port, what)))
+                .any(|known| known == *key);
+        match (known, edition) {
+            (true, Edition::Current) => None,
+            (true, Edition::Note) => Some(format!("{key} is ignored: it needs edition current")),
+            (false, _) => Some(format!("{key} is ignored: it is not supported")),
+        }
+    })
+    .collect()
+}

@@ -1,0 +1,105 @@
+//! The keys of annotations.
+
+/// What all keys begin with.
+pub const PREFIX: &str = "service.beta.kubernetes.io/";
+
+macro_rules! keys {
+    ($($(#[$meta:meta])* $name:ident = $text:literal;)+) => {
+        $($(#[$meta])* pub const $name: &str = concat!("service.beta.kubernetes.io/", $text);)+
+    };
+}
+
+keys! {
+    /// `true`: reachable from the virtual network only. Anything else: from the internet.
+    INTERNAL = "azure-load-balancer-internal";
+    /// The subnet of an internal frontend.
+    INTERNAL_SUBNET = "azure-load-balancer-internal-subnet";
+    /// Which availability sets' load balancers may be chosen: `__auto__` for all, or names with commas between them.
+    MODE = "azure-load-balancer-mode";
+    /// The label of the public address in the DNS.
+    DNS_LABEL = "azure-dns-label-name";
+    /// `true`: security rules are shared with other services ([`Edition::Note`](crate::config::Edition::Note) only; today all are).
+    SHARED_RULE = "azure-shared-securityrule";
+    /// The resource group of the public address.
+    RESOURCE_GROUP = "azure-load-balancer-resource-group";
+    /// Service tags that may connect, with commas between them.
+    ALLOWED_SERVICE_TAGS = "azure-allowed-service-tags";
+    /// Minutes of silence after which a TCP connection is forgotten.
+    TCP_IDLE_TIMEOUT = "azure-load-balancer-tcp-idle-timeout";
+    /// Networks that may connect, with commas between them; `spec.loadBalancerSourceRanges` wins.
+    SOURCE_RANGES = "load-balancer-source-ranges";
+    /// The same, of Azure's own; not together with `spec.loadBalancerSourceRanges`.
+    ALLOWED_IP_RANGES = "azure-allowed-ip-ranges";
+    /// `true`: whoever is not let in is refused before any other rule of the security group is looked at.
+    DENY_ALL_EXCEPT_RANGES = "azure-deny-all-except-load-balancer-source-ranges";
+    /// The name of the public address.
+    PUBLIC_IP_NAME = "azure-pip-name";
+    /// `true`: clients are not told when an idle connection is forgotten.
+    DISABLE_TCP_RESET = "azure-load-balancer-disable-tcp-reset";
+    /// `true`: nodes see their own address as destination, at the node port.
+    DISABLE_FLOATING_IP = "azure-disable-load-balancer-floating-ip";
+    /// What probes ask: `tcp`, `http` or `https`.
+    PROBE_PROTOCOL = "azure-load-balancer-health-probe-protocol";
+    /// The path that probes ask for.
+    PROBE_REQUEST_PATH = "azure-load-balancer-health-probe-request-path";
+    /// Seconds between two probes.
+    PROBE_INTERVAL = "azure-load-balancer-health-probe-interval";
+    /// After how many failures a node is down.
+    PROBE_COUNT = "azure-load-balancer-health-probe-num-of-probe";
+}
+
+/// The key of an annotation of one port, such as `port_8000_no_lb_rule`.
+pub fn of_port(port: u16, what: &str) -> String {
+    format!("{PREFIX}port_{port}_{what}")
+}
+
+/// `true`: the port has no rule and no probe.
+pub const PORT_NO_RULE: &str = "no_lb_rule";
+/// `true`: the port's rule has no probe.
+pub const PORT_NO_PROBE: &str = "no_probe_rule";
+/// What the port's probe asks.
+pub const PORT_PROBE_PROTOCOL: &str = "health-probe_protocol";
+/// The path that the port's probe asks for.
+pub const PORT_PROBE_REQUEST_PATH: &str = "health-probe_request-path";
+/// Seconds between two probes of the port.
+pub const PORT_PROBE_INTERVAL: &str = "health-probe_interval";
+/// After how many failures of the port's probe a node is down.
+pub const PORT_PROBE_COUNT: &str = "health-probe_num-of-probe";
+/// The port that is asked: a number, or the number or name of a port of the service.
+pub const PORT_PROBE_PORT: &str = "health-probe_port";
+
+/// What was read in 2018, and is still.
+pub(super) const OF_NOTE: &[&str] = &[
+    INTERNAL,
+    INTERNAL_SUBNET,
+    MODE,
+    DNS_LABEL,
+    SHARED_RULE,
+    RESOURCE_GROUP,
+    ALLOWED_SERVICE_TAGS,
+    TCP_IDLE_TIMEOUT,
+];
+
+/// What came later.
+pub(super) const OF_CURRENT: &[&str] = &[
+    ALLOWED_IP_RANGES,
+    DENY_ALL_EXCEPT_RANGES,
+    PUBLIC_IP_NAME,
+    DISABLE_TCP_RESET,
+    DISABLE_FLOATING_IP,
+    PROBE_PROTOCOL,
+    PROBE_REQUEST_PATH,
+    PROBE_INTERVAL,
+    PROBE_COUNT,
+];
+
+/// What came later for single ports.
+pub(super) const OF_PORTS: [&str; 7] = [
+    PORT_NO_RULE,
+    PORT_NO_PROBE,
+    PORT_PROBE_PROTOCOL,
+    PORT_PROBE_REQUEST_PATH,
+    PORT_PROBE_INTERVAL,
+    PORT_PROBE_COUNT,
+    PORT_PROBE_PORT,
+];

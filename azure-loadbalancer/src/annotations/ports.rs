@@ -1,0 +1,133 @@
+//! The ports of a service, and how each is reached and probed.
+
+use std::collections::BTreeSet;
+
+use super::{AnnotationError, ProbeIntent, keys, probes, text};
+use crate::config::{Config, Edition};
+use crate::resources::{SecurityProtocol, TransportProtocol};
+use crate::service::{Service, ServicePort};
+
+/// What is reachable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortIntent {
+    /// The protocol.
+    pub protocol: Protocol,
+    /// The port of the frontend.
+    pub port: u16,
+    /// The port of the nodes that packets are sent to.
+    pub backend_port: u16,
+    /// Whether there is a rule at all.
+    pub has_rule: bool,
+    /// How the health of nodes is known.
+    pub probe: Option<ProbeIntent>,
+}
+
+/// The protocols that are balanced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+impl Protocol {
+    /// As it is written in names.
+    pub fn in_names(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+        }
+    }
+
+    pub(crate) fn of_rule(self) -> TransportProtocol {
+        match self {
+            Self::Tcp => TransportProtocol::Tcp,
+            Self::Udp => TransportProtocol::Udp,
+        }
+    }
+
+    pub(crate) fn of_security_rule(self) -> SecurityProtocol {
+        match self {
+            Self::Tcp => SecurityProtocol::Tcp,
+            Self::Udp => SecurityProtocol::Udp,
+        }
+    }
+}
+
+pub(super) fn read(
+    service: &Service,
+    config: &Config,
+    floating_ip: bool,
+) -> Result<Vec<PortIntent>, AnnotationError> {
+    if service.ports.is_empty() {
+        let why = "a load balancer needs at least one port";
+        return Err(AnnotationError::new("spec.ports", "", why));
+    }
+    let mut seen = BTreeSet::new();
+    let mut ports = Vec::with_capacity(service.ports.len());
+    for port in &service.ports {
+        let protocol = protocol(port)?;
+        if !seen.insert((protocol, port.port)) {
+            let value = format!("{} {}", port.protocol, port.port);
+            return Err(AnnotationError::new(
+                "spec.ports",
+                value,
+                "the port is there twice",
+            ));
+        }
+        ports.push(one(service, config, floating_ip, port, protocol)?);
+    }
+    Ok(ports)
+}
+
+fn protocol(port: &ServicePort) -> Result<Protocol, AnnotationError> {
+    match port.protocol.as_str() {
+        "TCP" | "" => Ok(Protocol::Tcp),
+        "UDP" => Ok(Protocol::Udp),
+        other => {
+            let key = format!("spec.ports[{}].protocol", port.port);
+            Err(AnnotationError::new(key, other, "write TCP or UDP"))
+        }
+    }
+}
+
+fn one(
+    service: &Service,
+    config: &Config,
+    floating_ip: bool,
+    port: &ServicePort,
+    protocol: Protocol,
+) -> Result<PortIntent, AnnotationError> {
+    let path = |field: &str| format!("spec.ports[{}].{field}", port.port);
+    if port.port == 0 {
+        return Err(AnnotationError::new(
+            "spec.ports",
+            "0",
+            "write a port from 1 to 65535",
+        ));
+    }
+    let backend_port = match (floating_ip, port.node_port) {
+        (true, _) => port.port,
+        (false, Some(node_port)) => node_port,
+        (false, None) => {
+            let why = "without a floating address packets go to the node port, and there is none";
+            return Err(AnnotationError::new(path("nodePort"), "", why));
+        }
+    };
+    let current = config.edition == Edition::Current;
+    let flag = |what| current && text::is_true(service, &keys::of_port(port.port, what));
+    let has_rule = !flag(keys::PORT_NO_RULE);
+    let probe = if has_rule && !flag(keys::PORT_NO_PROBE) {
+        probes::read(service, config, port, protocol)?
+    } else {
+        None
+    };
+    Ok(PortIntent {
+        protocol,
+        port: port.port,
+        backend_port,
+        has_rule,
+        probe,
+    })
+}

@@ -1,0 +1,46 @@
+//! The forms that values of annotations have.
+
+use std::ops::RangeInclusive;
+
+use super::AnnotationError;
+use crate::service::Service;
+
+/// The value as it is written.
+pub(super) fn raw<'a>(service: &'a Service, key: &str) -> Option<&'a str> {
+    service.annotations.get(key).map(String::as_str)
+}
+
+/// The value without spaces around it, if anything is left.
+pub(super) fn filled<'a>(service: &'a Service, key: &str) -> Option<&'a str> {
+    raw(service, key)
+        .map(str::trim)
+        .filter(|value| !value.is_empty())
+}
+
+/// Whether the value is exactly `true`.
+pub(super) fn is_true(service: &Service, key: &str) -> bool {
+    raw(service, key) == Some("true")
+}
+
+/// A whole number within limits.
+pub(super) fn number(
+    service: &Service,
+    key: &str,
+    unit: &str,
+    limits: RangeInclusive<u32>,
+) -> Result<Option<u32>, AnnotationError> {
+    let Some(value) = raw(service, key) else {
+        return Ok(None);
+    };
+    match value.trim().parse() {
+        Ok(number) if limits.contains(&number) => Ok(Some(number)),
+        _ => {
+            let (from, to) = (limits.start(), limits.end());
+            let why = match *to {
+                u32::MAX => format!("write a whole number of {unit}, at least {from}"),
+                _ => format!("write a whole number of {unit} from {from} to {to}"),
+            };
+            Err(AnnotationError::new(key, value, why))
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! One call, made as often as it takes.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
+use http::{HeaderName, HeaderValue, Method, Request};
+use tokio::time::{Instant, sleep, timeout};
+use url::Url;
+
+use super::answer::Answer;
+use super::call_log::{CallClass, CallRecord};
+use super::client::{ArmClient, Inner};
+use super::error::{ArmError, ArmErrorKind};
+
+/// What must be true of a resource that is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Precondition<'a> {
+    /// Nothing.
+    #[default]
+    None,
+    /// It has this etag (`If-Match`).
+    Matches(&'a str),
+    /// It is not there yet (`If-None-Match: *`).
+    IsNew,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Call<'a> {
+    pub(super) method: Method,
+    pub(super) class: CallClass,
+    pub(super) url: Url,
+    /// What errors call it.
+    pub(super) name: String,
+    pub(super) body: Bytes,
+    pub(super) precondition: Precondition<'a>,
+}
+
+const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
+
+impl ArmClient {
+    /// Makes a call until it succeeds, or will not succeed however often it is made.
+    pub(super) async fn send(&self, call: &Call<'_>) -> Result<Answer, ArmError> {
+        let inner = &*self.inner;
+        let policy = &inner.options.retry;
+        let mut tries = 0;
+        let mut has_new_token = false;
+        loop {
+            let closed = inner.gates.wait(call.class);
+            if closed > policy.longest {
+                let message = "the resource manager wants no calls for a while";
+                return Err(ArmError::new(ArmErrorKind::Throttled, &call.name, message)
+                    .with_retry_after(Some(closed)));
+            }
+            inner.gates.pass(call.class).await;
+            tries += 1;
+            let token = inner.token(call).await?;
+            let error = match inner.once(call, token.as_ref(), tries > 1).await {
+                Ok(answer) if answer.status.is_success() => return Ok(answer),
+                Ok(answer) => answer.error(&call.name),
+                Err(error) => error,
+            };
+            let wait = match error.kind() {
+                // It may have been withdrawn before its time.
+                ArmErrorKind::Unauthenticated if !has_new_token && token.is_some() => {
+                    has_new_token = true;
+                    if let (Some(tokens), Some(token)) = (&inner.tokens, &token) {
+                        tokens.forget(token).await;
+                    }
+                    continue;
+                }
+                ArmErrorKind::Throttled => {
+                    let wait = error.retry_after().unwrap_or_else(|| policy.wait(tries));
+                    inner.gates.close(call.class, wait);
+                    // The gate waits.
+                    Duration::ZERO
+                }
+                ArmErrorKind::Unreachable | ArmErrorKind::TimedOut | ArmErrorKind::Server => error
+                    .retry_after()
+                    .map_or_else(|| policy.wait(tries), |asked| asked.min(policy.longest)),
+                ArmErrorKind::Token
+                | ArmErrorKind::Unauthenticated
+                | ArmErrorKind::Forbidden
+                | ArmErrorKind::NotFound
+                | ArmErrorKind::Conflict
+                | ArmErrorKind::PreconditionFailed
+                | ArmErrorKind::Rejected
+                | ArmErrorKind::Operation
+                | ArmErrorKind::Malformed => return Err(error),
+            };
+            if tries >= policy.tries {
+                return Err(error);
+            }
+            tracing::debug!(%error, tries, ?wait, "a call is made again");
+            sleep(wait).await;
+        }
+    }
+}
+
+impl Inner {
+    /// The `Authorization` of a call, if there are tokens at all.
+    async fn token(&self, call: &Call<'_>) -> Result<Option<HeaderValue>, ArmError> {
+        let Some(tokens) = &self.tokens else {
+            return Ok(None);
+        };
+        let failed = |error| {
+            ArmError::new(ArmErrorKind::Token, &call.name, "there is no token").with_source(error)
+        };
+        tokens.header().await.map(Some).map_err(failed)
+    }
+
+    async fn once(
+        &self,
+        call: &Call<'_>,
+        token: Option<&HeaderValue>,
+        is_retry: bool,
+    ) -> Result<Answer, ArmError> {
+        let request = request(call, token)?;
+        let started = Instant::now();
+        let limit = self.options.call_timeout;
+        let sent = timeout(limit, self.transport.send(request, self.options.max_body)).await;
+        let result = match sent {
+            Ok(Ok(response)) => Ok(Answer::new(response)),
+            Ok(Err(error)) => {
+                let message = "there is no answer";
+                Err(
+                    ArmError::new(ArmErrorKind::Unreachable, &call.name, message)
+                        .with_source(error),
+                )
+            }
+            Err(_) => {
+                let message = format!("there was no answer within {limit:?}");
+                Err(ArmError::new(ArmErrorKind::TimedOut, &call.name, message))
+            }
+        };
+        let record = CallRecord {
+            method: call.method.as_str().to_owned(),
+            path: call.url.path().to_owned(),
+            class: call.class,
+            status: result.as_ref().ok().map(|answer| answer.status.as_u16()),
+            took: started.elapsed(),
+            request_id: result.as_ref().ok().and_then(Answer::request_id),
+        };
+        self.log.add(record, is_retry);
+        result
+    }
+
+    /// An address that the resource manager gave, if it is its own: a token must not go elsewhere.
+    pub(super) fn same_origin(&self, call: &str, address: &str) -> Result<Url, ArmError> {
+        let malformed = |message: String| ArmError::new(ArmErrorKind::Malformed, call, message);
+        let url = self.endpoint.join(address).map_err(|error| {
+            malformed("the answer leads to what is no address".to_owned()).with_source(error)
+        })?;
+        if url.origin() == self.endpoint.origin() {
+            return Ok(url);
+        }
+        let host = url.host_str().unwrap_or_default();
+        Err(malformed(format!(
+            "the answer leads to another host, {host:?}, which gets no token"
+        )))
+    }
+}
+
+fn request(call: &Call<'_>, token: Option<&HeaderValue>) -> Result<Request<Bytes>, ArmError> {
+    let wrong = |error: http::Error| {
+        ArmError::new(
+            ArmErrorKind::Rejected,
+            &call.name,
+            "the request cannot be written",
+        )
+        .with_source(error)
+    };
+    let mut builder = Request::builder()
+        .method(call.method.clone())
+        .uri(call.url.as_str())
+        .header(ACCEPT, "application/json")
+        .header(CLIENT_REQUEST_ID, request_id());
+    if let Some(token) = token {
+        builder = builder.header(AUTHORIZATION, token);
+    }
+    if !call.body.is_empty() {
+        builder = builder.header(CONTENT_TYPE, "application/json");
+    }
+    builder = match call.precondition {
+        Precondition::None => builder,
+        Precondition::Matches(etag) => builder.header(IF_MATCH, etag),
+        Precondition::IsNew => builder.header(IF_NONE_MATCH, "*"),
+    };
+    builder.body(call.body.clone()).map_err(wrong)
+}
+
+/// An id by which a request is found in Azure's logs: a UUID of version 4 (RFC 9562).
+fn request_id() -> String {
+    let bits = fastrand::u128(..);
+    let versioned = bits & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
+    let hex = format!("{versioned:032x}");
+    let part = |range| hex.get(range).unwrap_or_default();
+    format!(
+        "{}-{}-{}-{}-{}",
+        part(0..8),
+        part(8..12),
+        part(12..16),
+        part(16..20),
+        part(20..32)
+    )
+}

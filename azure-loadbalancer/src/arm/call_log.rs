@@ -1,0 +1,129 @@
+//! Every call, counted and shown.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// So many calls are remembered; counters count on.
+const REMEMBERED: usize = 256;
+
+/// Why a call is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallClass {
+    /// Resources are read.
+    Read,
+    /// A resource is written or deleted.
+    Write,
+    /// The state of an earlier write is asked for.
+    Poll,
+}
+
+/// A call that was made: one request, whatever came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct CallRecord {
+    /// `PUT`.
+    pub method: String,
+    /// The path without host and query.
+    pub path: String,
+    /// Why it was made.
+    pub class: CallClass,
+    /// The status of the answer; nothing if there was none.
+    pub status: Option<u16>,
+    /// How long it took.
+    pub took: Duration,
+    /// The id that the resource manager gave the request.
+    pub request_id: Option<String>,
+}
+
+/// How many calls were made since a client was built.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct CallCounts {
+    /// Reads of resources.
+    pub reads: u64,
+    /// Writes and deletions.
+    pub writes: u64,
+    /// Questions about writes.
+    pub polls: u64,
+    /// Calls among these that were made again because the one before failed.
+    pub retries: u64,
+    /// Calls among these that were answered with 429.
+    pub throttled: u64,
+}
+
+impl CallCounts {
+    /// What was counted since `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            reads: self.reads.saturating_sub(earlier.reads),
+            writes: self.writes.saturating_sub(earlier.writes),
+            polls: self.polls.saturating_sub(earlier.polls),
+            retries: self.retries.saturating_sub(earlier.retries),
+            throttled: self.throttled.saturating_sub(earlier.throttled),
+        }
+    }
+}
+
+/// The calls of a client.
+#[derive(Debug, Default)]
+pub(super) struct CallLog {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    counts: CallCounts,
+    last: VecDeque<CallRecord>,
+}
+
+impl CallLog {
+    pub(super) fn add(&self, record: CallRecord, is_retry: bool) {
+        let CallRecord {
+            method,
+            path,
+            class,
+            status,
+            took,
+            request_id,
+        } = &record;
+        tracing::debug!(
+            method,
+            path,
+            ?class,
+            status,
+            ?took,
+            request_id,
+            "called the resource manager"
+        );
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { counts, last } = &mut *state;
+        match class {
+            CallClass::Read => counts.reads += 1,
+            CallClass::Write => counts.writes += 1,
+            CallClass::Poll => counts.polls += 1,
+        }
+        counts.retries += u64::from(is_retry);
+        counts.throttled += u64::from(*status == Some(429));
+        if last.len() == REMEMBERED {
+            last.pop_front();
+        }
+        last.push_back(record);
+    }
+
+    pub(super) fn counts(&self) -> CallCounts {
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .counts
+    }
+
+    pub(super) fn last(&self) -> Vec<CallRecord> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.last.iter().cloned().collect()
+    }
+}

@@ -1,0 +1,240 @@
+//! The client.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Method;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use url::Url;
+
+use super::builder::ArmClientBuilder;
+use super::call::{Call, Precondition};
+use super::call_log::{CallClass, CallCounts, CallLog, CallRecord};
+use super::error::{ArmError, ArmErrorKind};
+use super::options::ArmOptions;
+use super::throttle::Gates;
+use super::token::TokenCache;
+use super::transport::Transport;
+use crate::resources::ArmId;
+
+/// A client of Azure's resource manager. Cheap to clone; clones share tokens, gates and the log of calls.
+///
+/// Calls are made again when the answer may be better next time (408, 429, a status of 500 to 599, or none at all), as
+/// [`RetryPolicy`](super::RetryPolicy) says. After a 429 no call of the same class, reads or writes, is made before the time that the
+/// resource manager asks for. Writes return when they are over, however long that takes within
+/// [`ArmOptions::operation_timeout`].
+///
+/// # Cancel safety
+///
+/// A call whose future is dropped may have been carried out. Read again before you write again.
+#[derive(Clone)]
+pub struct ArmClient {
+    pub(super) inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) transport: Arc<dyn Transport>,
+    pub(super) endpoint: Url,
+    pub(super) tokens: Option<TokenCache>,
+    pub(super) options: ArmOptions,
+    pub(super) gates: Gates,
+    pub(super) log: CallLog,
+}
+
+impl ArmClient {
+    /// A client that sends its requests with a transport.
+    pub fn builder(transport: impl Transport + 'static) -> ArmClientBuilder {
+        ArmClientBuilder::new(Arc::new(transport))
+    }
+
+    pub(super) fn new(inner: Inner) -> Self {
+        Self {
+            inner: Arc::new(inner),
+        }
+    }
+
+    /// How many calls were made, by this client and its clones.
+    pub fn counts(&self) -> CallCounts {
+        self.inner.log.counts()
+    }
+
+    /// The last calls that were made, the newest last; at most 256.
+    pub fn last_calls(&self) -> Vec<CallRecord> {
+        self.inner.log.last()
+    }
+
+    /// What was chosen for this client.
+    pub fn options(&self) -> &ArmOptions {
+        &self.inner.options
+    }
+
+    /// Reads a resource; nothing if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// There is no answer, or none that has the resource.
+    pub async fn get<T: DeserializeOwned>(&self, id: &ArmId) -> Result<Option<T>, ArmError> {
+        let call = self.call(Method::GET, CallClass::Read, id.as_str())?;
+        match self.send(&call).await {
+            Ok(answer) => answer.read(&call.name).map(Some),
+            Err(error) if error.kind() == ArmErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads a list with all its pages; `path` is that of the list. A resource group that is not there has nothing in it.
+    ///
+    /// # Errors
+    ///
+    /// There is no answer, a page is not what a page is, or there are more than [`ArmOptions::max_items`].
+    pub async fn list<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, ArmError> {
+        let mut call = self.call(Method::GET, CallClass::Read, path)?;
+        let mut items = Vec::new();
+        loop {
+            let page = match self.send(&call).await {
+                Ok(answer) => answer.read::<Page<T>>(&call.name)?,
+                Err(error) if error.has_code("ResourceGroupNotFound") => return Ok(items),
+                Err(error) => return Err(error),
+            };
+            items.extend(page.value);
+            let limit = self.inner.options.max_items;
+            if items.len() > limit {
+                let message = format!("the list has more than {limit} items");
+                return Err(ArmError::new(ArmErrorKind::Malformed, &call.name, message));
+            }
+            match page.next_link.filter(|link| !link.is_empty()) {
+                Some(link) => {
+                    let next = self.inner.same_origin(&call.name, &link)?;
+                    // A page that leads to itself would be read until the limit.
+                    if next == call.url {
+                        let message = "a page of the list leads to itself";
+                        return Err(ArmError::new(ArmErrorKind::Malformed, &call.name, message));
+                    }
+                    call.url = next;
+                }
+                None => return Ok(items),
+            }
+        }
+    }
+
+    /// Creates or replaces a resource, and waits until that is over. Returns what the answer has of it, which can be less than a
+    /// later [`get`](Self::get): addresses come late.
+    ///
+    /// # Errors
+    ///
+    /// The precondition does not hold, the write is refused, or it has failed later.
+    pub async fn put<R: DeserializeOwned>(
+        &self,
+        id: &ArmId,
+        resource: &impl Serialize,
+        precondition: Precondition<'_>,
+    ) -> Result<R, ArmError> {
+        let mut call = self.call(Method::PUT, CallClass::Write, id.as_str())?;
+        call.body = body(&call.name, resource)?;
+        call.precondition = precondition;
+        let answer = self.send(&call).await?;
+        self.finish(&call, &answer).await?;
+        answer.read(&call.name)
+    }
+
+    /// Deletes a resource, and waits until that is over. One that is not there counts as deleted.
+    ///
+    /// # Errors
+    ///
+    /// The precondition does not hold, the deletion is refused, or it has failed later.
+    pub async fn delete(&self, id: &ArmId, precondition: Precondition<'_>) -> Result<(), ArmError> {
+        let mut call = self.call(Method::DELETE, CallClass::Write, id.as_str())?;
+        call.precondition = precondition;
+        match self.send(&call).await {
+            Ok(answer) => self.finish(&call, &answer).await,
+            Err(error) if error.kind() == ArmErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Asks a resource to do something, such as `manualupgrade`, and waits until that is over.
+    ///
+    /// # Errors
+    ///
+    /// It is refused, or has failed later.
+    pub async fn post(
+        &self,
+        id: &ArmId,
+        action: &str,
+        request: &impl Serialize,
+    ) -> Result<(), ArmError> {
+        let path = format!("{id}/{action}");
+        let mut call = self.call(Method::POST, CallClass::Write, &path)?;
+        call.body = body(&call.name, request)?;
+        let answer = self.send(&call).await?;
+        self.finish(&call, &answer).await
+    }
+
+    /// A call of a path.
+    pub(super) fn call(
+        &self,
+        method: Method,
+        class: CallClass,
+        path: &str,
+    ) -> Result<Call<'static>, ArmError> {
+        let mut parts = path.rsplit('/').take(2).collect::<Vec<_>>();
+        parts.reverse();
+        let name = format!("{method} {}", parts.join("/"));
+        if !path.starts_with('/') || path.split('/').any(|segment| matches!(segment, "." | "..")) {
+            let message = format!("`{path}` is not a path of the resource manager");
+            return Err(ArmError::new(ArmErrorKind::Rejected, &name, message));
+        }
+        let options = &self.inner.options;
+        let is_compute = path
+            .to_ascii_lowercase()
+            .contains("/providers/microsoft.compute/");
+        let version = if is_compute {
+            &options.compute_api_version
+        } else {
+            &options.network_api_version
+        };
+        let mut url = self.inner.endpoint.clone();
+        // It escapes `?`, `#` and whatever else is not of a path.
+        url.set_path(path);
+        url.query_pairs_mut().append_pair("api-version", version);
+        Ok(Call {
+            method,
+            class,
+            url,
+            name,
+            body: Bytes::new(),
+            precondition: Precondition::None,
+        })
+    }
+}
+
+impl fmt::Debug for ArmClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArmClient")
+            .field("endpoint", &self.inner.endpoint.as_str())
+            .field("counts", &self.counts())
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Page<T> {
+    #[serde(default = "Vec::new")]
+    value: Vec<T>,
+    #[serde(default, rename = "nextLink")]
+    next_link: Option<String>,
+}
+
+fn body(call: &str, resource: &impl Serialize) -> Result<Bytes, ArmError> {
+    let bytes = serde_json::to_vec(resource).map_err(|error| {
+        ArmError::new(
+            ArmErrorKind::Rejected,
+            call,
+            "the request cannot be written as JSON",
+        )
+        .with_source(error)
+    })?;
+    Ok(bytes.into())
+}

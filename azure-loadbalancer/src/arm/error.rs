@@ -1,0 +1,334 @@
+//! Why a call came to nothing.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use http::StatusCode;
+use serde::Deserialize;
+
+/// A call of the resource manager that came to nothing.
+///
+/// Its text names the call and what the resource manager said; the chain of sources has the rest.
+#[derive(Debug)]
+pub struct ArmError(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    kind: ArmErrorKind,
+    call: String,
+    status: Option<StatusCode>,
+    code: Option<String>,
+    message: String,
+    details: Vec<ArmErrorDetail>,
+    retry_after: Option<Duration>,
+    request_id: Option<String>,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+/// What kind of [`ArmError`] it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ArmErrorKind {
+    /// There is no token.
+    Token,
+    /// Nobody answers, or the connection ended before the answer.
+    Unreachable,
+    /// No answer came in time, or a write took too long.
+    TimedOut,
+    /// 401: the token is not accepted.
+    Unauthenticated,
+    /// 403: the identity may not do this.
+    Forbidden,
+    /// 404: the resource, or its group, is not there.
+    NotFound,
+    /// 409: something else is under way.
+    Conflict,
+    /// 412: the resource has changed since it was read.
+    PreconditionFailed,
+    /// 429: there were too many calls.
+    Throttled,
+    /// Another status of 400 to 499: the request is wrong.
+    Rejected,
+    /// A status of 500 to 599, or 408.
+    Server,
+    /// A write was taken and has failed, or was cancelled, later.
+    Operation,
+    /// The answer is not what the resource manager answers.
+    Malformed,
+}
+
+/// A part of an error.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct ArmErrorDetail {
+    /// What programs read.
+    #[serde(default)]
+    pub code: String,
+    /// What people read.
+    #[serde(default)]
+    pub message: String,
+}
+
+/// An error as the resource manager writes it.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct ErrorBody {
+    #[serde(default)]
+    code: Option<String>,
+    #[serde(default)]
+    message: Option<String>,
+    #[serde(default)]
+    details: Option<Vec<ArmErrorDetail>>,
+}
+
+#[derive(Deserialize)]
+struct Envelope {
+    error: ErrorBody,
+}
+
+/// What is kept of texts that somebody else wrote.
+const LONGEST_TEXT: usize = 2_000;
+
+impl ArmError {
+    pub(super) fn new(kind: ArmErrorKind, call: &str, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            call: call.to_owned(),
+            status: None,
+            code: None,
+            message: message.into(),
+            details: Vec::new(),
+            retry_after: None,
+            request_id: None,
+            source: None,
+        }))
+    }
+
+    /// The error that an answer is.
+    pub(super) fn of_answer(call: &str, status: StatusCode, body: &[u8]) -> Self {
+        let kind = match status.as_u16() {
+            401 => ArmErrorKind::Unauthenticated,
+            403 => ArmErrorKind::Forbidden,
+            404 => ArmErrorKind::NotFound,
+            408 => ArmErrorKind::Server,
+            409 => ArmErrorKind::Conflict,
+            412 => ArmErrorKind::PreconditionFailed,
+            429 => ArmErrorKind::Throttled,
+            400..=499 => ArmErrorKind::Rejected,
+            500..=599 => ArmErrorKind::Server,
+            _ => ArmErrorKind::Malformed,
+        };
+        // Gateways before the resource manager answer with pages.
+        let body = serde_json::from_slice(body).map(|envelope: Envelope| envelope.error);
+        let mut error = Self::of_body(kind, call, body.unwrap_or_default());
+        error.0.status = Some(status);
+        error
+    }
+
+    pub(super) fn of_body(kind: ArmErrorKind, call: &str, body: ErrorBody) -> Self {
+        let mut error = Self::new(
+            kind,
+            call,
+            clean(body.message.as_deref().unwrap_or_default()),
+        );
+        error.0.code = body.code.map(|code| clean(&code));
+        error.0.details = body.details.unwrap_or_default();
+        for detail in &mut error.0.details {
+            *detail = ArmErrorDetail {
+                code: clean(&detail.code),
+                message: clean(&detail.message),
+            };
+        }
+        error
+    }
+
+    pub(super) fn with_retry_after(mut self, wait: Option<Duration>) -> Self {
+        self.0.retry_after = wait;
+        self
+    }
+
+    pub(super) fn with_request_id(mut self, id: Option<String>) -> Self {
+        self.0.request_id = id;
+        self
+    }
+
+    pub(super) fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// Says of a write that was taken how it ended.
+    pub(super) fn explain_operation(&mut self, ending: &str) {
+        let said = std::mem::take(&mut self.0.message);
+        self.0.message = if said.is_empty() {
+            ending.to_owned()
+        } else {
+            format!("{ending}: {said}")
+        };
+    }
+
+    /// What kind of error it is.
+    pub fn kind(&self) -> ArmErrorKind {
+        self.0.kind
+    }
+
+    /// The call: `PUT loadBalancers/lb`.
+    pub fn call(&self) -> &str {
+        &self.0.call
+    }
+
+    /// The status of the answer, if there was one.
+    pub fn status(&self) -> Option<StatusCode> {
+        self.0.status
+    }
+
+    /// The code that the resource manager gave: `PublicIPAddressCannotBeDeleted`.
+    pub fn code(&self) -> Option<&str> {
+        self.0.code.as_deref()
+    }
+
+    /// What the resource manager said.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The parts of the error.
+    pub fn details(&self) -> &[ArmErrorDetail] {
+        &self.0.details
+    }
+
+    /// Whether this code is that of the error or of one of its parts.
+    pub fn has_code(&self, code: &str) -> bool {
+        self.code() == Some(code) || self.details().iter().any(|detail| detail.code == code)
+    }
+
+    /// How long the resource manager wants to be left alone.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.retry_after
+    }
+
+    /// What support asks for: the id that the resource manager gave the request.
+    pub fn request_id(&self) -> Option<&str> {
+        self.0.request_id.as_deref()
+    }
+
+    /// Whether the same call may succeed later although nobody changes anything.
+    pub fn is_retriable(&self) -> bool {
+        match self.0.kind {
+            ArmErrorKind::Unreachable
+            | ArmErrorKind::TimedOut
+            | ArmErrorKind::Throttled
+            | ArmErrorKind::Server
+            | ArmErrorKind::Conflict
+            | ArmErrorKind::Operation
+            | ArmErrorKind::PreconditionFailed => true,
+            ArmErrorKind::Token
+            | ArmErrorKind::Unauthenticated
+            | ArmErrorKind::Forbidden
+            | ArmErrorKind::NotFound
+            | ArmErrorKind::Rejected
+            | ArmErrorKind::Malformed => false,
+        }
+    }
+}
+
+/// Somebody else's text without what a terminal would obey, and not too long.
+fn clean(text: &str) -> String {
+    let text = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    text.take(LONGEST_TEXT).collect()
+}
+
+impl fmt::Display for ArmError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner {
+            kind,
+            call,
+            status,
+            code,
+            message,
+            details,
+            request_id,
+            ..
+        } = &*self.0;
+        write!(f, "{call}: ")?;
+        match (status, code) {
+            (Some(status), Some(code)) => write!(f, "{} {code}", status.as_u16())?,
+            (Some(status), None) => write!(f, "{status}")?,
+            (None, Some(code)) => write!(f, "{code}")?,
+            (None, None) => {}
+        }
+        if !message.is_empty() {
+            let separator = if status.is_some() || code.is_some() {
+                ": "
+            } else {
+                ""
+            };
+            write!(f, "{separator}{message}")?;
+        }
+        for detail in details {
+            write!(f, " [{}: {}]", detail.code, detail.message)?;
+        }
+        if let (Some(id), true) = (request_id, *kind != ArmErrorKind::NotFound) {
+            write!(f, " (request {id})")?;
+        }
+        Ok(())
+    }
+}
+
+impl Error for ArmError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_what_the_resource_manager_said() {
+        let body = br#"{"error":{"code":"PreconditionFailed","message":"Precondition failed.","target":"x",
+            "details":[{"code":"PreconditionFailedEtagMismatch","message":"Etag \u001b[31mdiffers","extra":1}],"innerError":{}}}"#;
+        let error = ArmError::of_answer(
+            "PUT loadBalancers/lb",
+            StatusCode::PRECONDITION_FAILED,
+            body,
+        );
+        assert_eq!(error.kind(), ArmErrorKind::PreconditionFailed);
+        assert!(
+            error.has_code("PreconditionFailedEtagMismatch")
+                && error.has_code("PreconditionFailed")
+        );
+        assert_eq!(
+            error.to_string(),
+            "PUT loadBalancers/lb: 412 PreconditionFailed: Precondition failed. [PreconditionFailedEtagMismatch: Etag  \
+             [31mdiffers]"
+        );
+    }
+
+    #[test]
+    fn what_is_no_error_of_the_resource_manager_is_one_by_its_status() {
+        for (status, body, kind, retriable) in [
+            (502, "<html>", ArmErrorKind::Server, true),
+            (408, "", ArmErrorKind::Server, true),
+            (429, "[]", ArmErrorKind::Throttled, true),
+            (400, r#"{"error":null}"#, ArmErrorKind::Rejected, false),
+            (
+                404,
+                r#"{"error":{"code":null,"details":null}}"#,
+                ArmErrorKind::NotFound,
+                false,
+            ),
+            (302, "", ArmErrorKind::Malformed, false),
+        ] {
+            let status = StatusCode::from_u16(status).unwrap();
+            let error = ArmError::of_answer("GET x", status, body.as_bytes());
+            assert_eq!(
+                (error.kind(), error.is_retriable()),
+                (kind, retriable),
+                "{status}"
+            );
+            assert_eq!(error.to_string(), format!("GET x: {status}"));
+        }
+    }
+}

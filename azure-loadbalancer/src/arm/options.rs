@@ -1,0 +1,87 @@
+//! What can be chosen about a client.
+
+use std::time::Duration;
+
+/// Time limits, retries and versions of an [`ArmClient`](super::ArmClient).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ArmOptions {
+    /// The version of the network interface. Default: `2025-05-01`.
+    pub network_api_version: String,
+    /// The version of the compute interface. Default: `2026-04-01`.
+    pub compute_api_version: String,
+    /// How long one call may take. Default: 60 s.
+    pub call_timeout: Duration,
+    /// How long a write may take until it is over. Default: 15 min.
+    pub operation_timeout: Duration,
+    /// How long to wait between questions about a write when the resource manager does not say. Default: 2 s, and half as
+    /// long again each time, at most 30 s.
+    pub poll_interval: Duration,
+    /// What is done about answers that may be better next time.
+    pub retry: RetryPolicy,
+    /// The bytes that an answer may have. Default: 32 MiB.
+    pub max_body: usize,
+    /// The items that a list may have over all its pages. Default: 100,000.
+    pub max_items: usize,
+}
+
+/// When a call is made again after 408, 429, a status of 500 to 599, or no answer at all.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RetryPolicy {
+    /// How often a call is made at most. Default: 6.
+    pub tries: u32,
+    /// The wait before the second time. Default: 5 s.
+    pub first: Duration,
+    /// By how much a wait is longer than the one before. Default: 1.5.
+    pub factor: f64,
+    /// How much of a wait, as a part of it, is added by chance. Default: 1.
+    pub jitter: f64,
+    /// The longest wait. An answer that asks for a longer one is an error at once. Default: 2 min.
+    pub longest: Duration,
+}
+
+impl Default for ArmOptions {
+    fn default() -> Self {
+        Self {
+            network_api_version: "2025-05-01".to_owned(),
+            compute_api_version: "2026-04-01".to_owned(),
+            call_timeout: Duration::from_secs(60),
+            operation_timeout: Duration::from_secs(15 * 60),
+            poll_interval: Duration::from_secs(2),
+            retry: RetryPolicy::default(),
+            max_body: 32 * 1024 * 1024,
+            max_items: 100_000,
+        }
+    }
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            tries: 6,
+            first: Duration::from_secs(5),
+            factor: 1.5,
+            jitter: 1.0,
+            longest: Duration::from_secs(120),
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// One that makes every call once.
+    pub fn never() -> Self {
+        Self {
+            tries: 1,
+            ..Self::default()
+        }
+    }
+
+    /// The wait before a call is made again that has been made `tries` times.
+    pub(crate) fn wait(&self, tries: u32) -> Duration {
+        let exponent = i32::try_from(tries.saturating_sub(1)).unwrap_or(i32::MAX);
+        let plain = self.first.as_secs_f64() * self.factor.powi(exponent);
+        let jittered = plain * (1.0 + self.jitter * fastrand::f64());
+        Duration::try_from_secs_f64(jittered).map_or(self.longest, |wait| wait.min(self.longest))
+    }
+}

@@ -1,0 +1,71 @@
+//! Gates that the resource manager closes: one for reads, one for writes.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use super::call_log::CallClass;
+
+/// Azure counts reads and writes apart, and so are they held back.
+#[derive(Debug, Default)]
+pub(super) struct Gates {
+    reads: Gate,
+    writes: Gate,
+}
+
+#[derive(Debug, Default)]
+struct Gate {
+    closed_until: Mutex<Option<Instant>>,
+}
+
+impl Gates {
+    /// Waits until calls of a class may be made. Cancel-safe.
+    pub(super) async fn pass(&self, class: CallClass) {
+        let gate = self.of(class);
+        // Somebody may close it again meanwhile.
+        while let Some(until) = gate.closed() {
+            sleep_until(until).await;
+        }
+    }
+
+    /// Lets no call of a class be made for a while.
+    pub(super) fn close(&self, class: CallClass, wait: Duration) {
+        let until = Instant::now() + wait;
+        let mut closed = self
+            .of(class)
+            .closed_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if closed.is_none_or(|before| before < until) {
+            *closed = Some(until);
+        }
+    }
+
+    /// How long calls of a class have to wait.
+    pub(super) fn wait(&self, class: CallClass) -> Duration {
+        self.of(class)
+            .closed()
+            .map_or(Duration::ZERO, |until| until - Instant::now())
+    }
+
+    fn of(&self, class: CallClass) -> &Gate {
+        match class {
+            CallClass::Write => &self.writes,
+            CallClass::Read | CallClass::Poll => &self.reads,
+        }
+    }
+}
+
+impl Gate {
+    fn closed(&self) -> Option<Instant> {
+        let mut closed = self
+            .closed_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if closed.is_some_and(|until| until <= Instant::now()) {
+            *closed = None;
+        }
+        *closed
+    }
+}

@@ -1,0 +1,163 @@
+//! One token at a time, renewed before it ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderValue;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+
+use super::{AccessToken, TokenError, TokenSource};
+
+/// A token is renewed when it has less than this, or half its life, left.
+const AHEAD: Duration = Duration::from_secs(5 * 60);
+/// How long to wait after a renewal that failed, while the old token is still good.
+const PAUSE: Duration = Duration::from_secs(30);
+/// How long a source may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(in crate::arm) struct TokenCache {
+    source: Arc<dyn TokenSource>,
+    held: Mutex<Option<Held>>,
+}
+
+struct Held {
+    header: HeaderValue,
+    renew: Instant,
+    ends: Instant,
+}
+
+impl TokenCache {
+    pub(in crate::arm) fn new(source: Arc<dyn TokenSource>) -> Self {
+        Self {
+            source,
+            held: Mutex::default(),
+        }
+    }
+
+    /// The value of `Authorization`. Those who come while the source is asked wait for the same token.
+    pub(in crate::arm) async fn header(&self) -> Result<HeaderValue, TokenError> {
+        let mut held = self.held.lock().await;
+        let now = Instant::now();
+        if let Some(held) = &*held
+            && now < held.renew
+        {
+            return Ok(held.header.clone());
+        }
+        let asked = timeout(PATIENCE, self.source.token()).await;
+        let asked = asked.unwrap_or_else(|_| {
+            Err(TokenError::new(format!(
+                "there was no token within {PATIENCE:?}"
+            )))
+        });
+        match asked.and_then(|token| Held::new(&token, Instant::now())) {
+            Ok(new) => Ok(held.insert(new).header.clone()),
+            Err(error) => match &mut *held {
+                Some(old) if Instant::now() < old.ends => {
+                    tracing::warn!(%error, "a token is not renewed yet; the old one is still good");
+                    old.renew = Instant::now() + PAUSE;
+                    Ok(old.header.clone())
+                }
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Forgets a token that was refused.
+    pub(in crate::arm) async fn forget(&self, header: &HeaderValue) {
+        let mut held = self.held.lock().await;
+        // Another call may have got a new one meanwhile.
+        held.take_if(|held| held.header == *header);
+    }
+}
+
+impl Held {
+    fn new(token: &AccessToken, now: Instant) -> Result<Self, TokenError> {
+        let mut header =
+            HeaderValue::from_str(&format!("Bearer {}", token.text)).map_err(|_| {
+                TokenError::new("what came is no token: it has characters that no header can have")
+            })?;
+        header.set_sensitive(true);
+        let ahead = AHEAD.min(token.lifetime / 2);
+        Ok(Self {
+            header,
+            renew: now + (token.lifetime - ahead),
+            ends: now + token.lifetime,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use async_trait::async_trait;
+    use tokio::time::advance;
+
+    use super::*;
+
+    /// Gives `t1`, `t2`, …, each for an hour, and fails while it is told to.
+    #[derive(Default)]
+    struct Counting {
+        given: AtomicU32,
+        fails: std::sync::atomic::AtomicBool,
+    }
+
+    #[async_trait]
+    impl TokenSource for Arc<Counting> {
+        async fn token(&self) -> Result<AccessToken, TokenError> {
+            if self.fails.load(Ordering::Relaxed) {
+                return Err(TokenError::new("not now"));
+            }
+            let number = self.given.fetch_add(1, Ordering::Relaxed) + 1;
+            Ok(AccessToken::new(
+                format!("t{number}"),
+                Duration::from_secs(3_600),
+            ))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_is_renewed_before_it_ends_and_kept_while_there_is_no_other() {
+        let source = Arc::new(Counting::default());
+        let cache = TokenCache::new(Arc::new(Arc::clone(&source)));
+        assert_eq!(cache.header().await.unwrap(), "Bearer t1");
+        advance(Duration::from_secs(3_600 - 301)).await;
+        assert_eq!(cache.header().await.unwrap(), "Bearer t1");
+        advance(Duration::from_secs(2)).await;
+        source.fails.store(true, Ordering::Relaxed);
+        assert_eq!(cache.header().await.unwrap(), "Bearer t1");
+        source.fails.store(false, Ordering::Relaxed);
+        assert_eq!(
+            cache.header().await.unwrap(),
+            "Bearer t1",
+            "not asked again at once"
+        );
+        advance(PAUSE).await;
+        assert_eq!(cache.header().await.unwrap(), "Bearer t2");
+
+        source.fails.store(true, Ordering::Relaxed);
+        advance(Duration::from_secs(3_601)).await;
+        let error = cache.header().await.unwrap_err();
+        assert_eq!(error.to_string(), "not now");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_the_refused_token_is_forgotten() {
+        let cache = TokenCache::new(Arc::new(Arc::new(Counting::default())));
+        let first = cache.header().await.unwrap();
+        cache.forget(&HeaderValue::from_static("Bearer t0")).await;
+        assert_eq!(cache.header().await.unwrap(), first);
+        cache.forget(&first).await;
+        assert_eq!(cache.header().await.unwrap(), "Bearer t2");
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let token = AccessToken::new("secret", Duration::from_secs(1));
+        assert!(!format!("{token:?}").contains("secret"));
+        let held = Held::new(&token, Instant::now()).unwrap();
+        assert!(!format!("{:?}", held.header).contains("secret"));
+        assert!(Held::new(&AccessToken::new("a\nb", Duration::ZERO), Instant::now()).is_err());
+    }
+}

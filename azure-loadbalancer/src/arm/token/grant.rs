@@ -1,0 +1,71 @@
+//! What hands out tokens answers (RFC 6749, section 5).
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{AccessToken, TokenError};
+use crate::arm::transport::Transport;
+
+/// Answers are much smaller.
+const MAX_BODY: usize = 256 * 1024;
+/// No token of Azure's lives longer than a day and a bit.
+const LONGEST: Duration = Duration::from_secs(48 * 3_600);
+/// What is shown of an explanation.
+const LONGEST_TEXT: usize = 500;
+
+#[derive(Deserialize)]
+struct Granted {
+    access_token: String,
+    expires_in: Value,
+}
+
+#[derive(Default, Deserialize)]
+struct Refused {
+    #[serde(default)]
+    error: String,
+    #[serde(default)]
+    error_description: String,
+}
+
+/// Asks for a token.
+pub(super) async fn ask(
+    transport: &dyn Transport,
+    whom: &str,
+    request: Request<Bytes>,
+) -> Result<AccessToken, TokenError> {
+    let sent = transport.send(request, MAX_BODY).await;
+    let response = sent
+        .map_err(|error| TokenError::new(format!("{whom} does not answer")).with_source(error))?;
+    read(whom, &response)
+}
+
+fn read(whom: &str, response: &Response<Bytes>) -> Result<AccessToken, TokenError> {
+    if !response.status().is_success() {
+        let refused: Refused = serde_json::from_slice(response.body()).unwrap_or_default();
+        let said = format!("{} {}", refused.error, refused.error_description);
+        let said: String = said
+            .chars()
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .take(LONGEST_TEXT)
+            .collect();
+        return Err(TokenError::new(format!(
+            "{whom} gives no token: {} {}",
+            response.status(),
+            said.trim()
+        )));
+    }
+    // The cause is not told: it may show a part of the token.
+    let malformed = || TokenError::new(format!("{whom} answers something that is not a token"));
+    let granted: Granted = serde_json::from_slice(response.body()).map_err(|_| malformed())?;
+    // Managed identities write numbers as texts.
+    let seconds = match &granted.expires_in {
+        Value::String(text) => text.parse().ok(),
+        other => other.as_u64(),
+    };
+    let lifetime = Duration::from_secs(seconds.ok_or_else(malformed)?).min(LONGEST);
+    Ok(AccessToken::new(granted.access_token, lifetime))
+}

@@ -1,0 +1,96 @@
+//! The identity of a machine.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::Request;
+use url::Url;
+
+use super::{AccessToken, PUBLIC_RESOURCE, TokenError, TokenSource, grant};
+use crate::arm::transport::Transport;
+
+/// The instance metadata service, which only the machine itself reaches.
+const ENDPOINT: &str = "http://169.254.169.254";
+const API_VERSION: &str = "2018-02-01";
+
+/// The identity of the machine that the program runs on, by the instance metadata service (IMDS).
+#[derive(Clone)]
+pub struct ManagedIdentity {
+    transport: Arc<dyn Transport>,
+    endpoint: String,
+    client: Option<String>,
+    resource: String,
+}
+
+impl ManagedIdentity {
+    /// The machine's own identity, or the only one that was assigned to it.
+    pub fn new(transport: impl Transport + 'static) -> Self {
+        Self {
+            transport: Arc::new(transport),
+            endpoint: ENDPOINT.to_owned(),
+            client: None,
+            resource: PUBLIC_RESOURCE.to_owned(),
+        }
+    }
+
+    /// One of several that were assigned to the machine, by its client id.
+    #[must_use]
+    pub fn client_id(mut self, id: impl Into<String>) -> Self {
+        self.client = Some(id.into());
+        self
+    }
+
+    /// Another metadata service. Default: `http://169.254.169.254`.
+    #[must_use]
+    pub fn endpoint(mut self, address: impl Into<String>) -> Self {
+        self.endpoint = address.into();
+        self
+    }
+
+    /// What the tokens are for. Default: [`PUBLIC_RESOURCE`].
+    #[must_use]
+    pub fn resource(mut self, resource: impl Into<String>) -> Self {
+        self.resource = resource.into();
+        self
+    }
+}
+
+#[async_trait]
+impl TokenSource for ManagedIdentity {
+    async fn token(&self) -> Result<AccessToken, TokenError> {
+        let mut url = Url::parse(&self.endpoint)
+            .and_then(|url| url.join("/metadata/identity/oauth2/token"))
+            .map_err(|error| {
+                TokenError::new(format!(
+                    "the metadata service {:?} cannot be used",
+                    self.endpoint
+                ))
+                .with_source(error)
+            })?;
+        url.query_pairs_mut()
+            .append_pair("api-version", API_VERSION)
+            .append_pair("resource", &self.resource);
+        if let Some(client) = &self.client {
+            url.query_pairs_mut().append_pair("client_id", client);
+        }
+        let request = Request::get(url.as_str())
+            // It keeps those away who can only make a machine fetch an address.
+            .header("Metadata", "true")
+            .body(Bytes::new())
+            .map_err(|error| {
+                TokenError::new("the request for a token cannot be written").with_source(error)
+            })?;
+        grant::ask(&*self.transport, "the instance metadata service", request).await
+    }
+}
+
+impl fmt::Debug for ManagedIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ManagedIdentity")
+            .field("endpoint", &self.endpoint)
+            .field("client", &self.client)
+            .finish_non_exhaustive()
+    }
+}

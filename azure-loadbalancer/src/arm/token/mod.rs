@@ -1,0 +1,111 @@
+//! Where tokens come from.
+
+mod cache;
+mod client_credentials;
+mod grant;
+mod managed_identity;
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+pub(super) use self::cache::TokenCache;
+pub use self::client_credentials::ClientCredentials;
+pub use self::managed_identity::ManagedIdentity;
+
+/// What tokens are for in Azure's public cloud.
+pub const PUBLIC_RESOURCE: &str = "https://management.azure.com";
+
+/// A source of tokens. It is asked when there is none and again before the last one ends, never twice at a time.
+///
+/// # Cancel safety
+///
+/// The future may be dropped; the source is asked again then.
+#[async_trait]
+pub trait TokenSource: Send + Sync {
+    /// A token that is good from now on.
+    ///
+    /// # Errors
+    ///
+    /// There is none. The error says nothing secret.
+    async fn token(&self) -> Result<AccessToken, TokenError>;
+}
+
+/// A token, and how long it is good for. `Debug` does not show it.
+#[derive(Clone)]
+pub struct AccessToken {
+    text: String,
+    lifetime: Duration,
+}
+
+/// Why there is no token.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct TokenError {
+    message: String,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl AccessToken {
+    /// A token that is good for so long.
+    pub fn new(text: impl Into<String>, lifetime: Duration) -> Self {
+        Self {
+            text: text.into(),
+            lifetime,
+        }
+    }
+}
+
+impl fmt::Debug for AccessToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AccessToken")
+            .field("lifetime", &self.lifetime)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TokenError {
+    /// An error with a message for the operator.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            source: None,
+        }
+    }
+
+    /// Adds the cause.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+}
+
+/// One token for good, as `az account get-access-token` prints it.
+#[derive(Clone, Debug)]
+pub struct StaticToken(AccessToken);
+
+impl StaticToken {
+    /// This token.
+    pub fn new(text: impl Into<String>) -> Self {
+        // Nobody asks for another one within the life of a process.
+        const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
+        Self(AccessToken::new(text, FOREVER))
+    }
+}
+
+#[async_trait]
+impl TokenSource for StaticToken {
+    async fn token(&self) -> Result<AccessToken, TokenError> {
+        Ok(self.0.clone())
+    }
+}
+
+#[async_trait]
+impl TokenSource for std::sync::Arc<dyn TokenSource> {
+    async fn token(&self) -> Result<AccessToken, TokenError> {
+        (**self).token().await
+    }
+}

@@ -1,0 +1,64 @@
+//! A transport of a `tower` service.
+
+use std::error::Error;
+use std::fmt;
+use std::future::poll_fn;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::{Request, Response};
+use tower_service::Service;
+
+use super::transport::{Transport, TransportError, TransportErrorKind};
+
+/// Sends requests through a `tower` service that takes and returns whole bodies: a stack of layers, a test's function, or
+/// the emulator in the same process.
+#[derive(Clone)]
+pub struct TowerTransport<S> {
+    service: S,
+}
+
+impl<S> TowerTransport<S> {
+    /// A transport of a service. It is cloned for every request.
+    pub fn new(service: S) -> Self {
+        Self { service }
+    }
+}
+
+impl<S> fmt::Debug for TowerTransport<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TowerTransport").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl<S> Transport for TowerTransport<S>
+where
+    S: Service<Request<Bytes>, Response = Response<Bytes>> + Clone + Send + Sync,
+    S::Error: Into<Box<dyn Error + Send + Sync>> + Send,
+    S::Future: Send,
+{
+    async fn send(
+        &self,
+        request: Request<Bytes>,
+        max_body: usize,
+    ) -> Result<Response<Bytes>, TransportError> {
+        let failed = |error: S::Error| {
+            TransportError::new(
+                TransportErrorKind::Interrupted,
+                "the service did not answer",
+            )
+            .with_source(error)
+        };
+        let mut service = self.service.clone();
+        poll_fn(|context| service.poll_ready(context))
+            .await
+            .map_err(failed)?;
+        let response = service.call(request).await.map_err(failed)?;
+        if response.body().len() > max_body {
+            let message = format!("the answer is larger than {max_body} bytes");
+            return Err(TransportError::new(TransportErrorKind::TooLarge, message));
+        }
+        Ok(response)
+    }
+}

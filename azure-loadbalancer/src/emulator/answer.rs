@@ -1,0 +1,486 @@
+//! From requests to answers.
+
+use bytes::Bytes;
+use http::header::{
+    AUTHORIZATION, CONTENT_TYPE, HOST, IF_MATCH, IF_NONE_MATCH, LOCATION, RETRY_AFTER,
+    WWW_AUTHENTICATE,
+};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::casing::scramble;
+use super::fault::FaultAction;
+use super::inside;
+use super::json::{self, Object, object_at};
+use super::kinds;
+use super::machine::{Conditions, Machine};
+use super::operation::{self, Failing};
+use super::path::{Kind, Place, Target, group_id};
+use super::references::References;
+use super::refusal::Refusal;
+use super::store::Group;
+use super::{control, identity, page};
+
+/// A request, as far as its answer depends on it.
+pub(super) struct Call<'a> {
+    pub(super) method: &'a Method,
+    pub(super) query: Vec<(String, String)>,
+    /// Where it was sent: `http://127.0.0.1:1234`.
+    pub(super) origin: String,
+    pub(super) path: &'a str,
+    pub(super) body: &'a [u8],
+    pub(super) conditions: Conditions,
+    pub(super) failing: Option<Failing>,
+}
+
+/// What is answered.
+pub(super) struct Reply {
+    pub(super) status: StatusCode,
+    pub(super) body: Option<Value>,
+    pub(super) headers: Vec<(&'static str, String)>,
+}
+
+impl Reply {
+    pub(super) fn ok(body: Value) -> Self {
+        Self {
+            status: StatusCode::OK,
+            body: Some(body),
+            headers: Vec::new(),
+        }
+    }
+
+    fn empty(status: StatusCode) -> Self {
+        Self {
+            status,
+            body: None,
+            headers: Vec::new(),
+        }
+    }
+}
+
+impl Call<'_> {
+    pub(super) fn parameter(&self, name: &str) -> Option<&str> {
+        let found = self
+            .query
+            .iter()
+            .find(|(key, _)| key.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+impl Machine {
+    /// Answers a request; nothing if a fault loses it or its answer.
+    ///
+    /// Addresses in answers begin as the request's own: by its URI if that is absolute, else by its `Host`.
+    pub fn answer(&mut self, request: &Request<Bytes>) -> Option<Response<Bytes>> {
+        let path = request.uri().path();
+        if path == "/emulator" || path.starts_with("/emulator/") {
+            return Some(finish(control::answer(self, request)));
+        }
+        self.tick();
+        let struck = self.faults.strike(request.method(), path);
+        let target = request
+            .uri()
+            .path_and_query()
+            .map_or("/", |target| target.as_str());
+        if struck == Some(FaultAction::LoseRequest) {
+            self.log.add(request.method(), target, None, None);
+            return None;
+        }
+        let result = match struck.as_ref().and_then(FaultAction::refusal) {
+            Some(refusal) => Err(refusal),
+            None => self.handle(request, struck.as_ref()),
+        };
+        let code = result.as_ref().err().map(|refusal| refusal.code.clone());
+        let response = finish(result);
+        let is_lost = matches!(struck, Some(FaultAction::LoseAnswer));
+        let status = (!is_lost).then(|| response.status());
+        self.log.add(request.method(), target, status, code);
+        (!is_lost).then_some(response)
+    }
+
+    fn handle(
+        &mut self,
+        request: &Request<Bytes>,
+        fault: Option<&FaultAction>,
+    ) -> Result<Reply, Refusal> {
+        let path = request.uri().path();
+        if let Some(reply) = identity::answer(request, self.options.token.as_deref()) {
+            return reply;
+        }
+        self.check_token(request)?;
+        let header = |name| {
+            request
+                .headers()
+                .get(name)
+                .and_then(|value: &HeaderValue| value.to_str().ok())
+        };
+        let query =
+            url::form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes());
+        let origin = match (request.uri().scheme_str(), request.uri().authority()) {
+            (Some(scheme), Some(authority)) => format!("{scheme}://{authority}"),
+            _ => format!("http://{}", header(HOST).unwrap_or("localhost")),
+        };
+        let call = Call {
+            method: request.method(),
+            query: query.into_owned().collect(),
+            origin,
+            path,
+            body: request.body(),
+            conditions: Conditions {
+                if_match: header(IF_MATCH).map(str::to_owned),
+                if_none_match: header(IF_NONE_MATCH).map(str::to_owned),
+            },
+            failing: fault.and_then(FaultAction::failing),
+        };
+        check_version(&call)?;
+        let target = Target::parse(path)?;
+        if fault == Some(&FaultAction::Interfere) {
+            self.interfere(&target);
+        }
+        self.dispatch(&call, target)
+    }
+
+    fn check_token(&self, request: &Request<Bytes>) -> Result<(), Refusal> {
+        let Some(token) = &self.options.token else {
+            return Ok(());
+        };
+        let given = request
+            .headers()
+            .get(AUTHORIZATION)
+            .and_then(|value| value.to_str().ok());
+        let given = given.and_then(|value| value.strip_prefix("Bearer "));
+        if given == Some(token.as_str()) {
+            return Ok(());
+        }
+        let message = match given {
+            Some(_) => "The access token is invalid.",
+            None => "Authentication failed. The 'Authorization' header is missing.",
+        };
+        Err(Refusal::new(
+            StatusCode::UNAUTHORIZED,
+            "AuthenticationFailed",
+            message,
+        ))
+    }
+
+    /// Somebody else writes first.
+    fn interfere(&mut self, target: &Target) {
+        if let Target::Resource(place) | Target::Inside { parent: place, .. } = target {
+            self.store.touch(&place.key());
+        }
+    }
+
+    fn dispatch(&mut self, call: &Call<'_>, target: Target) -> Result<Reply, Refusal> {
+        match (call.method, target) {
+            (&Method::GET, Target::Groups { subscription }) => {
+                let groups = self.store.groups(&subscription).map(show_group).collect();
+                Ok(page::reply(call, groups, self.options.page_size)?)
+            }
+            (
+                &(Method::GET | Method::HEAD),
+                Target::Group {
+                    subscription,
+                    group,
+                },
+            ) => {
+                let found = self.store.group(&subscription, &group);
+                let found = found.ok_or_else(|| group_not_found(&group))?;
+                Ok(Reply::ok(show_group(found)))
+            }
+            (
+                &Method::PUT,
+                Target::Group {
+                    subscription,
+                    group,
+                },
+            ) => self.put_group(call, &subscription, &group),
+            (&Method::GET, Target::Everywhere { subscription, kind }) => {
+                let prefix = format!("/subscriptions/{}/", subscription.to_ascii_lowercase());
+                self.list(call, |store_key, of| {
+                    of == kind && store_key.starts_with(&prefix)
+                })
+            }
+            (
+                &Method::GET,
+                Target::Collection {
+                    subscription,
+                    group,
+                    kind,
+                },
+            ) => {
+                if self.store.group(&subscription, &group).is_none() {
+                    return Err(group_not_found(&group));
+                }
+                let references = References::of(&self.store);
+                let found = self.store.collection(&subscription, &group, kind);
+                let found = found
+                    .map(|resource| kinds::render(&references, resource))
+                    .collect();
+                self.listed(call, found)
+            }
+            (&Method::GET, Target::Operation { id, is_result }) => self.operation(&id, is_result),
+            (&Method::GET, Target::Resource(place)) => self.read(&place),
+            (&Method::PUT, Target::Resource(place)) => {
+                let body = json::object(call.body)?;
+                self.put_resource(call, &place, body)
+            }
+            (&Method::PATCH, Target::Resource(place)) => self.patch_tags(call, &place),
+            (&Method::DELETE, Target::Resource(place)) => {
+                let begun = self.remove(&place, &call.conditions, call.failing.clone())?;
+                let Some(number) = begun else {
+                    return Ok(Reply::empty(StatusCode::NO_CONTENT));
+                };
+                let mut reply = Reply::empty(StatusCode::ACCEPTED);
+                reply.headers = self.poll_headers(call, &place, number, true);
+                Ok(reply)
+            }
+            (_, Target::Inside { parent, rest }) => inside::answer(self, call, &parent, &rest),
+            (method, _) => Err(method_not_allowed(method)),
+        }
+    }
+
+    fn put_group(
+        &mut self,
+        call: &Call<'_>,
+        subscription: &str,
+        name: &str,
+    ) -> Result<Reply, Refusal> {
+        let body = json::object(call.body)?;
+        let Some(location) = body.get("location").and_then(Value::as_str) else {
+            return Err(Refusal::bad(
+                "LocationRequired",
+                "The location property is required for this definition.",
+            ));
+        };
+        json::check_name(name)?;
+        let is_new = self.store.group(subscription, name).is_none();
+        if is_new && self.store.groups(subscription).count() >= self.options.max_resources {
+            return Err(Refusal::conflict(
+                "QuotaExceeded",
+                "There are too many resource groups.",
+            ));
+        }
+        self.add_group(subscription, name, location);
+        let group = self
+            .store
+            .group(subscription, name)
+            .ok_or_else(|| group_not_found(name))?;
+        let mut reply = Reply::ok(show_group(group));
+        if is_new {
+            reply.status = StatusCode::CREATED;
+        }
+        Ok(reply)
+    }
+
+    fn list(
+        &mut self,
+        call: &Call<'_>,
+        wanted: impl Fn(&str, Kind) -> bool,
+    ) -> Result<Reply, Refusal> {
+        let references = References::of(&self.store);
+        let all = self
+            .store
+            .all()
+            .filter(|one| wanted(&one.place.key(), one.place.kind));
+        let found = all
+            .map(|resource| kinds::render(&references, resource))
+            .collect();
+        self.listed(call, found)
+    }
+
+    fn listed(&mut self, call: &Call<'_>, mut items: Vec<Value>) -> Result<Reply, Refusal> {
+        if self.options.id_casing_seed.is_some() {
+            for item in &mut items {
+                scramble(item, &mut self.random);
+            }
+        }
+        page::reply(call, items, self.options.page_size)
+    }
+
+    /// A resource as it is shown.
+    pub(super) fn show(&mut self, place: &Place) -> Result<Value, Refusal> {
+        let found = self
+            .store
+            .get(&place.key())
+            .ok_or_else(|| Refusal::not_found(&place.id()))?;
+        let mut shown = kinds::render(&References::of(&self.store), found);
+        if self.options.id_casing_seed.is_some() {
+            scramble(&mut shown, &mut self.random);
+        }
+        Ok(shown)
+    }
+
+    fn read(&mut self, place: &Place) -> Result<Reply, Refusal> {
+        Ok(Reply::ok(self.show(place)?))
+    }
+
+    pub(super) fn put_resource(
+        &mut self,
+        call: &Call<'_>,
+        place: &Place,
+        body: Object,
+    ) -> Result<Reply, Refusal> {
+        let written = self.write(place, body, &call.conditions, call.failing.clone())?;
+        let mut reply = Reply::ok(self.show(place)?);
+        if written.is_new {
+            reply.status = StatusCode::CREATED;
+        }
+        reply.headers = self.poll_headers(call, place, written.operation, false);
+        Ok(reply)
+    }
+
+    /// Only tags can be patched: those that are given are added or replaced.
+    fn patch_tags(&mut self, call: &Call<'_>, place: &Place) -> Result<Reply, Refusal> {
+        let patch = json::object(call.body)?;
+        let found = self
+            .store
+            .get(&place.key())
+            .ok_or_else(|| Refusal::not_found(&place.id()))?;
+        call.conditions.check(&place.id(), Some(found))?;
+        self.check_idle(&place.key())?;
+        let version = self.store.next_version();
+        if let Some(resource) = self.store.get_mut(&place.key())
+            && let Some(tags) = patch.get("tags").and_then(Value::as_object)
+            && let Some(body) = resource.body.as_object_mut()
+        {
+            let own = object_at(body, "tags")?;
+            own.extend(tags.clone());
+            resource.version = version;
+        }
+        self.read(place)
+    }
+
+    fn operation(&self, id: &str, is_result: bool) -> Result<Reply, Refusal> {
+        let found = self.operations.find(id).ok_or_else(|| {
+            let message = format!("Operation {id} is not known, or has been over for long.");
+            Refusal::new(StatusCode::NOT_FOUND, "OperationNotFound", message)
+        })?;
+        let mut reply = match is_result {
+            false => Reply::ok(found.body()),
+            true if !found.is_over => Reply::empty(StatusCode::ACCEPTED),
+            true => match &found.failing {
+                Some(failing) => {
+                    return Err(Refusal::conflict(&failing.code, failing.message.clone()));
+                }
+                None => Reply::empty(StatusCode::NO_CONTENT),
+            },
+        };
+        if !found.is_over {
+            reply
+                .headers
+                .push((RETRY_AFTER.as_str(), self.options.retry_after.to_string()));
+        }
+        Ok(reply)
+    }
+
+    /// Where to ask what became of a write.
+    pub(super) fn poll_headers(
+        &self,
+        call: &Call<'_>,
+        place: &Place,
+        number: u64,
+        with_location: bool,
+    ) -> Vec<(&'static str, String)> {
+        let region = self
+            .store
+            .get(&place.key())
+            .and_then(|one| one.body["location"].as_str());
+        let version = call.parameter("api-version").unwrap_or_default();
+        let address = |what: &str| {
+            format!(
+                "{}/subscriptions/{}/providers/{}/locations/{}/{what}/{}?api-version={version}",
+                call.origin,
+                place.subscription,
+                place.kind.provider(),
+                region
+                    .unwrap_or("global")
+                    .replace(' ', "")
+                    .to_ascii_lowercase(),
+                operation::id(number)
+            )
+        };
+        let mut headers = vec![("azure-asyncoperation", address("operations"))];
+        if with_location {
+            headers.push((LOCATION.as_str(), address("operationResults")));
+        }
+        headers.push((RETRY_AFTER.as_str(), self.options.retry_after.to_string()));
+        headers
+    }
+}
+
+/// Every call says which version of the interface it speaks; which one it is does not matter here.
+fn check_version(call: &Call<'_>) -> Result<(), Refusal> {
+    let Some(version) = call.parameter("api-version") else {
+        let message =
+            "The api-version query parameter (?api-version=) is required for all requests.";
+        return Err(Refusal::bad("MissingApiVersionParameter", message));
+    };
+    let date = version.strip_suffix("-preview").unwrap_or(version);
+    let parts: Vec<&str> = date.split('-').collect();
+    let is_digits =
+        |text: &str, length| text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_date = matches!(parts.as_slice(), [year, month, day]
+        if is_digits(year, 4) && is_digits(month, 2) && is_digits(day, 2));
+    is_date.then_some(()).ok_or_else(|| {
+        Refusal::bad(
+            "InvalidApiVersionParameter",
+            format!("The api-version '{version}' is invalid."),
+        )
+    })
+}
+
+fn group_not_found(name: &str) -> Refusal {
+    let message = format!("Resource group '{name}' could not be found.");
+    Refusal::new(StatusCode::NOT_FOUND, "ResourceGroupNotFound", message)
+}
+
+pub(super) fn method_not_allowed(method: &Method) -> Refusal {
+    let message = format!("The method {method} is not supported here.");
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+}
+
+fn show_group(group: &Group) -> Value {
+    json!({
+        "id": group_id(&group.subscription, &group.name),
+        "name": group.name,
+        "type": "Microsoft.Resources/resourceGroups",
+        "location": group.location,
+        "properties": { "provisioningState": "Succeeded" },
+    })
+}
+
+/// What leaves as bytes.
+fn finish(result: Result<Reply, Refusal>) -> Response<Bytes> {
+    let reply = result.unwrap_or_else(|refusal| {
+        let mut headers = Vec::new();
+        if let Some(seconds) = refusal.retry_after {
+            headers.push((RETRY_AFTER.as_str(), seconds.to_string()));
+        }
+        if refusal.status == StatusCode::UNAUTHORIZED {
+            headers.push((WWW_AUTHENTICATE.as_str(), "Bearer".to_owned()));
+        }
+        Reply {
+            status: refusal.status,
+            body: Some(refusal.body()),
+            headers,
+        }
+    });
+    let body = reply
+        .body
+        .map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
+    let mut response = Response::new(body);
+    *response.status_mut() = reply.status;
+    let headers = response.headers_mut();
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("application/json; charset=utf-8"),
+    );
+    for (name, value) in reply.headers {
+        // What came from a request may have bytes that no header can.
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(name, value);
+        }
+    }
+    response
+}

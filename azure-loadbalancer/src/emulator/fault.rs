@@ -1,0 +1,231 @@
+//! Faults: what goes wrong on purpose.
+
+use http::{Method, StatusCode};
+use serde::Deserialize;
+
+use super::operation::Failing;
+use super::refusal::Refusal;
+
+/// Something that goes wrong with requests that match.
+///
+/// As JSON, for `POST /emulator/faults`:
+///
+/// ```json
+/// { "method": "PUT", "path": "loadBalancers/lb", "skip": 1, "times": 2,
+///   "action": { "kind": "answer", "status": 429, "code": "TooManyRequests", "retry_after": 7 } }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fault {
+    /// Only requests with this method.
+    #[serde(default)]
+    method: Option<String>,
+    /// Only requests whose path contains this, ignoring case.
+    #[serde(default)]
+    path: Option<String>,
+    /// So many requests that match pass first.
+    #[serde(default)]
+    skip: u32,
+    /// So many requests are hit. Default: one.
+    #[serde(default = "once")]
+    times: u32,
+    action: FaultAction,
+}
+
+/// What goes wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum FaultAction {
+    /// An error is answered, and nothing is done.
+    Answer {
+        /// The status, 400 to 599.
+        status: u16,
+        /// The code.
+        code: String,
+        /// The seconds of `Retry-After`.
+        #[serde(default)]
+        retry_after: Option<u32>,
+    },
+    /// The request is lost: nothing is done, and the connection ends.
+    LoseRequest,
+    /// The answer is lost: all is done, and the connection ends.
+    LoseAnswer,
+    /// Somebody else writes to the resource first, so that its etag is another one.
+    Interfere,
+    /// The write is taken, and its operation fails.
+    FailOperation {
+        /// The code of the operation's error.
+        code: String,
+        /// Ends as `Canceled` instead of `Failed`.
+        #[serde(default)]
+        canceled: bool,
+    },
+}
+
+fn once() -> u32 {
+    1
+}
+
+impl Fault {
+    /// One that hits the next request of all.
+    pub fn new(action: FaultAction) -> Self {
+        Self {
+            method: None,
+            path: None,
+            skip: 0,
+            times: 1,
+            action,
+        }
+    }
+
+    /// Only requests with this method.
+    #[must_use]
+    pub fn method(mut self, method: &Method) -> Self {
+        self.method = Some(method.as_str().to_owned());
+        self
+    }
+
+    /// Only requests whose path contains `text`, ignoring case.
+    #[must_use]
+    pub fn path(mut self, text: impl Into<String>) -> Self {
+        self.path = Some(text.into());
+        self
+    }
+
+    /// Lets so many requests that match pass first.
+    #[must_use]
+    pub fn skip(mut self, requests: u32) -> Self {
+        self.skip = requests;
+        self
+    }
+
+    /// Hits so many requests. Default: one.
+    #[must_use]
+    pub fn times(mut self, requests: u32) -> Self {
+        self.times = requests;
+        self
+    }
+
+    /// Whether it is about a request.
+    fn matches(&self, method: &Method, path: &str) -> bool {
+        let path = path.to_ascii_lowercase();
+        self.method
+            .as_deref()
+            .is_none_or(|wanted| method.as_str().eq_ignore_ascii_case(wanted))
+            && self
+                .path
+                .as_deref()
+                .is_none_or(|part| path.contains(&part.to_ascii_lowercase()))
+    }
+}
+
+/// The faults that are still to come.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Faults(Vec<Fault>);
+
+impl Faults {
+    pub(super) fn add(&mut self, fault: Fault) {
+        self.0.push(fault);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// What goes wrong with a request.
+    pub(super) fn strike(&mut self, method: &Method, path: &str) -> Option<FaultAction> {
+        let mut struck = None;
+        for fault in &mut self.0 {
+            if !fault.matches(method, path) {
+                continue;
+            }
+            if fault.skip > 0 {
+                fault.skip -= 1;
+            } else if struck.is_none() && fault.times > 0 {
+                fault.times -= 1;
+                struck = Some(fault.action.clone());
+            }
+        }
+        self.0.retain(|fault| fault.times > 0);
+        struck
+    }
+}
+
+impl FaultAction {
+    /// The error that is answered.
+    pub(super) fn refusal(&self) -> Option<Refusal> {
+        let Self::Answer {
+            status,
+            code,
+            retry_after,
+        } = self
+        else {
+            return None;
+        };
+        let status = StatusCode::from_u16(*status)
+            .ok()
+            .filter(|status| status.is_client_error() || status.is_server_error());
+        let mut refusal = Refusal::new(
+            status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            code,
+            "A fault that was asked for.",
+        );
+        refusal.retry_after = *retry_after;
+        Some(refusal)
+    }
+
+    /// How the operation ends.
+    pub(super) fn failing(&self) -> Option<Failing> {
+        let Self::FailOperation { code, canceled } = self else {
+            return None;
+        };
+        Some(Failing {
+            status: if *canceled { "Canceled" } else { "Failed" },
+            code: code.clone(),
+            message: "A fault that was asked for.".to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_hits_what_it_is_for_and_no_more() {
+        let mut faults = Faults::default();
+        faults.add(
+            Fault::new(FaultAction::LoseAnswer)
+                .method(&Method::PUT)
+                .path("LoadBalancers/")
+                .skip(1)
+                .times(2),
+        );
+        let hits: Vec<_> = [
+            (Method::GET, "/x/loadBalancers/a"),
+            (Method::PUT, "/x/publicIPAddresses/a"),
+            (Method::PUT, "/x/loadBalancers/a"),
+            (Method::PUT, "/x/loadBalancers/a"),
+            (Method::PUT, "/x/loadBalancers/b"),
+            (Method::PUT, "/x/loadBalancers/b"),
+        ]
+        .iter()
+        .map(|(method, path)| faults.strike(method, path).is_some())
+        .collect();
+        assert_eq!(hits, [false, false, false, true, true, false]);
+    }
+
+    #[test]
+    fn a_fault_is_read_from_json() {
+        let text = r#"{"method":"put","skip":1,"action":{"kind":"answer","status":429,"code":"X","retry_after":7}}"#;
+        let fault: Fault = serde_json::from_str(text).unwrap();
+        let refusal = fault.action.refusal().unwrap();
+        assert_eq!(
+            (refusal.status.as_u16(), refusal.retry_after, fault.times),
+            (429, Some(7), 1)
+        );
+        serde_json::from_str::<Fault>(r#"{"action":{"kind":"explode"}}"#).unwrap_err();
+        serde_json::from_str::<Fault>(r#"{"acton":{"kind":"lose_answer"}}"#).unwrap_err();
+    }
+}

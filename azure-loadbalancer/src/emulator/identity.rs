@@ -1,0 +1,102 @@
+//! The places where tokens come from: the endpoint of client credentials, and the managed identity of a machine.
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+use serde_json::{Value, json};
+
+use super::answer::Reply;
+use super::refusal::Refusal;
+
+/// What is handed out when any token will do.
+const ANY: &str = "emulated-token";
+/// How long a token is good for, in seconds.
+const LIFETIME: u32 = 3_600;
+
+/// Answers a request for a token; nothing if it is none.
+pub(super) fn answer(
+    request: &Request<Bytes>,
+    token: Option<&str>,
+) -> Option<Result<Reply, Refusal>> {
+    let segments: Vec<_> = request.uri().path().trim_matches('/').split('/').collect();
+    match segments.as_slice() {
+        ["metadata", "identity", "oauth2", "token"] => Some(managed(request, token)),
+        [_tenant, "oauth2", "v2.0", "token"] => Some(granted(request, token)),
+        _ => None,
+    }
+}
+
+/// The instance metadata service. The header keeps those away who can only make a machine fetch an address.
+fn managed(request: &Request<Bytes>, token: Option<&str>) -> Result<Reply, Refusal> {
+    let has_header = request
+        .headers()
+        .get("metadata")
+        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true"));
+    let query: Vec<_> = parameters(request.uri().query().unwrap_or_default().as_bytes());
+    let resource = query
+        .iter()
+        .find(|(name, _)| name == "resource")
+        .map(|(_, value)| value.clone());
+    match resource {
+        _ if !has_header => Err(Refusal::bad(
+            "invalid_request",
+            "Required metadata header not specified",
+        )),
+        None => Err(Refusal::bad(
+            "invalid_request",
+            "Required query variable 'resource' is missing",
+        )),
+        Some(resource) => Ok(Reply::ok(json!({
+            "access_token": token.unwrap_or(ANY),
+            // As texts, which is how that service writes numbers.
+            "expires_in": LIFETIME.to_string(),
+            "resource": resource,
+            "token_type": "Bearer",
+        }))),
+    }
+}
+
+/// The token endpoint of OAuth 2.0 (RFC 6749, section 4.4).
+fn granted(request: &Request<Bytes>, token: Option<&str>) -> Result<Reply, Refusal> {
+    let form = parameters(request.body());
+    let value = |name: &str| {
+        form.iter()
+            .find(|(key, _)| key == name)
+            .map_or("", |(_, value)| value.as_str())
+    };
+    let refused = |code: &str, why: String| {
+        let body: Value = json!({ "error": code, "error_description": why });
+        Ok(Reply {
+            status: StatusCode::BAD_REQUEST,
+            body: Some(body),
+            headers: Vec::new(),
+        })
+    };
+    if request.method() != Method::POST || value("grant_type") != "client_credentials" {
+        return refused(
+            "unsupported_grant_type",
+            "AADSTS70003: the grant type is not supported.".to_owned(),
+        );
+    }
+    let has_secret = !value("client_secret").is_empty() || !value("client_assertion").is_empty();
+    if value("client_id").is_empty() || !has_secret {
+        return refused(
+            "invalid_client",
+            "AADSTS7000216: 'client_assertion' or 'client_secret' is required.".to_owned(),
+        );
+    }
+    if value("client_secret") == "wrong" {
+        return refused(
+            "invalid_client",
+            "AADSTS7000215: Invalid client secret provided.".to_owned(),
+        );
+    }
+    Ok(Reply::ok(json!({
+        "access_token": token.unwrap_or(ANY),
+        "expires_in": LIFETIME,
+        "token_type": "Bearer",
+    })))
+}
+
+fn parameters(form: &[u8]) -> Vec<(String, String)> {
+    url::form_urlencoded::parse(form).into_owned().collect()
+}

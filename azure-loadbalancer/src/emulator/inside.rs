@@ -1,0 +1,221 @@
+//! Parts of resources that have paths of their own.
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::answer::{Call, Reply, method_not_allowed};
+use super::json::{self, Object, key, name, object_at};
+use super::kinds::{collections, scale_set};
+use super::machine::{Machine, child};
+use super::operation::Effect;
+use super::page;
+use super::path::{Kind, Place};
+use super::references::References;
+use super::refusal::Refusal;
+use super::store::Resource;
+
+/// Answers a call for something inside a resource.
+pub(super) fn answer(
+    machine: &mut Machine,
+    call: &Call<'_>,
+    parent: &Place,
+    rest: &[String],
+) -> Result<Reply, Refusal> {
+    if machine.store.get(&parent.key()).is_none() {
+        return Err(Refusal::not_found(&parent.id()));
+    }
+    let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
+    let rest = rest.as_slice();
+    if parent.kind == Kind::ScaleSet {
+        return in_scale_set(machine, call, parent, rest);
+    }
+    let known = collections(parent.kind);
+    let found = rest.first().and_then(|wanted| {
+        known
+            .iter()
+            .find(|(one, _)| one.eq_ignore_ascii_case(wanted))
+    });
+    let Some((collection, is_writable)) = found.copied() else {
+        return Err(no_such_part(parent, rest));
+    };
+    match (call.method, rest) {
+        (&Method::GET, [_]) => {
+            let shown = machine.show(parent)?;
+            page::reply(
+                call,
+                json::children(&shown, collection).to_vec(),
+                machine.options.page_size,
+            )
+        }
+        (&Method::GET, [_, wanted]) => {
+            let shown = machine.show(parent)?;
+            let found = child(&shown, collection, wanted);
+            let id = format!("{}/{collection}/{wanted}", parent.id());
+            Ok(Reply::ok(
+                found.cloned().ok_or_else(|| Refusal::part_not_found(&id))?,
+            ))
+        }
+        (&Method::PUT, [_, wanted]) if is_writable => {
+            put_child(machine, call, parent, collection, wanted)
+        }
+        (&Method::DELETE, [_, wanted]) if is_writable => {
+            delete_child(machine, call, parent, collection, wanted)
+        }
+        (method, [_] | [_, _]) => Err(method_not_allowed(method)),
+        _ => Err(no_such_part(parent, rest)),
+    }
+}
+
+fn no_such_part(parent: &Place, rest: &[&str]) -> Refusal {
+    let message = format!("{} has no {}.", parent.id(), rest.join("/"));
+    Refusal::new(StatusCode::NOT_FOUND, "NotFound", message)
+}
+
+/// Writes one child: the whole resource with the child in it is judged.
+fn put_child(
+    machine: &mut Machine,
+    call: &Call<'_>,
+    parent: &Place,
+    collection: &str,
+    wanted: &str,
+) -> Result<Reply, Refusal> {
+    json::check_name(wanted)?;
+    let mut body = json::object(call.body)?;
+    body.insert("name".to_owned(), json!(wanted));
+    let mut is_new = true;
+    let whole = edited(machine, parent, collection, |children| {
+        let same = children
+            .iter_mut()
+            .find(|one| key(name(one)) == key(wanted));
+        match same {
+            Some(same) => {
+                is_new = false;
+                body.insert("name".to_owned(), json!(name(same)));
+                *same = Value::Object(body);
+            }
+            None => children.push(Value::Object(body)),
+        }
+    })?;
+    let written = machine.write(parent, whole, &call.conditions, call.failing.clone())?;
+    let shown = machine.show(parent)?;
+    let found = child(&shown, collection, wanted).cloned();
+    let mut reply = Reply::ok(found.unwrap_or(Value::Null));
+    if is_new {
+        reply.status = StatusCode::CREATED;
+    }
+    reply.headers = machine.poll_headers(call, parent, written.operation, false);
+    Ok(reply)
+}
+
+fn delete_child(
+    machine: &mut Machine,
+    call: &Call<'_>,
+    parent: &Place,
+    collection: &str,
+    wanted: &str,
+) -> Result<Reply, Refusal> {
+    let mut is_there = false;
+    let whole = edited(machine, parent, collection, |children| {
+        let before = children.len();
+        children.retain(|one| key(name(one)) != key(wanted));
+        is_there = children.len() != before;
+    })?;
+    if !is_there {
+        return Ok(Reply {
+            status: StatusCode::NO_CONTENT,
+            body: None,
+            headers: Vec::new(),
+        });
+    }
+    let written = machine.write(parent, whole, &call.conditions, call.failing.clone())?;
+    let headers = machine.poll_headers(call, parent, written.operation, true);
+    Ok(Reply {
+        status: StatusCode::ACCEPTED,
+        body: None,
+        headers,
+    })
+}
+
+/// The body of a resource with one of its lists changed.
+fn edited(
+    machine: &Machine,
+    parent: &Place,
+    collection: &str,
+    edit: impl FnOnce(&mut Vec<Value>),
+) -> Result<Object, Refusal> {
+    let found = machine
+        .store
+        .get(&parent.key())
+        .ok_or_else(|| Refusal::not_found(&parent.id()))?;
+    let mut body = found.body.as_object().cloned().unwrap_or_default();
+    let properties = object_at(&mut body, "properties")?;
+    let slot = properties.entry(collection).or_insert_with(|| json!([]));
+    if let Some(children) = slot.as_array_mut() {
+        edit(children);
+    }
+    Ok(body)
+}
+
+fn in_scale_set(
+    machine: &mut Machine,
+    call: &Call<'_>,
+    parent: &Place,
+    rest: &[&str],
+) -> Result<Reply, Refusal> {
+    let is = |text: &str, word: &str| text.eq_ignore_ascii_case(word);
+    let place = parent.key();
+    let found = machine
+        .store
+        .get(&place)
+        .ok_or_else(|| Refusal::not_found(&parent.id()))?;
+    match (call.method, rest) {
+        (&Method::POST, [action]) if is(action, "manualupgrade") => {
+            machine.check_idle(&place)?;
+            let ids = Value::Object(json::object(call.body)?);
+            let before = References::of(&machine.store);
+            if let Some(resource) = machine.store.get_mut(&place) {
+                scale_set::upgrade(resource, &ids)?;
+            }
+            machine.touch_changed(&before);
+            let number = machine.begin(place, Effect::Settle, call.failing.clone());
+            let headers = machine.poll_headers(call, parent, number, true);
+            Ok(Reply {
+                status: StatusCode::ACCEPTED,
+                body: None,
+                headers,
+            })
+        }
+        (&Method::GET, [machines]) if is(machines, "virtualMachines") => {
+            let shown = scale_set::instances(found)
+                .iter()
+                .map(|one| scale_set::render_instance(found, one))
+                .collect();
+            page::reply(call, shown, machine.options.page_size)
+        }
+        (&Method::GET, [machines, id]) if is(machines, "virtualMachines") => {
+            let instance = instance(found, parent, id)?;
+            Ok(Reply::ok(scale_set::render_instance(found, instance)))
+        }
+        (&Method::GET, [machines, id, interfaces])
+            if is(machines, "virtualMachines") && is(interfaces, "networkInterfaces") =>
+        {
+            let instance = instance(found, parent, id)?;
+            page::reply(
+                call,
+                scale_set::render_interfaces(found, instance),
+                machine.options.page_size,
+            )
+        }
+        (method, [one] | [one, _]) if is(one, "virtualMachines") || is(one, "manualupgrade") => {
+            Err(method_not_allowed(method))
+        }
+        _ => Err(no_such_part(parent, rest)),
+    }
+}
+
+fn instance<'a>(of: &'a Resource, parent: &Place, id: &str) -> Result<&'a Value, Refusal> {
+    let found = scale_set::instances(of)
+        .iter()
+        .find(|one| one["instanceId"] == *id);
+    found.ok_or_else(|| Refusal::part_not_found(&format!("{}/virtualMachines/{id}", parent.id())))
+}

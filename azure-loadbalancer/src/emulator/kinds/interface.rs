@@ -1,0 +1,97 @@
+//! Network interfaces.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::network::requested_address;
+use super::{Context, has_child};
+use crate::emulator::json::{Object, id_of, key, last_segment, object_at, tidy_children};
+use crate::emulator::refusal::Refusal;
+use crate::emulator::store::Store;
+
+pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Refusal> {
+    let properties = object_at(body, "properties")?;
+    tidy_children(properties, "ipConfigurations", &[])?;
+    if let Some(group) = properties.get("networkSecurityGroup").and_then(id_of)
+        && context.store.find(group).is_none()
+    {
+        return Err(Refusal::dangling(group, &context.id()));
+    }
+    let configurations = properties
+        .get_mut("ipConfigurations")
+        .and_then(Value::as_array_mut);
+    let mut own = BTreeSet::new();
+    for configuration in configurations.into_iter().flatten() {
+        let name = configuration["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        let Some(properties) = configuration["properties"].as_object_mut() else {
+            continue;
+        };
+        check_pools(context, properties)?;
+        allocate(context, &name, properties, &mut own)?;
+    }
+    Ok(())
+}
+
+/// Gives an IP configuration its address: the one it asks for, the one it had, or a free one.
+fn allocate(
+    context: &Context<'_>,
+    name: &str,
+    properties: &mut Object,
+    own: &mut BTreeSet<std::net::IpAddr>,
+) -> Result<(), Refusal> {
+    let Some(id) = properties.get("subnet").and_then(id_of).map(str::to_owned) else {
+        let message = format!("The IP configuration {name} has no subnet.");
+        return Err(Refusal::bad("SubnetRequired", message));
+    };
+    let Some((_, subnet)) = context.store.subnet(&id) else {
+        return Err(Refusal::dangling(&id, &context.id()));
+    };
+    let mut taken = context
+        .store
+        .taken(&id, context.references, &context.place.key());
+    taken.extend(own.iter());
+    let method = properties
+        .entry("privateIPAllocationMethod")
+        .or_insert_with(|| json!("Dynamic"));
+    let is_static = method == "Static";
+    let address = properties.get("privateIPAddress").and_then(Value::as_str);
+    let address = match address {
+        Some(address) if is_static => {
+            requested_address(subnet, address, &taken)?;
+            address.to_owned()
+        }
+        // A dynamic address stays as long as it is possible.
+        Some(address) if requested_address(subnet, address, &taken).is_ok() => address.to_owned(),
+        _ => Store::free_address(subnet, &taken)?.to_string(),
+    };
+    own.extend(address.parse::<std::net::IpAddr>());
+    properties.insert("privateIPAddress".to_owned(), json!(address));
+    properties
+        .entry("privateIPAddressVersion")
+        .or_insert_with(|| json!("IPv4"));
+    Ok(())
+}
+
+/// Pools that an interface joins are there.
+pub(super) fn check_pools(context: &Context<'_>, properties: &Object) -> Result<(), Refusal> {
+    let pools = properties
+        .get("loadBalancerBackendAddressPools")
+        .and_then(Value::as_array);
+    for pool in pools.into_iter().flatten().filter_map(id_of) {
+        let lower = key(pool);
+        let found = lower
+            .rsplit_once("/backendaddresspools/")
+            .and_then(|(balancer, _)| {
+                let balancer = context.store.get(balancer)?;
+                has_child(&balancer.body, "backendAddressPools", last_segment(pool)).then_some(())
+            });
+        if found.is_none() {
+            return Err(Refusal::dangling(pool, &context.id()));
+        }
+    }
+    Ok(())
+}

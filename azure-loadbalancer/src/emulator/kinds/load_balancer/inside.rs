@@ -1,0 +1,270 @@
+//! What refers to what inside one load balancer.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+
+use super::super::Context;
+use super::{FRONTENDS, POOLS, PROBES, RULES, resolve};
+use crate::emulator::json::{Object, children, id_of, key, name, number_in, one_of};
+use crate::emulator::refusal::Refusal;
+
+/// What Azure fills in where a client says nothing.
+pub(super) fn fill_defaults(properties: &mut Object) {
+    let mut fill = |collection: &str, defaults: &[(&str, Value)]| {
+        let items = properties.get_mut(collection).and_then(Value::as_array_mut);
+        for properties in items
+            .into_iter()
+            .flatten()
+            .filter_map(|child| child["properties"].as_object_mut())
+        {
+            for (field, value) in defaults {
+                properties.entry(*field).or_insert_with(|| value.clone());
+            }
+        }
+    };
+    fill(
+        RULES,
+        &[
+            ("enableFloatingIP", json!(false)),
+            ("enableTcpReset", json!(false)),
+            ("disableOutboundSnat", json!(false)),
+            ("idleTimeoutInMinutes", json!(4)),
+            ("loadDistribution", json!("Default")),
+        ],
+    );
+    fill(
+        PROBES,
+        &[
+            ("intervalInSeconds", json!(15)),
+            ("numberOfProbes", json!(2)),
+            ("probeThreshold", json!(1)),
+        ],
+    );
+    fill(POOLS, &[("loadBalancerBackendAddresses", json!([]))]);
+}
+
+/// Checks rules, probes and pools, and that ids lead to parts of the same load balancer.
+pub(super) fn check(context: &Context<'_>, body: &Value) -> Result<(), Refusal> {
+    let is_basic = body["sku"]["name"] == "Basic";
+    let mut ports = BTreeMap::new();
+    for rule in children(body, RULES) {
+        check_rule(context, body, rule, is_basic)?;
+        let properties = &rule["properties"];
+        let frontend = id_of(&properties["frontendIPConfiguration"]).map(key);
+        let protocol = properties["protocol"]
+            .as_str()
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        let used = (frontend, protocol, properties["frontendPort"].as_u64());
+        if let Some(other) = ports.insert(used, name(rule)) {
+            let message = format!(
+                "Load balancing rules {other} and {} have the same frontend, protocol and frontend port.",
+                name(rule)
+            );
+            return Err(Refusal::bad("RulesUseSameFrontendPortAndProtocol", message));
+        }
+    }
+    for probe in children(body, PROBES) {
+        check_probe(probe, is_basic)?;
+    }
+    for pool in children(body, POOLS) {
+        check_pool(context, pool)?;
+    }
+    for (collection, fields) in [
+        (
+            "inboundNatRules",
+            &[("frontendIPConfiguration", FRONTENDS)][..],
+        ),
+        ("inboundNatPools", &[("frontendIPConfiguration", FRONTENDS)]),
+        ("outboundRules", &[("backendAddressPool", POOLS)]),
+    ] {
+        for child in children(body, collection) {
+            for (field, target) in fields {
+                check_reference(context, body, &child["properties"][*field], target)?;
+            }
+            for frontend in child["properties"]["frontendIPConfigurations"]
+                .as_array()
+                .into_iter()
+                .flatten()
+            {
+                check_reference(context, body, frontend, FRONTENDS)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_rule(
+    context: &Context<'_>,
+    body: &Value,
+    rule: &Value,
+    is_basic: bool,
+) -> Result<(), Refusal> {
+    let label = format!("load balancing rule {}", name(rule));
+    let properties = &rule["properties"];
+    let missing =
+        |field: &str| Refusal::bad("InvalidRequestFormat", format!("{label} has no {field}."));
+    for field in ["protocol", "frontendPort", "frontendIPConfiguration"] {
+        if properties[field].is_null() {
+            return Err(missing(field));
+        }
+    }
+    one_of(properties, "protocol", &["Tcp", "Udp", "All"], &label)?;
+    one_of(
+        properties,
+        "loadDistribution",
+        &["Default", "SourceIP", "SourceIPProtocol"],
+        &label,
+    )?;
+    // Port 0 stands for all of them, together with protocol All.
+    let lowest = u64::from(
+        !properties["protocol"]
+            .as_str()
+            .is_some_and(|p| p.eq_ignore_ascii_case("All")),
+    );
+    number_in(properties, "frontendPort", lowest..=65_534, &label)?;
+    number_in(properties, "backendPort", lowest..=65_535, &label)?;
+    number_in(
+        properties,
+        "idleTimeoutInMinutes",
+        4..=if is_basic { 30 } else { 100 },
+        &label,
+    )?;
+    if is_basic && properties["enableTcpReset"] == true {
+        let message =
+            format!("{label}: TCP reset is not supported by load balancers of sku Basic.");
+        return Err(Refusal::bad("TcpResetNotSupportedForBasicSku", message));
+    }
+    check_reference(
+        context,
+        body,
+        &properties["frontendIPConfiguration"],
+        FRONTENDS,
+    )?;
+    check_reference(context, body, &properties["backendAddressPool"], POOLS)?;
+    check_reference(context, body, &properties["probe"], PROBES)?;
+    for pool in properties["backendAddressPools"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
+        check_reference(context, body, pool, POOLS)?;
+    }
+    Ok(())
+}
+
+/// What is not there needs not be resolved.
+fn check_reference(
+    context: &Context<'_>,
+    body: &Value,
+    reference: &Value,
+    collection: &str,
+) -> Result<(), Refusal> {
+    match id_of(reference) {
+        Some(id) if resolve(context, body, collection, reference).is_none() => {
+            Err(Refusal::dangling(id, &context.id()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_probe(probe: &Value, is_basic: bool) -> Result<(), Refusal> {
+    let label = format!("probe {}", name(probe));
+    let properties = &probe["properties"];
+    let invalid = |message: String| Refusal::bad("InvalidRequestFormat", message);
+    if properties["protocol"].is_null() || properties["port"].is_null() {
+        return Err(invalid(format!("{label} needs a protocol and a port.")));
+    }
+    let protocols: &[&str] = if is_basic {
+        &["Tcp", "Http"]
+    } else {
+        &["Tcp", "Http", "Https"]
+    };
+    one_of(properties, "protocol", protocols, &label)?;
+    number_in(properties, "port", 1..=65_535, &label)?;
+    number_in(
+        properties,
+        "intervalInSeconds",
+        5..=u64::from(u32::MAX),
+        &label,
+    )?;
+    number_in(
+        properties,
+        "numberOfProbes",
+        1..=u64::from(u32::MAX),
+        &label,
+    )?;
+    let is_http = properties["protocol"]
+        .as_str()
+        .is_some_and(|p| !p.eq_ignore_ascii_case("Tcp"));
+    if is_http == properties["requestPath"].is_null() {
+        let message = match is_http {
+            true => format!("{label} needs a requestPath."),
+            false => format!("{label} is of protocol Tcp and must not have a requestPath."),
+        };
+        return Err(invalid(message));
+    }
+    Ok(())
+}
+
+/// Checks the addresses of a pool that is made of addresses.
+fn check_pool(context: &Context<'_>, pool: &Value) -> Result<(), Refusal> {
+    let properties = &pool["properties"];
+    let addresses = properties["loadBalancerBackendAddresses"].as_array();
+    let mut names = std::collections::BTreeSet::new();
+    let mut seen = std::collections::BTreeSet::new();
+    for address in addresses.into_iter().flatten() {
+        let label = format!("backend address {} of pool {}", name(address), name(pool));
+        let invalid = |why: &str| Refusal::bad("InvalidBackendAddress", format!("{label} {why}."));
+        let inner = &address["properties"];
+        if name(address).is_empty() || !names.insert(name(address).to_ascii_lowercase()) {
+            return Err(invalid("needs a name of its own"));
+        }
+        let ip = inner["ipAddress"]
+            .as_str()
+            .and_then(|text| text.parse::<IpAddr>().ok());
+        if !ip.is_some_and(|ip| seen.insert(ip)) {
+            return Err(invalid("needs an IP address of its own"));
+        }
+        let network = id_of(&inner["virtualNetwork"])
+            .or_else(|| id_of(&properties["virtualNetwork"]))
+            .or_else(|| id_of(&inner["subnet"]));
+        let Some(network) = network else {
+            return Err(invalid("has no virtual network, and neither has its pool"));
+        };
+        if context.store.find(network).is_none() && context.store.subnet(network).is_none() {
+            return Err(Refusal::dangling(network, &context.id()));
+        }
+    }
+    Ok(())
+}
+
+/// By the key of a part: the fields with which others are listed there, and their ids.
+pub(super) fn uses(body: &Value) -> BTreeMap<String, BTreeMap<&'static str, Vec<String>>> {
+    let mut uses: BTreeMap<String, BTreeMap<&'static str, Vec<String>>> = BTreeMap::new();
+    let mut add = |reference: &Value, by: &'static str, user: &Value| {
+        let ids = id_of(reference).zip(user["id"].as_str());
+        if let Some((target, user)) = ids {
+            let users = uses.entry(key(target)).or_default().entry(by).or_default();
+            if users.last().is_none_or(|last| last != user) {
+                users.push(user.to_owned());
+            }
+        }
+    };
+    for collection in [RULES, "inboundNatRules", "inboundNatPools", "outboundRules"] {
+        for user in children(body, collection) {
+            let properties = &user["properties"];
+            for field in ["frontendIPConfiguration", "backendAddressPool", "probe"] {
+                add(&properties[field], collection, user);
+            }
+            for field in ["frontendIPConfigurations", "backendAddressPools"] {
+                for reference in properties[field].as_array().into_iter().flatten() {
+                    add(reference, collection, user);
+                }
+            }
+        }
+    }
+    uses
+}

@@ -1,0 +1,178 @@
+//! What each kind of resource demands, and what it says of itself.
+
+mod interface;
+pub(super) mod load_balancer;
+mod network;
+pub(super) mod public_ip;
+pub(super) mod scale_set;
+mod security_group;
+mod security_rule;
+
+use serde_json::{Value, json};
+
+use super::json::{Object, children, drop_nulls, name, object_at};
+use super::path::{Kind, Place};
+use super::references::References;
+use super::refusal::Refusal;
+use super::store::{Resource, Store};
+
+/// What a write is judged against.
+pub(super) struct Context<'a> {
+    pub(super) store: &'a Store,
+    pub(super) references: &'a References,
+    pub(super) place: &'a Place,
+    pub(super) previous: Option<&'a Resource>,
+}
+
+impl Context<'_> {
+    /// The id of what is written.
+    pub(super) fn id(&self) -> String {
+        self.place.id()
+    }
+}
+
+/// Checks what a client wrote, and completes it with defaults and with what is allocated at once.
+pub(super) fn accept(context: &Context<'_>, mut body: Object) -> Result<Value, Refusal> {
+    for key in ["id", "name", "type", "etag"] {
+        body.remove(key);
+    }
+    drop_nulls(&mut body);
+    let location = body
+        .get("location")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    if location.is_empty() {
+        let message = "The location property is required for this definition.";
+        return Err(Refusal::bad("LocationRequired", message));
+    }
+    if let Some(previous) = context.previous {
+        let before = previous.body["location"].as_str().unwrap_or_default();
+        if !before.eq_ignore_ascii_case(location) {
+            let message = format!(
+                "The resource '{}' already exists in location '{before}'. A resource with the same name cannot be created in \
+                 location '{location}'.",
+                context.place.name
+            );
+            return Err(Refusal::conflict("InvalidResourceLocation", message));
+        }
+    }
+    let properties = object_at(&mut body, "properties")?;
+    drop_nulls(properties);
+    for key in ["provisioningState", "resourceGuid"] {
+        properties.remove(key);
+    }
+    match context.place.kind {
+        Kind::LoadBalancer => load_balancer::accept(context, &mut body)?,
+        Kind::PublicIp => public_ip::accept(context, &mut body)?,
+        Kind::SecurityGroup => security_group::accept(&mut body)?,
+        Kind::VirtualNetwork => network::accept(context, &mut body)?,
+        Kind::Interface => interface::accept(context, &mut body)?,
+        Kind::ScaleSet => scale_set::accept(context, &mut body)?,
+        Kind::Machine => {}
+    }
+    Ok(Value::Object(body))
+}
+
+/// A resource as clients see it.
+pub(super) fn render(references: &References, resource: &Resource) -> Value {
+    let place = &resource.place;
+    let mut body = resource.body.clone();
+    body["id"] = json!(place.id());
+    body["name"] = json!(place.name);
+    body["type"] = json!(format!(
+        "{}/{}",
+        place.kind.provider(),
+        place.kind.segment()
+    ));
+    if place.kind.provider() == "Microsoft.Network" {
+        body["etag"] = json!(resource.etag());
+    }
+    body["properties"]["provisioningState"] = json!(resource.state.text());
+    match place.kind {
+        Kind::LoadBalancer => load_balancer::render(references, resource, &mut body),
+        Kind::PublicIp => public_ip::render(references, resource, &mut body),
+        Kind::SecurityGroup => security_group::render(references, resource, &mut body),
+        Kind::VirtualNetwork => network::render(references, resource, &mut body),
+        Kind::Interface => dress_children(resource, &mut body, "ipConfigurations"),
+        Kind::ScaleSet => scale_set::render(&mut body),
+        Kind::Machine => {}
+    }
+    body
+}
+
+/// The lists of children of a kind that have paths of their own; those that can be written there are marked.
+pub(super) fn collections(kind: Kind) -> &'static [(&'static str, bool)] {
+    match kind {
+        Kind::LoadBalancer => &[
+            ("frontendIPConfigurations", false),
+            ("backendAddressPools", true),
+            ("loadBalancingRules", false),
+            ("probes", false),
+            ("inboundNatRules", true),
+            ("outboundRules", false),
+        ],
+        Kind::SecurityGroup => &[("securityRules", true), ("defaultSecurityRules", false)],
+        Kind::VirtualNetwork => &[("subnets", true)],
+        Kind::Interface => &[("ipConfigurations", false)],
+        Kind::PublicIp | Kind::Machine | Kind::ScaleSet => &[],
+    }
+}
+
+/// Gives children their ids, etags, types and states.
+fn dress_children(resource: &Resource, body: &mut Value, collection: &str) {
+    let (etag, state) = (resource.etag(), resource.state.text());
+    let kind = resource.place.kind;
+    let kind = format!("{}/{}/{collection}", kind.provider(), kind.segment());
+    let items = body["properties"][collection].as_array_mut();
+    for child in items.into_iter().flatten() {
+        let id = resource.child_id(collection, name(child));
+        child["id"] = json!(id);
+        child["etag"] = json!(etag);
+        child["type"] = json!(kind);
+        child["properties"]["provisioningState"] = json!(state);
+    }
+}
+
+/// A list of references.
+fn references_to(ids: &[String]) -> Value {
+    ids.iter().map(|id| json!({ "id": id })).collect()
+}
+
+/// The sku that was asked for, else the one it had, else the usual one; it cannot be changed.
+fn settle_sku(context: &Context<'_>, body: &mut Object, allowed: &[&str]) -> Result<(), Refusal> {
+    let before = context
+        .previous
+        .map(|previous| previous.body["sku"].clone());
+    let sku = object_at(body, "sku")?;
+    drop_nulls(sku);
+    let usual = before
+        .as_ref()
+        .and_then(|sku| sku["name"].as_str())
+        .unwrap_or("Basic");
+    let wanted = sku
+        .entry("name")
+        .or_insert_with(|| json!(usual))
+        .as_str()
+        .unwrap_or_default();
+    let Some(known) = allowed.iter().find(|one| one.eq_ignore_ascii_case(wanted)) else {
+        let message = format!("The sku '{wanted}' is none of {}.", allowed.join(", "));
+        return Err(Refusal::bad("InvalidSku", message));
+    };
+    if before.is_some() && !usual.eq_ignore_ascii_case(known) {
+        let message = format!(
+            "The sku of {} cannot be changed from {usual} to {known}.",
+            context.id()
+        );
+        return Err(Refusal::bad("SkuCannotBeChanged", message));
+    }
+    sku.insert("name".to_owned(), json!(known));
+    sku.entry("tier").or_insert_with(|| json!("Regional"));
+    Ok(())
+}
+
+/// Whether a list has a child of that name.
+fn has_child(body: &Value, collection: &str, wanted: &str) -> bool {
+    children(body, collection)
+        .iter()
+        .any(|child| name(child).eq_ignore_ascii_case(wanted))
+}

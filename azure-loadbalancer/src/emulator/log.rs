@@ -1,0 +1,108 @@
+//! What was asked.
+
+use std::collections::VecDeque;
+
+use http::{Method, StatusCode};
+use serde::Serialize;
+
+/// So many requests are remembered; counters count on.
+const REMEMBERED: usize = 10_000;
+
+/// Why a request is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RequestClass {
+    /// Resources are read.
+    Read,
+    /// Resources are written or deleted.
+    Write,
+    /// The state of an earlier write is asked for.
+    Poll,
+}
+
+impl RequestClass {
+    pub(super) fn of(method: &Method, path: &str) -> Self {
+        let path = path.to_ascii_lowercase();
+        if path.contains("/operations/") || path.contains("/operationresults/") {
+            Self::Poll
+        } else if *method == Method::GET || *method == Method::HEAD {
+            Self::Read
+        } else {
+            Self::Write
+        }
+    }
+}
+
+/// A request that came.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LoggedRequest {
+    /// Its method.
+    pub method: String,
+    /// Its path and query.
+    pub target: String,
+    /// Why it was made.
+    pub class: RequestClass,
+    /// The status of the answer; nothing if that was lost.
+    pub status: Option<u16>,
+    /// The code of the error, if it was one.
+    pub code: Option<String>,
+}
+
+/// How many requests there were of each class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RequestCounts {
+    /// Reads of resources.
+    pub reads: u64,
+    /// Writes and deletions.
+    pub writes: u64,
+    /// Questions about operations.
+    pub polls: u64,
+}
+
+/// The requests since the beginning, or since the log was cleared.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RequestLog {
+    requests: VecDeque<LoggedRequest>,
+    counts: RequestCounts,
+}
+
+impl RequestLog {
+    pub(super) fn add(
+        &mut self,
+        method: &Method,
+        target: &str,
+        status: Option<StatusCode>,
+        code: Option<String>,
+    ) {
+        let path = target.split('?').next().unwrap_or_default();
+        let class = RequestClass::of(method, path);
+        match class {
+            RequestClass::Read => self.counts.reads += 1,
+            RequestClass::Write => self.counts.writes += 1,
+            RequestClass::Poll => self.counts.polls += 1,
+        }
+        if self.requests.len() == REMEMBERED {
+            self.requests.pop_front();
+        }
+        self.requests.push_back(LoggedRequest {
+            method: method.as_str().to_owned(),
+            target: target.to_owned(),
+            class,
+            status: status.map(|status| status.as_u16()),
+            code,
+        });
+    }
+
+    pub(super) fn requests(&self) -> Vec<LoggedRequest> {
+        self.requests.iter().cloned().collect()
+    }
+
+    pub(super) fn counts(&self) -> RequestCounts {
+        self.counts
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}

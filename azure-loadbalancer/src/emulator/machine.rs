@@ -1,0 +1,353 @@
+//! The state behind the answers: what exists, what is under way, what was asked.
+
+use http::StatusCode;
+use serde_json::Value;
+
+use super::fault::{Fault, Faults};
+use super::json::{self, Object, key};
+use super::kinds::{self, Context};
+use super::log::RequestLog;
+use super::operation::{Effect, Failing, Operation, Operations};
+use super::options::EmulatorOptions;
+use super::path::{Kind, Place, Target};
+use super::references::{References, owner};
+use super::refusal::Refusal;
+use super::store::{Group, Resource, State, Store};
+use super::{LoggedRequest, RequestCounts};
+
+/// A resource manager in memory, without I/O and without a clock: its time is the number of requests.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    pub(super) options: EmulatorOptions,
+    pub(super) store: Store,
+    pub(super) operations: Operations,
+    pub(super) faults: Faults,
+    pub(super) log: RequestLog,
+    pub(super) now: u64,
+    pub(super) random: fastrand::Rng,
+}
+
+/// What a write came to.
+pub(super) struct Written {
+    /// Whether it is a new resource.
+    pub(super) is_new: bool,
+    /// The number of its operation.
+    pub(super) operation: u64,
+}
+
+/// What a client demands of the etag that a resource has.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Conditions {
+    pub(super) if_match: Option<String>,
+    pub(super) if_none_match: Option<String>,
+}
+
+impl Machine {
+    /// One with nothing in it.
+    pub fn new(options: EmulatorOptions) -> Self {
+        Self {
+            random: fastrand::Rng::with_seed(options.id_casing_seed.unwrap_or_default()),
+            options,
+            store: Store::default(),
+            operations: Operations::default(),
+            faults: Faults::default(),
+            log: RequestLog::default(),
+            now: 0,
+        }
+    }
+
+    /// Adds a resource group.
+    pub fn add_group(&mut self, subscription: &str, name: &str, location: &str) {
+        self.store.add_group(Group {
+            subscription: subscription.to_owned(),
+            name: name.to_owned(),
+            location: location.to_owned(),
+        });
+    }
+
+    /// Writes a resource as somebody else would who waits for no operation, and returns it as it is then.
+    ///
+    /// # Errors
+    ///
+    /// What the resource manager refuses.
+    pub fn put(&mut self, id: &str, body: Value) -> Result<Value, Refusal> {
+        let place = resource_place(id)?;
+        let Value::Object(body) = body else {
+            return Err(Refusal::bad(
+                "InvalidRequestContent",
+                "The request content is not an object.",
+            ));
+        };
+        self.write(&place, body, &Conditions::default(), None)?;
+        self.finish(&place.key());
+        self.get(id).ok_or_else(|| Refusal::not_found(id))
+    }
+
+    /// Deletes a resource as somebody else would. What is not there needs not be deleted.
+    ///
+    /// # Errors
+    ///
+    /// What the resource manager refuses.
+    pub fn delete(&mut self, id: &str) -> Result<(), Refusal> {
+        let place = resource_place(id)?;
+        self.remove(&place, &Conditions::default(), None)?;
+        self.finish(&place.key());
+        Ok(())
+    }
+
+    /// A resource as clients see it, without having been asked.
+    pub fn get(&self, id: &str) -> Option<Value> {
+        let resource = self.store.find(id)?;
+        Some(kinds::render(&References::of(&self.store), resource))
+    }
+
+    /// All resources as clients see them, by id.
+    pub fn resources(&self) -> Vec<Value> {
+        let references = References::of(&self.store);
+        self.store
+            .all()
+            .map(|resource| kinds::render(&references, resource))
+            .collect()
+    }
+
+    /// Lets something go wrong.
+    pub fn inject(&mut self, fault: Fault) {
+        self.faults.add(fault);
+    }
+
+    /// Forgets the faults that are still to come.
+    pub fn clear_faults(&mut self) {
+        self.faults.clear();
+    }
+
+    /// The last requests that came, at most 10,000.
+    pub fn requests(&self) -> Vec<LoggedRequest> {
+        self.log.requests()
+    }
+
+    /// How many requests came.
+    pub fn counts(&self) -> RequestCounts {
+        self.log.counts()
+    }
+
+    /// Forgets the requests that came.
+    pub fn clear_log(&mut self) {
+        self.log.clear();
+    }
+
+    /// Ends all operations that are under way.
+    pub fn finish_operations(&mut self) {
+        self.settle(u64::MAX);
+    }
+
+    /// Lets a request's worth of time pass.
+    pub(super) fn tick(&mut self) {
+        self.now += 1;
+        self.settle(self.now);
+    }
+
+    /// Ends what is under way for one resource.
+    fn finish(&mut self, key: &str) {
+        // Others keep their time: an operation that is written directly is over at once.
+        if self.operations.is_busy(key) {
+            self.settle(u64::MAX);
+        }
+    }
+
+    fn settle(&mut self, now: u64) {
+        for operation in self.operations.end(now) {
+            self.carry_out(&operation);
+        }
+    }
+
+    fn carry_out(&mut self, operation: &Operation) {
+        let Some(resource) = self.store.get_mut(&operation.key) else {
+            return;
+        };
+        resource.state = match &operation.failing {
+            Some(failing) if failing.status == "Canceled" => State::Canceled,
+            Some(_) => State::Failed,
+            None => State::Succeeded,
+        };
+        if operation.failing.is_some() {
+            self.store.touch(&operation.key);
+            return;
+        }
+        match operation.effect {
+            Effect::Settle => {
+                if resource.place.kind == Kind::PublicIp {
+                    kinds::public_ip::settle(&mut self.store, &operation.key);
+                }
+                // The etag of a resource changes once more when it is ready.
+                self.store.touch(&operation.key);
+            }
+            Effect::Remove => {
+                let before = References::of(&self.store);
+                self.store.remove(&operation.key);
+                self.touch_changed(&before);
+            }
+        }
+    }
+
+    /// Puts a resource in its place.
+    pub(super) fn write(
+        &mut self,
+        place: &Place,
+        body: Object,
+        conditions: &Conditions,
+        failing: Option<Failing>,
+    ) -> Result<Written, Refusal> {
+        if self
+            .store
+            .group(&place.subscription, &place.group)
+            .is_none()
+        {
+            let message = format!("Resource group '{}' could not be found.", place.group);
+            return Err(Refusal::new(
+                StatusCode::NOT_FOUND,
+                "ResourceGroupNotFound",
+                message,
+            ));
+        }
+        let key = place.key();
+        let previous = self.store.get(&key);
+        conditions.check(&place.id(), previous)?;
+        self.check_idle(&key)?;
+        if previous.is_none() && self.store.len() >= self.options.max_resources {
+            let message = format!("There can be {} resources.", self.options.max_resources);
+            return Err(Refusal::conflict("QuotaExceeded", message));
+        }
+        let is_new = previous.is_none();
+        let before = References::of(&self.store);
+        let context = Context {
+            store: &self.store,
+            references: &before,
+            place,
+            previous,
+        };
+        let accepted = kinds::accept(&context, body)?;
+        // A write that will fail changes nothing but the state.
+        let body = match (&failing, previous) {
+            (Some(_), Some(previous)) => previous.body.clone(),
+            _ => accepted,
+        };
+        self.store.put(place, body, State::Updating);
+        self.touch_changed(&before);
+        let operation = self.begin(key, Effect::Settle, failing);
+        Ok(Written { is_new, operation })
+    }
+
+    /// Begins to delete a resource; nothing if it is not there.
+    pub(super) fn remove(
+        &mut self,
+        place: &Place,
+        conditions: &Conditions,
+        failing: Option<Failing>,
+    ) -> Result<Option<u64>, Refusal> {
+        let key = place.key();
+        let Some(resource) = self.store.get(&key) else {
+            return Ok(None);
+        };
+        conditions.check(&place.id(), Some(resource))?;
+        self.check_idle(&key)?;
+        let references = References::of(&self.store);
+        check_delete(&references, resource)?;
+        if let Some(resource) = self.store.get_mut(&key) {
+            resource.state = State::Deleting;
+        }
+        Ok(Some(self.begin(key, Effect::Remove, failing)))
+    }
+
+    /// Begins an operation on a resource that is as it shall be already.
+    pub(super) fn begin(&mut self, key: String, effect: Effect, failing: Option<Failing>) -> u64 {
+        let due = self.now + self.options.operation_requests;
+        let operation = Operation {
+            key,
+            effect,
+            due,
+            failing,
+            is_over: false,
+        };
+        let number = self.operations.begin(operation);
+        self.settle(self.now);
+        number
+    }
+
+    /// Only one write of a resource at a time.
+    pub(super) fn check_idle(&self, key: &str) -> Result<(), Refusal> {
+        if !self.operations.is_busy(key) {
+            return Ok(());
+        }
+        let message =
+            format!("Another operation on this or dependent resource is in progress: {key}.");
+        let mut refusal = Refusal::conflict("AnotherOperationInProgress", message);
+        refusal.retry_after = Some(self.options.retry_after);
+        Err(refusal)
+    }
+
+    /// New etags for those whom others refer to differently now.
+    pub(super) fn touch_changed(&mut self, before: &References) {
+        let after = References::of(&self.store);
+        for key in before.changed(&after) {
+            self.store.touch(owner(&key));
+        }
+    }
+}
+
+impl Conditions {
+    pub(super) fn check(&self, id: &str, resource: Option<&Resource>) -> Result<(), Refusal> {
+        let etag = resource.map(Resource::etag);
+        // Azure's etags are weak and compared all the same.
+        let has = |list: &str| {
+            list.split(',').map(str::trim).any(|one| match &etag {
+                Some(etag) => one == "*" || one == etag || one == etag.trim_start_matches("W/"),
+                None => false,
+            })
+        };
+        let holds = self.if_match.as_deref().is_none_or(has)
+            && !self.if_none_match.as_deref().is_some_and(has);
+        holds
+            .then_some(())
+            .ok_or_else(|| Refusal::etag_mismatch(id))
+    }
+}
+
+/// Why a resource cannot be deleted: somebody uses it.
+fn check_delete(references: &References, resource: &Resource) -> Result<(), Refusal> {
+    let id = resource.place.id();
+    let key = resource.place.key();
+    let user = references.below(&key).map(|(_, user)| user).next();
+    let (code, what) = match resource.place.kind {
+        Kind::LoadBalancer => return kinds::load_balancer::check_delete(references, resource),
+        Kind::PublicIp => ("PublicIPAddressCannotBeDeleted", "Public IP address"),
+        Kind::SecurityGroup => (
+            "InUseNetworkSecurityGroupCannotBeDeleted",
+            "Network security group",
+        ),
+        Kind::VirtualNetwork => ("InUseSubnetCannotBeDeleted", "Virtual network"),
+        Kind::Interface | Kind::Machine | Kind::ScaleSet => return Ok(()),
+    };
+    user.map_or(Ok(()), |user| {
+        let message = format!(
+            "{what} {id} can not be deleted since it is still allocated to resource {user}."
+        );
+        Err(Refusal::bad(code, message))
+    })
+}
+
+fn resource_place(id: &str) -> Result<Place, Refusal> {
+    match Target::parse(id)? {
+        Target::Resource(place) => Ok(place),
+        _ => Err(Refusal::bad(
+            "InvalidRequestUri",
+            format!("`{id}` is not the id of a resource."),
+        )),
+    }
+}
+
+/// The child of a resource, and where its list is.
+pub(super) fn child<'a>(rendered: &'a Value, collection: &str, wanted: &str) -> Option<&'a Value> {
+    json::children(rendered, collection)
+        .iter()
+        .find(|one| key(json::name(one)) == key(wanted))
+}

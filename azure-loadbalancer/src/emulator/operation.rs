@@ -1,0 +1,103 @@
+//! Writes that take time.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde_json::{Value, json};
+
+/// So many finished operations can be asked for.
+const REMEMBERED: usize = 4_096;
+
+/// What a write does when it is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// What was written is in force.
+    Settle,
+    /// The resource goes away.
+    Remove,
+}
+
+/// How an operation ends that does not succeed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Failing {
+    /// `Failed` or `Canceled`.
+    pub(super) status: &'static str,
+    pub(super) code: String,
+    pub(super) message: String,
+}
+
+/// A write under way, or one that is over.
+#[derive(Clone, Debug)]
+pub(super) struct Operation {
+    /// What is written.
+    pub(super) key: String,
+    pub(super) effect: Effect,
+    /// When it is over.
+    pub(super) due: u64,
+    pub(super) failing: Option<Failing>,
+    pub(super) is_over: bool,
+}
+
+/// All operations.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Operations {
+    all: BTreeMap<u64, Operation>,
+    over: VecDeque<u64>,
+    last: u64,
+}
+
+impl Operations {
+    /// Begins one and returns its number.
+    pub(super) fn begin(&mut self, operation: Operation) -> u64 {
+        self.last += 1;
+        self.all.insert(self.last, operation);
+        self.last
+    }
+
+    /// Whether something is being written to a resource.
+    pub(super) fn is_busy(&self, key: &str) -> bool {
+        self.all.values().any(|one| !one.is_over && one.key == key)
+    }
+
+    /// Ends those that are due, in the order in which they began.
+    pub(super) fn end(&mut self, now: u64) -> Vec<Operation> {
+        let mut ended = Vec::new();
+        for (number, operation) in &mut self.all {
+            if !operation.is_over && operation.due <= now {
+                operation.is_over = true;
+                self.over.push_back(*number);
+                ended.push(operation.clone());
+            }
+        }
+        while self.over.len() > REMEMBERED {
+            if let Some(oldest) = self.over.pop_front() {
+                self.all.remove(&oldest);
+            }
+        }
+        ended
+    }
+
+    /// The operation with an id, as it is written in addresses.
+    pub(super) fn find(&self, wanted: &str) -> Option<&Operation> {
+        let number = u64::from_str_radix(wanted.rsplit('-').next()?, 16).ok()?;
+        self.all.get(&number).filter(|_| id(number) == wanted)
+    }
+}
+
+/// A number as an id of an address.
+pub(super) fn id(number: u64) -> String {
+    format!("00000000-0000-4000-8001-{number:012x}")
+}
+
+impl Operation {
+    /// What `Azure-AsyncOperation` answers.
+    pub(super) fn body(&self) -> Value {
+        match &self.failing {
+            _ if !self.is_over => json!({ "status": "InProgress" }),
+            None => json!({ "status": "Succeeded" }),
+            Some(failing) => json!({
+                "status": failing.status,
+                "error": { "code": failing.code, "message": failing.message, "details": [] },
+            }),
+        }
+    }
+}

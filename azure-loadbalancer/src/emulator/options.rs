@@ -1,0 +1,69 @@
+//! How an emulator behaves.
+
+/// What can be chosen about an emulator. Every number counts from a start that is the same each time.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EmulatorOptions {
+    /// How many further requests come in before a write is over. 0: it is over when it is answered. Default: 1.
+    pub operation_requests: u64,
+    /// The `Retry-After` of writes that are not over, in seconds. Default: 0.
+    pub retry_after: u32,
+    /// How many resources a page has; the rest is behind `nextLink`. Default: 1,000.
+    pub page_size: usize,
+    /// Writes ids of references in a case by chance, from this seed. Default: as they were written.
+    pub id_casing_seed: Option<u64>,
+    /// The bearer token that requests must have. Default: any, or none.
+    pub token: Option<String>,
+    /// How many resources there can be. Default: 20,000.
+    pub max_resources: usize,
+}
+
+impl Default for EmulatorOptions {
+    fn default() -> Self {
+        Self {
+            operation_requests: 1,
+            retry_after: 0,
+            page_size: 1_000,
+            id_casing_seed: None,
+            token: None,
+            max_resources: 20_000,
+        }
+    }
+}
+
+impl EmulatorOptions {
+    /// How many further requests come in before a write is over.
+    #[must_use]
+    pub fn operation_requests(mut self, requests: u64) -> Self {
+        self.operation_requests = requests;
+        self
+    }
+
+    /// The `Retry-After` of writes that are not over, in seconds.
+    #[must_use]
+    pub fn retry_after(mut self, seconds: u32) -> Self {
+        self.retry_after = seconds;
+        self
+    }
+
+    /// How many resources a page has, at least one.
+    #[must_use]
+    pub fn page_size(mut self, resources: usize) -> Self {
+        self.page_size = resources.max(1);
+        self
+    }
+
+    /// Writes ids of references in a case by chance.
+    #[must_use]
+    pub fn id_casing_seed(mut self, seed: u64) -> Self {
+        self.id_casing_seed = Some(seed);
+        self
+    }
+
+    /// The bearer token that requests must have.
+    #[must_use]
+    pub fn token(mut self, token: impl Into<String>) -> Self {
+        self.token = Some(token.into());
+        self
+    }
+}

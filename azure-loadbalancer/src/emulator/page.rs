@@ -1,0 +1,32 @@
+//! Long lists, a page at a time.
+
+use serde_json::{Value, json};
+
+use super::answer::{Call, Reply};
+use super::refusal::Refusal;
+
+/// The page that a call is for, with the address of the next.
+pub(super) fn reply(call: &Call<'_>, items: Vec<Value>, size: usize) -> Result<Reply, Refusal> {
+    let start: usize = match call.parameter("$skiptoken") {
+        None => 0,
+        Some(token) => token.parse().map_err(|_| {
+            Refusal::bad(
+                "InvalidSkipToken",
+                format!("The skip token '{token}' is invalid."),
+            )
+        })?,
+    };
+    let total = items.len();
+    let page: Vec<_> = items.into_iter().skip(start).take(size).collect();
+    let next = start.saturating_add(page.len());
+    let mut body = json!({ "value": page });
+    if next < total {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        for (name, value) in call.query.iter().filter(|(name, _)| name != "$skiptoken") {
+            query.append_pair(name, value);
+        }
+        query.append_pair("$skiptoken", &next.to_string());
+        body["nextLink"] = json!(format!("{}{}?{}", call.origin, call.path, query.finish()));
+    }
+    Ok(Reply::ok(body))
+}

@@ -1,0 +1,95 @@
+//! Why the resource manager does not do what it is asked.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+/// An error as the resource manager answers it: a status, a code that programs read, and a sentence for people.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct Refusal {
+    /// The status of the answer.
+    pub status: StatusCode,
+    /// The code of the error: `ResourceNotFound`.
+    pub code: String,
+    /// What is wrong.
+    pub message: String,
+    /// The code and message of a detail, where Azure has one.
+    pub detail: Option<(String, String)>,
+    /// The seconds of `Retry-After`.
+    pub retry_after: Option<u32>,
+}
+
+impl Refusal {
+    /// A refusal without detail and `Retry-After`.
+    pub fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            code: code.to_owned(),
+            message: message.into(),
+            detail: None,
+            retry_after: None,
+        }
+    }
+
+    /// The same with a detail.
+    #[must_use]
+    pub fn with_detail(mut self, code: &str, message: impl Into<String>) -> Self {
+        self.detail = Some((code.to_owned(), message.into()));
+        self
+    }
+
+    /// 400.
+    pub(super) fn bad(code: &str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, message)
+    }
+
+    /// 409.
+    pub(super) fn conflict(code: &str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, code, message)
+    }
+
+    /// 404 of a resource.
+    pub(super) fn not_found(id: &str) -> Self {
+        let message = format!("The resource {id} was not found.");
+        Self::new(StatusCode::NOT_FOUND, "ResourceNotFound", message)
+    }
+
+    /// 404 of a part of a resource.
+    pub(super) fn part_not_found(id: &str) -> Self {
+        let message = format!("Resource {id} not found.");
+        Self::new(StatusCode::NOT_FOUND, "NotFound", message)
+    }
+
+    /// 400: an id in a body leads nowhere.
+    pub(super) fn dangling(id: &str, from: &str) -> Self {
+        let message = format!(
+            "Resource {id} referenced by resource {from} was not found. Make sure that the referenced resource exists and \
+             is in the same region."
+        );
+        Self::bad("InvalidResourceReference", message)
+    }
+
+    /// 412, as recorded from Azure.
+    pub(super) fn etag_mismatch(id: &str) -> Self {
+        let message = "Precondition failed.";
+        Self::new(
+            StatusCode::PRECONDITION_FAILED,
+            "PreconditionFailed",
+            message,
+        )
+        .with_detail(
+            "PreconditionFailedEtagMismatch",
+            format!("Etag provided in if-match header does not match etag of resource {id}."),
+        )
+    }
+
+    /// The body of the answer.
+    pub(super) fn body(&self) -> Value {
+        let details: Vec<_> = self
+            .detail
+            .iter()
+            .map(|(code, message)| json!({ "code": code, "message": message }))
+            .collect();
+        json!({ "error": { "code": self.code, "message": self.message, "details": details } })
+    }
+}

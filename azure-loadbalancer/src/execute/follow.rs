@@ -1,0 +1,115 @@
+//! Services and nodes that change, followed.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use super::executor::{Executor, ReconcileError};
+use super::outcome::Reconciled;
+use crate::arm::RetryPolicy;
+use crate::node::Node;
+use crate::service::Service;
+use crate::sources::{Source, SourceError};
+
+/// How changes are followed.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FollowOptions {
+    /// How long to wait for more changes after one. Default: 500 ms.
+    pub debounce: Duration,
+    /// How long to wait at most while changes keep coming. Default: 5 s.
+    pub longest_debounce: Duration,
+    /// After which time everything is looked at again although nothing has changed: somebody else may have written. Default: 10 min.
+    pub resync: Duration,
+    /// The waits after a reconciliation that did not get everything done. Default: from 5 s on, × 1.5, at most 2 min.
+    pub backoff: RetryPolicy,
+}
+
+impl Default for FollowOptions {
+    fn default() -> Self {
+        Self {
+            debounce: Duration::from_millis(500),
+            longest_debounce: Duration::from_secs(5),
+            resync: Duration::from_secs(10 * 60),
+            backoff: RetryPolicy::default(),
+        }
+    }
+}
+
+/// Reconciles whenever services or nodes have changed, after failures, and from time to time anyway; tells what came of each
+/// reconciliation. Begins when both sources have given their first state. It never returns.
+///
+/// A source that fails keeps its last state.
+///
+/// # Cancel safety
+///
+/// As of [`Executor::reconcile`].
+pub async fn follow(
+    executor: &Executor,
+    services: &mut dyn Source<Service>,
+    nodes: &mut dyn Source<Node>,
+    options: &FollowOptions,
+    mut tell: impl FnMut(Result<Reconciled, ReconcileError>),
+) {
+    let mut inputs = Inputs {
+        services: None,
+        nodes: None,
+    };
+    let mut failures = 0;
+    let mut due = Instant::now() + options.resync;
+    loop {
+        let mut has_changed = false;
+        let mut quiet = due;
+        let mut latest = due;
+        // Changes that come while it is waited for more are taken, too.
+        loop {
+            let is_ready = inputs.services.is_some() && inputs.nodes.is_some();
+            let until = if has_changed { quiet.min(latest) } else { due };
+            tokio::select! {
+                biased;
+                () = sleep_until(until), if is_ready => break,
+                state = services.next() => has_changed |= take(&mut inputs.services, state, "services"),
+                state = nodes.next() => has_changed |= take(&mut inputs.nodes, state, "nodes"),
+            }
+            if has_changed {
+                let now = Instant::now();
+                if latest == due {
+                    latest = now + options.longest_debounce;
+                }
+                quiet = now + options.debounce;
+            }
+        }
+        let (Some(wanted), Some(members)) = (&inputs.services, &inputs.nodes) else {
+            continue;
+        };
+        let result = executor.reconcile(wanted, members).await;
+        let is_done = result.as_ref().is_ok_and(Reconciled::is_converged);
+        failures = if is_done { 0 } else { failures + 1 };
+        let wait = if is_done {
+            options.resync
+        } else {
+            options.backoff.wait(failures)
+        };
+        due = Instant::now() + wait;
+        tell(result);
+    }
+}
+
+struct Inputs {
+    services: Option<Vec<Service>>,
+    nodes: Option<Vec<Node>>,
+}
+
+fn take<T>(held: &mut Option<Vec<T>>, state: Result<Vec<T>, SourceError>, what: &str) -> bool {
+    match state {
+        Ok(state) => {
+            *held = Some(state);
+            true
+        }
+        Err(error) => {
+            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            tracing::warn!(%error, cause, what, "the last state stays in force");
+            false
+        }
+    }
+}

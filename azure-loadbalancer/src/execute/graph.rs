@@ -1,0 +1,120 @@
+//! A plan's writes, each after those that it waits for.
+
+use std::collections::BTreeSet;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+
+use super::write::write;
+use crate::arm::{ArmClient, ArmError, ArmErrorKind};
+use crate::plan::{Action, Plan};
+
+/// What became of a write.
+#[derive(Debug)]
+pub(super) enum Written {
+    /// It is done.
+    Done,
+    /// It came to nothing.
+    Failed(ArmError),
+    /// It was not begun: what it waits for is not there, or the plan is out of date.
+    Skipped,
+}
+
+/// Carries out the writes of a plan, but for those that `passed_over` has, and returns what became of each.
+///
+/// When somebody else has written meanwhile nothing more is begun: the plan is out of date.
+///
+/// # Cancel safety
+///
+/// Writes that were begun may be carried out; the others are not.
+pub(super) async fn run(
+    client: &ArmClient,
+    plan: &Plan,
+    parallel: usize,
+    passed_over: &BTreeSet<usize>,
+) -> Vec<Written> {
+    let mut results: Vec<Option<Written>> = plan.actions.iter().map(|_| None).collect();
+    for index in passed_over {
+        if let Some(slot) = results.get_mut(*index) {
+            *slot = Some(Written::Skipped);
+        }
+    }
+    let mut running = FuturesUnordered::new();
+    let mut begun = BTreeSet::new();
+    let mut is_stale = false;
+    loop {
+        skip_dependents(plan, &mut results);
+        let ready = |index: &usize| {
+            let before = plan.edges.iter().filter(|edge| edge.after == *index);
+            let mut before = before.map(|edge| results.get(edge.before));
+            before.all(|result| matches!(result, Some(Some(Written::Done)) | None))
+        };
+        let next: Vec<usize> = (0..plan.actions.len())
+            .filter(|index| {
+                !is_stale && !begun.contains(index) && matches!(results.get(*index), Some(None))
+            })
+            .filter(ready)
+            .take(parallel.max(1).saturating_sub(running.len()))
+            .collect();
+        for index in next {
+            if let Some(action) = plan.actions.get(index) {
+                begun.insert(index);
+                running.push(async move { (index, carry_out(client, action).await) });
+            }
+        }
+        let Some((index, result)) = running.next().await else {
+            break;
+        };
+        if let Err(error) = &result {
+            is_stale |= is_overtaken(error);
+        }
+        if let Some(slot) = results.get_mut(index) {
+            *slot = Some(result.map_or_else(Written::Failed, |()| Written::Done));
+        }
+    }
+    results
+        .into_iter()
+        .map(|result| result.unwrap_or(Written::Skipped))
+        .collect()
+}
+
+/// What waits for a write that will not happen will not happen either.
+fn skip_dependents(plan: &Plan, results: &mut [Option<Written>]) {
+    loop {
+        let is_off = |index: usize| {
+            matches!(
+                results.get(index),
+                Some(Some(Written::Failed(_) | Written::Skipped))
+            )
+        };
+        let next = plan
+            .edges
+            .iter()
+            .find(|edge| is_off(edge.before) && matches!(results.get(edge.after), Some(None)));
+        match next.and_then(|edge| results.get_mut(edge.after)) {
+            Some(slot) => *slot = Some(Written::Skipped),
+            None => break,
+        }
+    }
+}
+
+async fn carry_out(client: &ArmClient, action: &Action) -> Result<(), ArmError> {
+    let reason = action.reasons.first().map_or("", String::as_str);
+    let result = write(client, &action.operation).await;
+    match &result {
+        Ok(()) => tracing::info!(action = %action.operation, reason, "written"),
+        Err(error) => tracing::warn!(action = %action.operation, reason, %error, "not written"),
+    }
+    result
+}
+
+/// Whether somebody else has written, or is writing: a new plan may be carried out.
+pub(super) fn is_overtaken(error: &ArmError) -> bool {
+    match error.kind() {
+        ArmErrorKind::PreconditionFailed | ArmErrorKind::Conflict => true,
+        _ => {
+            error.has_code("CanceledAndSupersededDueToAnotherOperation")
+                || error.has_code("ReferencedResourceNotProvisioned")
+        }
+    }
+}

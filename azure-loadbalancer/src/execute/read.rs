@@ -1,0 +1,149 @@
+//! Reading what is there, with as few calls as possible.
+
+use serde::de::DeserializeOwned;
+
+use crate::arm::{ArmClient, ArmError, ArmErrorKind};
+use crate::config::Config;
+use crate::plan::{Reads, Snapshot};
+use crate::resources::{ArmId, LoadBalancer, PublicIpAddress, ScaleSet, ScaleSetInstance};
+use crate::service::Service;
+
+/// From so many resource groups on, the public addresses of the whole subscription are read at once.
+const MANY_GROUPS: usize = 3;
+
+/// Reads what a plan for these services starts from: load balancers, public addresses and, where they are needed, the security
+/// group and the virtual network. That is five calls at most, whatever the number of services; machines, if network interfaces
+/// are members of pools, are three more and one for each scale set.
+///
+/// # Errors
+///
+/// One of the calls came to nothing.
+///
+/// # Cancel safety
+///
+/// Nothing is written.
+pub async fn read_snapshot(
+    client: &ArmClient,
+    config: &Config,
+    services: &[Service],
+) -> Result<Snapshot, ArmError> {
+    let group = Group {
+        client,
+        subscription: &config.subscription_id,
+        name: &config.resource_group,
+    };
+    let load_balancers: Vec<LoadBalancer> = group.list("Microsoft.Network/loadBalancers").await?;
+    let reads = Reads::of(config, services, &load_balancers);
+    let security_group = async {
+        match config.security_group_id().filter(|_| reads.security_group) {
+            Some(id) => client.get(&id).await,
+            None => Ok(None),
+        }
+    };
+    let virtual_network = async {
+        match reads.virtual_network {
+            true => client.get(&config.virtual_network_id()).await,
+            false => Ok(None),
+        }
+    };
+    let machines = async {
+        match reads.machines {
+            true => group.machines().await,
+            false => Ok(Snapshot::default()),
+        }
+    };
+    let (public_ips, security_group, virtual_network, machines) = tokio::try_join!(
+        public_ips(client, config, &reads),
+        security_group,
+        virtual_network,
+        machines
+    )?;
+    Ok(Snapshot {
+        load_balancers,
+        public_ips,
+        security_group,
+        virtual_network,
+        ..machines
+    })
+}
+
+async fn public_ips(
+    client: &ArmClient,
+    config: &Config,
+    reads: &Reads,
+) -> Result<Vec<PublicIpAddress>, ArmError> {
+    const KIND: &str = "Microsoft.Network/publicIPAddresses";
+    let subscription = &config.subscription_id;
+    if reads.public_ip_groups.len() >= MANY_GROUPS {
+        let all = client
+            .list(&format!("/subscriptions/{subscription}/providers/{KIND}"))
+            .await;
+        match all {
+            // Rights may have been given for groups alone.
+            Err(error) if error.kind() == ArmErrorKind::Forbidden => {}
+            all => return all,
+        }
+    }
+    let mut found = Vec::new();
+    for name in &reads.public_ip_groups {
+        let group = Group {
+            client,
+            subscription,
+            name,
+        };
+        match group.list::<PublicIpAddress>(KIND).await {
+            Ok(addresses) => found.extend(addresses),
+            // A service may name a group of somebody else; that is the service's problem when it is planned.
+            Err(error)
+                if error.kind() == ArmErrorKind::Forbidden
+                    && !name.eq_ignore_ascii_case(&config.resource_group) =>
+            {
+                tracing::warn!(%error, group = name, "public addresses of a resource group cannot be read");
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
+}
+
+struct Group<'a> {
+    client: &'a ArmClient,
+    subscription: &'a str,
+    name: &'a str,
+}
+
+impl Group<'_> {
+    async fn list<T: DeserializeOwned>(&self, kind: &str) -> Result<Vec<T>, ArmError> {
+        let Self {
+            client,
+            subscription,
+            name,
+        } = self;
+        let path = format!("/subscriptions/{subscription}/resourceGroups/{name}/providers/{kind}");
+        client.list(&path).await
+    }
+
+    /// Machines, network interfaces and scale sets; nothing else of a snapshot.
+    async fn machines(&self) -> Result<Snapshot, ArmError> {
+        let (virtual_machines, network_interfaces, scale_sets) = tokio::try_join!(
+            self.list("Microsoft.Compute/virtualMachines"),
+            self.list("Microsoft.Network/networkInterfaces"),
+            self.list::<ScaleSet>("Microsoft.Compute/virtualMachineScaleSets"),
+        )?;
+        let mut scale_set_instances: Vec<ScaleSetInstance> = Vec::new();
+        for id in scale_sets
+            .iter()
+            .filter_map(|scale_set| scale_set.id.as_ref())
+        {
+            let path = format!("{}/virtualMachines", ArmId::as_str(id));
+            scale_set_instances.extend(self.client.list(&path).await?);
+        }
+        Ok(Snapshot {
+            virtual_machines,
+            network_interfaces,
+            scale_sets,
+            scale_set_instances,
+            ..Snapshot::default()
+        })
+    }
+}

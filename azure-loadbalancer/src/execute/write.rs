@@ -1,0 +1,62 @@
+//! One action of a plan, carried out.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::arm::{ArmClient, ArmError, Precondition};
+use crate::plan::Operation;
+use crate::resources::{ArmId, Resource};
+
+/// Writes what an operation says, and waits until that is over.
+///
+/// What was read is written over only if it is still as it was; what is new is created only if it is not there yet.
+pub(super) async fn write(client: &ArmClient, operation: &Operation) -> Result<(), ArmError> {
+    match operation {
+        Operation::PutPublicIp { resource, if_match } => {
+            put(client, resource, if_match.as_deref(), true).await
+        }
+        Operation::PutLoadBalancer { resource, if_match } => {
+            put(client, resource, if_match.as_deref(), true).await
+        }
+        Operation::PutSecurityGroup { resource, if_match } => {
+            put(client, resource, if_match.as_deref(), false).await
+        }
+        Operation::PutNetworkInterface { resource, if_match } => {
+            put(client, resource, if_match.as_deref(), false).await
+        }
+        Operation::PutPool { resource, if_match } => {
+            put(client, resource, if_match.as_deref(), false).await
+        }
+        Operation::PutScaleSet { resource, if_match } => {
+            put(client, resource, if_match.as_deref(), false).await
+        }
+        Operation::DeletePublicIp { id } | Operation::DeleteLoadBalancer { id } => {
+            client.delete(id, Precondition::None).await
+        }
+        Operation::UpgradeScaleSetInstances { id, instance_ids } => {
+            client
+                .post(id, "manualupgrade", &json!({ "instanceIds": instance_ids }))
+                .await
+        }
+    }
+}
+
+async fn put<P: Serialize>(
+    client: &ArmClient,
+    resource: &Resource<P>,
+    if_match: Option<&str>,
+    may_be_new: bool,
+) -> Result<(), ArmError> {
+    let nowhere = ArmId::default();
+    // The client refuses an empty path with an error that names the call.
+    let id = resource.id.as_ref().unwrap_or(&nowhere);
+    let precondition = match if_match {
+        Some(etag) => Precondition::Matches(etag),
+        None if may_be_new => Precondition::IsNew,
+        None => Precondition::None,
+    };
+    client
+        .put::<Value>(id, resource, precondition)
+        .await
+        .map(drop)
+}

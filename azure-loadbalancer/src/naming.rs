@@ -1,0 +1,222 @@
+//! The names of everything that is made for a service.
+//!
+//! All names of a service begin with its *prefix*, which is made of its UID. A name is the service's own if it is the prefix or goes
+//! on with a hyphen after it, ignoring case; since a prefix has no hyphen, no name belongs to two services.
+
+use md5::{Digest, Md5};
+use sha2::Sha256;
+
+use crate::service::ServiceKey;
+
+/// The most characters of a name that the resource manager takes.
+pub const LONGEST_NAME: usize = 80;
+
+/// The most characters of a name that is cut; the rest is for suffixes that other providers write.
+const LONGEST_CUT: usize = 75;
+
+/// How many characters a prefix has with a real UID.
+const PREFIX_LENGTH: usize = 32;
+
+/// What a load balancer's name ends with if it is internal.
+pub const INTERNAL_SUFFIX: &str = "-internal";
+
+/// The UID of a service that has none: the same for the same key, and in the form of a UUID.
+pub fn uid_of(key: &ServiceKey) -> String {
+    let hash = hex(&Sha256::digest(key.to_string().as_bytes()));
+    let part = |from: usize, to: usize| hash.get(from..to).unwrap_or_default();
+    format!(
+        "{}-{}-{}-{}-{}",
+        part(0, 8),
+        part(8, 12),
+        part(12, 16),
+        part(16, 20),
+        part(20, 32)
+    )
+}
+
+/// The prefix of all names of the service with this UID: `a` and the UID without hyphens, 32 characters at most.
+///
+/// Characters that no resource may have in its name are left out.
+pub fn prefix(uid: &str) -> String {
+    let letters = uid.chars().filter(char::is_ascii_alphanumeric);
+    std::iter::once('a')
+        .chain(letters)
+        .take(PREFIX_LENGTH)
+        .collect()
+}
+
+/// The prefix that a name begins with, in lower case: the name up to its first hyphen.
+pub fn owner_of(name: &str) -> String {
+    name.split('-')
+        .next()
+        .unwrap_or_default()
+        .to_ascii_lowercase()
+}
+
+/// Whether a text is what [`prefix`] makes of a UUID, so that hardly anybody else would have written it.
+pub fn is_prefix_of_uuid(text: &str) -> bool {
+    text.len() == PREFIX_LENGTH
+        && text.starts_with(['a', 'A'])
+        && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Whether a load balancer is internal.
+pub fn is_internal(load_balancer: &str) -> bool {
+    load_balancer
+        .len()
+        .checked_sub(INTERNAL_SUFFIX.len())
+        .and_then(|at| load_balancer.get(at..))
+        .is_some_and(|end| end.eq_ignore_ascii_case(INTERNAL_SUFFIX))
+}
+
+/// The load balancer of a set of machines; that of the primary set, and every standard one, has the cluster's name.
+pub fn load_balancer(cluster: &str, vm_set: Option<&str>, internal: bool) -> String {
+    let base = shortened(
+        vm_set.unwrap_or(cluster),
+        LONGEST_NAME - INTERNAL_SUFFIX.len(),
+    );
+    if internal {
+        format!("{base}{INTERNAL_SUFFIX}")
+    } else {
+        base
+    }
+}
+
+/// The frontend of a service; an internal one that names its subnet has that in its name.
+pub fn frontend(prefix: &str, subnet: Option<&str>) -> String {
+    match subnet {
+        Some(subnet) => cut(format!("{prefix}-{subnet}"), LONGEST_CUT),
+        None => prefix.to_owned(),
+    }
+}
+
+/// The rule, and the probe, of a port.
+pub fn rule(prefix: &str, subnet: Option<&str>, protocol: &str, port: u16) -> String {
+    let end = format!("-{protocol}-{port}");
+    match subnet {
+        Some(subnet) => cut(format!("{prefix}-{subnet}"), LONGEST_CUT - end.len()) + &end,
+        None => format!("{prefix}{end}"),
+    }
+}
+
+/// The public address of a service that brings none. The prefix is whole whatever the length of the cluster's name.
+pub fn public_ip(cluster: &str, prefix: &str) -> String {
+    let cluster = shortened(cluster, LONGEST_CUT.saturating_sub(prefix.len() + 1));
+    format!("{cluster}-{prefix}")
+}
+
+/// The security rule of a port and a source; shared ones have `shared` in place of the prefix.
+pub fn security_rule(prefix: &str, protocol: &str, port: u16, source: &str) -> String {
+    let source = source.replace('/', "_").replace(':', ".");
+    shortened(
+        &format!("{prefix}-{protocol}-{port}-{source}"),
+        LONGEST_NAME,
+    )
+}
+
+/// The beginning of the names of shared security rules.
+pub const SHARED: &str = "shared";
+
+/// The version of the internet protocol that an aggregated security rule is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Family {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::V4 => "IPv4",
+            Self::V6 => "IPv6",
+        }
+    }
+}
+
+/// The beginning of the names of aggregated security rules.
+pub const AGGREGATED: &str = "k8s-azure-lb_";
+
+/// The security rule for everybody who has this protocol, these sources and these ports; both lists must be sorted as texts.
+pub fn aggregated_rule(
+    family: Family,
+    protocol: &str,
+    sources: &[String],
+    ports: &[String],
+) -> String {
+    let key = format!("{protocol}_{}_{}", sources.join(","), ports.join(","));
+    format!(
+        "{AGGREGATED}allow_{}_{}",
+        family.as_str(),
+        hex(&Md5::digest(key.as_bytes()))
+    )
+}
+
+/// The security rule that closes what no other opens.
+pub fn deny_rule(family: Family) -> String {
+    format!("{AGGREGATED}deny-all_{}", family.as_str())
+}
+
+/// Whether the cluster's name can begin the names of load balancers.
+pub(crate) fn check_cluster_name(name: &str) -> Result<(), String> {
+    let longest = LONGEST_NAME - INTERNAL_SUFFIX.len();
+    if name.len() > longest {
+        return Err(format!("{name:?} has more than {longest} characters"));
+    }
+    let begins = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    let ends = name.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    if !begins
+        || !ends
+        || !name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+    {
+        return Err(format!(
+            "{name:?} cannot be part of a name: letters, digits, '.', '_' and '-', beginning with a letter or digit and ending with one or '_'"
+        ));
+    }
+    if is_internal(name) {
+        return Err(format!(
+            "{name:?} ends with {INTERNAL_SUFFIX}, which marks internal load balancers"
+        ));
+    }
+    Ok(())
+}
+
+/// Cuts to `longest` characters; a cut that ends in neither letter nor `_` gets `_`, since a name may not end in a hyphen.
+fn cut(name: String, longest: usize) -> String {
+    if name.chars().count() <= longest {
+        return name;
+    }
+    let mut cut: String = name.chars().take(longest).collect();
+    if !cut.ends_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        cut.pop();
+        cut.push('_');
+    }
+    cut
+}
+
+/// Shortens to `longest` characters; what is cut off is replaced by a hash of the whole, so that different names stay different.
+fn shortened(name: &str, longest: usize) -> String {
+    if name.chars().count() <= longest {
+        return name.to_owned();
+    }
+    let hash = hex(&Sha256::digest(name.as_bytes()));
+    let kept: String = name.chars().take(longest.saturating_sub(9)).collect();
+    format!("{kept}-{}", hash.get(..8).unwrap_or_default())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}
+
+#[cfg(test)]
+mod tests;

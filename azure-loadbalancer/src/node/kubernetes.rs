@@ -1,0 +1,161 @@
+//! The part of Kubernetes' `v1` `Node` that is read.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::{Node, Readiness};
+use crate::resources::null_as_default;
+
+/// A node as Kubernetes has it in JSON (`kubectl get node -o json`).
+#[derive(Clone, Debug, Deserialize)]
+pub struct NodeDocument {
+    metadata: Metadata,
+    #[serde(default, deserialize_with = "null_as_default")]
+    spec: Spec,
+    #[serde(default, deserialize_with = "null_as_default")]
+    status: Status,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Metadata {
+    name: String,
+    #[serde(default, deserialize_with = "null_as_default")]
+    labels: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Spec {
+    #[serde(rename = "providerID")]
+    provider_id: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    #[serde(deserialize_with = "null_as_default")]
+    addresses: Vec<Address>,
+    #[serde(deserialize_with = "null_as_default")]
+    conditions: Vec<Condition>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Address {
+    #[serde(rename = "type")]
+    kind: String,
+    address: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+    last_transition_time: Option<String>,
+}
+
+impl NodeDocument {
+    /// When the node was last seen to change between ready and not ready, as RFC 3339 writes it, if it is not ready now.
+    ///
+    /// A node whose readiness is not told is not ready, since nobody knows when.
+    pub fn not_ready_since(&self) -> Option<Option<&str>> {
+        let ready = self
+            .status
+            .conditions
+            .iter()
+            .find(|condition| condition.kind == "Ready");
+        match ready {
+            Some(condition) if condition.status == "True" => None,
+            Some(condition) => Some(condition.last_transition_time.as_deref()),
+            None => Some(None),
+        }
+    }
+
+    /// The node, given for how long it has not been ready if it is not ([`Self::not_ready_since`]).
+    pub fn into_node(self, not_ready_for: Duration) -> Node {
+        let readiness = match self.not_ready_since() {
+            None => Readiness::Ready,
+            Some(_) => Readiness::NotReady(not_ready_for),
+        };
+        let internal = self
+            .status
+            .addresses
+            .iter()
+            .filter(|address| address.kind == "InternalIP");
+        Node {
+            name: self.metadata.name,
+            labels: self.metadata.labels,
+            provider_id: self.spec.provider_id.filter(|id| !id.is_empty()),
+            addresses: internal
+                .filter_map(|address| address.address.parse::<IpAddr>().ok())
+                .collect(),
+            readiness,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::NodeDocument;
+    use crate::node::Readiness;
+
+    fn read(status: &str) -> NodeDocument {
+        serde_json::from_value(json!({
+            "metadata": {"name": "vm-0", "labels": {"node-role.kubernetes.io/control-plane": ""}},
+            "spec": {"providerID": "azure:///subscriptions/s"},
+            "status": {
+                "addresses": [
+                    {"type": "Hostname", "address": "vm-0"}, {"type": "InternalIP", "address": "10.0.0.4"}
+                ],
+                "conditions": [
+                    {"type": "DiskPressure", "status": "False"},
+                    {"type": "Ready", "status": status, "lastTransitionTime": "2026-01-01T00:00:00Z"}
+                ]
+            }
+        }))
+        .expect("it reads")
+    }
+
+    #[test]
+    fn a_ready_node_is_read() {
+        let node = read("True").into_node(Duration::from_secs(9));
+        assert_eq!(node.readiness, Readiness::Ready);
+        assert_eq!(
+            node.addresses,
+            ["10.0.0.4".parse::<std::net::IpAddr>().expect("an address")]
+        );
+        assert!(node.is_control_plane());
+        assert_eq!(
+            node.provider_id.as_deref(),
+            Some("azure:///subscriptions/s")
+        );
+    }
+
+    #[test]
+    fn a_node_is_not_ready_since_its_last_change() {
+        for status in ["False", "Unknown"] {
+            let document = read(status);
+            assert_eq!(
+                document.not_ready_since(),
+                Some(Some("2026-01-01T00:00:00Z"))
+            );
+            let node = document.into_node(Duration::from_secs(9));
+            assert_eq!(node.readiness, Readiness::NotReady(Duration::from_secs(9)));
+        }
+    }
+
+    #[test]
+    fn a_node_that_says_nothing_is_not_ready() {
+        let document: NodeDocument =
+            serde_json::from_value(json!({"metadata": {"name": "n"}})).expect("it reads");
+        assert_eq!(document.not_ready_since(), Some(None));
+    }
+}

@@ -1,0 +1,159 @@
+//! What is to be written, and why.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::resources::{
+    ArmId, BackendAddressPool, LoadBalancer, NetworkInterface, NetworkSecurityGroup,
+    PublicIpAddress, ScaleSet,
+};
+use crate::service::ServiceKey;
+
+/// One write.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Action {
+    /// What is written where.
+    pub operation: Operation,
+    /// Why, one sentence each.
+    pub reasons: Vec<String>,
+    /// What becomes different.
+    pub changes: Vec<FieldChange>,
+    /// The services that it is for; empty: for what nobody owns any more.
+    pub services: BTreeSet<ServiceKey>,
+}
+
+/// What is written where. Every resource has its id; `if_match` is the etag of what the plan saw, absent for what is created.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "do")]
+pub enum Operation {
+    /// Creates or changes a public address.
+    PutPublicIp {
+        /// The whole resource.
+        resource: Box<PublicIpAddress>,
+        /// The etag to write over.
+        if_match: Option<String>,
+    },
+    /// Deletes a public address. One that is gone already counts as deleted.
+    DeletePublicIp {
+        /// Which one.
+        id: ArmId,
+    },
+    /// Creates or changes a load balancer.
+    PutLoadBalancer {
+        /// The whole resource.
+        resource: Box<LoadBalancer>,
+        /// The etag to write over.
+        if_match: Option<String>,
+    },
+    /// Deletes a load balancer that would have no frontend.
+    DeleteLoadBalancer {
+        /// Which one.
+        id: ArmId,
+    },
+    /// Changes the network security group.
+    PutSecurityGroup {
+        /// The whole resource.
+        resource: Box<NetworkSecurityGroup>,
+        /// The etag to write over.
+        if_match: Option<String>,
+    },
+    /// Changes the pools of a network interface.
+    PutNetworkInterface {
+        /// The whole resource.
+        resource: Box<NetworkInterface>,
+        /// The etag to write over.
+        if_match: Option<String>,
+    },
+    /// Changes the addresses of a pool, when nothing else of its load balancer changes.
+    PutPool {
+        /// The pool; its id has the load balancer in it.
+        resource: Box<BackendAddressPool>,
+        /// The etag of the pool to write over.
+        if_match: Option<String>,
+    },
+    /// Changes the pools in a scale set's model.
+    PutScaleSet {
+        /// The whole resource.
+        resource: Box<ScaleSet>,
+        /// The etag to write over; scale sets of old API versions have none.
+        if_match: Option<String>,
+    },
+    /// Makes machines of a scale set what its model says (`manualupgrade`).
+    UpgradeScaleSetInstances {
+        /// The scale set.
+        id: ArmId,
+        /// The ids of the machines within it.
+        instance_ids: BTreeSet<String>,
+    },
+}
+
+impl Operation {
+    /// What is written to; of an upgrade, the scale set.
+    pub fn target(&self) -> Option<&ArmId> {
+        match self {
+            Self::PutPublicIp { resource, .. } => resource.id.as_ref(),
+            Self::PutLoadBalancer { resource, .. } => resource.id.as_ref(),
+            Self::PutSecurityGroup { resource, .. } => resource.id.as_ref(),
+            Self::PutNetworkInterface { resource, .. } => resource.id.as_ref(),
+            Self::PutPool { resource, .. } => resource.id.as_ref(),
+            Self::PutScaleSet { resource, .. } => resource.id.as_ref(),
+            Self::DeletePublicIp { id }
+            | Self::DeleteLoadBalancer { id }
+            | Self::UpgradeScaleSetInstances { id, .. } => Some(id),
+        }
+    }
+
+    /// The operation in two words, such as `put loadBalancer`.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Self::PutPublicIp { .. } => "put publicIPAddress",
+            Self::DeletePublicIp { .. } => "delete publicIPAddress",
+            Self::PutLoadBalancer { .. } => "put loadBalancer",
+            Self::DeleteLoadBalancer { .. } => "delete loadBalancer",
+            Self::PutSecurityGroup { .. } => "put networkSecurityGroup",
+            Self::PutNetworkInterface { .. } => "put networkInterface",
+            Self::PutPool { .. } => "put backendAddressPool",
+            Self::PutScaleSet { .. } => "put virtualMachineScaleSet",
+            Self::UpgradeScaleSetInstances { .. } => "upgrade virtualMachineScaleSet",
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} {}",
+            self.verb(),
+            self.target().map_or("", ArmId::name)
+        )
+    }
+}
+
+/// A field that becomes different.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FieldChange {
+    /// Where, such as `loadBalancingRules[a257-TCP-80].idleTimeoutInMinutes`.
+    pub path: String,
+    /// What it was; absent: it was not there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Value>,
+    /// What it becomes; absent: it will not be there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Value>,
+}
+
+impl fmt::Display for FieldChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.from, &self.to) {
+            (None, Some(to)) => write!(f, "+ {}: {to}", self.path),
+            (Some(from), None) => write!(f, "- {}: {from}", self.path),
+            (Some(from), Some(to)) => write!(f, "~ {}: {from} -> {to}", self.path),
+            (None, None) => write!(f, "  {}", self.path),
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! From what everything becomes to writes in their order.
+//!
+//! - A public address must exist before a frontend refers to it, and is let go of before it can be deleted.
+//! - A security rule needs the address of a frontend, so it is added after the load balancer is written. It is removed before that,
+//!   so that nothing is open that leads nowhere and an address that is given back opens nothing for its next owner.
+//! - A machine can join a pool when the pool is there; a scale set must have left before the load balancer can go.
+
+use std::collections::BTreeSet;
+
+use super::balancer::Drafts;
+use super::diff;
+use super::members::Members;
+use super::public_ip::PublicIps;
+use super::security::SecurityDraft;
+use super::world::World;
+use super::{Action, Edge, Operation};
+use crate::resources::{ArmId, LoadBalancer};
+use crate::service::ServiceKey;
+
+/// The order of kinds of writes, of which every edge goes from a lower to a higher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    PublicIp,
+    GrowingBalancer,
+    SecurityGroup,
+    Balancer,
+    Members,
+    Upgrade,
+    DeleteBalancer,
+    DeletePublicIp,
+}
+
+/// A write, with what its edges are found by.
+struct Step<'d> {
+    rank: Rank,
+    id: ArmId,
+    action: Action,
+    /// Of a load balancer: what it is now, and what it becomes.
+    balancers: (Option<&'d LoadBalancer>, Option<&'d LoadBalancer>),
+    /// The load balancers that must be written before, or of a scale set that leaves, after.
+    joins: BTreeSet<ArmId>,
+    leaves: bool,
+}
+
+pub(super) fn assemble(
+    world: &World<'_>,
+    drafts: &Drafts<'_>,
+    addresses: &PublicIps<'_>,
+    security: Option<&SecurityDraft<'_>>,
+    members: &Members<'_>,
+) -> (Vec<Action>, Vec<Edge>) {
+    let mut steps = Vec::new();
+    public_ips(&mut steps, addresses);
+    balancers(&mut steps, world, drafts);
+    if let Some(draft) = security.filter(|draft| draft.resource != *draft.current) {
+        let mut reasons: Vec<_> = draft
+            .services
+            .iter()
+            .map(|key| format!("{key}: who may connect"))
+            .collect();
+        if draft.swept {
+            reasons.push("what belongs to no service is removed".to_owned());
+        }
+        let operation = Operation::PutSecurityGroup {
+            resource: Box::new(draft.resource.clone()),
+            if_match: draft.current.etag.clone(),
+        };
+        let changes = diff::fields(Some(draft.current), &draft.resource);
+        let services = draft.services.clone();
+        push(
+            &mut steps,
+            Rank::SecurityGroup,
+            Action {
+                operation,
+                reasons,
+                changes,
+                services,
+            },
+        );
+    }
+    machines(&mut steps, members);
+    steps.sort_by(|a, b| (a.rank, &a.id).cmp(&(b.rank, &b.id)));
+    let edges = edges(&steps);
+    (steps.into_iter().map(|step| step.action).collect(), edges)
+}
+
+fn push<'s, 'd>(
+    steps: &'s mut Vec<Step<'d>>,
+    rank: Rank,
+    action: Action,
+) -> Option<&'s mut Step<'d>> {
+    let id = action.operation.target().cloned().unwrap_or_default();
+    let joins = BTreeSet::new();
+    steps.push(Step {
+        rank,
+        id,
+        action,
+        balancers: (None, None),
+        joins,
+        leaves: false,
+    });
+    steps.last_mut()
+}
+
+fn public_ips(steps: &mut Vec<Step<'_>>, addresses: &PublicIps<'_>) {
+    for draft in &addresses.puts {
+        let what = if draft.current.is_some() {
+            "is not as asked for"
+        } else {
+            "is needed"
+        };
+        let services = draft.services.clone();
+        let reasons = services
+            .iter()
+            .map(|key| format!("{key}: its public address {what}"));
+        let action = Action {
+            reasons: reasons.collect(),
+            changes: diff::fields(draft.current, &draft.resource),
+            operation: Operation::PutPublicIp {
+                resource: Box::new(draft.resource.clone()),
+                if_match: draft.current.and_then(|current| current.etag.clone()),
+            },
+            services,
+        };
+        push(steps, Rank::PublicIp, action);
+    }
+    for (id, services) in &addresses.deletes {
+        let action = Action {
+            operation: Operation::DeletePublicIp { id: id.clone() },
+            reasons: services
+                .iter()
+                .map(|key| format!("{key} needs it no more"))
+                .collect(),
+            changes: Vec::new(),
+            services: services.clone(),
+        };
+        push(steps, Rank::DeletePublicIp, action);
+    }
+}
+
+fn balancers<'d>(steps: &mut Vec<Step<'d>>, world: &World<'_>, drafts: &'d Drafts<'_>) {
+    for draft in drafts.drafts.iter().filter(|draft| draft.is_changed()) {
+        let (rank, operation, changes) = if draft.is_deleted() {
+            let operation = Operation::DeleteLoadBalancer {
+                id: draft.id.clone(),
+            };
+            (Rank::DeleteBalancer, operation, Vec::new())
+        } else if let Some(operation) = draft.pool_only.then(|| put_pool(world, draft)).flatten() {
+            let changes = diff::fields(draft.current, &draft.resource);
+            (Rank::Members, operation, changes)
+        } else {
+            let rank = if draft.gains {
+                Rank::GrowingBalancer
+            } else {
+                Rank::Balancer
+            };
+            let operation = Operation::PutLoadBalancer {
+                resource: Box::new(draft.resource.clone()),
+                if_match: draft.current.and_then(|current| current.etag.clone()),
+            };
+            (
+                rank,
+                operation,
+                diff::fields(draft.current, &draft.resource),
+            )
+        };
+        let services: BTreeSet<ServiceKey> = draft.services();
+        let reasons = draft.reasons();
+        let step = push(
+            steps,
+            rank,
+            Action {
+                operation,
+                reasons,
+                changes,
+                services,
+            },
+        );
+        if let Some(step) = step {
+            step.balancers = (
+                draft.current,
+                (!draft.is_deleted()).then_some(&draft.resource),
+            );
+        }
+    }
+}
+
+fn put_pool(world: &World<'_>, draft: &super::balancer::Draft<'_>) -> Option<Operation> {
+    let named = |balancer: &LoadBalancer| {
+        let mut pools = balancer.properties.backend_address_pools.iter();
+        pools
+            .find(|pool| pool.is_named(&world.config.cluster_name))
+            .cloned()
+    };
+    let if_match = draft.current.and_then(named)?.etag;
+    let mut resource = named(&draft.resource)?;
+    let id = draft.id.child("backendAddressPools", &resource.name);
+    resource.id.get_or_insert(id);
+    Some(Operation::PutPool {
+        resource: Box::new(resource),
+        if_match,
+    })
+}
+
+fn machines(steps: &mut Vec<Step<'_>>, members: &Members<'_>) {
+    let joined = |pools: &BTreeSet<ArmId>| pools.iter().filter_map(ArmId::parent).collect();
+    for change in members.interfaces.values() {
+        let action = Action {
+            reasons: change
+                .pools
+                .iter()
+                .map(|pool| format!("it joins {pool}"))
+                .collect(),
+            changes: diff::fields(Some(change.current), &change.resource),
+            operation: Operation::PutNetworkInterface {
+                resource: Box::new(change.resource.clone()),
+                if_match: change.current.etag.clone(),
+            },
+            services: BTreeSet::new(),
+        };
+        if let Some(step) = push(steps, Rank::Members, action) {
+            step.joins = joined(&change.pools);
+        }
+    }
+    for (id, change) in &members.scale_sets {
+        let leaves = members.leaving.contains(id);
+        let action = Action {
+            reasons: change
+                .pools
+                .iter()
+                .map(|pool| format!("it joins or leaves {pool}"))
+                .collect(),
+            changes: diff::fields(Some(change.current), &change.resource),
+            operation: Operation::PutScaleSet {
+                resource: Box::new(change.resource.clone()),
+                if_match: change.current.etag.clone(),
+            },
+            services: BTreeSet::new(),
+        };
+        if let Some(step) = push(steps, Rank::Members, action) {
+            step.joins = joined(&change.pools);
+            step.leaves = leaves;
+        }
+    }
+    for (id, instance_ids) in &members.upgrades {
+        let action = Action {
+            operation: Operation::UpgradeScaleSetInstances {
+                id: id.clone(),
+                instance_ids: instance_ids.clone(),
+            },
+            reasons: vec!["its machines are not what its model says of pools".to_owned()],
+            changes: Vec::new(),
+            services: BTreeSet::new(),
+        };
+        if let Some(step) = push(steps, Rank::Upgrade, action) {
+            step.leaves = members.leaving.contains(id);
+        }
+    }
+}
+
+fn edges(steps: &[Step<'_>]) -> Vec<Edge> {
+    let mut edges = BTreeSet::new();
+    for (before, first) in steps.iter().enumerate() {
+        for (after, second) in steps.iter().enumerate().skip(before + 1) {
+            if let Some(why) = why(first, second) {
+                edges.insert(Edge { before, after, why });
+            }
+        }
+    }
+    edges.into_iter().collect()
+}
+
+/// Why the first must have succeeded before the second is begun.
+fn why(first: &Step<'_>, second: &Step<'_>) -> Option<&'static str> {
+    use Rank::{
+        Balancer, DeleteBalancer, DeletePublicIp, GrowingBalancer, Members, PublicIp,
+        SecurityGroup, Upgrade,
+    };
+    match (first.rank, second.rank) {
+        (PublicIp, GrowingBalancer | Balancer) => {
+            refers(second.balancers.1, &first.id).then_some("a frontend needs its public address")
+        }
+        (GrowingBalancer, SecurityGroup) => Some("security rules need the address of the frontend"),
+        (SecurityGroup, Balancer | DeleteBalancer) => Some(
+            "what is closed is closed before its address goes, and what is opened before another way goes",
+        ),
+        (SecurityGroup, DeletePublicIp) => Some("an address that is given back is open to nobody"),
+        (GrowingBalancer | Balancer | DeleteBalancer, DeletePublicIp) => {
+            refers(first.balancers.0, &second.id)
+                .then_some("the frontend lets go of its public address first")
+        }
+        (GrowingBalancer | Balancer, Members) => second
+            .joins
+            .contains(&first.id)
+            .then_some("the pool must be there to be joined"),
+        (Members, Upgrade) => {
+            (first.id == second.id).then_some("machines become what the model says")
+        }
+        (Members | Upgrade, DeleteBalancer) => first
+            .leaves
+            .then_some("a scale set leaves before the load balancer goes"),
+        _ => None,
+    }
+}
+
+fn refers(balancer: Option<&LoadBalancer>, public_ip: &ArmId) -> bool {
+    let frontends = balancer
+        .iter()
+        .flat_map(|b| &b.properties.frontend_ip_configurations);
+    frontends
+        .filter_map(|frontend| frontend.properties.public_ip_address.as_ref()?.id.as_ref())
+        .any(|id| id == public_ip)
+}

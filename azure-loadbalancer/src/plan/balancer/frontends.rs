@@ -1,0 +1,327 @@
+//! Which frontends stay, go, come and change.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{ADDED, CHANGED, Draft, Drafts, REMOVED, SWEPT};
+use crate::config::FlipOrder;
+use crate::naming;
+use crate::plan::placement::{Placed, Placement};
+use crate::plan::request::Balancers;
+use crate::plan::target::Place;
+use crate::plan::world::{Owner, Standing, SubjectIndex, World};
+use crate::plan::{Deferred, Orphan, Warning};
+use crate::resources::{
+    AllocationMethod, FrontendIpConfiguration, FrontendProperties, LoadBalancer, SubResource,
+};
+
+/// What becomes of a frontend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It stays as it is: it is not the service's that is looked at, or somebody else uses it.
+    Stays,
+    /// It is to go and stays for now, and so do the rules that lead to it.
+    Lingers,
+    /// It is made to be what its service asks for.
+    Updated,
+    /// It goes.
+    Goes,
+}
+
+/// By lower-case name.
+pub(super) type Fates = BTreeMap<String, Fate>;
+
+pub(super) fn fates(
+    world: &World<'_>,
+    placement: &Placement,
+    draft: &Draft<'_>,
+    residents: &[(SubjectIndex, &Placed)],
+    ours: bool,
+    all: &mut Drafts<'_>,
+) -> Fates {
+    let referenced = referenced(world, &draft.resource, ours);
+    let growing = is_growing(world, residents);
+    let attached: BTreeSet<String> = residents
+        .iter()
+        .filter(|(_, placed)| placed.later.is_none())
+        .map(|(_, placed)| placed.target.frontend.to_ascii_lowercase())
+        .collect();
+    let mut fates = Fates::new();
+    for frontend in &draft.resource.properties.frontend_ip_configurations {
+        let lower = frontend.name.to_ascii_lowercase();
+        let fate = match world.owner(&frontend.name, ours) {
+            Owner::Foreign => Fate::Stays,
+            Owner::Orphan => {
+                all.orphans.push(Orphan {
+                    id: draft
+                        .id
+                        .child("frontendIPConfigurations", &frontend.name)
+                        .to_string(),
+                    owner: naming::owner_of(&frontend.name),
+                    removed: world.sweeps(),
+                });
+                if world.sweeps() {
+                    Fate::Goes
+                } else {
+                    Fate::Stays
+                }
+            }
+            Owner::Subject(index) => match world.subjects.get(index).map(|s| &s.standing) {
+                Some(Standing::Held) | None => Fate::Stays,
+                Some(Standing::Unwanted) => Fate::Goes,
+                Some(Standing::Wanted(_)) => {
+                    let Some(placed) = placement.get(&index) else {
+                        continue;
+                    };
+                    of_wanted(
+                        world, placement, placed, index, draft, frontend, &attached, growing, all,
+                    )
+                }
+            },
+        };
+        let fate = match (fate, referenced.get(&lower)) {
+            (Fate::Goes, Some(by)) => {
+                all.warnings.insert(Warning {
+                    service: None,
+                    what: format!(
+                        "frontend {} of load balancer {} stays because {by} uses it; remove that first",
+                        frontend.name, draft.resource.name
+                    ),
+                });
+                Fate::Stays
+            }
+            (fate, _) => fate,
+        };
+        fates.insert(lower, fate);
+    }
+    fates
+}
+
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one decision that looks at everything"
+)]
+fn of_wanted(
+    world: &World<'_>,
+    placement: &Placement,
+    placed: &Placed,
+    index: SubjectIndex,
+    draft: &Draft<'_>,
+    frontend: &FrontendIpConfiguration,
+    attached: &BTreeSet<String>,
+    growing: bool,
+    all: &mut Drafts<'_>,
+) -> Fate {
+    let Some(subject) = world.subjects.get(index) else {
+        return Fate::Stays;
+    };
+    let here = draft.resource.is_named(&placed.balancer);
+    let its_own = here && frontend.name.eq_ignore_ascii_case(&placed.target.frontend);
+    let flipped = subject
+        .intent()
+        .is_some_and(|intent| naming::is_internal(&draft.resource.name) != intent.internal);
+    // What somebody else is to have goes at once, so that two who change places do not wait for each other.
+    let awaited = !placed.target.place.is_that_of(frontend)
+        && placement.values().any(|other| {
+            other.target.lead != placed.target.lead && other.target.place.is_that_of(frontend)
+        });
+    if awaited && !(its_own && placed.later.is_none()) {
+        return Fate::Goes;
+    }
+    if placed.later.is_some() {
+        let flipped_first = world.config.flip_order == FlipOrder::BreakFirst
+            || world.request.classes.load_balancers == Balancers::Flipped;
+        let in_the_way = !here && placed.target.place.is_that_of(frontend);
+        return if (flipped && flipped_first) || (in_the_way && !its_own) {
+            Fate::Goes
+        } else {
+            Fate::Lingers
+        };
+    }
+    if its_own || attached.contains(&frontend.name.to_ascii_lowercase()) && here {
+        return Fate::Updated;
+    }
+    if here || world.config.flip_order == FlipOrder::BreakFirst {
+        return Fate::Goes;
+    }
+    if is_live(world, placed) && !growing {
+        return Fate::Goes;
+    }
+    all.deferred.push(Deferred {
+        service: Some(subject.key().clone()),
+        what: format!(
+            "frontend {} on {} goes once the service is reached on {}",
+            frontend.name, draft.resource.name, placed.balancer
+        ),
+    });
+    Fate::Lingers
+}
+
+/// Whether the service is reached at its new frontend, as far as the load balancer is concerned.
+fn is_live(world: &World<'_>, placed: &Placed) -> bool {
+    let Some(balancer) = world.balancer(&placed.balancer) else {
+        return false;
+    };
+    balancer
+        .properties
+        .frontend_ip_configurations
+        .iter()
+        .find(|frontend| frontend.is_named(&placed.target.frontend))
+        .is_some_and(|frontend| {
+            placed.target.place.is_that_of(frontend) && world.address_of(frontend).is_some()
+        })
+}
+
+/// Whether a frontend is made or moved on this load balancer. Then nothing that security rules must follow is taken away in the
+/// same write: it comes before that of the security group, and taking away comes after it.
+fn is_growing(world: &World<'_>, residents: &[(SubjectIndex, &Placed)]) -> bool {
+    residents.iter().any(|(_, placed)| {
+        placed.later.is_none() && {
+            let balancer = world.balancer(&placed.balancer);
+            !balancer.is_some_and(|balancer| {
+                balancer
+                    .properties
+                    .frontend_ip_configurations
+                    .iter()
+                    .any(|frontend| {
+                        frontend.is_named(&placed.target.frontend)
+                            && placed.target.place.is_that_of(frontend)
+                    })
+            })
+        }
+    })
+}
+
+/// The frontends, by lower-case name, that parts refer to which are not about to change.
+pub(in crate::plan) fn referenced(
+    world: &World<'_>,
+    balancer: &LoadBalancer,
+    ours: bool,
+) -> BTreeMap<String, String> {
+    let mut referenced = BTreeMap::new();
+    let mut note = |reference: Option<&SubResource>, what: &str, name: &str| {
+        if let Some(id) = reference.and_then(|reference| reference.id.as_ref()) {
+            referenced.insert(id.name().to_ascii_lowercase(), format!("{what} {name}"));
+        }
+    };
+    let properties = &balancer.properties;
+    for rule in &properties.load_balancing_rules {
+        let stays = match world.owner(&rule.name, ours) {
+            Owner::Foreign => true,
+            Owner::Orphan => !world.sweeps(),
+            Owner::Subject(index) => world.subjects.get(index).is_some_and(|s| s.is_held()),
+        };
+        if stays {
+            note(
+                rule.properties.frontend_ip_configuration.as_ref(),
+                "rule",
+                &rule.name,
+            );
+        }
+    }
+    for rule in properties
+        .inbound_nat_rules
+        .iter()
+        .chain(&properties.inbound_nat_pools)
+    {
+        note(
+            rule.properties.frontend_ip_configuration.as_ref(),
+            "inbound NAT",
+            &rule.name,
+        );
+    }
+    for rule in &properties.outbound_rules {
+        for reference in &rule.properties.frontend_ip_configurations {
+            note(Some(reference), "outbound rule", &rule.name);
+        }
+    }
+    referenced
+}
+
+pub(super) fn apply(
+    world: &World<'_>,
+    draft: &mut Draft<'_>,
+    residents: &[(SubjectIndex, &Placed)],
+    fates: &Fates,
+    ours: bool,
+) {
+    let mut frontends = std::mem::take(&mut draft.resource.properties.frontend_ip_configurations);
+    frontends.retain(|frontend| {
+        let goes = fates.get(&frontend.name.to_ascii_lowercase()) == Some(&Fate::Goes);
+        if goes {
+            match world.owner(&frontend.name, ours) {
+                Owner::Subject(index) => {
+                    let key = world.subjects.get(index).map(|subject| subject.key());
+                    draft.touch(key, REMOVED);
+                }
+                Owner::Orphan | Owner::Foreign => draft.touch(None, SWEPT),
+            }
+        }
+        !goes
+    });
+    for (index, placed) in residents {
+        // A frontend of somebody who stays as he is, is not touched by those who share it.
+        if placed.later.is_some() || placed.target.lead != *index {
+            continue;
+        }
+        let key = world.subjects.get(*index).map(|subject| subject.key());
+        let found = frontends
+            .iter_mut()
+            .find(|f| f.is_named(&placed.target.frontend));
+        match found {
+            Some(frontend) => {
+                let before = frontend.properties.clone();
+                update(&mut frontend.properties, &placed.target.place);
+                if before != frontend.properties {
+                    draft.touch(key, CHANGED);
+                    draft.gains = true;
+                }
+            }
+            None => {
+                let mut properties = FrontendProperties::default();
+                update(&mut properties, &placed.target.place);
+                frontends.push(FrontendIpConfiguration::named(
+                    &placed.target.frontend,
+                    properties,
+                ));
+                draft.touch(key, ADDED);
+                draft.gains = true;
+            }
+        }
+    }
+    draft.resource.properties.frontend_ip_configurations = frontends;
+}
+
+/// An address that nobody asks for stays what it is, whoever chose it, for as long as the subnet is the same.
+fn update(properties: &mut FrontendProperties, place: &Place) {
+    match place {
+        Place::External { public_ip } => {
+            if !SubResource::leads_to(properties.public_ip_address.as_ref(), public_ip) {
+                properties.public_ip_address = Some(SubResource::to(public_ip.clone()));
+            }
+        }
+        Place::Internal { subnet, address } => {
+            let moves = !SubResource::leads_to(properties.subnet.as_ref(), subnet);
+            if moves {
+                properties.subnet = Some(SubResource::to(subnet.clone()));
+            }
+            match address {
+                Some(address) => {
+                    let is = properties
+                        .private_ip_address
+                        .as_deref()
+                        .and_then(|a| a.parse().ok());
+                    let method = properties.private_ip_allocation_method.as_ref();
+                    if is != Some(*address) || method != Some(&AllocationMethod::Static) {
+                        properties.private_ip_address = Some(address.to_string());
+                        properties.private_ip_allocation_method = Some(AllocationMethod::Static);
+                    }
+                }
+                None if moves => {
+                    properties.private_ip_address = None;
+                    properties.private_ip_allocation_method = Some(AllocationMethod::Dynamic);
+                }
+                None => {}
+            }
+        }
+    }
+}

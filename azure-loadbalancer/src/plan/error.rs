@@ -1,0 +1,146 @@
+//! Why a service cannot have what it asks for.
+
+use std::net::IpAddr;
+
+use serde::Serialize;
+
+use crate::annotations::AnnotationError;
+use crate::resources::ArmId;
+use crate::service::ServiceKey;
+
+/// Why a service cannot have what it asks for. What exists for it stays as it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The configuration cannot be used; every service has this error then.
+    #[error("{0}")]
+    Config(String),
+    /// An annotation, or a field of the specification, cannot be used.
+    #[error(transparent)]
+    Annotation(#[from] AnnotationError),
+    /// Another service has the same UID, so that their resources would have the same names.
+    #[error("its UID {uid:?} is that of {other} as well; give each service its own")]
+    DuplicateUid {
+        /// The UID.
+        uid: String,
+        /// Who has it, too.
+        other: ServiceKey,
+    },
+    /// There is no load balancer to choose.
+    #[error("no load balancer can be chosen: {0}")]
+    Selection(String),
+    /// The load balancer would have too many rules.
+    #[error(
+        "load balancer {load_balancer} has {count} rules and {needed} more exceed the maximum of {maximum}; raise maximumLoadBalancerRuleCount or use another load balancer"
+    )]
+    RuleLimit {
+        /// The load balancer.
+        load_balancer: String,
+        /// How many rules it has.
+        count: usize,
+        /// How many the service needs besides.
+        needed: usize,
+        /// How many it may have.
+        maximum: usize,
+    },
+    /// All priorities of the security group are in use.
+    #[error("security group {security_group} has no free priority between 500 and 4095")]
+    PriorityExhausted {
+        /// The security group.
+        security_group: String,
+    },
+    /// The security group would exceed one of Azure's limits.
+    #[error(
+        "security group {security_group} would have {count} {what}, of which {maximum} are allowed; let services share sources or use fewer"
+    )]
+    SecurityGroupLimit {
+        /// The security group.
+        security_group: String,
+        /// What there would be too many of.
+        what: &'static str,
+        /// How many there would be.
+        count: usize,
+        /// How many there may be.
+        maximum: usize,
+    },
+    /// The security group is not there.
+    #[error("security group {0} does not exist; create it, it is never created here")]
+    SecurityGroupNotFound(ArmId),
+    /// Somebody else has the port of the same frontend, or of the same pool.
+    #[error("{protocol} port {port} is taken by {by}")]
+    PortConflict {
+        /// The protocol.
+        protocol: String,
+        /// The port.
+        port: u16,
+        /// Who has it.
+        by: String,
+    },
+    /// The subnet is not there.
+    #[error("subnet {subnet:?} is not in virtual network {virtual_network:?}")]
+    SubnetNotFound {
+        /// The subnet.
+        subnet: String,
+        /// The virtual network.
+        virtual_network: String,
+    },
+    /// The address that is asked for is not in the subnet.
+    #[error("address {address} is outside of subnet {subnet:?} ({ranges})")]
+    AddressOutsideSubnet {
+        /// The address.
+        address: IpAddr,
+        /// The subnet.
+        subnet: String,
+        /// Its ranges.
+        ranges: String,
+    },
+    /// No public address is the one that is asked for.
+    #[error(
+        "no public address in resource group {resource_group:?} is {address}; create it, or leave loadBalancerIP out"
+    )]
+    AddressNotFound {
+        /// The address.
+        address: IpAddr,
+        /// Where it was looked for.
+        resource_group: String,
+    },
+    /// Somebody else has the address.
+    #[error("address {address} is taken by {by}")]
+    AddressTaken {
+        /// The address, or the name of the public address.
+        address: String,
+        /// Who has it.
+        by: String,
+    },
+    /// A load balancer or public address has another sku than the configuration says.
+    #[error("{resource} has sku {found}, and {wanted} is needed; Azure does not mix them")]
+    SkuMismatch {
+        /// What has it.
+        resource: String,
+        /// The sku that it has.
+        found: String,
+        /// The sku that is needed.
+        wanted: &'static str,
+    },
+    /// The name in the DNS belongs to somebody else.
+    #[error("DNS label {label:?} of public address {public_ip} belongs to {by}")]
+    DnsLabelTaken {
+        /// The label.
+        label: String,
+        /// The public address.
+        public_ip: String,
+        /// Who has it.
+        by: String,
+    },
+    /// The address of the frontend is needed and not known.
+    #[error(
+        "the address of the load balancer is not known, so its security rules cannot be written"
+    )]
+    AddressUnknown,
+}
+
+impl Serialize for PlanError {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

@@ -1,0 +1,104 @@
+//! Which machine a node is, and in which set of machines.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::world::World;
+use crate::node::{Node, labels};
+use crate::resources::{ArmId, ScaleSetInstance, VirtualMachine};
+
+/// The machine of a node.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Machine<'a> {
+    /// One of its own.
+    Single(&'a VirtualMachine),
+    /// One of a scale set, whose id is given as well.
+    OfScaleSet(&'a ScaleSetInstance),
+}
+
+/// The machines of the nodes.
+#[derive(Debug)]
+pub(super) struct Machines<'a> {
+    by_id: HashMap<&'a ArmId, Machine<'a>>,
+    by_name: HashMap<String, &'a VirtualMachine>,
+}
+
+impl<'a> Machines<'a> {
+    pub(super) fn of(world: &World<'a>) -> Self {
+        let snapshot = world.snapshot;
+        let mut by_id = HashMap::new();
+        let mut by_name = HashMap::new();
+        for machine in &snapshot.virtual_machines {
+            if let Some(id) = &machine.id {
+                by_id.insert(id, Machine::Single(machine));
+            }
+            by_name.insert(machine.name.to_ascii_lowercase(), machine);
+        }
+        for instance in &snapshot.scale_set_instances {
+            if let Some(id) = &instance.id {
+                by_id.insert(id, Machine::OfScaleSet(instance));
+            }
+        }
+        Self { by_id, by_name }
+    }
+
+    /// The machine of a node: that of its provider's id, else the one with its name.
+    pub(super) fn machine(&self, node: &Node) -> Option<Machine<'a>> {
+        let by_id = node
+            .provider_id
+            .as_deref()
+            .map(|id| ArmId::new(id.strip_prefix("azure://").unwrap_or(id)))
+            .and_then(|id| self.by_id.get(&id).copied());
+        by_id.or_else(|| {
+            let machine = self.by_name.get(&node.name.to_ascii_lowercase())?;
+            Some(Machine::Single(machine))
+        })
+    }
+
+    /// The set of a node's machine, in lower case since Azure gives names back in another case.
+    pub(super) fn set_of(&self, node: &Node) -> Option<String> {
+        match self.machine(node)? {
+            Machine::Single(machine) => {
+                let set = machine.properties.availability_set.as_ref()?.id.as_ref()?;
+                Some(set.name().to_ascii_lowercase())
+            }
+            Machine::OfScaleSet(instance) => {
+                let id = instance.id.as_ref()?;
+                id.segment("virtualMachineScaleSets")
+                    .map(str::to_ascii_lowercase)
+            }
+        }
+    }
+}
+
+/// Whether a node takes part at all, whatever load balancer it is about.
+pub(super) fn takes_part(world: &World<'_>, node: &Node) -> bool {
+    let config = world.config;
+    let label = |key: &str| node.labels.get(key).map(String::as_str);
+    let elsewhere = label(labels::RESOURCE_GROUP)
+        .is_some_and(|group| !group.eq_ignore_ascii_case(&config.resource_group));
+    let unmanaged = label(labels::MANAGED).is_some_and(|value| value.eq_ignore_ascii_case("false"));
+    let control_plane =
+        config.is_standard() && config.exclude_master_from_standard_lb && node.is_control_plane();
+    !elsewhere && !unmanaged && !control_plane && !node.labels.contains_key(labels::EXCLUDED)
+}
+
+/// The sets of the machines that run no control plane, or the name of a node that is in none.
+pub(super) fn sets(
+    world: &World<'_>,
+    machines: &Machines<'_>,
+) -> (BTreeSet<String>, Option<String>) {
+    let mut sets = BTreeSet::new();
+    let mut without = None;
+    for node in &world.nodes {
+        if node.is_control_plane() || !takes_part(world, node) {
+            continue;
+        }
+        match machines.set_of(node) {
+            Some(set) => {
+                sets.insert(set);
+            }
+            None => without = without.or_else(|| Some(node.name.clone())),
+        }
+    }
+    (sets, without)
+}

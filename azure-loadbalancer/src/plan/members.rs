@@ -1,0 +1,318 @@
+//! Which network interfaces and scale sets are members of which pools.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::balancer::{Draft, Drafts};
+use super::machines::{self, Machine, Machines};
+use super::placement::{self, Placement};
+use super::request::Balancers;
+use super::world::World;
+use crate::config::PoolMembership;
+use crate::naming;
+use crate::node::{Node, Readiness};
+use crate::resources::{
+    ArmId, InterfaceIpConfiguration, IpConfigurationModel, NetworkInterface, NetworkProfile,
+    ProvisioningState, ScaleSet, ScaleSetInstance, SubResource, VirtualMachine,
+};
+
+/// What becomes of network interfaces and scale sets.
+#[derive(Debug, Default)]
+pub(super) struct Members<'a> {
+    /// Network interfaces that join pools, each with the pools.
+    pub(super) interfaces: BTreeMap<ArmId, Change<'a, NetworkInterface>>,
+    /// Scale sets whose model joins or leaves pools.
+    pub(super) scale_sets: BTreeMap<ArmId, Change<'a, ScaleSet>>,
+    /// Machines of scale sets that are not what the model says.
+    pub(super) upgrades: BTreeMap<ArmId, BTreeSet<String>>,
+    /// Scale sets that must have left before a load balancer goes.
+    pub(super) leaving: BTreeSet<ArmId>,
+}
+
+/// A resource as it is and as it will be.
+#[derive(Debug)]
+pub(super) struct Change<'a, T> {
+    pub(super) current: &'a T,
+    pub(super) resource: T,
+    /// The pools that are joined or left.
+    pub(super) pools: BTreeSet<ArmId>,
+}
+
+pub(super) fn build<'a>(
+    world: &World<'a>,
+    placement: &Placement,
+    drafts: &Drafts<'a>,
+) -> Members<'a> {
+    let mut members = Members::default();
+    if world.config.backend_pool_type != PoolMembership::NetworkInterface
+        || world.request.classes.load_balancers != Balancers::All
+    {
+        return members;
+    }
+    let machines = Machines::of(world);
+    for draft in &drafts.drafts {
+        if draft.is_deleted() {
+            members.leave(world, &draft.id);
+        } else if is_concerned(world, placement, draft) {
+            let pool = draft
+                .id
+                .child("backendAddressPools", &world.config.cluster_name);
+            for node in &world.nodes {
+                members.join(world, &machines, node, draft, &pool);
+            }
+        }
+    }
+    members
+}
+
+fn is_concerned(world: &World<'_>, placement: &Placement, draft: &Draft<'_>) -> bool {
+    let has_resident = || {
+        let mut placed = placement.values();
+        placed.any(|placed| placed.later.is_none() && draft.resource.is_named(&placed.balancer))
+    };
+    let has_pool = world.is_ours(&draft.resource);
+    has_pool && (world.request.only.is_none() || has_resident())
+}
+
+impl<'a> Members<'a> {
+    fn join(
+        &mut self,
+        world: &World<'a>,
+        machines: &Machines<'a>,
+        node: &Node,
+        draft: &Draft<'_>,
+        pool: &ArmId,
+    ) {
+        if !machines::takes_part(world, node) || node.readiness != Readiness::Ready {
+            return;
+        }
+        if !world.config.is_standard() {
+            let internal = naming::is_internal(&draft.resource.name);
+            let own = machines
+                .set_of(node)
+                .map(|set| placement::balancer_of(world, &set, internal));
+            if !own.is_some_and(|own| draft.resource.is_named(&own)) {
+                return;
+            }
+        }
+        match machines.machine(node) {
+            Some(Machine::Single(machine)) => self.join_interface(world, machine, pool),
+            Some(Machine::OfScaleSet(instance)) => self.join_scale_set(world, instance, pool),
+            None => {}
+        }
+    }
+
+    fn join_interface(&mut self, world: &World<'a>, machine: &VirtualMachine, pool: &ArmId) {
+        let references = &machine.properties.network_profile.network_interfaces;
+        let Some(reference) = first(references, |reference| reference.properties.primary) else {
+            return;
+        };
+        let interfaces = &world.snapshot.network_interfaces;
+        let Some(interface) = interfaces
+            .iter()
+            .find(|i| i.id.is_some() && i.id == reference.id)
+        else {
+            return;
+        };
+        let failed = interface.properties.provisioning_state == Some(ProvisioningState::Failed);
+        let Some(id) = interface.id.clone().filter(|_| !failed) else {
+            return;
+        };
+        let change = self.interfaces.get(&id);
+        let mut resource = change.map_or_else(|| interface.clone(), |c| c.resource.clone());
+        let configurations = &mut resource.properties.ip_configurations;
+        let Some(configuration) = primary_mut(configurations) else {
+            return;
+        };
+        let pools = &mut configuration.properties.load_balancer_backend_address_pools;
+        if !add(world, pools, pool) {
+            return;
+        }
+        let entry = self.interfaces.entry(id).or_insert_with(|| Change {
+            current: interface,
+            resource: interface.clone(),
+            pools: BTreeSet::new(),
+        });
+        entry.resource = resource;
+        entry.pools.insert(pool.clone());
+    }
+
+    fn join_scale_set(&mut self, world: &World<'a>, instance: &ScaleSetInstance, pool: &ArmId) {
+        let Some((set, id)) = scale_set_of(world, instance) else {
+            return;
+        };
+        let Some(instance_id) = instance.id.as_ref().map(|id| id.name().to_owned()) else {
+            return;
+        };
+        let change = self.scale_sets.get(&id);
+        let joins_already = change.is_some_and(|change| change.pools.contains(pool));
+        let mut resource = change.map_or_else(|| set.clone(), |c| c.resource.clone());
+        let profile = &mut resource.properties.virtual_machine_profile.network_profile;
+        let Some(configuration) = primary_model(profile) else {
+            return;
+        };
+        let pools = &mut configuration.properties.load_balancer_backend_address_pools;
+        let model_has = pools
+            .iter()
+            .any(|reference| reference.id.as_ref() == Some(pool));
+        if !joins_already && add(world, pools, pool) {
+            let entry = self.scale_sets.entry(id.clone()).or_insert_with(|| Change {
+                current: set,
+                resource: set.clone(),
+                pools: BTreeSet::new(),
+            });
+            entry.resource = resource;
+            entry.pools.insert(pool.clone());
+            self.upgrades.entry(id).or_default().insert(instance_id);
+        } else if joins_already || (model_has && lacks(instance, pool)) {
+            self.upgrades.entry(id).or_default().insert(instance_id);
+        }
+    }
+
+    /// A scale set must have left the pools of a load balancer before that can go.
+    fn leave(&mut self, world: &World<'a>, balancer: &ArmId) {
+        for set in &world.snapshot.scale_sets {
+            let Some(id) = &set.id else { continue };
+            let change = self.scale_sets.get(id);
+            let mut resource = change.map_or_else(|| set.clone(), |c| c.resource.clone());
+            let left = remove(
+                &mut resource.properties.virtual_machine_profile.network_profile,
+                balancer,
+            );
+            let instances = world
+                .snapshot
+                .scale_set_instances
+                .iter()
+                .filter(|instance| {
+                    instance
+                        .id
+                        .as_ref()
+                        .is_some_and(|instance| instance.is_within(id))
+                        && (!left.is_empty() || belongs_to(instance, balancer))
+                });
+            let instances: BTreeSet<_> = instances
+                .filter_map(|i| Some(i.id.as_ref()?.name().to_owned()))
+                .collect();
+            if left.is_empty() && instances.is_empty() {
+                continue;
+            }
+            self.leaving.insert(id.clone());
+            if !instances.is_empty() {
+                self.upgrades
+                    .entry(id.clone())
+                    .or_default()
+                    .extend(instances);
+            }
+            if !left.is_empty() {
+                let entry = self.scale_sets.entry(id.clone()).or_insert_with(|| Change {
+                    current: set,
+                    resource: set.clone(),
+                    pools: BTreeSet::new(),
+                });
+                entry.resource = resource;
+                entry.pools.extend(left);
+            }
+        }
+    }
+}
+
+/// Adds a pool, unless it is there, or one of another load balancer of the same kind is: Azure allows a machine in one standard
+/// load balancer of each kind.
+fn add(world: &World<'_>, pools: &mut Vec<SubResource>, pool: &ArmId) -> bool {
+    let kind = |pool: &ArmId| naming::is_internal(pool.parent().as_ref().map_or("", ArmId::name));
+    let ids = || pools.iter().filter_map(|reference| reference.id.as_ref());
+    let elsewhere = |id: &ArmId| {
+        world.config.is_standard() && kind(id) == kind(pool) && id.parent() != pool.parent()
+    };
+    if ids().any(|id| id == pool || elsewhere(id)) {
+        return false;
+    }
+    pools.push(SubResource::to(pool.clone()));
+    true
+}
+
+/// The one of several that is marked as first, or the only one.
+fn first<T>(all: &[T], is_primary: impl Fn(&T) -> Option<bool>) -> Option<&T> {
+    match all {
+        [only] => Some(only),
+        several => several.iter().find(|one| is_primary(one) == Some(true)),
+    }
+}
+
+fn primary_mut(all: &mut [InterfaceIpConfiguration]) -> Option<&mut InterfaceIpConfiguration> {
+    match all {
+        [only] => Some(only),
+        several => several
+            .iter_mut()
+            .find(|one| one.properties.primary == Some(true)),
+    }
+}
+
+fn primary_model(profile: &mut NetworkProfile) -> Option<&mut IpConfigurationModel> {
+    let interface = match profile.network_interface_configurations.as_mut_slice() {
+        [only] => only,
+        several => several
+            .iter_mut()
+            .find(|one| one.properties.primary == Some(true))?,
+    };
+    match interface.properties.ip_configurations.as_mut_slice() {
+        [only] => Some(only),
+        several => several
+            .iter_mut()
+            .find(|one| one.properties.primary == Some(true)),
+    }
+}
+
+fn scale_set_of<'a>(
+    world: &World<'a>,
+    instance: &ScaleSetInstance,
+) -> Option<(&'a ScaleSet, ArmId)> {
+    let of = instance.id.as_ref()?.parent()?;
+    let set = world
+        .snapshot
+        .scale_sets
+        .iter()
+        .find(|set| set.id.as_ref() == Some(&of))?;
+    Some((set, of))
+}
+
+/// All pools that a machine of a scale set is a member of, if it says so.
+fn pools_of(instance: &ScaleSetInstance) -> Option<impl Iterator<Item = &ArmId>> {
+    let profile = instance.properties.network_profile_configuration.as_ref()?;
+    let interfaces = profile.network_interface_configurations.iter();
+    Some(
+        interfaces
+            .flat_map(|interface| &interface.properties.ip_configurations)
+            .flat_map(|configuration| &configuration.properties.load_balancer_backend_address_pools)
+            .filter_map(|reference| reference.id.as_ref()),
+    )
+}
+
+/// Whether a machine has not become what its scale set's model says of a pool.
+fn lacks(instance: &ScaleSetInstance, pool: &ArmId) -> bool {
+    match pools_of(instance) {
+        Some(mut pools) => !pools.any(|id| id == pool),
+        None => instance.properties.latest_model_applied == Some(false),
+    }
+}
+
+fn belongs_to(instance: &ScaleSetInstance, balancer: &ArmId) -> bool {
+    pools_of(instance).is_some_and(|mut pools| pools.any(|id| id.is_within(balancer)))
+}
+
+/// Takes all pools of a load balancer out of a model.
+fn remove(profile: &mut NetworkProfile, balancer: &ArmId) -> BTreeSet<ArmId> {
+    let mut left = BTreeSet::new();
+    for interface in &mut profile.network_interface_configurations {
+        for configuration in &mut interface.properties.ip_configurations {
+            configuration
+                .properties
+                .load_balancer_backend_address_pools
+                .retain(|reference| {
+                    let within = reference.id.as_ref().filter(|id| id.is_within(balancer));
+                    left.extend(within.cloned());
+                    within.is_none()
+                });
+        }
+    }
+    left
+}

@@ -1,0 +1,373 @@
+//! Which load balancer each wanted service is on.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::PlanError;
+use super::machines::{self, Machines};
+use super::target::{self, Target, Targets};
+use super::world::{Owner, Standing, Subject, SubjectIndex, World};
+use crate::annotations::{Intent, Mode};
+use crate::config::{Edition, FlipOrder};
+use crate::naming;
+use crate::plan::request::Balancers;
+use crate::resources::{FrontendIpConfiguration, LoadBalancer};
+
+/// Where a wanted service is, or is going.
+#[derive(Clone, Debug)]
+pub(super) struct Placed {
+    pub(super) target: Target,
+    /// The name of the load balancer.
+    pub(super) balancer: String,
+    /// Why the frontend is not made or changed in this round, if it is not.
+    pub(super) later: Option<String>,
+}
+
+pub(super) type Placement = BTreeMap<SubjectIndex, Placed>;
+
+type Failures = Vec<(SubjectIndex, PlanError)>;
+
+pub(super) fn place(world: &World<'_>, targets: Targets) -> Result<Placement, Failures> {
+    let machines = Machines::of(world);
+    let mut found: BTreeMap<SubjectIndex, String> = BTreeMap::new();
+    let is_lead = |(index, target): &(&SubjectIndex, &Target)| {
+        **index == target.lead || target.bound_to.is_some()
+    };
+    for (index, target) in targets.iter().filter(is_lead) {
+        if let Some(balancer) = current(world, &machines, *index, target) {
+            found.insert(*index, balancer);
+        }
+    }
+    // Whoever shares an address follows the one whose frontend it is.
+    for (index, target) in targets.iter().filter(|entry| !is_lead(entry)) {
+        if let Some(balancer) = found.get(&target.lead).cloned() {
+            found.insert(*index, balancer);
+        }
+    }
+    let mut rules = RuleCounts::of(world, &found);
+    let mut failures = rules.grow(world, &found);
+    let mut selected: BTreeMap<SubjectIndex, String> = BTreeMap::new();
+    let leads = targets.iter().filter(is_lead);
+    let others = targets.iter().filter(|entry| !is_lead(entry));
+    for (index, target) in leads.chain(others) {
+        if found.contains_key(index) {
+            continue;
+        }
+        let Some(subject) = world.subjects.get(*index) else {
+            continue;
+        };
+        let Some(intent) = subject.intent() else {
+            continue;
+        };
+        let lead = found
+            .get(&target.lead)
+            .or_else(|| selected.get(&target.lead))
+            .cloned();
+        let chosen = match lead.filter(|_| target.lead != *index) {
+            Some(balancer) => rules.admit(world, balancer, intent),
+            None => select(world, &machines, &mut rules, intent),
+        };
+        match chosen {
+            Ok(balancer) => {
+                selected.insert(*index, balancer);
+            }
+            Err(error) => failures.push((*index, error)),
+        }
+    }
+    found.append(&mut selected);
+    for (index, balancer) in &found {
+        let Some(existing) = world.balancer(balancer) else {
+            continue;
+        };
+        let what = format!("load balancer {}", existing.name);
+        if let Err(error) = target::check_sku(world, what, existing.sku.as_ref()) {
+            failures.push((*index, error));
+        }
+    }
+    if !failures.is_empty() {
+        return Err(failures);
+    }
+    let waits: BTreeMap<_, _> = targets
+        .iter()
+        .map(|(index, target)| {
+            let balancer = found.get(index).map_or("", String::as_str);
+            (*index, waits_for(world, *index, target, balancer))
+        })
+        .collect();
+    let placed = targets.into_iter().filter_map(|(index, target)| {
+        let balancer = found.get(&index)?.clone();
+        let own = waits.get(&index).cloned().flatten();
+        let later = own.or_else(|| waits.get(&target.lead).cloned().flatten());
+        Some((
+            index,
+            Placed {
+                target,
+                balancer,
+                later,
+            },
+        ))
+    });
+    Ok(placed.collect())
+}
+
+/// The load balancer that the service is on, and stays on.
+fn current(
+    world: &World<'_>,
+    machines: &Machines<'_>,
+    index: SubjectIndex,
+    target: &Target,
+) -> Option<String> {
+    if let Some(balancer) = &target.bound_to {
+        return Some(balancer.clone());
+    }
+    let intent = world.subjects.get(index)?.intent()?;
+    let balancer = on_kind(world, index, &target.frontend, intent.internal)?;
+    let stays = world.config.edition == Edition::Note
+        || world.config.is_standard()
+        || match &intent.mode {
+            Mode::Sets(sets) => {
+                let (known, _) = machines::sets(world, machines);
+                let mut named = sets.iter().filter(|set| known.contains(*set));
+                named.any(|set| balancer.is_named(&balancer_of(world, set, intent.internal)))
+            }
+            Mode::Primary | Mode::Auto => true,
+        };
+    stays.then(|| balancer.name.clone())
+}
+
+/// The load balancer of a kind on which a service has a frontend: by name first, else any of its own.
+pub(super) fn on_kind<'a>(
+    world: &World<'a>,
+    index: SubjectIndex,
+    name: &str,
+    internal: bool,
+) -> Option<&'a LoadBalancer> {
+    let of_kind = || {
+        let frontends = world.frontends_of(index).iter();
+        frontends.filter(move |(balancer, _)| naming::is_internal(&balancer.name) == internal)
+    };
+    of_kind()
+        .find(|(_, frontend)| frontend.name == name)
+        .or_else(|| of_kind().min_by_key(|(balancer, _)| balancer.name.to_ascii_lowercase()))
+        .map(|(balancer, _)| *balancer)
+}
+
+/// What must have gone before the frontend can be made.
+fn waits_for(
+    world: &World<'_>,
+    index: SubjectIndex,
+    target: &Target,
+    balancer: &str,
+) -> Option<String> {
+    let intent = world.subjects.get(index)?.intent()?;
+    let flipped_first = world.request.classes.load_balancers == Balancers::Flipped
+        || world.config.flip_order == FlipOrder::BreakFirst;
+    let flipped = |(on, frontend): &&(&LoadBalancer, &FrontendIpConfiguration)| {
+        naming::is_internal(&on.name) != intent.internal && !target::stays(world, on, frontend)
+    };
+    if world.request.classes.load_balancers == Balancers::Flipped {
+        return Some("only the frontend of the other kind is looked at".to_owned());
+    }
+    if flipped_first && let Some((on, _)) = world.frontends_of(index).iter().find(flipped) {
+        return Some(format!("its frontend on {} goes first", on.name));
+    }
+    let target::Place::External { public_ip } = &target.place else {
+        return None;
+    };
+    let (on, frontend) = world.referrer(public_ip)?;
+    if on.is_named(balancer) {
+        return None;
+    }
+    Some(format!(
+        "frontend {} on {} must let go of public address {} first",
+        frontend.name,
+        on.name,
+        public_ip.name()
+    ))
+}
+
+/// The name of the load balancer of a set of machines.
+pub(super) fn balancer_of(world: &World<'_>, set: &str, internal: bool) -> String {
+    let config = world.config;
+    let own = !set.eq_ignore_ascii_case(&config.primary_vm_set) && !config.is_standard();
+    naming::load_balancer(&config.cluster_name, own.then_some(set), internal)
+}
+
+fn select(
+    world: &World<'_>,
+    machines: &Machines<'_>,
+    rules: &mut RuleCounts,
+    intent: &Intent,
+) -> Result<String, PlanError> {
+    let candidates = candidates(world, machines, intent)?;
+    let mut best: Option<String> = None;
+    for candidate in candidates {
+        if !rules.exists(world, &candidate) {
+            best = Some(candidate);
+            break;
+        }
+        let fewer = best
+            .as_ref()
+            .is_none_or(|best| rules.count(&candidate) < rules.count(best));
+        if fewer {
+            best = Some(candidate);
+        }
+    }
+    let best = best.ok_or_else(|| PlanError::Selection("there are no sets of machines".into()))?;
+    rules.admit(world, best, intent)
+}
+
+fn candidates(
+    world: &World<'_>,
+    machines: &Machines<'_>,
+    intent: &Intent,
+) -> Result<Vec<String>, PlanError> {
+    let primary = world.config.primary_vm_set.as_str();
+    let internal = intent.internal;
+    if world.config.is_standard() || intent.mode == Mode::Primary {
+        return Ok(vec![balancer_of(world, primary, internal)]);
+    }
+    let (known, without) = machines::sets(world, machines);
+    if let (Some(node), Edition::Note) = (without, world.config.edition) {
+        let why = format!("node {node} is in no availability set or scale set");
+        return Err(PlanError::Selection(why));
+    }
+    if known.is_empty() {
+        return Err(PlanError::Selection(
+            "no node is in a set of machines".into(),
+        ));
+    }
+    let sets: Vec<_> = match &intent.mode {
+        Mode::Sets(named) => {
+            if let Some(stranger) = named.iter().find(|set| !known.contains(*set)) {
+                let known: Vec<_> = known.iter().map(String::as_str).collect();
+                let why = format!(
+                    "{stranger:?} is no set of machines; there are {}",
+                    known.join(", ")
+                );
+                return Err(PlanError::Selection(why));
+            }
+            named.clone()
+        }
+        Mode::Primary | Mode::Auto => known.into_iter().collect(),
+    };
+    Ok(sets
+        .iter()
+        .map(|set| balancer_of(world, set, internal))
+        .collect())
+}
+
+/// How many rules each load balancer will have.
+struct RuleCounts {
+    counts: HashMap<String, usize>,
+    planned: BTreeSet<String>,
+    /// How many rules of a service are on the load balancer where it stays.
+    own: HashMap<SubjectIndex, usize>,
+}
+
+impl RuleCounts {
+    fn of(world: &World<'_>, found: &BTreeMap<SubjectIndex, String>) -> Self {
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        let mut own: HashMap<SubjectIndex, usize> = HashMap::new();
+        for balancer in &world.snapshot.load_balancers {
+            let ours = world.is_ours(balancer);
+            let count = counts
+                .entry(balancer.name.to_ascii_lowercase())
+                .or_default();
+            for rule in &balancer.properties.load_balancing_rules {
+                match world.owner(&rule.name, ours) {
+                    Owner::Foreign => *count += 1,
+                    Owner::Orphan => *count += usize::from(!world.sweeps()),
+                    Owner::Subject(index) => match world.subjects.get(index).map(|s| &s.standing) {
+                        Some(Standing::Held) => *count += 1,
+                        Some(Standing::Wanted(_)) => {
+                            if found.get(&index).is_some_and(|on| balancer.is_named(on)) {
+                                *own.entry(index).or_default() += 1;
+                            }
+                        }
+                        Some(Standing::Unwanted) | None => {}
+                    },
+                }
+            }
+        }
+        Self {
+            counts,
+            planned: BTreeSet::new(),
+            own,
+        }
+    }
+
+    /// Counts the services that stay where they are: those that shrink first, so that no order of services gives another result.
+    fn grow(&mut self, world: &World<'_>, found: &BTreeMap<SubjectIndex, String>) -> Failures {
+        let mut growing = Vec::new();
+        for (index, balancer) in found {
+            let Some(subject) = world.subjects.get(*index) else {
+                continue;
+            };
+            let (has, needs) = (self.own.get(index).copied().unwrap_or(0), needed(subject));
+            *self
+                .counts
+                .entry(balancer.to_ascii_lowercase())
+                .or_default() += has.min(needs);
+            if needs > has {
+                growing.push((*index, balancer, needs - has));
+            }
+        }
+        let mut failures = Failures::new();
+        for (index, balancer, more) in growing {
+            let count = self
+                .counts
+                .entry(balancer.to_ascii_lowercase())
+                .or_default();
+            match limit(world, balancer, *count, more) {
+                Ok(()) => *count += more,
+                Err(error) => failures.push((index, error)),
+            }
+        }
+        failures
+    }
+
+    fn count(&self, balancer: &str) -> usize {
+        self.counts
+            .get(&balancer.to_ascii_lowercase())
+            .copied()
+            .unwrap_or(0)
+    }
+
+    fn exists(&self, world: &World<'_>, balancer: &str) -> bool {
+        self.planned.contains(&balancer.to_ascii_lowercase()) || world.balancer(balancer).is_some()
+    }
+
+    fn admit(
+        &mut self,
+        world: &World<'_>,
+        balancer: String,
+        intent: &Intent,
+    ) -> Result<String, PlanError> {
+        let needs = intent.ports.iter().filter(|port| port.has_rule).count();
+        limit(world, &balancer, self.count(&balancer), needs)?;
+        *self
+            .counts
+            .entry(balancer.to_ascii_lowercase())
+            .or_default() += needs;
+        self.planned.insert(balancer.to_ascii_lowercase());
+        Ok(balancer)
+    }
+}
+
+fn needed(subject: &Subject<'_>) -> usize {
+    let ports = subject.intent().map_or(&[][..], |intent| &intent.ports);
+    ports.iter().filter(|port| port.has_rule).count()
+}
+
+fn limit(world: &World<'_>, balancer: &str, count: usize, needed: usize) -> Result<(), PlanError> {
+    let maximum = world.config.maximum_rules();
+    if count + needed <= maximum {
+        return Ok(());
+    }
+    Err(PlanError::RuleLimit {
+        load_balancer: balancer.to_owned(),
+        count,
+        needed,
+        maximum,
+    })
+}

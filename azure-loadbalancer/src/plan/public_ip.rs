@@ -1,0 +1,379 @@
+//! Which public addresses come, change and go.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use super::balancer::Drafts;
+use super::placement::Placement;
+use super::request::Balancers;
+use super::tags::{self, Owners};
+use super::target::Place;
+use super::world::{Standing, SubjectIndex, World};
+use super::{Deferred, Orphan, PlanError, Warning};
+use crate::config::Edition;
+use crate::resources::{
+    AllocationMethod, ArmId, DnsSettings, ProvisioningState, PublicIpAddress, PublicIpProperties,
+    Sku, SkuName,
+};
+use crate::service::ServiceKey;
+
+/// A public address that is written.
+#[derive(Debug)]
+pub(super) struct PublicIpDraft<'a> {
+    pub(super) current: Option<&'a PublicIpAddress>,
+    pub(super) resource: PublicIpAddress,
+    pub(super) services: BTreeSet<ServiceKey>,
+}
+
+/// What becomes of public addresses.
+#[derive(Debug, Default)]
+pub(super) struct PublicIps<'a> {
+    pub(super) puts: Vec<PublicIpDraft<'a>>,
+    pub(super) deletes: Vec<(ArmId, BTreeSet<ServiceKey>)>,
+    pub(super) deferred: Vec<Deferred>,
+    pub(super) warnings: BTreeSet<Warning>,
+    pub(super) orphans: Vec<Orphan>,
+}
+
+/// The services that want each public address, in the order of their keys with the one first whose frontend it is.
+type Users = BTreeMap<ArmId, Vec<SubjectIndex>>;
+
+fn users(placement: &Placement) -> Users {
+    let mut users = Users::new();
+    for (index, placed) in placement {
+        if let Place::External { public_ip } = &placed.target.place {
+            users.entry(public_ip.clone()).or_default().push(*index);
+        }
+    }
+    for list in users.values_mut() {
+        let lead = list
+            .first()
+            .and_then(|index| placement.get(index))
+            .map(|p| p.target.lead);
+        list.sort_by_key(|index| (Some(*index) != lead, *index));
+    }
+    users
+}
+
+/// Services that want another label in the DNS than the one who has the public address.
+pub(super) fn label_conflicts(
+    world: &World<'_>,
+    placement: &Placement,
+) -> Vec<(SubjectIndex, PlanError)> {
+    if world.config.edition == Edition::Note {
+        return Vec::new();
+    }
+    let mut failures = Vec::new();
+    for (id, users) in users(placement) {
+        let current = world.public_ip(&id);
+        let holder = current
+            .and_then(tags::label_holder)
+            .and_then(|key| world.subject(&key))
+            .filter(|index| {
+                users.contains(index) || world.subjects.get(*index).is_some_and(|s| s.is_held())
+            });
+        let existing = current.and_then(|current| {
+            current
+                .properties
+                .dns_settings
+                .as_ref()?
+                .domain_name_label
+                .clone()
+        });
+        let mut held: Option<(SubjectIndex, String)> = holder.and_then(|index| {
+            let wanted = world
+                .subjects
+                .get(index)?
+                .intent()
+                .and_then(|i| i.dns_label.clone());
+            Some((index, wanted.or_else(|| existing.clone())?))
+        });
+        for index in users {
+            let label = world
+                .subjects
+                .get(index)
+                .and_then(|s| s.intent()?.dns_label.clone());
+            let Some(label) = label else { continue };
+            match &held {
+                Some((by, other)) if *by != index && *other != label => {
+                    let by = world.subjects.get(*by).map(|s| s.key().to_string());
+                    failures.push((
+                        index,
+                        PlanError::DnsLabelTaken {
+                            label,
+                            public_ip: id.name().to_owned(),
+                            by: format!("service {}", by.unwrap_or_default()),
+                        },
+                    ));
+                }
+                Some(_) => {}
+                None => held = Some((index, label)),
+            }
+        }
+    }
+    failures
+}
+
+pub(super) fn build<'a>(
+    world: &World<'a>,
+    placement: &Placement,
+    drafts: &Drafts<'a>,
+) -> PublicIps<'a> {
+    let mut all = PublicIps::default();
+    let users = users(placement);
+    let classes = world.request.classes;
+    if classes.public_ips || classes.load_balancers == Balancers::All {
+        for (id, users) in &users {
+            let made_now = |index: &&SubjectIndex| {
+                placement
+                    .get(index)
+                    .is_some_and(|placed| placed.later.is_none())
+            };
+            let first = users.iter().find(made_now);
+            if let (None, Some(_)) = (world.public_ip(id), first) {
+                all.puts.push(create(world, id, users));
+            }
+        }
+    }
+    if !classes.public_ips {
+        return all;
+    }
+    let referenced = referenced(world, drafts);
+    let mut existing: Vec<_> = world
+        .snapshot
+        .public_ips
+        .iter()
+        .filter_map(|ip| Some((ip.id.as_ref()?, ip)))
+        .collect();
+    existing.sort_by_key(|(id, _)| *id);
+    for (id, current) in existing {
+        let users = users.get(id).map_or(&[][..], Vec::as_slice);
+        one(world, id, current, users, &referenced, &mut all);
+    }
+    all
+}
+
+fn create<'a>(world: &World<'a>, id: &ArmId, users: &[SubjectIndex]) -> PublicIpDraft<'a> {
+    let config = world.config;
+    let subjects = || users.iter().filter_map(|index| world.subjects.get(*index));
+    let services: BTreeSet<_> = subjects().map(|subject| subject.key().clone()).collect();
+    let label = subjects()
+        .filter_map(|subject| Some((subject.key(), subject.intent()?.dns_label.as_ref()?)))
+        .find(|(_, label)| !label.is_empty());
+    let mut resource = PublicIpAddress {
+        id: Some(id.clone()),
+        location: Some(config.location.clone()),
+        sku: config.is_standard().then(|| Sku::named(SkuName::Standard)),
+        ..PublicIpAddress::named(
+            id.name(),
+            PublicIpProperties {
+                public_ip_allocation_method: Some(AllocationMethod::Static),
+                ..PublicIpProperties::default()
+            },
+        )
+    };
+    tags::write_owners(config, &mut resource, &services);
+    if let Some((holder, label)) = label {
+        set_label(world, &mut resource, holder, label);
+    }
+    PublicIpDraft {
+        current: None,
+        resource,
+        services,
+    }
+}
+
+fn one<'a>(
+    world: &World<'a>,
+    id: &ArmId,
+    current: &'a PublicIpAddress,
+    users: &[SubjectIndex],
+    referenced: &HashSet<&ArmId>,
+    all: &mut PublicIps<'a>,
+) {
+    let Some(owners) = Owners::of(current).filter(|owners| is_ours(world, id, owners)) else {
+        return;
+    };
+    let mut next = BTreeSet::new();
+    let mut released = BTreeSet::new();
+    for owner in &owners.services {
+        let stays = match world
+            .subject(owner)
+            .and_then(|index| Some((index, world.subjects.get(index)?)))
+        {
+            Some((index, subject)) => match subject.standing {
+                Standing::Wanted(_) => users.contains(&index),
+                Standing::Unwanted => false,
+                Standing::Held => true,
+            },
+            None => {
+                // Without the cluster's name on it, it may be that of another cluster.
+                let known = owners.cluster.is_some();
+                if known {
+                    all.orphans.push(Orphan {
+                        id: id.to_string(),
+                        owner: owner.to_string(),
+                        removed: world.sweeps(),
+                    });
+                }
+                !(known && world.sweeps())
+            }
+        };
+        if stays {
+            next.insert(owner.clone());
+        } else {
+            released.insert(owner.clone());
+        }
+    }
+    let users = users.iter().filter_map(|index| world.subjects.get(*index));
+    next.extend(users.clone().map(|subject| subject.key().clone()));
+    if next.is_empty() && owners.strangers.is_empty() {
+        return delete(world, id, current, released, referenced, all);
+    }
+    let mut resource = current.clone();
+    if next != owners.services {
+        tags::rewrite_owners(&mut resource, &owners, &next);
+    }
+    if world.config.edition == Edition::Current {
+        label(world, &mut resource, &next, users);
+    }
+    ProvisioningState::clear_failed(&mut resource.properties.provisioning_state);
+    if resource != *current {
+        let mut services = next;
+        services.append(&mut released);
+        all.puts.push(PublicIpDraft {
+            current: Some(current),
+            resource,
+            services,
+        });
+    }
+}
+
+/// Brings the label in the DNS to what the services ask for: absent leaves it alone, empty takes it away.
+fn label<'w>(
+    world: &World<'_>,
+    resource: &mut PublicIpAddress,
+    owners: &BTreeSet<ServiceKey>,
+    users: impl Iterator<Item = &'w super::world::Subject<'w>>,
+) {
+    if tags::label_holder(resource).is_some_and(|holder| !owners.contains(&holder)) {
+        clear_label(resource);
+    }
+    let mut asked = users.filter_map(|user| Some((user.key(), user.intent()?.dns_label.as_ref()?)));
+    let Some((holder, label)) = asked.next() else {
+        return;
+    };
+    if label.is_empty() {
+        clear_label(resource);
+        return;
+    }
+    set_label(world, resource, holder, label);
+}
+
+fn set_label(world: &World<'_>, resource: &mut PublicIpAddress, holder: &ServiceKey, label: &str) {
+    if label.is_empty() {
+        return;
+    }
+    let settings = resource
+        .properties
+        .dns_settings
+        .get_or_insert_with(DnsSettings::default);
+    if settings.domain_name_label.as_deref() != Some(label) {
+        *settings = DnsSettings {
+            domain_name_label: Some(label.to_owned()),
+            ..DnsSettings::default()
+        };
+    }
+    if world.config.edition == Edition::Current {
+        tags::write_label_holder(resource, holder);
+    }
+}
+
+fn clear_label(resource: &mut PublicIpAddress) {
+    let has_label = |settings: &DnsSettings| settings.domain_name_label.is_some();
+    if resource
+        .properties
+        .dns_settings
+        .as_ref()
+        .is_some_and(has_label)
+    {
+        resource.properties.dns_settings = None;
+    }
+    tags::remove_label_holder(resource);
+}
+
+/// A tag without a cluster's name counts only where the service's addresses are looked for, or where its frontend leads.
+fn is_ours(world: &World<'_>, id: &ArmId, owners: &Owners) -> bool {
+    if let Some(cluster) = &owners.cluster {
+        return cluster.eq_ignore_ascii_case(&world.config.cluster_name);
+    }
+    let group = id.resource_group().unwrap_or_default();
+    let mut subjects = owners.services.iter().filter_map(|key| world.subject(key));
+    group.eq_ignore_ascii_case(&world.config.resource_group)
+        || subjects.any(|index| {
+            let annotated = world
+                .subjects
+                .get(index)
+                .and_then(|subject| crate::annotations::resource_group(subject.service));
+            annotated.is_some_and(|annotated| annotated.eq_ignore_ascii_case(group))
+                || world.frontends_of(index).iter().any(|(_, frontend)| {
+                    let reference = frontend.properties.public_ip_address.as_ref();
+                    crate::resources::SubResource::leads_to(reference, id)
+                })
+        })
+}
+
+fn delete(
+    world: &World<'_>,
+    id: &ArmId,
+    current: &PublicIpAddress,
+    released: BTreeSet<ServiceKey>,
+    referenced: &HashSet<&ArmId>,
+    all: &mut PublicIps<'_>,
+) {
+    if referenced.contains(id) {
+        if world.request.classes.load_balancers != Balancers::All {
+            all.deferred.push(Deferred {
+                service: released.into_iter().next(),
+                what: format!(
+                    "public address {} goes once no frontend uses it",
+                    current.name
+                ),
+            });
+        }
+        return;
+    }
+    let user = current
+        .properties
+        .ip_configuration
+        .as_ref()
+        .and_then(|user| user.id.as_ref());
+    if let (Some(user), None) = (user, world.referrer(id)) {
+        all.warnings.insert(Warning {
+            service: released.into_iter().next(),
+            what: format!(
+                "public address {} stays because {user} uses it",
+                current.name
+            ),
+        });
+        return;
+    }
+    all.deletes.push((id.clone(), released));
+}
+
+/// The public addresses that frontends will refer to.
+fn referenced<'d>(world: &'d World<'_>, drafts: &'d Drafts<'_>) -> HashSet<&'d ArmId> {
+    let drafted: HashSet<_> = drafts.drafts.iter().map(|draft| &draft.id).collect();
+    let others = world
+        .snapshot
+        .load_balancers
+        .iter()
+        .filter(|balancer| balancer.id.as_ref().is_none_or(|id| !drafted.contains(id)));
+    drafts
+        .drafts
+        .iter()
+        .map(|draft| &draft.resource)
+        .chain(others)
+        .flat_map(|balancer| &balancer.properties.frontend_ip_configurations)
+        .filter_map(|frontend| frontend.properties.public_ip_address.as_ref()?.id.as_ref())
+        .collect()
+}

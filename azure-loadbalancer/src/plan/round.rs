@@ -1,0 +1,146 @@
+//! One plan: all stages, again without the services that cannot have what they ask for until no more of them are found.
+
+use std::collections::BTreeMap;
+
+use super::placement::{self, Placement};
+use super::request::Balancers;
+use super::world::{SubjectIndex, World};
+use super::{
+    Deferred, Plan, PlanError, Request, ServiceOutcome, Snapshot, Warning, assembly, balancer,
+    members, public_ip, security, status, target,
+};
+use crate::config::Config;
+use crate::node::Node;
+use crate::service::{Service, ServiceKey};
+
+pub(crate) fn plan_request(
+    config: &Config,
+    request: &Request,
+    services: &[Service],
+    nodes: &[Node],
+    snapshot: &Snapshot,
+) -> Plan {
+    let mut failures: BTreeMap<ServiceKey, PlanError> = BTreeMap::new();
+    if let Err(error) = config.validate() {
+        return unusable(&error.to_string(), services);
+    }
+    loop {
+        let world = World::new(config, request, services, nodes, snapshot, &mut failures);
+        match round(&world, &failures) {
+            Ok(plan) => return plan,
+            // Each turn adds at least one, so this ends.
+            Err(more) => {
+                for (index, error) in more {
+                    if let Some(subject) = world.subjects.get(index) {
+                        failures.entry(subject.key().clone()).or_insert(error);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn unusable(why: &str, services: &[Service]) -> Plan {
+    let outcome = |service: &Service| {
+        let error = Some(PlanError::Config(why.to_owned()));
+        (
+            service.key.clone(),
+            ServiceOutcome {
+                error,
+                ..ServiceOutcome::default()
+            },
+        )
+    };
+    let what = why.to_owned();
+    Plan {
+        services: services.iter().map(outcome).collect(),
+        warnings: vec![Warning {
+            service: None,
+            what,
+        }],
+        ..Plan::default()
+    }
+}
+
+fn round(
+    world: &World<'_>,
+    failures: &BTreeMap<ServiceKey, PlanError>,
+) -> Result<Plan, Vec<(SubjectIndex, PlanError)>> {
+    let placement = place(world)?;
+    let security = security::build(world, &placement)?;
+    let mut drafts = balancer::build(world, &placement);
+    let mut addresses = public_ip::build(world, &placement, &drafts);
+    let members = members::build(world, &placement, &drafts);
+    let (actions, edges) =
+        assembly::assemble(world, &drafts, &addresses, security.as_ref(), &members);
+    let mut plan = Plan {
+        actions,
+        edges,
+        ..Plan::default()
+    };
+    let mut warnings = std::mem::take(&mut drafts.warnings);
+    plan.deferred.append(&mut drafts.deferred);
+    plan.orphans.append(&mut drafts.orphans);
+    warnings.append(&mut addresses.warnings);
+    plan.deferred.append(&mut addresses.deferred);
+    plan.orphans.append(&mut addresses.orphans);
+    if let Some(mut security) = security {
+        warnings.append(&mut security.warnings);
+        plan.deferred.append(&mut security.deferred);
+        plan.orphans.append(&mut security.orphans);
+    }
+    for (index, subject) in world.subjects.iter().enumerate() {
+        let key = subject.key();
+        let is_asked_about = world
+            .request
+            .only
+            .as_ref()
+            .is_none_or(|only| only.key == *key);
+        if !is_asked_about {
+            continue;
+        }
+        let texts = subject.intent().map_or(&[][..], |intent| &intent.warnings);
+        warnings.extend(texts.iter().map(|what| Warning {
+            service: Some(key.clone()),
+            what: what.clone(),
+        }));
+        let later = placement
+            .get(&index)
+            .and_then(|placed| placed.later.clone());
+        if let (Some(what), Balancers::All) = (later, world.request.classes.load_balancers) {
+            plan.deferred.push(Deferred {
+                service: Some(key.clone()),
+                what,
+            });
+        }
+        let outcome = status::outcome(world, index, &placement, failures.get(key).cloned());
+        plan.services.insert(key.clone(), outcome);
+    }
+    // Services whose names are those of another are none of the subjects.
+    for (key, error) in failures {
+        plan.services
+            .entry(key.clone())
+            .or_insert_with(|| ServiceOutcome {
+                error: Some(error.clone()),
+                ..ServiceOutcome::default()
+            });
+    }
+    plan.warnings = warnings.into_iter().collect();
+    plan.orphans.sort();
+    Ok(plan)
+}
+
+/// Where each wanted service is to be, once all that can be wrong with that has been looked for.
+pub(super) fn place(world: &World<'_>) -> Result<Placement, Vec<(SubjectIndex, PlanError)>> {
+    let targets = target::resolve(world)?;
+    let placement = placement::place(world, targets)?;
+    let conflicts = balancer::find_conflicts(world, &placement);
+    if !conflicts.is_empty() {
+        return Err(conflicts);
+    }
+    let labels = public_ip::label_conflicts(world, &placement);
+    if !labels.is_empty() {
+        return Err(labels);
+    }
+    Ok(placement)
+}

@@ -1,0 +1,333 @@
+//! The security rules that services ask for.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::known::Known;
+use super::{Destination, Failures, rule};
+use crate::annotations::{Intent, PortIntent, Protocol};
+use crate::config::Edition;
+use crate::naming::{self, Family};
+use crate::plan::world::{Subject, SubjectIndex, World};
+use crate::plan::{PlanError, Warning};
+use crate::resources::{Access, NetworkSecurityGroup, SecurityProtocol};
+
+/// Azure's limits for one security group.
+const MAXIMUM_RULES: usize = 1_000;
+const MAXIMUM_PREFIXES: usize = 4_000;
+
+/// A rule that services ask for.
+#[derive(Clone, Debug)]
+pub(super) struct DesiredRule {
+    pub(super) name: String,
+    pub(super) protocol: SecurityProtocol,
+    pub(super) sources: Vec<String>,
+    pub(super) ports: Vec<String>,
+    /// Empty while no address is known.
+    pub(super) destinations: BTreeSet<String>,
+    pub(super) access: Access,
+    /// Whether ports and destinations are written as lists.
+    pub(super) as_lists: bool,
+    pub(super) services: Vec<SubjectIndex>,
+}
+
+/// All rules that services ask for, in the order in which they get priorities.
+#[derive(Debug, Default)]
+pub(super) struct Desired {
+    rules: Vec<Option<DesiredRule>>,
+    by_name: HashMap<String, usize>,
+}
+
+impl Desired {
+    pub(super) fn of(
+        world: &World<'_>,
+        destinations: &BTreeMap<SubjectIndex, Destination>,
+        known: &Known<'_>,
+        current: &NetworkSecurityGroup,
+        warnings: &mut BTreeSet<Warning>,
+    ) -> Result<Self, Failures> {
+        let mut present: HashMap<String, BTreeSet<&str>> = HashMap::new();
+        for existing in &current.properties.security_rules {
+            let destinations = rule::destinations(&existing.properties).collect();
+            present.insert(existing.name.to_ascii_lowercase(), destinations);
+        }
+        let mut settled = Vec::new();
+        let mut others = Vec::new();
+        for (index, destination) in destinations {
+            let Some(subject) = world.subjects.get(*index) else {
+                continue;
+            };
+            let Some(intent) = subject.intent() else {
+                continue;
+            };
+            let rules = of_service(world, *index, subject, intent, destination, warnings);
+            let is_settled = rules.iter().all(|rule| {
+                present
+                    .get(&rule.name.to_ascii_lowercase())
+                    .is_some_and(|there| {
+                        rule.destinations
+                            .iter()
+                            .all(|wanted| there.contains(wanted.as_str()))
+                    })
+            });
+            if is_settled {
+                settled.push((*index, rules))
+            } else {
+                others.push((*index, rules))
+            }
+        }
+        let mut counts = Counts::of_others(world, known, current);
+        let mut desired = Self::default();
+        let mut failures = Failures::new();
+        // Who has rules already keeps them; of the others, the first by name get what is left.
+        for (_, rules) in settled {
+            counts.add(desired.growth(&rules));
+            desired.insert(rules);
+        }
+        for (index, rules) in others {
+            let growth = desired.growth(&rules);
+            match counts.with(growth).check(current) {
+                Ok(()) => {
+                    counts.add(growth);
+                    desired.insert(rules);
+                }
+                Err(error) => failures.push((index, error)),
+            }
+        }
+        if failures.is_empty() {
+            Ok(desired)
+        } else {
+            Err(failures)
+        }
+    }
+
+    fn insert(&mut self, rules: Vec<DesiredRule>) {
+        for mut rule in rules {
+            let lower = rule.name.to_ascii_lowercase();
+            let existing = self
+                .by_name
+                .get(&lower)
+                .and_then(|at| self.rules.get_mut(*at));
+            if let Some(Some(existing)) = existing {
+                existing.destinations.append(&mut rule.destinations);
+                existing.services.append(&mut rule.services);
+            } else {
+                self.by_name.insert(lower, self.rules.len());
+                self.rules.push(Some(rule));
+            }
+        }
+    }
+
+    /// How much more there would be with these.
+    fn growth(&self, rules: &[DesiredRule]) -> Counts {
+        let mut growth = Counts::default();
+        for rule in rules {
+            let lower = rule.name.to_ascii_lowercase();
+            let existing = self
+                .by_name
+                .get(&lower)
+                .and_then(|at| self.rules.get(*at)?.as_ref());
+            let there = |destination: &&String| {
+                existing.is_some_and(|existing| existing.destinations.contains(*destination))
+            };
+            growth.destinations += rule.destinations.iter().filter(|d| !there(d)).count();
+            if existing.is_none() {
+                growth.rules += 1;
+                growth.sources += rule.sources.len();
+            }
+        }
+        growth
+    }
+
+    /// Takes the rule with this name out.
+    pub(super) fn take(&mut self, name: &str) -> Option<DesiredRule> {
+        let at = self.by_name.get(&name.to_ascii_lowercase())?;
+        self.rules.get_mut(*at)?.take()
+    }
+
+    /// The rules that were not taken.
+    pub(super) fn remaining(self) -> impl Iterator<Item = DesiredRule> {
+        self.rules.into_iter().flatten()
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    rules: usize,
+    sources: usize,
+    destinations: usize,
+}
+
+impl Counts {
+    /// What stays whatever services ask for.
+    fn of_others(world: &World<'_>, known: &Known<'_>, current: &NetworkSecurityGroup) -> Self {
+        let mut counts = Self::default();
+        for existing in &current.properties.security_rules {
+            let properties = &existing.properties;
+            if rule::is_merged(&existing.name) {
+                let retained = rule::destinations(properties).filter(|d| known.is_retained(d));
+                counts.destinations += retained.count();
+            } else if rule::stays(world, &existing.name) {
+                counts.rules += 1;
+                counts.sources += properties.source_address_prefixes.len()
+                    + usize::from(properties.source_address_prefix.is_some());
+                counts.destinations += rule::destinations(properties).count();
+            }
+        }
+        counts
+    }
+
+    fn with(self, more: Self) -> Self {
+        Self {
+            rules: self.rules + more.rules,
+            sources: self.sources + more.sources,
+            destinations: self.destinations + more.destinations,
+        }
+    }
+
+    fn add(&mut self, more: Self) {
+        *self = self.with(more);
+    }
+
+    fn check(self, group: &NetworkSecurityGroup) -> Result<(), PlanError> {
+        let limits = [
+            ("rules", self.rules, MAXIMUM_RULES),
+            ("source prefixes", self.sources, MAXIMUM_PREFIXES),
+            ("destination prefixes", self.destinations, MAXIMUM_PREFIXES),
+        ];
+        for (what, count, maximum) in limits {
+            if count > maximum {
+                let security_group = group.name.clone();
+                return Err(PlanError::SecurityGroupLimit {
+                    security_group,
+                    what,
+                    count,
+                    maximum,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn of_service(
+    world: &World<'_>,
+    index: SubjectIndex,
+    subject: &Subject<'_>,
+    intent: &Intent,
+    destination: &Destination,
+    warnings: &mut BTreeSet<Warning>,
+) -> Vec<DesiredRule> {
+    let addresses: BTreeSet<String> = match destination {
+        Destination::Address(address) => BTreeSet::from([address.clone()]),
+        Destination::Pending => BTreeSet::new(),
+    };
+    match world.config.edition {
+        Edition::Note => per_source(index, subject, intent, &addresses),
+        Edition::Current => aggregated(world, index, subject, intent, addresses, warnings),
+    }
+}
+
+fn per_source(
+    index: SubjectIndex,
+    subject: &Subject<'_>,
+    intent: &Intent,
+    addresses: &BTreeSet<String>,
+) -> Vec<DesiredRule> {
+    let prefix = if intent.access.shared {
+        naming::SHARED
+    } else {
+        &subject.prefix
+    };
+    let mut rules = Vec::new();
+    for port in &intent.ports {
+        for source in intent.access.sources.iter().flatten() {
+            let protocol = port.protocol.in_names();
+            rules.push(DesiredRule {
+                name: naming::security_rule(prefix, protocol, port.port, source),
+                protocol: port.protocol.of_security_rule(),
+                sources: vec![source.clone()],
+                ports: vec![port.port.to_string()],
+                destinations: addresses.clone(),
+                access: Access::Allow,
+                as_lists: intent.access.shared,
+                services: vec![index],
+            });
+        }
+    }
+    rules
+}
+
+fn aggregated(
+    world: &World<'_>,
+    index: SubjectIndex,
+    subject: &Subject<'_>,
+    intent: &Intent,
+    addresses: BTreeSet<String>,
+    warnings: &mut BTreeSet<Warning>,
+) -> Vec<DesiredRule> {
+    // Without a floating address the security group sees packets as nodes do.
+    let (destinations, port_of): (_, fn(&PortIntent) -> u16) = if intent.floating_ip {
+        (addresses.clone(), |port| port.port)
+    } else if addresses.is_empty() {
+        (BTreeSet::new(), |port| port.backend_port)
+    } else {
+        (node_addresses(world), |port| port.backend_port)
+    };
+    let mut rules = Vec::new();
+    for protocol in [Protocol::Tcp, Protocol::Udp] {
+        let ports: BTreeSet<_> = intent
+            .ports
+            .iter()
+            .filter(|port| port.protocol == protocol && port.has_rule)
+            .map(|port| port_of(port).to_string())
+            .collect();
+        if ports.is_empty() {
+            continue;
+        }
+        let ports: Vec<_> = ports.into_iter().collect();
+        let security = protocol.of_security_rule();
+        for sources in &intent.access.sources {
+            rules.push(DesiredRule {
+                name: naming::aggregated_rule(Family::V4, security.as_str(), sources, &ports),
+                protocol: security.clone(),
+                sources: sources.clone(),
+                ports: ports.clone(),
+                destinations: destinations.clone(),
+                access: Access::Allow,
+                as_lists: true,
+                services: vec![index],
+            });
+        }
+    }
+    if intent.access.deny_others && !intent.floating_ip {
+        // A rule that closes the nodes themselves would cut them off from each other.
+        warnings.insert(Warning {
+            service: Some(subject.key().clone()),
+            what: "nobody else is refused by a rule of its own, since without a floating address that would close the nodes".to_owned(),
+        });
+    } else if intent.access.deny_others {
+        rules.push(DesiredRule {
+            name: naming::deny_rule(Family::V4),
+            protocol: SecurityProtocol::Any,
+            sources: vec!["*".to_owned()],
+            ports: vec!["*".to_owned()],
+            destinations: addresses,
+            access: Access::Deny,
+            as_lists: true,
+            services: vec![index],
+        });
+    }
+    rules
+}
+
+/// Where packets arrive that keep no floating address.
+pub(super) fn node_addresses(world: &World<'_>) -> BTreeSet<String> {
+    let nodes = world
+        .nodes
+        .iter()
+        .filter(|node| crate::plan::machines::takes_part(world, node));
+    nodes
+        .filter_map(|node| node.addresses.iter().find(|address| address.is_ipv4()))
+        .map(ToString::to_string)
+        .collect()
+}

@@ -1,0 +1,103 @@
+//! How services fare now.
+
+use super::placement::Placement;
+use super::world::{SubjectIndex, World};
+use super::{Ingress, PlanError, ServiceOutcome};
+use crate::annotations;
+use crate::config::Edition;
+use crate::naming;
+use crate::plan::tags::Owners;
+use crate::resources::{FrontendIpConfiguration, LoadBalancer};
+
+pub(super) fn outcome(
+    world: &World<'_>,
+    index: SubjectIndex,
+    placement: &Placement,
+    error: Option<PlanError>,
+) -> ServiceOutcome {
+    let placed = placement.get(&index);
+    let found = found(
+        world,
+        index,
+        placed.map(|placed| placed.target.frontend.as_str()),
+    )
+    .or_else(|| {
+        // Whoever shares an address is reached at somebody else's frontend.
+        let placed = placed.filter(|placed| placed.target.lead != index)?;
+        let balancer = world.balancer(&placed.balancer)?;
+        let frontends = &balancer.properties.frontend_ip_configurations;
+        let frontend = frontends
+            .iter()
+            .find(|f| f.is_named(&placed.target.frontend))?;
+        placed
+            .target
+            .place
+            .is_that_of(frontend)
+            .then_some((balancer, frontend))
+    });
+    let ingress = found
+        .and_then(|(_, frontend)| ingress(world, frontend))
+        .into_iter()
+        .collect();
+    ServiceOutcome {
+        load_balancer: placed
+            .map(|placed| placed.balancer.clone())
+            .or_else(|| found.map(|(balancer, _)| balancer.name.clone())),
+        ingress,
+        exists: found.is_some() || leaves_anything(world, index),
+        error,
+    }
+}
+
+/// The frontend where a service is reached: of the kind that it asks for.
+pub(super) fn found<'a>(
+    world: &World<'a>,
+    index: SubjectIndex,
+    name: Option<&str>,
+) -> Option<(&'a LoadBalancer, &'a FrontendIpConfiguration)> {
+    let subject = world.subjects.get(index)?;
+    let internal = annotations::is_internal(subject.service);
+    let of_kind = || {
+        let frontends = world.frontends_of(index).iter();
+        frontends.filter(move |(on, _)| naming::is_internal(&on.name) == internal)
+    };
+    of_kind()
+        .find(|(_, frontend)| name.is_some_and(|name| frontend.is_named(name)))
+        .or_else(|| of_kind().next())
+        .copied()
+}
+
+pub(super) fn ingress(world: &World<'_>, frontend: &FrontendIpConfiguration) -> Option<Ingress> {
+    let ip = world.address_of(frontend)?.parse().ok()?;
+    let hostname = frontend
+        .properties
+        .public_ip_address
+        .as_ref()
+        .and_then(|reference| world.public_ip(reference.id.as_ref()?))
+        .and_then(|public| public.properties.dns_settings.as_ref()?.fqdn.clone());
+    Some(Ingress { ip, hostname })
+}
+
+/// Whether a frontend of the other kind, or a public address, is left. In 2018 nobody looked.
+fn leaves_anything(world: &World<'_>, index: SubjectIndex) -> bool {
+    if world.config.edition == Edition::Note {
+        return false;
+    }
+    let Some(subject) = world.subjects.get(index) else {
+        return false;
+    };
+    !world.frontends_of(index).is_empty()
+        || world
+            .snapshot
+            .public_ips
+            .iter()
+            .filter_map(Owners::of)
+            .any(|owners| {
+                let cluster = owners
+                    .cluster
+                    .as_deref()
+                    .unwrap_or(&world.config.cluster_name);
+                cluster.eq_ignore_ascii_case(&world.config.cluster_name)
+                    && owners.services.contains(subject.key())
+            })
+}

@@ -1,0 +1,115 @@
+//! The tags of public addresses, which say whose they are.
+
+use std::collections::BTreeSet;
+
+use crate::config::{Config, Edition};
+use crate::resources::PublicIpAddress;
+use crate::service::ServiceKey;
+
+const SERVICE: &str = "k8s-azure-service";
+const OLD_SERVICE: &str = "service";
+const CLUSTER: &str = "k8s-azure-cluster-name";
+const OLD_CLUSTER: &str = "kubernetes-cluster-name";
+const LABEL_HOLDER: &str = "k8s-azure-dns-label-service";
+
+/// Whose a public address is. One that has no such tag is somebody's own, and is neither tagged nor deleted.
+#[derive(Debug)]
+pub(super) struct Owners {
+    pub(super) services: BTreeSet<ServiceKey>,
+    /// Parts of the tag that are no services; they stay.
+    pub(super) strangers: Vec<String>,
+    pub(super) cluster: Option<String>,
+    key: &'static str,
+}
+
+impl Owners {
+    pub(super) fn of(address: &PublicIpAddress) -> Option<Self> {
+        let (key, value) = [SERVICE, OLD_SERVICE]
+            .into_iter()
+            .find_map(|key| Some((key, address.tag(key)?)))?;
+        let mut services = BTreeSet::new();
+        let mut strangers = Vec::new();
+        for part in value
+            .split(',')
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+        {
+            match part.parse() {
+                Ok(service) => {
+                    services.insert(service);
+                }
+                Err(_) => strangers.push(part.to_owned()),
+            }
+        }
+        let cluster = address.tag(CLUSTER).or_else(|| address.tag(OLD_CLUSTER));
+        let cluster = cluster
+            .map(str::to_owned)
+            .filter(|cluster| !cluster.is_empty());
+        (!services.is_empty()).then_some(Self {
+            services,
+            strangers,
+            cluster,
+            key,
+        })
+    }
+}
+
+/// Tags a public address that is made.
+pub(super) fn write_owners(
+    config: &Config,
+    address: &mut PublicIpAddress,
+    services: &BTreeSet<ServiceKey>,
+) {
+    let (service, cluster) = match config.edition {
+        Edition::Note => (OLD_SERVICE, OLD_CLUSTER),
+        Edition::Current => (SERVICE, CLUSTER),
+    };
+    put(address, service, joined(services, &[]));
+    put(address, cluster, config.cluster_name.clone());
+}
+
+/// Changes the tag of a public address that has one, under the key that it has.
+pub(super) fn rewrite_owners(
+    address: &mut PublicIpAddress,
+    owners: &Owners,
+    services: &BTreeSet<ServiceKey>,
+) {
+    put(address, owners.key, joined(services, &owners.strangers));
+}
+
+/// The service whose label in the DNS it has.
+pub(super) fn label_holder(address: &PublicIpAddress) -> Option<ServiceKey> {
+    address.tag(LABEL_HOLDER)?.parse().ok()
+}
+
+pub(super) fn write_label_holder(address: &mut PublicIpAddress, holder: &ServiceKey) {
+    put(address, LABEL_HOLDER, holder.to_string());
+}
+
+pub(super) fn remove_label_holder(address: &mut PublicIpAddress) {
+    address
+        .tags
+        .retain(|key, _| !key.eq_ignore_ascii_case(LABEL_HOLDER));
+}
+
+fn joined(services: &BTreeSet<ServiceKey>, strangers: &[String]) -> String {
+    let services = services.iter().map(ServiceKey::to_string);
+    services
+        .chain(strangers.iter().cloned())
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+/// Keys of tags are the same in any case.
+fn put(address: &mut PublicIpAddress, key: &str, value: String) {
+    match address
+        .tags
+        .iter_mut()
+        .find(|(existing, _)| existing.eq_ignore_ascii_case(key))
+    {
+        Some((_, existing)) => *existing = value,
+        None => {
+            address.tags.insert(key.to_owned(), value);
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! The frontend that each wanted service is to have: which address, shared with whom.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::Ipv4Addr;
+
+use ipnet::Ipv4Net;
+
+use super::PlanError;
+use super::world::{Owner, Subject, SubjectIndex, World};
+use crate::annotations::Intent;
+use crate::config::Edition;
+use crate::naming;
+use crate::resources::{
+    ArmId, FrontendIpConfiguration, LoadBalancer, PublicIpAddress, SkuName, SubResource,
+};
+
+/// Where a frontend is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In a subnet.
+    Internal {
+        subnet: ArmId,
+        address: Option<Ipv4Addr>,
+    },
+    /// At a public address, which exists or not.
+    External { public_ip: ArmId },
+}
+
+/// The frontend that a service is to have.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub(super) place: Place,
+    /// The name of the frontend.
+    pub(super) frontend: String,
+    /// Whose frontend it is: the service itself, or one that it shares the address with.
+    pub(super) lead: SubjectIndex,
+    /// The load balancer that the frontend is bound to, because somebody has it there who stays as he is.
+    pub(super) bound_to: Option<String>,
+}
+
+/// The frontends by service, or why some cannot have one.
+pub(super) type Targets = BTreeMap<SubjectIndex, Target>;
+
+/// What two services cannot both have, each with a frontend of its own.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Claim {
+    Public(ArmId),
+    Private(ArmId, Ipv4Addr),
+}
+
+pub(super) fn resolve(world: &World<'_>) -> Result<Targets, Vec<(SubjectIndex, PlanError)>> {
+    let mut failures = Vec::new();
+    let mut claims: BTreeMap<Claim, Vec<SubjectIndex>> = BTreeMap::new();
+    let mut targets = Targets::new();
+    for (index, subject, intent) in world.wanted() {
+        let place = match place(world, intent, subject) {
+            Ok(place) => place,
+            Err(error) => {
+                failures.push((index, error));
+                continue;
+            }
+        };
+        if let Some(claim) = claim(world, index, &place) {
+            claims.entry(claim).or_default().push(index);
+        }
+        let frontend = naming::frontend(&subject.prefix, intent.subnet.as_deref());
+        targets.insert(
+            index,
+            Target {
+                place,
+                frontend,
+                lead: index,
+                bound_to: None,
+            },
+        );
+    }
+    let holders = private_holders(world);
+    for (claim, claimants) in claims {
+        let holder = match &claim {
+            Claim::Public(id) => world.referrer(id),
+            Claim::Private(subnet, address) => holders.get(&(subnet, *address)).copied(),
+        };
+        if let Err(errors) = share(world, &claim, &claimants, holder, &mut targets) {
+            failures.extend(errors);
+        }
+    }
+    if failures.is_empty() {
+        Ok(targets)
+    } else {
+        Err(failures)
+    }
+}
+
+fn place(world: &World<'_>, intent: &Intent, subject: &Subject<'_>) -> Result<Place, PlanError> {
+    if intent.internal {
+        return internal(world, intent);
+    }
+    let config = world.config;
+    let group = intent.resource_group.as_str();
+    let by_name = match (&intent.public_ip_name, intent.address) {
+        (Some(name), _) => name.clone(),
+        (None, None) => naming::public_ip(&config.cluster_name, &subject.prefix),
+        (None, Some(address)) => {
+            let found = public_ip_with(world, group, address).ok_or_else(|| {
+                let resource_group = group.to_owned();
+                PlanError::AddressNotFound {
+                    address: address.into(),
+                    resource_group,
+                }
+            })?;
+            return external(world, found.id.clone().unwrap_or_default(), Some(found));
+        }
+    };
+    let id = config.public_ip_id(group, &by_name);
+    let found = world.public_ip(&id);
+    external(
+        world,
+        found.and_then(|found| found.id.clone()).unwrap_or(id),
+        found,
+    )
+}
+
+fn external(
+    world: &World<'_>,
+    id: ArmId,
+    found: Option<&PublicIpAddress>,
+) -> Result<Place, PlanError> {
+    if let Some(found) = found {
+        check_sku(
+            world,
+            format!("public address {}", found.name),
+            found.sku.as_ref(),
+        )?;
+        let user = found.properties.ip_configuration.as_ref();
+        if let Some(user) = user.and_then(|user| user.id.as_ref())
+            && world.referrer(&id).is_none()
+        {
+            let (address, by) = (found.name.clone(), user.to_string());
+            return Err(PlanError::AddressTaken { address, by });
+        }
+    }
+    Ok(Place::External { public_ip: id })
+}
+
+/// Azure refuses a load balancer and a public address of different skus.
+pub(super) fn check_sku(
+    world: &World<'_>,
+    resource: String,
+    sku: Option<&crate::resources::Sku>,
+) -> Result<(), PlanError> {
+    let found = sku
+        .and_then(|sku| sku.name.clone())
+        .unwrap_or(SkuName::Basic);
+    let wanted = if world.config.is_standard() {
+        SkuName::Standard
+    } else {
+        SkuName::Basic
+    };
+    if found == wanted {
+        return Ok(());
+    }
+    let wanted = if world.config.is_standard() {
+        "Standard"
+    } else {
+        "Basic"
+    };
+    Err(PlanError::SkuMismatch {
+        resource,
+        found: found.to_string(),
+        wanted,
+    })
+}
+
+fn public_ip_with<'a>(
+    world: &World<'a>,
+    group: &str,
+    address: Ipv4Addr,
+) -> Option<&'a PublicIpAddress> {
+    world.snapshot.public_ips.iter().find(|candidate| {
+        let in_group = candidate
+            .id
+            .as_ref()
+            .and_then(ArmId::resource_group)
+            .is_some_and(|own| own.eq_ignore_ascii_case(group));
+        let has = candidate.properties.ip_address.as_deref();
+        in_group && has.and_then(|text| text.parse().ok()) == Some(address)
+    })
+}
+
+fn internal(world: &World<'_>, intent: &Intent) -> Result<Place, PlanError> {
+    let config = world.config;
+    let name = intent.subnet.as_deref().unwrap_or(&config.subnet_name);
+    let network = world.snapshot.virtual_network.as_ref();
+    let subnet = network
+        .iter()
+        .flat_map(|network| &network.properties.subnets)
+        .find(|subnet| !name.is_empty() && subnet.is_named(name))
+        .ok_or_else(|| PlanError::SubnetNotFound {
+            subnet: name.to_owned(),
+            virtual_network: config.vnet_name.clone(),
+        })?;
+    if let Some(address) = intent.address {
+        let ranges: Vec<_> = subnet.properties.ranges().collect();
+        let parsed: Vec<Ipv4Net> = ranges
+            .iter()
+            .filter_map(|range| range.parse().ok())
+            .collect();
+        if !parsed.is_empty() && !parsed.iter().any(|range| range.contains(&address)) {
+            return Err(PlanError::AddressOutsideSubnet {
+                address: address.into(),
+                subnet: name.to_owned(),
+                ranges: ranges.join(", "),
+            });
+        }
+    }
+    let id = subnet.id.clone().unwrap_or_else(|| config.subnet_id(name));
+    Ok(Place::Internal {
+        subnet: id,
+        address: intent.address,
+    })
+}
+
+fn claim(world: &World<'_>, index: SubjectIndex, place: &Place) -> Option<Claim> {
+    match place {
+        Place::External { public_ip } => Some(Claim::Public(public_ip.clone())),
+        Place::Internal {
+            subnet,
+            address: Some(address),
+        } => Some(Claim::Private(subnet.clone(), *address)),
+        Place::Internal {
+            subnet,
+            address: None,
+        } => {
+            let own = world.frontends_of(index).iter().find_map(|(_, frontend)| {
+                let (in_subnet, address) = private_address(frontend)?;
+                (in_subnet == subnet).then_some(address)
+            })?;
+            Some(Claim::Private(subnet.clone(), own))
+        }
+    }
+}
+
+fn private_address(frontend: &FrontendIpConfiguration) -> Option<(&ArmId, Ipv4Addr)> {
+    let properties = &frontend.properties;
+    let subnet = properties.subnet.as_ref()?.id.as_ref()?;
+    let address = properties.private_ip_address.as_deref()?.parse().ok()?;
+    Some((subnet, address))
+}
+
+type Holder<'a> = (&'a LoadBalancer, &'a FrontendIpConfiguration);
+
+fn private_holders<'a>(world: &World<'a>) -> HashMap<(&'a ArmId, Ipv4Addr), Holder<'a>> {
+    let balancers = world.snapshot.load_balancers.iter();
+    balancers
+        .flat_map(|balancer| {
+            let frontends = balancer.properties.frontend_ip_configurations.iter();
+            frontends.filter_map(move |frontend| {
+                Some((private_address(frontend)?, (balancer, frontend)))
+            })
+        })
+        .collect()
+}
+
+/// Decides whose frontend the claimants of one address have: that of who has the address now, else that of the first.
+fn share(
+    world: &World<'_>,
+    claim: &Claim,
+    claimants: &[SubjectIndex],
+    holder: Option<Holder<'_>>,
+    targets: &mut Targets,
+) -> Result<(), Vec<(SubjectIndex, PlanError)>> {
+    let address = match claim {
+        Claim::Public(id) => id.name().to_owned(),
+        Claim::Private(_, address) => address.to_string(),
+    };
+    let taken = |by: String, who: &[SubjectIndex]| {
+        let error = PlanError::AddressTaken {
+            address: address.clone(),
+            by,
+        };
+        who.iter()
+            .map(|index| (*index, error.clone()))
+            .collect::<Vec<_>>()
+    };
+    let may_share = world.config.edition == Edition::Current;
+    let mut lead = *claimants.first().unwrap_or(&0);
+    if let Some((balancer, frontend)) = holder {
+        let owner = world.owner(&frontend.name, world.is_ours(balancer));
+        match owner {
+            Owner::Foreign => {
+                let by = format!(
+                    "frontend {} of load balancer {}",
+                    frontend.name, balancer.name
+                );
+                return Err(taken(by, claimants));
+            }
+            Owner::Orphan if !world.sweeps() => {
+                let by = format!("{}, which belongs to no service", frontend.name);
+                return Err(taken(by, claimants));
+            }
+            Owner::Subject(index) if claimants.contains(&index) => lead = index,
+            Owner::Subject(_) | Owner::Orphan
+                if !is_held(world, owner) && stays(world, balancer, frontend) =>
+            {
+                let by = format!("{}, which somebody else uses", frontend.name);
+                return Err(taken(by, claimants));
+            }
+            Owner::Orphan => {}
+            Owner::Subject(index) => {
+                let Some(subject) = world.subjects.get(index) else {
+                    return Ok(());
+                };
+                if subject.is_held() {
+                    if !may_share {
+                        return Err(taken(format!("service {}", subject.key()), claimants));
+                    }
+                    for claimant in claimants {
+                        if let Some(target) = targets.get_mut(claimant) {
+                            target.lead = index;
+                            target.frontend.clone_from(&frontend.name);
+                            target.bound_to = Some(balancer.name.clone());
+                        }
+                    }
+                    return Ok(());
+                }
+            }
+        }
+    }
+    let others: Vec<_> = claimants
+        .iter()
+        .copied()
+        .filter(|index| *index != lead)
+        .collect();
+    if others.is_empty() {
+        return Ok(());
+    }
+    let by = world
+        .subjects
+        .get(lead)
+        .map(|lead| format!("service {}", lead.key()));
+    if !may_share {
+        return Err(taken(by.unwrap_or_default(), &others));
+    }
+    let Some(name) = targets.get(&lead).map(|target| target.frontend.clone()) else {
+        return Ok(());
+    };
+    for other in others {
+        if let Some(target) = targets.get_mut(&other) {
+            target.lead = lead;
+            target.frontend.clone_from(&name);
+        }
+    }
+    Ok(())
+}
+
+fn is_held(world: &World<'_>, owner: Owner) -> bool {
+    match owner {
+        Owner::Subject(index) => world.subjects.get(index).is_some_and(Subject::is_held),
+        Owner::Orphan | Owner::Foreign => false,
+    }
+}
+
+/// Whether a frontend cannot go because parts that are not about to change refer to it.
+pub(super) fn stays(
+    world: &World<'_>,
+    balancer: &LoadBalancer,
+    frontend: &FrontendIpConfiguration,
+) -> bool {
+    let used = super::balancer::frontends_of_others(world, balancer, world.is_ours(balancer));
+    used.contains_key(&frontend.name.to_ascii_lowercase())
+}
+
+impl Place {
+    /// Whether a frontend is there already, as far as that can be told before it is written.
+    pub(super) fn is_that_of(&self, frontend: &FrontendIpConfiguration) -> bool {
+        let properties = &frontend.properties;
+        match self {
+            Self::External { public_ip } => {
+                SubResource::leads_to(properties.public_ip_address.as_ref(), public_ip)
+            }
+            Self::Internal { subnet, address } => {
+                SubResource::leads_to(properties.subnet.as_ref(), subnet)
+                    && address.is_none_or(|address| {
+                        properties
+                            .private_ip_address
+                            .as_deref()
+                            .and_then(|text| text.parse().ok())
+                            == Some(address)
+                    })
+            }
+        }
+    }
+}

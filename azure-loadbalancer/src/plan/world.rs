@@ -1,0 +1,273 @@
+//! What is wanted, beside what is there: the common ground of all stages of a plan.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::{PlanError, Request, Snapshot};
+use crate::annotations::Intent;
+use crate::config::{Config, OrphanPolicy};
+use crate::naming;
+use crate::node::Node;
+use crate::resources::{ArmId, FrontendIpConfiguration, LoadBalancer, PublicIpAddress};
+use crate::service::{Service, ServiceKey};
+
+/// Which service: an index into [`World::subjects`].
+pub(super) type SubjectIndex = usize;
+
+/// What is to become of a service's resources.
+#[derive(Clone, Debug)]
+pub(super) enum Standing {
+    /// They are made to be what it asks for.
+    Wanted(Box<Intent>),
+    /// They are removed.
+    Unwanted,
+    /// They stay as they are, because what it asks for cannot be or is not asked about.
+    Held,
+}
+
+/// A service, as the planner sees it.
+#[derive(Debug)]
+pub(super) struct Subject<'a> {
+    pub(super) service: &'a Service,
+    pub(super) prefix: String,
+    pub(super) standing: Standing,
+}
+
+impl Subject<'_> {
+    pub(super) fn key(&self) -> &ServiceKey {
+        &self.service.key
+    }
+
+    pub(super) fn intent(&self) -> Option<&Intent> {
+        match &self.standing {
+            Standing::Wanted(intent) => Some(intent),
+            Standing::Unwanted | Standing::Held => None,
+        }
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        matches!(self.standing, Standing::Held)
+    }
+
+    pub(super) fn is_wanted(&self) -> bool {
+        matches!(self.standing, Standing::Wanted(_))
+    }
+}
+
+/// Whose a name is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// A service's.
+    Subject(SubjectIndex),
+    /// A service's that is not there any more.
+    Orphan,
+    /// Not one of ours.
+    Foreign,
+}
+
+/// What is wanted, beside what is there.
+#[derive(Debug)]
+pub(super) struct World<'a> {
+    pub(super) config: &'a Config,
+    pub(super) request: &'a Request,
+    pub(super) nodes: Vec<&'a Node>,
+    pub(super) snapshot: &'a Snapshot,
+    /// In the order of their keys.
+    pub(super) subjects: Vec<Subject<'a>>,
+    by_prefix: HashMap<String, SubjectIndex>,
+    by_key: HashMap<&'a ServiceKey, SubjectIndex>,
+    /// Public addresses by id.
+    public_ips: HashMap<&'a ArmId, &'a PublicIpAddress>,
+    /// The frontend that refers to a public address.
+    referrers: HashMap<&'a ArmId, (&'a LoadBalancer, &'a FrontendIpConfiguration)>,
+    /// Frontends by the lower-case prefix of their owner.
+    frontends: HashMap<String, Vec<(&'a LoadBalancer, &'a FrontendIpConfiguration)>>,
+}
+
+impl<'a> World<'a> {
+    /// `failures` are the services that cannot have what they ask for; those that are found here are added to it.
+    pub(super) fn new(
+        config: &'a Config,
+        request: &'a Request,
+        services: &'a [Service],
+        nodes: &'a [Node],
+        snapshot: &'a Snapshot,
+        failures: &mut BTreeMap<ServiceKey, PlanError>,
+    ) -> Self {
+        let mut sorted: Vec<_> = services.iter().collect();
+        sorted.sort_by(|a, b| (&a.key, &a.uid).cmp(&(&b.key, &b.uid)));
+        sorted.dedup_by(|a, b| a.key == b.key);
+        let mut by_prefix: HashMap<String, SubjectIndex> = HashMap::new();
+        let mut subjects: Vec<Subject<'a>> = Vec::with_capacity(sorted.len());
+        for service in sorted {
+            let prefix = naming::prefix(&service.uid);
+            if let Some(first) = by_prefix.get(&prefix.to_ascii_lowercase()) {
+                let error = PlanError::DuplicateUid {
+                    uid: service.uid.clone(),
+                    other: subjects[*first].key().clone(),
+                };
+                failures.entry(service.key.clone()).or_insert(error);
+                continue;
+            }
+            by_prefix.insert(prefix.to_ascii_lowercase(), subjects.len());
+            let standing = standing(config, request, service, failures);
+            subjects.push(Subject {
+                service,
+                prefix,
+                standing,
+            });
+        }
+        let by_key = subjects
+            .iter()
+            .enumerate()
+            .map(|(index, subject)| (&subject.service.key, index))
+            .collect();
+        let mut nodes: Vec<_> = nodes.iter().collect();
+        nodes.sort_by(|a, b| a.name.cmp(&b.name));
+        nodes.dedup_by(|a, b| a.name == b.name);
+        let mut world = Self {
+            config,
+            request,
+            nodes,
+            snapshot,
+            subjects,
+            by_prefix,
+            by_key,
+            public_ips: HashMap::new(),
+            referrers: HashMap::new(),
+            frontends: HashMap::new(),
+        };
+        world.index(snapshot);
+        world
+    }
+
+    fn index(&mut self, snapshot: &'a Snapshot) {
+        for address in &snapshot.public_ips {
+            if let Some(id) = &address.id {
+                self.public_ips.insert(id, address);
+            }
+        }
+        for balancer in &snapshot.load_balancers {
+            for frontend in &balancer.properties.frontend_ip_configurations {
+                let reference = frontend.properties.public_ip_address.as_ref();
+                if let Some(id) = reference.and_then(|reference| reference.id.as_ref()) {
+                    self.referrers.insert(id, (balancer, frontend));
+                }
+                let owner = naming::owner_of(&frontend.name);
+                self.frontends
+                    .entry(owner)
+                    .or_default()
+                    .push((balancer, frontend));
+            }
+        }
+    }
+
+    pub(super) fn subject(&self, key: &ServiceKey) -> Option<SubjectIndex> {
+        self.by_key.get(key).copied()
+    }
+
+    /// The services that are wanted, in the order of their keys.
+    pub(super) fn wanted(&self) -> impl Iterator<Item = (SubjectIndex, &Subject<'a>, &Intent)> {
+        self.subjects
+            .iter()
+            .enumerate()
+            .filter_map(|(index, subject)| Some((index, subject, subject.intent()?)))
+    }
+
+    /// Whose a name is that is on a load balancer, which is `ours` or not.
+    pub(super) fn owner(&self, name: &str, ours: bool) -> Owner {
+        let prefix = naming::owner_of(name);
+        match self.by_prefix.get(&prefix) {
+            Some(index) => Owner::Subject(*index),
+            None if ours && naming::is_prefix_of_uuid(&prefix) => Owner::Orphan,
+            None => Owner::Foreign,
+        }
+    }
+
+    /// Whether a load balancer has the pool that this cluster makes on each of its own.
+    pub(super) fn is_ours(&self, balancer: &LoadBalancer) -> bool {
+        let mut pools = balancer.properties.backend_address_pools.iter();
+        pools.any(|pool| pool.is_named(&self.config.cluster_name))
+    }
+
+    /// Whether what belongs to no service is removed.
+    pub(super) fn sweeps(&self) -> bool {
+        self.request.only.is_none() && self.config.orphans == OrphanPolicy::Remove
+    }
+
+    pub(super) fn balancer(&self, name: &str) -> Option<&'a LoadBalancer> {
+        self.snapshot
+            .load_balancers
+            .iter()
+            .find(|balancer| balancer.is_named(name))
+    }
+
+    pub(super) fn public_ip(&self, id: &ArmId) -> Option<&'a PublicIpAddress> {
+        self.public_ips.get(id).copied()
+    }
+
+    /// The frontend that refers to a public address now.
+    pub(super) fn referrer(
+        &self,
+        public_ip: &ArmId,
+    ) -> Option<(&'a LoadBalancer, &'a FrontendIpConfiguration)> {
+        self.referrers.get(public_ip).copied()
+    }
+
+    /// The frontends that a service has now, on any load balancer.
+    pub(super) fn frontends_of(
+        &self,
+        subject: SubjectIndex,
+    ) -> &[(&'a LoadBalancer, &'a FrontendIpConfiguration)] {
+        self.subjects
+            .get(subject)
+            .and_then(|subject| self.frontends.get(&subject.prefix.to_ascii_lowercase()))
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// The address of a frontend, as far as it is known now.
+    pub(super) fn address_of(&self, frontend: &'a FrontendIpConfiguration) -> Option<&'a str> {
+        let properties = &frontend.properties;
+        let address = match &properties.public_ip_address {
+            Some(reference) => {
+                let public = self.public_ip(reference.id.as_ref()?)?;
+                public.properties.ip_address.as_deref()
+            }
+            None => properties.private_ip_address.as_deref(),
+        };
+        address.filter(|address| !address.is_empty())
+    }
+
+    /// All addresses that a service has now.
+    pub(super) fn addresses_of(&self, subject: SubjectIndex) -> BTreeSet<&'a str> {
+        let frontends = self.frontends_of(subject).iter();
+        frontends
+            .filter_map(|(_, frontend)| self.address_of(frontend))
+            .collect()
+    }
+}
+
+fn standing(
+    config: &Config,
+    request: &Request,
+    service: &Service,
+    failures: &mut BTreeMap<ServiceKey, PlanError>,
+) -> Standing {
+    if failures.contains_key(&service.key) {
+        return Standing::Held;
+    }
+    let wanted = match &request.only {
+        None => service.is_wanted(),
+        Some(only) if only.key == service.key => only.want,
+        Some(_) => return Standing::Held,
+    };
+    if !wanted {
+        return Standing::Unwanted;
+    }
+    match Intent::of(service, config) {
+        Ok(intent) => Standing::Wanted(Box::new(intent)),
+        Err(error) => {
+            failures.insert(service.key.clone(), error.into());
+            Standing::Held
+        }
+    }
+}

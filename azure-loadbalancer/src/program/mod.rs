@@ -1,0 +1,68 @@
+//! The command line around the library.
+
+mod apply;
+mod cli;
+mod emulate;
+mod failure;
+mod inputs;
+mod logging;
+mod orphans;
+mod plan;
+mod print;
+mod show;
+mod stop;
+mod target;
+
+use std::future::Future;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use self::cli::{Cli, Command};
+use self::failure::Failure;
+
+/// What a command found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// All is well.
+    Good,
+    /// What was checked is bad, and has been shown.
+    Bad,
+}
+
+/// Runs what the command line asks for; wrong usage ends with 2 before that.
+pub(crate) fn run() -> ExitCode {
+    let command = Cli::parse().command;
+    match logging::start().and_then(|()| run_command(command)) {
+        Ok(Found::Good) => ExitCode::SUCCESS,
+        Ok(Found::Bad) => ExitCode::FAILURE,
+        Err(failure) => {
+            // The exit code says it to those who do not read.
+            let _ = writeln!(io::stderr(), "azure-loadbalancer: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_command(command: Command) -> Result<Found, Failure> {
+    match command {
+        Command::Plan(options) => block_on(plan::run(&options)),
+        Command::Apply(options) => block_on(apply::run(&options)),
+        Command::Orphans(options) => block_on(orphans::run(&options)),
+        Command::Emulator(options) => block_on(emulate::run(&options)),
+        Command::Schema => {
+            print::print(include_str!("../../schema/config.schema.json"))?;
+            Ok(Found::Good)
+        }
+    }
+}
+
+fn block_on(work: impl Future<Output = Result<Found, Failure>>) -> Result<Found, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime =
+        runtime.map_err(|error| Failure::new(format!("no runtime can be made: {error}")))?;
+    runtime.block_on(work)
+}

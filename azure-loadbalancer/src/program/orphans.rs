@@ -1,0 +1,41 @@
+use std::fmt::Write;
+
+use azure_loadbalancer::config::OrphanPolicy;
+
+use super::Found;
+use super::cli::{Format, Orphans};
+use super::failure::Failure;
+use super::inputs::Wanted;
+use super::print::print;
+use super::target::Azure;
+
+/// Shows what belongs to no service. It is bad if there is something.
+pub(super) async fn run(options: &Orphans) -> Result<Found, Failure> {
+    let mut wanted = Wanted::read(&options.inputs)?;
+    wanted.config.orphans = OrphanPolicy::Report;
+    let azure = Azure::open(&options.target, wanted.config)?;
+    let planned = azure.executor.plan(&wanted.services, &wanted.nodes).await;
+    let (plan, _) = planned.map_err(|error| Failure::from_error(&error))?;
+    let orphans = &plan.orphans;
+    let text = match options.format {
+        Format::Json => {
+            serde_json::to_string_pretty(orphans).map_err(|error| Failure::from_error(&error))?
+                + "\n"
+        }
+        Format::Text if orphans.is_empty() => "Everything belongs to a service.\n".to_owned(),
+        Format::Text => {
+            let mut text = String::new();
+            for orphan in orphans {
+                // A string takes all text.
+                let _ = writeln!(text, "{} (of {})", orphan.id, orphan.owner);
+            }
+            text
+        }
+    };
+    print(&text)?;
+    Ok(if orphans.is_empty() {
+        Found::Good
+    } else {
+        Found::Bad
+    })
+}

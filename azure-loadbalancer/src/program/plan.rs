@@ -1,0 +1,29 @@
+use super::Found;
+use super::cli::{Format, Plan};
+use super::failure::Failure;
+use super::inputs::Wanted;
+use super::print::print;
+use super::show::{self, Style};
+use super::target::Azure;
+
+/// Shows a plan. It is bad if a service cannot have what it asks for.
+pub(super) async fn run(options: &Plan) -> Result<Found, Failure> {
+    let wanted = Wanted::read(&options.inputs)?;
+    let azure = Azure::open(&options.target, wanted.config)?;
+    let planned = azure.executor.plan(&wanted.services, &wanted.nodes).await;
+    let (plan, _) = planned.map_err(|error| Failure::from_error(&error))?;
+    let text = match options.format {
+        Format::Text => {
+            show::plan(&plan, Style::of_stdout()).map_err(|error| Failure::from_error(&error))?
+        }
+        Format::Json => {
+            serde_json::to_string_pretty(&plan).map_err(|error| Failure::from_error(&error))? + "\n"
+        }
+    };
+    print(&text)?;
+    let is_bad = plan
+        .services
+        .values()
+        .any(|outcome| outcome.error.is_some());
+    Ok(if is_bad { Found::Bad } else { Found::Good })
+}

@@ -1,0 +1,213 @@
+//! Plans and what came of them, for people.
+
+use std::fmt::{self, Write};
+use std::io::{self, IsTerminal};
+
+use azure_loadbalancer::Plan;
+use azure_loadbalancer::execute::Reconciled;
+use azure_loadbalancer::plan::{FieldChange, Ingress};
+
+/// Colours, if somebody is there to see them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Style {
+    is_coloured: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Colour {
+    Red,
+    Green,
+    Yellow,
+    Bold,
+}
+
+impl Style {
+    /// As fits standard output. Nothing is coloured with `NO_COLOR` in the environment.
+    pub(super) fn of_stdout() -> Self {
+        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self {
+            is_coloured: io::stdout().is_terminal() && !unwanted,
+        }
+    }
+
+    fn paint(self, colour: Colour, text: &str) -> String {
+        let code = match colour {
+            Colour::Red => "31",
+            Colour::Green => "32",
+            Colour::Yellow => "33",
+            Colour::Bold => "1",
+        };
+        if self.is_coloured {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    fn change(self, change: &FieldChange) -> String {
+        let colour = match (&change.from, &change.to) {
+            (None, _) => Colour::Green,
+            (_, None) => Colour::Red,
+            _ => Colour::Yellow,
+        };
+        self.paint(colour, &change.to_string())
+    }
+}
+
+/// A plan: the writes in their order with reasons and differences, then what is wrong.
+pub(super) fn plan(plan: &Plan, style: Style) -> Result<String, fmt::Error> {
+    let mut text = String::new();
+    for (index, action) in plan.actions.iter().enumerate() {
+        let title = format!("{}. {}", index + 1, action.operation);
+        writeln!(text, "{}", style.paint(Colour::Bold, &title))?;
+        for reason in &action.reasons {
+            writeln!(text, "     because {reason}")?;
+        }
+        for change in &action.changes {
+            writeln!(text, "     {}", style.change(change))?;
+        }
+        let before: Vec<_> = plan
+            .edges
+            .iter()
+            .filter(|edge| edge.after == index)
+            .map(|edge| (edge.before + 1).to_string())
+            .collect();
+        if !before.is_empty() {
+            writeln!(text, "     after {}", before.join(", "))?;
+        }
+    }
+    for later in &plan.deferred {
+        let service = later
+            .service
+            .as_ref()
+            .map(|service| format!("{service}: "))
+            .unwrap_or_default();
+        writeln!(text, "later: {service}{}", later.what)?;
+    }
+    for warning in &plan.warnings {
+        let service = warning
+            .service
+            .as_ref()
+            .map(|service| format!("{service}: "))
+            .unwrap_or_default();
+        writeln!(
+            text,
+            "{} {service}{}",
+            style.paint(Colour::Yellow, "warning:"),
+            warning.what
+        )?;
+    }
+    for (service, outcome) in &plan.services {
+        if let Some(error) = &outcome.error {
+            writeln!(
+                text,
+                "{} {service}: {error}",
+                style.paint(Colour::Red, "error:")
+            )?;
+        }
+    }
+    let errors = plan
+        .services
+        .values()
+        .filter(|outcome| outcome.error.is_some())
+        .count();
+    let writes = plan.actions.len();
+    writeln!(text, "{}", summary(writes, plan.services.len(), errors))?;
+    Ok(text)
+}
+
+fn summary(writes: usize, services: usize, errors: usize) -> String {
+    let plural = |count: usize, one: &str| {
+        if count == 1 {
+            format!("1 {one}")
+        } else {
+            format!("{count} {one}s")
+        }
+    };
+    let head = match writes {
+        0 => "Nothing to write".to_owned(),
+        writes => plural(writes, "write"),
+    };
+    match errors {
+        0 => format!("{head} for {}.", plural(services, "service")),
+        errors => format!(
+            "{head} for {}, of which {errors} cannot have what they ask for.",
+            plural(services, "service")
+        ),
+    }
+}
+
+/// What came of a plan: where services are reached, and what is wrong.
+pub(super) fn reconciled(report: &Reconciled, style: Style) -> Result<String, fmt::Error> {
+    let mut text = String::new();
+    for written in &report.written {
+        let target = written.target.as_ref().map_or("", |id| id.name());
+        writeln!(
+            text,
+            "{} {} {target}",
+            style.paint(Colour::Green, "written:"),
+            written.verb
+        )?;
+    }
+    for warning in &report.warnings {
+        let service = warning
+            .service
+            .as_ref()
+            .map(|service| format!("{service}: "))
+            .unwrap_or_default();
+        writeln!(
+            text,
+            "{} {service}{}",
+            style.paint(Colour::Yellow, "warning:"),
+            warning.what
+        )?;
+    }
+    for (service, outcome) in &report.services {
+        if let (None, false) = (report.error_of(service), outcome.ingress.is_empty()) {
+            let addresses: Vec<_> = outcome.ingress.iter().map(address).collect();
+            writeln!(text, "{service}: {}", addresses.join(", "))?;
+        }
+    }
+    for (service, error) in report.errors() {
+        writeln!(
+            text,
+            "{} {service}: {}",
+            style.paint(Colour::Red, "error:"),
+            chain(&error)
+        )?;
+    }
+    for error in &report.other_failures {
+        writeln!(
+            text,
+            "{} {}",
+            style.paint(Colour::Red, "error:"),
+            chain(&**error)
+        )?;
+    }
+    let calls = report.calls;
+    writeln!(
+        text,
+        "{} reads, {} writes, {} questions about writes.",
+        calls.reads, calls.writes, calls.polls
+    )?;
+    Ok(text)
+}
+
+fn address(ingress: &Ingress) -> String {
+    match &ingress.hostname {
+        Some(name) => format!("{} ({name})", ingress.ip),
+        None => ingress.ip.to_string(),
+    }
+}
+
+/// An error with its causes.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

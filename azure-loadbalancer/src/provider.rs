@@ -1,0 +1,184 @@
+//! The interface that Kubernetes' controllers have of a cloud: one service at a time.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use crate::config::{Config, OrphanPolicy};
+use crate::execute::{Executor, ReconcileError, Reconciled, ServiceError};
+use crate::node::Node;
+use crate::plan::{Ingress, ServiceOutcome};
+use crate::service::{Service, ServiceKey};
+
+/// Load balancers for services, one service at a time: `get`, `ensure`, `update` and `ensure_deleted`.
+///
+/// It remembers the services that it was asked for, because load balancers and the security group are functions of all of them;
+/// what belongs to services that it has not heard of stays as it is. [`reconcile_all`](Self::reconcile_all) is for who knows all
+/// services at once: that takes as many calls for a thousand services as for one.
+///
+/// # Cancel safety
+///
+/// As of [`Executor::reconcile`].
+#[derive(Debug)]
+pub struct LoadBalancerProvider {
+    executor: Executor,
+    /// Leaves alone what nobody has been heard of.
+    config: Config,
+    known: Mutex<BTreeMap<ServiceKey, Service>>,
+}
+
+/// Why a service does not have its load balancer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProviderError {
+    /// What is there cannot be read.
+    #[error(transparent)]
+    Reconcile(#[from] ReconcileError),
+    /// The service asks for what it cannot have, or a write for it came to nothing.
+    #[error("service {service}")]
+    Service {
+        /// The service.
+        service: ServiceKey,
+        /// Why.
+        source: ServiceError,
+    },
+}
+
+impl LoadBalancerProvider {
+    /// A provider that writes with an executor.
+    pub fn new(executor: Executor) -> Self {
+        let config = Config {
+            orphans: OrphanPolicy::Report,
+            ..executor.config().clone()
+        };
+        Self {
+            executor,
+            config,
+            known: Mutex::default(),
+        }
+    }
+
+    /// What carries out the plans.
+    pub fn executor(&self) -> &Executor {
+        &self.executor
+    }
+
+    /// Where a service is reached; nothing if it has no load balancer. Nothing is created, changed or deleted.
+    ///
+    /// A service of which only a part is left, a public address for example, has a status without addresses: it is not gone yet.
+    ///
+    /// # Errors
+    ///
+    /// What is there cannot be read.
+    pub async fn get(&self, service: &Service) -> Result<Option<Vec<Ingress>>, ProviderError> {
+        let (plan, _) = self
+            .executor
+            .plan_as(&self.config, &self.with(service), &[])
+            .await?;
+        let outcome = plan.services.get(&service.key);
+        Ok(outcome
+            .filter(|outcome| outcome.exists)
+            .map(|outcome| outcome.ingress.clone()))
+    }
+
+    /// Makes a service reachable on nodes, and says where.
+    ///
+    /// # Errors
+    ///
+    /// What is there cannot be read, the service asks for what it cannot have, or a write for it came to nothing.
+    pub async fn ensure(
+        &self,
+        service: &Service,
+        nodes: &[Node],
+    ) -> Result<Vec<Ingress>, ProviderError> {
+        self.remember(service);
+        let report = self
+            .executor
+            .reconcile_as(&self.config, &self.with(service), nodes)
+            .await?;
+        let outcome = of(&report, service)?;
+        Ok(outcome.ingress)
+    }
+
+    /// The same as [`ensure`](Self::ensure).
+    ///
+    /// # Errors
+    ///
+    /// As of [`ensure`](Self::ensure).
+    pub async fn update(
+        &self,
+        service: &Service,
+        nodes: &[Node],
+    ) -> Result<Vec<Ingress>, ProviderError> {
+        self.ensure(service, nodes).await
+    }
+
+    /// Removes what a service has. One that has nothing is deleted already.
+    ///
+    /// # Errors
+    ///
+    /// What is there cannot be read, or a write came to nothing; call it again then.
+    pub async fn ensure_deleted(
+        &self,
+        service: &Service,
+        nodes: &[Node],
+    ) -> Result<(), ProviderError> {
+        let going = Service {
+            deleting: true,
+            ..service.clone()
+        };
+        self.remember(&going);
+        let report = self
+            .executor
+            .reconcile_as(&self.config, &self.with(&going), nodes)
+            .await?;
+        of(&report, &going)?;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.remove(&service.key);
+        Ok(())
+    }
+
+    /// Makes all services reachable at once. These are all there are: what belongs to others is an orphan, and
+    /// [`Config::orphans`] says what becomes of it.
+    ///
+    /// # Errors
+    ///
+    /// What is there cannot be read. How each service fares is in the report.
+    pub async fn reconcile_all(
+        &self,
+        services: &[Service],
+        nodes: &[Node],
+    ) -> Result<Reconciled, ProviderError> {
+        let all = services
+            .iter()
+            .map(|service| (service.key.clone(), service.clone()));
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = all.collect();
+        Ok(self.executor.reconcile(services, nodes).await?)
+    }
+
+    fn remember(&self, service: &Service) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(service.key.clone(), service.clone());
+    }
+
+    /// All services that are known, this one as it is now.
+    fn with(&self, service: &Service) -> Vec<Service> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let others = known.values().filter(|other| other.key != service.key);
+        others.chain([service]).cloned().collect()
+    }
+}
+
+/// How a service fares, or why it does not.
+fn of(report: &Reconciled, service: &Service) -> Result<ServiceOutcome, ProviderError> {
+    match report.error_of(&service.key) {
+        Some(source) => Err(ProviderError::Service {
+            service: service.key.clone(),
+            source,
+        }),
+        None => Ok(report
+            .services
+            .get(&service.key)
+            .cloned()
+            .unwrap_or_default()),
+    }
+}

@@ -1,1 +1,0 @@
-//! The resources of Azure's resource manager that are read and written.

@@ -1,0 +1,134 @@
+//! Load balancers and their frontends.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::open_enum::open_enum;
+use super::resource::null_as_default;
+use super::{
+    BackendAddressPool, LoadBalancingRule, Probe, ProvisioningState, Resource, SubResource,
+};
+
+/// `Microsoft.Network/loadBalancers`.
+pub type LoadBalancer = Resource<LoadBalancerProperties>;
+
+/// Where a load balancer is reached.
+pub type FrontendIpConfiguration = Resource<FrontendProperties>;
+
+/// An inbound NAT rule or pool; only what it refers to is read here.
+pub type InboundNat = Resource<InboundNatProperties>;
+
+/// A rule for outbound connections; only what it refers to is read here.
+pub type OutboundRule = Resource<OutboundRuleProperties>;
+
+/// The properties of a load balancer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LoadBalancerProperties {
+    /// Where it is reached.
+    #[serde(
+        rename = "frontendIPConfigurations",
+        deserialize_with = "null_as_default"
+    )]
+    pub frontend_ip_configurations: Vec<FrontendIpConfiguration>,
+    /// Who answers.
+    #[serde(deserialize_with = "null_as_default")]
+    pub backend_address_pools: Vec<BackendAddressPool>,
+    /// Which port of a frontend leads where.
+    #[serde(deserialize_with = "null_as_default")]
+    pub load_balancing_rules: Vec<LoadBalancingRule>,
+    /// How the health of backends is known.
+    #[serde(deserialize_with = "null_as_default")]
+    pub probes: Vec<Probe>,
+    /// Ports that lead to one machine.
+    #[serde(
+        deserialize_with = "null_as_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub inbound_nat_rules: Vec<InboundNat>,
+    /// Ranges of ports that lead to the machines of a scale set.
+    #[serde(
+        deserialize_with = "null_as_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub inbound_nat_pools: Vec<InboundNat>,
+    /// How backends reach out.
+    #[serde(
+        deserialize_with = "null_as_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub outbound_rules: Vec<OutboundRule>,
+    /// What became of the last write.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provisioning_state: Option<ProvisioningState>,
+    /// Everything else.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// The properties of a frontend.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FrontendProperties {
+    /// The address within the subnet, of an internal frontend.
+    #[serde(rename = "privateIPAddress", skip_serializing_if = "Option::is_none")]
+    pub private_ip_address: Option<String>,
+    /// Who chooses that address; absent is [`AllocationMethod::Dynamic`].
+    #[serde(
+        rename = "privateIPAllocationMethod",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub private_ip_allocation_method: Option<AllocationMethod>,
+    /// The subnet, of an internal frontend.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subnet: Option<SubResource>,
+    /// The public address, of an external frontend.
+    #[serde(rename = "publicIPAddress", skip_serializing_if = "Option::is_none")]
+    pub public_ip_address: Option<SubResource>,
+    /// Everything else.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+open_enum! {
+    /// Who chooses an address.
+    AllocationMethod {
+        /// Whoever wrote the resource.
+        Static = "Static",
+        /// The resource manager.
+        Dynamic = "Dynamic",
+    }
+}
+
+/// What an inbound NAT rule or pool refers to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct InboundNatProperties {
+    /// The frontend whose port it takes.
+    #[serde(
+        rename = "frontendIPConfiguration",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub frontend_ip_configuration: Option<SubResource>,
+    /// Everything else.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// What an outbound rule refers to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OutboundRuleProperties {
+    /// The frontends whose addresses it takes.
+    #[serde(
+        rename = "frontendIPConfigurations",
+        deserialize_with = "null_as_default"
+    )]
+    pub frontend_ip_configurations: Vec<SubResource>,
+    /// The pool that reaches out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backend_address_pool: Option<SubResource>,
+    /// Everything else.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}

@@ -1,0 +1,58 @@
+//! Network interfaces of machines.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::resource::null_as_default;
+use super::{ProvisioningState, Resource, SubResource};
+
+/// `Microsoft.Network/networkInterfaces`.
+pub type NetworkInterface = Resource<NetworkInterfaceProperties>;
+
+/// An address of a network interface.
+pub type InterfaceIpConfiguration = Resource<InterfaceIpConfigurationProperties>;
+
+/// The properties of a network interface.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NetworkInterfaceProperties {
+    /// Its addresses.
+    #[serde(deserialize_with = "null_as_default")]
+    pub ip_configurations: Vec<InterfaceIpConfiguration>,
+    /// The machine that it is in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub virtual_machine: Option<SubResource>,
+    /// Whether it is the machine's first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub primary: Option<bool>,
+    /// What became of the last write.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provisioning_state: Option<ProvisioningState>,
+    /// Everything else.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// The properties of an address of a network interface.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct InterfaceIpConfigurationProperties {
+    /// The pools that it is a member of.
+    #[serde(
+        deserialize_with = "null_as_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub load_balancer_backend_address_pools: Vec<SubResource>,
+    /// The address.
+    #[serde(rename = "privateIPAddress", skip_serializing_if = "Option::is_none")]
+    pub private_ip_address: Option<String>,
+    /// Whether it is the interface's first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub primary: Option<bool>,
+    /// The subnet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subnet: Option<SubResource>,
+    /// Everything else.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}

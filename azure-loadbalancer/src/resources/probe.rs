@@ -1,0 +1,48 @@
+//! Probes.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::Resource;
+use super::open_enum::open_enum;
+
+/// How the health of backends is known.
+pub type Probe = Resource<ProbeProperties>;
+
+/// The properties of a probe.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ProbeProperties {
+    /// What is asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<ProbeProtocol>,
+    /// The port of the backend.
+    pub port: u16,
+    /// Seconds between two probes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval_in_seconds: Option<u32>,
+    /// After how many failures a backend is down; what API versions of 2017 have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub number_of_probes: Option<u32>,
+    /// After how many failures a backend is down, or successes up; what later API versions have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe_threshold: Option<u32>,
+    /// The path that is asked for, with HTTP and HTTPS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_path: Option<String>,
+    /// Everything else.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+open_enum! {
+    /// What a probe asks.
+    ProbeProtocol {
+        /// Whether the port accepts a connection.
+        Tcp = "Tcp",
+        /// Whether a request gets 200.
+        Http = "Http",
+        /// Whether a request over TLS gets 200; standard load balancers only.
+        Https = "Https",
+    }
+}

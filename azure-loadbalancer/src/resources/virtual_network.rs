@@ -1,0 +1,53 @@
+//! Virtual networks and their subnets, which are only read.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::Resource;
+use super::resource::null_as_default;
+
+/// `Microsoft.Network/virtualNetworks`.
+pub type VirtualNetwork = Resource<VirtualNetworkProperties>;
+
+/// A subnet of a virtual network.
+pub type Subnet = Resource<SubnetProperties>;
+
+/// The properties of a virtual network.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct VirtualNetworkProperties {
+    /// Its subnets.
+    #[serde(deserialize_with = "null_as_default")]
+    pub subnets: Vec<Subnet>,
+    /// Everything else.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// The properties of a subnet.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SubnetProperties {
+    /// Its range.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address_prefix: Option<String>,
+    /// Several of those.
+    #[serde(
+        deserialize_with = "null_as_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub address_prefixes: Vec<String>,
+    /// Everything else.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+impl SubnetProperties {
+    /// All ranges of the subnet, whichever way they are written.
+    pub fn ranges(&self) -> impl Iterator<Item = &str> {
+        self.address_prefix
+            .iter()
+            .chain(&self.address_prefixes)
+            .map(String::as_str)
+    }
+}

@@ -1,0 +1,96 @@
+//! The part of Kubernetes' `v1` `Service` that is read.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{Service, ServiceKey, ServicePort};
+use crate::naming;
+use crate::resources::null_as_default;
+
+#[derive(Deserialize)]
+pub(super) struct ServiceDocument {
+    metadata: Metadata,
+    #[serde(default, deserialize_with = "null_as_default")]
+    spec: Spec,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    name: String,
+    #[serde(default, deserialize_with = "null_as_default")]
+    namespace: String,
+    #[serde(default, deserialize_with = "null_as_default")]
+    uid: String,
+    #[serde(default, deserialize_with = "null_as_default")]
+    annotations: BTreeMap<String, String>,
+    deletion_timestamp: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    #[serde(deserialize_with = "null_as_default")]
+    ports: Vec<Port>,
+    #[serde(rename = "loadBalancerIP")]
+    load_balancer_ip: Option<String>,
+    #[serde(deserialize_with = "null_as_default")]
+    load_balancer_source_ranges: Vec<String>,
+    session_affinity: Option<String>,
+    external_traffic_policy: Option<String>,
+    health_check_node_port: Option<u16>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Port {
+    name: Option<String>,
+    protocol: Option<String>,
+    port: u16,
+    node_port: Option<u16>,
+    app_protocol: Option<String>,
+}
+
+impl From<ServiceDocument> for Service {
+    fn from(document: ServiceDocument) -> Self {
+        let ServiceDocument { metadata, spec } = document;
+        let namespace = match metadata.namespace {
+            namespace if namespace.is_empty() => "default".to_owned(),
+            namespace => namespace,
+        };
+        let key = ServiceKey::new(namespace, metadata.name);
+        let uid = match metadata.uid {
+            uid if uid.is_empty() => naming::uid_of(&key),
+            uid => uid,
+        };
+        let is = |text: &Option<String>, value: &str| text.as_deref() == Some(value);
+        Self {
+            key,
+            uid,
+            annotations: metadata.annotations,
+            ports: spec.ports.into_iter().map(ServicePort::from).collect(),
+            load_balancer_ip: spec.load_balancer_ip.filter(|ip| !ip.trim().is_empty()),
+            source_ranges: spec.load_balancer_source_ranges,
+            client_affinity: is(&spec.session_affinity, "ClientIP"),
+            local_traffic_only: is(&spec.external_traffic_policy, "Local"),
+            health_check_node_port: spec.health_check_node_port.filter(|port| *port != 0),
+            load_balanced: is(&spec.kind, "LoadBalancer"),
+            deleting: metadata.deletion_timestamp.is_some(),
+        }
+    }
+}
+
+impl From<Port> for ServicePort {
+    fn from(port: Port) -> Self {
+        Self {
+            name: port.name,
+            protocol: port.protocol.unwrap_or_else(|| "TCP".to_owned()),
+            port: port.port,
+            node_port: port.node_port.filter(|port| *port != 0),
+            app_protocol: port.app_protocol,
+        }
+    }
+}

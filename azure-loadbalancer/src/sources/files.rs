@@ -1,0 +1,176 @@
+//! Files of Kubernetes documents, as `kubectl get -o json` writes them.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::time::sleep;
+
+use super::readiness::node_now;
+use super::{Source, SourceError};
+use crate::node::{Node, NodeDocument};
+use crate::service::Service;
+
+/// How often files are looked at.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// A cluster's services are a hundredth of this.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// What can be read from a document.
+pub trait FromDocument: Sized + Send {
+    /// The `kind` of its documents.
+    const KIND: &'static str;
+
+    /// Reads one document of that kind.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    fn from_document(document: Value) -> Result<Self, serde_json::Error>;
+}
+
+impl FromDocument for Service {
+    const KIND: &'static str = "Service";
+
+    fn from_document(document: Value) -> Result<Self, serde_json::Error> {
+        Self::deserialize(document)
+    }
+}
+
+/// A document that cannot be read: which one, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{place}: {why}")]
+pub struct DocumentError {
+    place: String,
+    why: String,
+}
+
+/// Reads documents from a text: a list (`kind: List` or `…List`, with `items`), one document, or a JSON array of documents.
+/// Documents of another kind are passed over.
+///
+/// # Errors
+///
+/// The text is not JSON, or a document of the wanted kind is not what it should be.
+pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentError> {
+    let whole = |why: String| DocumentError {
+        place: "the whole text".to_owned(),
+        why,
+    };
+    let value: Value = serde_json::from_str(text).map_err(|error| {
+        whole(format!(
+            "it is not JSON: {error}; `kubectl get {}s -A -o json` writes it",
+            T::KIND.to_lowercase()
+        ))
+    })?;
+    let documents = match value {
+        Value::Array(items) => items,
+        Value::Object(mut object) => match object.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => items,
+            Some(_) => return Err(whole("`items` is not a list".to_owned())),
+            None => vec![Value::Object(object)],
+        },
+        _ => {
+            return Err(whole(
+                "it is neither a document nor a list of documents".to_owned(),
+            ));
+        }
+    };
+    let mut found = Vec::new();
+    for (index, document) in documents.into_iter().enumerate() {
+        // Items of a typed list have no kind of their own.
+        let kind = document["kind"].as_str().unwrap_or(T::KIND);
+        if kind != T::KIND {
+            continue;
+        }
+        let name = document["metadata"]["name"]
+            .as_str()
+            .unwrap_or("without a name")
+            .to_owned();
+        let place = format!("item {index} ({} {name})", T::KIND);
+        let read = T::from_document(document);
+        found.push(read.map_err(|error| DocumentError {
+            place,
+            why: error.to_string(),
+        })?);
+    }
+    Ok(found)
+}
+
+/// A file of services or nodes that is read again when it changes. It is looked at every second, so it may be replaced, and it
+/// may be on a network.
+#[derive(Debug)]
+pub struct FileSource<T> {
+    path: PathBuf,
+    last: Option<String>,
+    is_told: bool,
+    kind: std::marker::PhantomData<fn() -> T>,
+}
+
+impl<T: FromDocument> FileSource<T> {
+    /// The documents of a file.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            last: None,
+            is_told: false,
+            kind: std::marker::PhantomData,
+        }
+    }
+
+    fn error(&self, error: impl std::error::Error + Send + Sync + 'static) -> SourceError {
+        SourceError::new(format!("{} cannot be read", self.path.display())).with_source(error)
+    }
+}
+
+#[async_trait]
+impl<T: FromDocument> Source<T> for FileSource<T> {
+    async fn next(&mut self) -> Result<Vec<T>, SourceError> {
+        loop {
+            if self.last.is_some() || self.is_told {
+                sleep(INTERVAL).await;
+            }
+            let path = self.path.clone();
+            // Disks block, and those on a network may hang.
+            let text = tokio::task::spawn_blocking(move || read(&path)).await;
+            match text.map_err(|error| self.error(error))? {
+                Err(_) if self.is_told => {}
+                Err(error) => {
+                    // Once; a file that is away for a while is no news.
+                    self.is_told = true;
+                    return Err(self.error(error));
+                }
+                Ok(text) if self.last.as_ref() == Some(&text) => self.is_told = false,
+                Ok(text) => {
+                    self.is_told = false;
+                    let documents = read_documents(&text);
+                    self.last = Some(text);
+                    return documents.map_err(|error| self.error(error));
+                }
+            }
+        }
+    }
+}
+
+fn read(path: &Path) -> std::io::Result<String> {
+    let metadata = std::fs::metadata(path)?;
+    // Opening a pipe would wait for its other end.
+    if !metadata.is_file() {
+        return Err(std::io::Error::other("it is not a file"));
+    }
+    if metadata.len() > MAX_BYTES {
+        return Err(std::io::Error::other(format!(
+            "it has more than {MAX_BYTES} bytes"
+        )));
+    }
+    std::fs::read_to_string(path)
+}
+
+impl FromDocument for Node {
+    const KIND: &'static str = "Node";
+
+    fn from_document(document: Value) -> Result<Self, serde_json::Error> {
+        NodeDocument::deserialize(document).map(node_now)
+    }
+}

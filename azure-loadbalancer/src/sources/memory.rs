@@ -1,0 +1,67 @@
+//! States that a program sets itself.
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+
+use super::{Source, SourceError};
+
+/// Sets the states of a [`MemorySource`].
+#[derive(Clone, Debug)]
+pub struct Publisher<T> {
+    states: watch::Sender<Vec<T>>,
+}
+
+/// A source whose states a program sets itself. A source that never changes is one whose [`Publisher`] was dropped.
+#[derive(Debug)]
+pub struct MemorySource<T> {
+    states: watch::Receiver<Vec<T>>,
+    is_first: bool,
+}
+
+/// A source with a first state, and what sets the next ones.
+pub fn memory<T>(first: Vec<T>) -> (Publisher<T>, MemorySource<T>) {
+    let (sender, states) = watch::channel(first);
+    (
+        Publisher { states: sender },
+        MemorySource {
+            states,
+            is_first: true,
+        },
+    )
+}
+
+impl<T> Publisher<T> {
+    /// Sets the state.
+    pub fn publish(&self, state: Vec<T>) {
+        self.states.send_replace(state);
+    }
+}
+
+#[async_trait]
+impl<T: Clone + Send + Sync> Source<T> for MemorySource<T> {
+    async fn next(&mut self) -> Result<Vec<T>, SourceError> {
+        if !self.is_first && self.states.changed().await.is_err() {
+            // Nobody is left who could change it.
+            return std::future::pending().await;
+        }
+        self.is_first = false;
+        Ok(self.states.borrow_and_update().clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_latest_state_is_returned_once() {
+        let (publisher, mut source) = memory(vec![1]);
+        assert_eq!(source.next().await.unwrap(), [1]);
+        publisher.publish(vec![2]);
+        publisher.publish(vec![3]);
+        assert_eq!(source.next().await.unwrap(), [3]);
+        drop(publisher);
+        let waits = tokio::time::timeout(std::time::Duration::from_millis(10), source.next());
+        assert!(waits.await.is_err());
+    }
+}

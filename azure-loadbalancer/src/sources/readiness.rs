@@ -1,0 +1,75 @@
+//! For how long a node has not been ready.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::node::{Node, NodeDocument};
+
+/// The node as it is now.
+pub(super) fn node_now(document: NodeDocument) -> Node {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let since = document
+        .not_ready_since()
+        .map(|since| since.and_then(seconds_since_epoch));
+    let not_ready_for = match since {
+        // A clock that is behind the cluster's sees a node that has just changed.
+        Some(Some(then)) => now.saturating_sub(Duration::from_secs(then)),
+        // Nobody knows since when: long ago.
+        Some(None) => Duration::MAX,
+        None => Duration::ZERO,
+    };
+    document.into_node(not_ready_for)
+}
+
+/// Seconds since 1970 of a time as Kubernetes writes it (RFC 3339 in UTC): `2026-01-02T03:04:05Z`.
+fn seconds_since_epoch(text: &str) -> Option<u64> {
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let mut date = date.splitn(3, '-').map(|part| part.parse::<u64>().ok());
+    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    let time = time.split('.').next()?;
+    let mut time = time.splitn(3, ':').map(|part| part.parse::<u64>().ok());
+    let (hours, minutes, seconds) = (time.next()??, time.next()??, time.next()??);
+    let is_valid = (1970..=9999).contains(&year)
+        && (1..=12).contains(&month)
+        && (1..=31).contains(&day)
+        && hours < 24
+        && minutes < 60
+        && seconds <= 60;
+    if !is_valid {
+        return None;
+    }
+    // Years that begin in March, so that the leap day is the last one.
+    let (year, month) = if month < 3 {
+        (year - 1, month + 9)
+    } else {
+        (year, month - 3)
+    };
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day;
+    // Days from 1 March of year 0 to 1 January 1970, and one because days of a month begin with one.
+    let days = days.checked_sub(719_469)?;
+    Some(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_kubernetes_are_read() {
+        for (text, expected) in [
+            ("1970-01-01T00:00:00Z", Some(0)),
+            ("2000-03-01T00:00:00Z", Some(951_868_800)),
+            ("2024-02-29T23:59:59Z", Some(1_709_251_199)),
+            ("2026-11-22T14:20:05Z", Some(1_795_357_205)),
+            ("2026-11-22T14:20:05.123456Z", Some(1_795_357_205)),
+            ("2026-11-22T14:20:05+01:00", None),
+            ("2026-13-22T14:20:05Z", None),
+            ("1969-12-31T23:59:59Z", None),
+            ("yesterday", None),
+            ("", None),
+        ] {
+            assert_eq!(seconds_since_epoch(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! The client against scripted answers and against the emulator, in virtual time.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod operations;
+mod retries;
+mod script;
+mod tokens;
+mod trust;

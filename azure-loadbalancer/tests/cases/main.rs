@@ -1,0 +1,13 @@
+//! Cases of the behaviour that Kubernetes' provider has, and of what it gets wrong.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod frontends;
+mod lifecycle;
+mod members;
+mod public_ips;
+mod rules;
+mod security;
+mod security_merged;
+mod selection;

@@ -1,0 +1,258 @@
+use std::time::Duration;
+
+use azure_loadbalancer::Node;
+use azure_loadbalancer::annotations::keys;
+use azure_loadbalancer::config::{Config, LoadBalancerSku};
+use azure_loadbalancer::node::{Readiness, labels};
+use azure_loadbalancer::resources::{
+    ArmId, ProvisioningState, ScaleSet, ScaleSetInstance, SubResource,
+};
+use serde_json::json;
+
+use super::support::*;
+
+fn standard() -> Config {
+    Config {
+        load_balancer_sku: LoadBalancerSku::Standard,
+        ..note()
+    }
+}
+
+fn pools(azure: &Azure, nic: usize) -> Vec<String> {
+    let configuration = &azure.snapshot.network_interfaces[nic]
+        .properties
+        .ip_configurations[0];
+    let pools = configuration
+        .properties
+        .load_balancer_backend_address_pools
+        .iter();
+    let names = pools.filter_map(|pool| Some(pool.id.as_ref()?.parent()?.name().to_owned()));
+    names.collect()
+}
+
+fn nodes(count: u8) -> Vec<Node> {
+    (0..count)
+        .map(|i| Node::new(format!("n{i}"), format!("10.0.5.{i}").parse().unwrap()))
+        .collect()
+}
+
+fn members(azure: &Azure) -> Vec<String> {
+    let pool = &azure
+        .balancer_named("testCluster")
+        .properties
+        .backend_address_pools[0];
+    let mut names: Vec<_> = pool
+        .properties
+        .load_balancer_backend_addresses
+        .iter()
+        .flatten()
+        .map(|a| a.name.clone())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn machines_of_the_set_join_the_pool_once() {
+    let (mut azure, nodes) = cluster(4, 2);
+    let services = [
+        service("a", &[80]),
+        with(service("b", &[80]), keys::MODE, "as-1"),
+        internal("c", &[80]),
+    ];
+    azure.converge(&note(), &services, &nodes);
+    assert_eq!(
+        [pools(&azure, 0), pools(&azure, 2)],
+        [
+            ["testCluster", "testCluster-internal"],
+            ["testCluster", "testCluster-internal"]
+        ]
+    );
+    assert_eq!([pools(&azure, 1), pools(&azure, 3)], [["as-1"], ["as-1"]]);
+    assert_eq!(
+        azure.converge(&note(), &services, &nodes).1,
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn with_standard_load_balancers_all_sets_join() {
+    let (mut azure, mut nodes) = cluster(4, 2);
+    nodes[1]
+        .labels
+        .insert(labels::CONTROL_PLANE.to_owned(), String::new());
+    nodes[2]
+        .labels
+        .insert(labels::EXCLUDED.to_owned(), String::new());
+    azure.snapshot.network_interfaces[3]
+        .properties
+        .provisioning_state = Some(ProvisioningState::Failed);
+    azure.converge(&standard(), &[service("a", &[80])], &nodes);
+    assert_eq!(pools(&azure, 0), ["testCluster"]);
+    for nic in 1..4 {
+        assert!(pools(&azure, nic).is_empty(), "{nic}");
+    }
+}
+
+#[test]
+fn nodes_of_other_groups_and_of_no_group_take_no_part() {
+    let (mut azure, mut nodes) = cluster(3, 1);
+    nodes[0]
+        .labels
+        .insert(labels::RESOURCE_GROUP.to_owned(), "other".to_owned());
+    nodes[1]
+        .labels
+        .insert(labels::MANAGED.to_owned(), "false".to_owned());
+    nodes[2]
+        .labels
+        .insert(labels::RESOURCE_GROUP.to_owned(), "RG".to_owned());
+    azure.converge(&note(), &[service("a", &[80])], &nodes);
+    assert_eq!(
+        [
+            pools(&azure, 0).len(),
+            pools(&azure, 1).len(),
+            pools(&azure, 2).len()
+        ],
+        [0, 0, 1]
+    );
+}
+
+#[test]
+fn a_machine_is_in_one_standard_load_balancer_of_each_kind() {
+    let (mut azure, nodes) = cluster(1, 1);
+    let other = standard()
+        .load_balancer_id("other")
+        .child("backendAddressPools", "p");
+    let properties = &mut azure.snapshot.network_interfaces[0]
+        .properties
+        .ip_configurations[0]
+        .properties;
+    properties
+        .load_balancer_backend_address_pools
+        .push(SubResource::to(other));
+    // The pool of another load balancer is not checked by the resource manager of these tests.
+    let services = [service("a", &[80]), internal("b", &[80])];
+    let plan = azure_loadbalancer::plan(&standard(), &services, &nodes, &azure.snapshot);
+    let joins: Vec<_> = plan
+        .actions
+        .iter()
+        .filter(|a| a.operation.verb() == "put networkInterface")
+        .collect();
+    assert_eq!(joins.len(), 1);
+    assert_eq!(joins[0].reasons.len(), 1);
+    assert!(joins[0].reasons[0].contains("testCluster-internal"));
+}
+
+fn scale_set(azure: &mut Azure, instances: usize) -> Vec<Node> {
+    let id = ArmId::of_provider(
+        "subscription",
+        "rg",
+        "Microsoft.Compute",
+        "virtualMachineScaleSets",
+        "VMSS",
+    );
+    let profile = json!({"networkInterfaceConfigurations": [{"name": "nic", "properties": {"primary": true,
+        "ipConfigurations": [{"name": "ip", "properties": {"primary": true}}]}}]});
+    let set: ScaleSet = serde_json::from_value(json!({"id": id, "name": "VMSS",
+        "properties": {"virtualMachineProfile": {"networkProfile": profile}}}))
+    .unwrap();
+    azure.snapshot.scale_sets.push(set);
+    (0..instances)
+        .map(|index| {
+            let own = id.child("virtualMachines", &index.to_string());
+            let instance: ScaleSetInstance = serde_json::from_value(json!({"id": own, "name": format!("vmss_{index}"),
+                "properties": {"latestModelApplied": true, "networkProfileConfiguration": profile}})).unwrap();
+            azure.snapshot.scale_set_instances.push(instance);
+            let provider_id = Some(format!("azure://{own}").to_uppercase().replace("AZURE://", "azure://"));
+            Node { provider_id, ..Node::new(format!("node{index}"), format!("10.0.6.{index}").parse().unwrap()) }
+        })
+        .collect()
+}
+
+#[test]
+fn a_scale_set_joins_by_its_model_and_leaves_before_the_load_balancer_goes() {
+    let mut azure = empty();
+    let nodes = scale_set(&mut azure, 2);
+    let (_, log) = azure.converge(&standard(), &[service("a", &[80])], &nodes);
+    let model = log
+        .iter()
+        .position(|line| line == "put virtualMachineScaleSet VMSS")
+        .expect("the model");
+    assert_eq!(log[model + 1], "upgrade virtualMachineScaleSet VMSS");
+    assert!(log[..model].contains(&"put loadBalancer testCluster".to_owned()));
+    // A machine that has not followed is upgraded alone.
+    let properties = &mut azure.snapshot.scale_set_instances[1].properties;
+    properties.network_profile_configuration = None;
+    properties.latest_model_applied = Some(false);
+    let (_, log) = azure.converge(&standard(), &[service("a", &[80])], &nodes);
+    assert_eq!(log, ["upgrade virtualMachineScaleSet VMSS"]);
+    let (_, log) = azure.converge(&standard(), &[deleting(service("a", &[80]))], &nodes);
+    assert_eq!(
+        log,
+        [
+            "put networkSecurityGroup nsg",
+            "put virtualMachineScaleSet VMSS",
+            "upgrade virtualMachineScaleSet VMSS",
+            "delete loadBalancer testCluster",
+            "delete publicIPAddress testCluster-aa"
+        ]
+    );
+}
+
+#[test]
+fn pools_of_addresses_follow_the_nodes_in_any_order() {
+    let mut azure = empty();
+    let services = [service("a", &[80])];
+    azure.converge(&current(), &services, &nodes(3));
+    assert_eq!(members(&azure), ["n0", "n1", "n2"]);
+    let mut turned = nodes(3);
+    turned.reverse();
+    assert_eq!(
+        azure.converge(&current(), &services, &turned).1,
+        Vec::<String>::new()
+    );
+    let (_, log) = azure.converge(&current(), &services, &nodes(5)[1..]);
+    assert_eq!(log, ["put backendAddressPool testCluster"]);
+    assert_eq!(members(&azure), ["n1", "n2", "n3", "n4"]);
+    // Together with something else it is one write.
+    let (_, log) = azure.converge(&current(), &[service("a", &[81])], &nodes(2));
+    assert_eq!(
+        log,
+        [
+            "put loadBalancer testCluster",
+            "put networkSecurityGroup nsg"
+        ]
+    );
+    azure.converge(&current(), &[service("a", &[81])], &[]);
+    assert!(members(&azure).is_empty());
+}
+
+#[test]
+fn a_node_that_is_shortly_not_ready_stays_and_does_not_join() {
+    let mut azure = empty();
+    let services = [service("a", &[80])];
+    azure.converge(&current(), &services, &nodes(2));
+    let with_state = |seconds| {
+        let mut nodes = nodes(3);
+        for node in &mut nodes[1..] {
+            node.readiness = Readiness::NotReady(Duration::from_secs(seconds));
+        }
+        nodes
+    };
+    assert_eq!(
+        azure.converge(&current(), &services, &with_state(59)).1,
+        Vec::<String>::new()
+    );
+    azure.converge(&current(), &services, &with_state(60));
+    assert_eq!(members(&azure), ["n0"]);
+}
+
+#[test]
+fn a_service_that_cannot_be_does_not_keep_nodes_from_the_others() {
+    let mut azure = empty();
+    azure.converge(&current(), &[service("a", &[80])], &nodes(2));
+    let broken = with(service("a", &[80]), keys::TCP_IDLE_TIMEOUT, "x");
+    let (plan, log) = azure.converge(&current(), &[broken], &nodes(3));
+    assert!(plan.services[&key("a")].error.is_some());
+    assert_eq!(log, ["put backendAddressPool testCluster"]);
+}

@@ -1,0 +1,12 @@
+//! The emulator by itself: requests in, answers out.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod etags;
+mod faults;
+mod limits;
+mod operations;
+mod references;
+mod requests;
+mod scale_sets;
+mod server;
+mod world;

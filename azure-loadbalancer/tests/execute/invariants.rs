@@ -1,0 +1,172 @@
+//! What holds whatever the services are, and whatever goes wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use azure_loadbalancer::Service;
+use azure_loadbalancer::emulator::{Emulator, EmulatorOptions, Fault};
+use proptest::prelude::*;
+use serde_json::Value;
+
+use crate::scenario::{faults, services};
+use crate::world::*;
+
+/// Reconciles with faults, and then without, until nothing is left to do.
+async fn settle(emulator: &Emulator, wanted: &[Service], faults: Vec<Fault>) {
+    let executor = executor(emulator);
+    emulator.with(|machine| faults.into_iter().for_each(|fault| machine.inject(fault)));
+    // It may fail; what counts is what comes of it.
+    let _ = executor.reconcile(wanted, &nodes(2)).await;
+    emulator.with(|machine| {
+        machine.clear_faults();
+        machine.finish_operations();
+    });
+    let mut report = executor.reconcile(wanted, &nodes(2)).await.unwrap();
+    for _ in 0..2 {
+        if report.is_converged() {
+            break;
+        }
+        report = executor.reconcile(wanted, &nodes(2)).await.unwrap();
+    }
+    assert!(report.is_converged(), "{report:#?}");
+    let (plan, _) = executor.plan(wanted, &nodes(2)).await.unwrap();
+    assert!(
+        plan.is_done(),
+        "a plan for what is as it should be is empty: {plan:#?}"
+    );
+}
+
+/// What is not the cluster's.
+fn foreign(contents: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    let is_foreign = |id: &str| {
+        ["of-others", "user-ip", "foreign-ip", "virtualnetworks"]
+            .iter()
+            .any(|name| id.contains(name))
+    };
+    let mut found: BTreeMap<_, _> = contents
+        .iter()
+        .filter(|(id, _)| is_foreign(id))
+        .map(|(id, value)| (id.clone(), value.clone()))
+        .collect();
+    for value in found.values_mut() {
+        // Who refers to it is known to it, and is the cluster's.
+        value["properties"]["ipConfiguration"].take();
+        for subnet in value["properties"]["subnets"]
+            .as_array_mut()
+            .into_iter()
+            .flatten()
+        {
+            subnet["properties"]
+                .as_object_mut()
+                .unwrap()
+                .remove("ipConfigurations");
+        }
+    }
+    let rules = &contents[&network("networkSecurityGroups", "nsg").to_lowercase()]["properties"]["securityRules"];
+    let rule = rules
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|rule| rule["name"] == "of-others");
+    found.insert("rule".to_owned(), rule.cloned().unwrap());
+    found
+}
+
+/// Every rule that lets somebody in leads to an address that a frontend has.
+fn assert_rules_lead_somewhere(contents: &BTreeMap<String, Value>) {
+    let mut alive = BTreeSet::new();
+    for (id, value) in contents {
+        if id.contains("/publicipaddresses/") && !value["properties"]["ipConfiguration"].is_null() {
+            alive.extend(value["properties"]["ipAddress"].as_str());
+        }
+        for frontend in value["properties"]["frontendIPConfigurations"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
+            alive.extend(frontend["properties"]["privateIPAddress"].as_str());
+        }
+    }
+    let rules = &contents[&network("networkSecurityGroups", "nsg").to_lowercase()]["properties"]["securityRules"];
+    for rule in rules
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|rule| rule["name"] != "of-others")
+    {
+        let properties = &rule["properties"];
+        let several = properties["destinationAddressPrefixes"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        for destination in several
+            .chain([&properties["destinationAddressPrefix"]])
+            .filter_map(Value::as_str)
+        {
+            assert!(
+                alive.contains(destination),
+                "{destination} of {rule} is none of {alive:?}"
+            );
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_goes_wrong_it_converges(
+        history in proptest::collection::vec((services(), faults()), 1..4),
+        seed in any::<u64>(),
+        delay in 0..3_u64,
+    ) {
+        run(async {
+            let emulator = azure(EmulatorOptions::default().operation_requests(delay).id_casing_seed(seed));
+            let initial = contents(&emulator);
+            for (wanted, faults) in history {
+                settle(&emulator, &wanted, faults).await;
+                let now = contents(&emulator);
+                assert_eq!(foreign(&now), foreign(&initial), "what is not the cluster's stays");
+                assert_rules_lead_somewhere(&now);
+            }
+            settle(&emulator, &[], Vec::new()).await;
+            assert_eq!(contents(&emulator), initial, "nothing is left behind");
+            // The emulator refuses what Azure would refuse; nothing of the kind was ever asked for.
+            assert_nothing_refused(&emulator);
+        });
+    }
+
+    #[test]
+    fn the_order_of_services_and_nodes_means_nothing(wanted in services()) {
+        run(async {
+            let (one, other) = (azure(EmulatorOptions::default()), azure(EmulatorOptions::default()));
+            executor(&one).reconcile(&wanted, &nodes(3)).await.unwrap();
+            let reversed: Vec<_> = wanted.iter().rev().cloned().collect();
+            let backwards: Vec<_> = nodes(3).into_iter().rev().collect();
+            executor(&other).reconcile(&reversed, &backwards).await.unwrap();
+            assert_eq!(contents(&one), contents(&other));
+        });
+    }
+
+    #[test]
+    fn only_what_changes_is_written_and_seldom_twice(before in services(), after in services()) {
+        run(async {
+            let emulator = azure(EmulatorOptions::default());
+            let executor = executor(&emulator);
+            executor.reconcile(&before, &nodes(2)).await.unwrap();
+            let old = contents(&emulator);
+            let report = executor.reconcile(&after, &nodes(2)).await.unwrap();
+            let new = contents(&emulator);
+            let mut writes: BTreeMap<String, u32> = BTreeMap::new();
+            for written in &report.written {
+                let target = written.target.as_ref().unwrap().as_str().to_lowercase();
+                // A part is written for its whole.
+                let whole = target.split("/backendaddresspools").next().unwrap().to_owned();
+                *writes.entry(whole).or_default() += 1;
+            }
+            for (target, times) in writes {
+                assert_ne!(old.get(&target), new.get(&target), "{target} was written and is as it was");
+                assert!(times <= 2, "{target} was written {times} times");
+            }
+        });
+    }
+}

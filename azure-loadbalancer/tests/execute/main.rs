@@ -1,0 +1,12 @@
+//! Plans, carried out on the emulator: convergence, crashes, other writers, faults, and what it costs. In virtual time.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod conflicts;
+mod cost;
+mod crashes;
+mod following;
+mod invariants;
+mod provider;
+mod rounds;
+mod scenario;
+mod world;

@@ -1,0 +1,201 @@
+//! From nothing to what services ask for, and back.
+
+use azure_loadbalancer::emulator::{EmulatorOptions, Fault, FaultAction};
+use azure_loadbalancer::execute::ServiceError;
+use http::Method;
+
+use crate::world::*;
+
+#[tokio::test(start_paused = true)]
+async fn services_get_what_they_ask_for_and_nothing_is_left_behind() {
+    let emulator = azure(EmulatorOptions::default().id_casing_seed(5));
+    let before = contents(&emulator);
+    let executor = executor(&emulator);
+    let services = [
+        service("web", &[80, 443]),
+        internal(service("db", &[5432])),
+        service("api", &[8080]),
+    ];
+    let report = executor.reconcile(&services, &nodes(3)).await.unwrap();
+    assert!(
+        report.is_converged() && report.errors().is_empty(),
+        "{report:#?}"
+    );
+    for service in &services {
+        let outcome = &report.services[&service.key];
+        assert_eq!(outcome.ingress.len(), 1, "{}", service.key);
+    }
+    let is_private = |name: &str| {
+        report.services[&azure_loadbalancer::ServiceKey::new("default", name)].ingress[0]
+            .ip
+            .to_string()
+            .starts_with("10.0.")
+    };
+    assert!(is_private("db") && !is_private("web"));
+
+    // Again: nothing is written, and five reads are enough.
+    let again = executor.reconcile(&services, &nodes(3)).await.unwrap();
+    assert_eq!((again.calls.writes, again.rounds), (0, 0));
+    assert!(again.calls.reads <= 5, "{:?}", again.calls);
+
+    let report = executor.reconcile(&[], &nodes(3)).await.unwrap();
+    assert!(report.is_converged(), "{report:#?}");
+    assert_eq!(contents(&emulator), before);
+    assert_nothing_refused(&emulator);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_cannot_have_the_others_get() {
+    let emulator = azure(EmulatorOptions::default());
+    let executor = executor(&emulator);
+    let bad = annotated(
+        service("bad", &[81]),
+        "azure-load-balancer-tcp-idle-timeout",
+        "abc",
+    );
+    let services = [service("good", &[80]), bad];
+    let report = executor.reconcile(&services, &nodes(1)).await.unwrap();
+    assert!(report.error_of(&services[0].key).is_none());
+    let errors = report.errors();
+    assert_eq!(errors.len(), 1);
+    assert!(
+        matches!(errors[&services[1].key], ServiceError::Plan(_)),
+        "{errors:?}"
+    );
+    assert!(report.failures.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_is_told_once_and_not_tried_again() {
+    let emulator = azure(EmulatorOptions::default());
+    let executor = executor(&emulator);
+    let refusal = FaultAction::Answer {
+        status: 400,
+        code: "QuotaExceeded".to_owned(),
+        retry_after: None,
+    };
+    emulator.with(|machine| {
+        machine.inject(
+            Fault::new(refusal)
+                .method(&Method::PUT)
+                .path("publicIPAddresses")
+                .times(100),
+        )
+    });
+    let services = [service("web", &[80]), internal(service("db", &[5432]))];
+    let report = executor.reconcile(&services, &nodes(1)).await.unwrap();
+    let error = report.error_of(&services[0].key).unwrap();
+    let ServiceError::Arm(error) = error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(error.code(), Some("QuotaExceeded"));
+    assert!(report.error_of(&services[1].key).is_none(), "{report:#?}");
+    let puts = emulator.with(|machine| {
+        let all = machine.requests();
+        all.iter()
+            .filter(|one| one.method == "PUT" && one.target.contains("publicIPAddresses"))
+            .count()
+    });
+    assert_eq!(puts, 1);
+    emulator.with(|machine| machine.clear_faults());
+    assert!(
+        executor
+            .reconcile(&services, &nodes(1))
+            .await
+            .unwrap()
+            .is_converged()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_fails_later_is_told_and_mended_next_time() {
+    for canceled in [false, true] {
+        let emulator = azure(EmulatorOptions::default());
+        let executor = executor(&emulator);
+        let fails = FaultAction::FailOperation {
+            code: "InternalServerError".to_owned(),
+            canceled,
+        };
+        emulator.with(|machine| {
+            machine.inject(Fault::new(fails).method(&Method::PUT).path("loadBalancers"))
+        });
+        let services = [service("web", &[80])];
+        let report = executor.reconcile(&services, &nodes(1)).await.unwrap();
+        let error = report.error_of(&services[0].key);
+        if let Some(error) = error {
+            let ServiceError::Arm(error) = error else {
+                panic!("{error:?}")
+            };
+            assert_eq!(error.code(), Some("InternalServerError"));
+        }
+        let report = executor.reconcile(&services, &nodes(1)).await.unwrap();
+        assert!(
+            report.is_converged() && report.errors().is_empty(),
+            "{report:#?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_writes_nothing() {
+    let emulator = azure(EmulatorOptions::default());
+    let before = contents(&emulator);
+    let (plan, _) = executor(&emulator)
+        .plan(&[service("web", &[80])], &nodes(1))
+        .await
+        .unwrap();
+    assert!(!plan.actions.is_empty());
+    assert_eq!(contents(&emulator), before);
+    assert_eq!(emulator.with(|machine| machine.counts().writes), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_configuration_that_cannot_be_used_is_refused_at_once() {
+    let emulator = azure(EmulatorOptions::default());
+    let client = executor(&emulator).client().clone();
+    let config = azure_loadbalancer::Config {
+        vnet_name: String::new(),
+        ..config()
+    };
+    assert!(azure_loadbalancer::Executor::new(client, config).is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_of_the_user_is_used_and_survives() {
+    let emulator = azure(EmulatorOptions::default());
+    let executor = executor(&emulator);
+    let auto = service("web", &[80]);
+    executor
+        .reconcile(std::slice::from_ref(&auto), &nodes(1))
+        .await
+        .unwrap();
+    // The address of its own is in use while it changes to the user's: no order of whole writes is refused.
+    let pinned = azure_loadbalancer::Service {
+        load_balancer_ip: Some(USER_IP.to_owned()),
+        ..auto
+    };
+    let report = executor
+        .reconcile(std::slice::from_ref(&pinned), &nodes(1))
+        .await
+        .unwrap();
+    assert!(
+        report.is_converged() && report.errors().is_empty(),
+        "{report:#?}"
+    );
+    assert_eq!(
+        report.services[&pinned.key].ingress[0].ip.to_string(),
+        USER_IP
+    );
+    assert_eq!(
+        contents(&emulator)
+            .keys()
+            .filter(|id| id.contains("publicip"))
+            .count(),
+        2
+    );
+    executor.reconcile(&[], &nodes(1)).await.unwrap();
+    assert!(
+        contents(&emulator).contains_key(&network("publicIPAddresses", "user-ip").to_lowercase())
+    );
+    assert_nothing_refused(&emulator);
+}

@@ -1,0 +1,10 @@
+//! A resource manager small enough to be seen through, for tests of plans.
+#![allow(dead_code, reason = "each test uses its part")]
+
+mod azure;
+mod echo;
+mod fixture;
+
+pub(crate) use self::azure::Azure;
+pub(crate) use self::echo::Echo;
+pub(crate) use self::fixture::*;
