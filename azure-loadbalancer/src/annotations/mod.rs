@@ -8,9 +8,6 @@ mod ports;
 mod probes;
 mod text;
 
-#[cfg(test)]
-mod tests;
-
 pub use self::access::Access;
 pub use self::error::AnnotationError;
 pub use self::intent::{Intent, Mode};

@@ -60,7 +60,7 @@ pub(super) fn read(
     };
     match config.edition {
         Edition::Note => Ok(Some(plain)),
-        Edition::Current => annotated(service, config, port, plain).map(Some),
+        Edition::Current => annotated(service, config, port, &plain).map(Some),
     }
 }
 
@@ -133,7 +133,7 @@ fn annotated(
     service: &Service,
     config: &Config,
     port: &ServicePort,
-    plain: ProbeIntent,
+    plain: &ProbeIntent,
 ) -> Result<ProbeIntent, AnnotationError> {
     let of_port = |what| keys::of_port(port.port, what);
     let either = |what, global| {
@@ -182,7 +182,7 @@ fn annotated(
         path,
         interval,
         count,
-        ..plain
+        ..plain.clone()
     })
 }
 

@@ -27,9 +27,6 @@ mod tags;
 mod target;
 mod world;
 
-#[cfg(test)]
-mod tests;
-
 pub use self::action::{Action, FieldChange, Operation};
 pub use self::error::PlanError;
 pub use self::locate::Located;

@@ -161,8 +161,8 @@ fn waits_for(
     let intent = world.subjects.get(index)?.intent()?;
     let flipped_first = world.request.classes.load_balancers == Balancers::Flipped
         || world.config.flip_order == FlipOrder::BreakFirst;
-    let flipped = |(on, _): &&(&LoadBalancer, &FrontendIpConfiguration)| {
-        naming::is_internal(&on.name) != intent.internal
+    let flipped = |(on, frontend): &&(&LoadBalancer, &FrontendIpConfiguration)| {
+        naming::is_internal(&on.name) != intent.internal && !target::stays(world, on, frontend)
     };
     if world.request.classes.load_balancers == Balancers::Flipped {
         return Some("only the frontend of the other kind is looked at".to_owned());

@@ -44,12 +44,11 @@ fn users(placement: &Placement) -> Users {
             users.entry(public_ip.clone()).or_default().push(*index);
         }
     }
-    for (id, list) in &mut users {
+    for list in users.values_mut() {
         let lead = list
             .first()
             .and_then(|index| placement.get(index))
             .map(|p| p.target.lead);
-        let _ = id;
         list.sort_by_key(|index| (Some(*index) != lead, *index));
     }
     users
@@ -67,7 +66,7 @@ pub(super) fn label_conflicts(
     for (id, users) in users(placement) {
         let current = world.public_ip(&id);
         let holder = current
-            .and_then(|current| tags::label_holder(current))
+            .and_then(tags::label_holder)
             .and_then(|key| world.subject(&key))
             .filter(|index| {
                 users.contains(index) || world.subjects.get(*index).is_some_and(|s| s.is_held())

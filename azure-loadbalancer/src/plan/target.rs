@@ -285,7 +285,8 @@ fn share(
     let may_share = world.config.edition == Edition::Current;
     let mut lead = *claimants.first().unwrap_or(&0);
     if let Some((balancer, frontend)) = holder {
-        match world.owner(&frontend.name, world.is_ours(balancer)) {
+        let owner = world.owner(&frontend.name, world.is_ours(balancer));
+        match owner {
             Owner::Foreign => {
                 let by = format!(
                     "frontend {} of load balancer {}",
@@ -297,8 +298,14 @@ fn share(
                 let by = format!("{}, which belongs to no service", frontend.name);
                 return Err(taken(by, claimants));
             }
-            Owner::Orphan => {}
             Owner::Subject(index) if claimants.contains(&index) => lead = index,
+            Owner::Subject(_) | Owner::Orphan
+                if !is_held(world, owner) && stays(world, balancer, frontend) =>
+            {
+                let by = format!("{}, which somebody else uses", frontend.name);
+                return Err(taken(by, claimants));
+            }
+            Owner::Orphan => {}
             Owner::Subject(index) => {
                 let Some(subject) = world.subjects.get(index) else {
                     return Ok(());
@@ -344,6 +351,23 @@ fn share(
         }
     }
     Ok(())
+}
+
+fn is_held(world: &World<'_>, owner: Owner) -> bool {
+    match owner {
+        Owner::Subject(index) => world.subjects.get(index).is_some_and(Subject::is_held),
+        Owner::Orphan | Owner::Foreign => false,
+    }
+}
+
+/// Whether a frontend cannot go because parts that are not about to change refer to it.
+pub(super) fn stays(
+    world: &World<'_>,
+    balancer: &LoadBalancer,
+    frontend: &FrontendIpConfiguration,
+) -> bool {
+    let used = super::balancer::frontends_of_others(world, balancer, world.is_ours(balancer));
+    used.contains_key(&frontend.name.to_ascii_lowercase())
 }
 
 impl Place {

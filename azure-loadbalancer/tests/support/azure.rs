@@ -574,18 +574,10 @@ fn matches(if_match: Option<&str>, etag: Option<&str>) -> Result<(), String> {
 }
 
 pub(crate) fn summary(plan: &Plan) -> Vec<String> {
-    let actions = plan.actions.iter().map(|action| {
-        format!(
-            "{}: {:?} {:?}",
-            action.operation,
-            action.reasons,
-            action
-                .changes
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-        )
-    });
+    let actions = plan
+        .actions
+        .iter()
+        .map(|action| format!("{}: {:?}", action.operation, action.reasons));
     let errors = plan
         .services
         .iter()

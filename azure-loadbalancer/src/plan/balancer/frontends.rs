@@ -11,7 +11,7 @@ use crate::plan::target::Place;
 use crate::plan::world::{Owner, Standing, SubjectIndex, World};
 use crate::plan::{Deferred, Orphan, Warning};
 use crate::resources::{
-    AllocationMethod, FrontendIpConfiguration, FrontendProperties, SubResource,
+    AllocationMethod, FrontendIpConfiguration, FrontendProperties, LoadBalancer, SubResource,
 };
 
 /// What becomes of a frontend.
@@ -38,7 +38,7 @@ pub(super) fn fates(
     ours: bool,
     all: &mut Drafts<'_>,
 ) -> Fates {
-    let referenced = referenced(world, draft, ours);
+    let referenced = referenced(world, &draft.resource, ours);
     let growing = is_growing(world, residents);
     let attached: BTreeSet<String> = residents
         .iter()
@@ -73,7 +73,7 @@ pub(super) fn fates(
                         continue;
                     };
                     of_wanted(
-                        world, placed, index, draft, frontend, &attached, growing, all,
+                        world, placement, placed, index, draft, frontend, &attached, growing, all,
                     )
                 }
             },
@@ -102,6 +102,7 @@ pub(super) fn fates(
 )]
 fn of_wanted(
     world: &World<'_>,
+    placement: &Placement,
     placed: &Placed,
     index: SubjectIndex,
     draft: &Draft<'_>,
@@ -118,6 +119,14 @@ fn of_wanted(
     let flipped = subject
         .intent()
         .is_some_and(|intent| naming::is_internal(&draft.resource.name) != intent.internal);
+    // What somebody else is to have goes at once, so that two who change places do not wait for each other.
+    let awaited = !placed.target.place.is_that_of(frontend)
+        && placement.values().any(|other| {
+            other.target.lead != placed.target.lead && other.target.place.is_that_of(frontend)
+        });
+    if awaited && !(its_own && placed.later.is_none()) {
+        return Fate::Goes;
+    }
     if placed.later.is_some() {
         let flipped_first = world.config.flip_order == FlipOrder::BreakFirst
             || world.request.classes.load_balancers == Balancers::Flipped;
@@ -183,14 +192,18 @@ fn is_growing(world: &World<'_>, residents: &[(SubjectIndex, &Placed)]) -> bool 
 }
 
 /// The frontends, by lower-case name, that parts refer to which are not about to change.
-fn referenced(world: &World<'_>, draft: &Draft<'_>, ours: bool) -> BTreeMap<String, String> {
+pub(in crate::plan) fn referenced(
+    world: &World<'_>,
+    balancer: &LoadBalancer,
+    ours: bool,
+) -> BTreeMap<String, String> {
     let mut referenced = BTreeMap::new();
     let mut note = |reference: Option<&SubResource>, what: &str, name: &str| {
         if let Some(id) = reference.and_then(|reference| reference.id.as_ref()) {
             referenced.insert(id.name().to_ascii_lowercase(), format!("{what} {name}"));
         }
     };
-    let properties = &draft.resource.properties;
+    let properties = &balancer.properties;
     for rule in &properties.load_balancing_rules {
         let stays = match world.owner(&rule.name, ours) {
             Owner::Foreign => true,

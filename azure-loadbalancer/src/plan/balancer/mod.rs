@@ -9,6 +9,7 @@ mod rules;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) use self::conflicts::find as find_conflicts;
+pub(super) use self::frontends::referenced as frontends_of_others;
 use super::placement::{Placed, Placement};
 use super::request::Balancers;
 use super::world::{Owner, SubjectIndex, World};

@@ -152,7 +152,7 @@ fn reconcile(
     rules.retain_mut(|rule| {
         let asked_for = desired.take(&rule.name);
         if rule::is_merged(&rule.name) {
-            return merge(world, draft, known, rule, asked_for);
+            return merge(world, draft, known, rule, asked_for.as_ref());
         }
         let index = match world.owner(&rule.name, rule::is_private(&rule.name)) {
             Owner::Foreign => return true,
@@ -228,10 +228,9 @@ fn merge(
     draft: &mut SecurityDraft<'_>,
     known: &Known<'_>,
     rule: &mut SecurityRule,
-    asked_for: Option<DesiredRule>,
+    asked_for: Option<&DesiredRule>,
 ) -> bool {
     let mut destinations = asked_for
-        .as_ref()
         .map(|a| a.destinations.clone())
         .unwrap_or_default();
     for destination in rule::destinations(&rule.properties) {
@@ -242,7 +241,9 @@ fn merge(
     let before: HashSet<_> = rule::destinations(&rule.properties)
         .map(str::to_owned)
         .collect();
-    let strangers = before.iter().filter(|d| !destinations.contains(*d)).count() > 0;
+    let strangers = before
+        .iter()
+        .any(|destination| !destinations.contains(destination));
     let mut note = || {
         let keys = asked_for.iter().flat_map(|asked_for| &asked_for.services);
         let keys = keys.filter_map(|index| world.subjects.get(*index));
@@ -258,7 +259,7 @@ fn merge(
         note();
         return false;
     }
-    let changed = match &asked_for {
+    let changed = match asked_for {
         Some(asked_for) => rule::update(rule, asked_for, &destinations),
         None => rule::set_destinations(&mut rule.properties, &destinations, true),
     };

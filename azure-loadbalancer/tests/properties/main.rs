@@ -1,0 +1,302 @@
+//! Laws that hold for all services, whatever they ask for, in whatever order, and wherever execution stops.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod generated;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use azure_loadbalancer::config::Config;
+use azure_loadbalancer::plan::Operation;
+use azure_loadbalancer::resources::{Access, SubResource};
+use azure_loadbalancer::{Service, plan};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use self::generated::{Asked, configs, lists_of_services, machines, with_noise};
+use self::support::{Azure, Echo};
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(),
+        failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// (i) Nothing is left to do after at most four rounds, (iii) every write is one that the resource manager takes, (vi) no rule
+    /// lets anybody to where no service is, (vii) no two rules share a priority, (ix) no load balancer has too many rules.
+    #[test]
+    fn plans_come_to_an_end_and_leave_a_state_that_is_valid(
+        config in configs(), lists in lists_of_services(), echo in any::<u64>(),
+    ) {
+        let (mut azure, nodes) = machines(&config);
+        with_noise(&mut azure, &config);
+        azure.echo = Echo(echo);
+        for list in lists {
+            azure.converge(&config, &Asked::services(&list, &config), &nodes);
+            open_to_services_only(&azure)?;
+            for balancer in &azure.snapshot.load_balancers {
+                prop_assert!(balancer.properties.load_balancing_rules.len() <= config.maximum_rules() + 1);
+            }
+        }
+    }
+
+    /// (ii) and (v): when all services have gone, what is left is what others had.
+    #[test]
+    fn nothing_is_left_of_services_and_nothing_is_taken_from_others(
+        config in configs(), lists in lists_of_services(), deleted in any::<bool>(),
+    ) {
+        let (mut azure, nodes) = machines(&config);
+        with_noise(&mut azure, &config);
+        let before = everything(&azure, &config);
+        let others = theirs(&azure, &config);
+        let mut last = Vec::new();
+        for list in lists {
+            last = Asked::services(&list, &config);
+            azure.converge(&config, &last, &nodes);
+            prop_assert_eq!(theirs(&azure, &config), others.clone());
+        }
+        for service in &mut last {
+            service.deleting = true;
+        }
+        // They are told to go, or are simply not there any more.
+        azure.converge(&config, if deleted { &last } else { &[] }, &nodes);
+        azure.converge(&config, &[], &nodes);
+        prop_assert_eq!(everything(&azure, &config), before);
+    }
+
+    /// A crash after any write leaves a state from which the same end is reached, without anything that is forgotten.
+    #[test]
+    fn a_crash_after_any_write_forgets_nothing(
+        config in configs(), lists in lists_of_services(), crashes in proptest::collection::vec(0..6usize, 12),
+    ) {
+        let (mut azure, nodes) = machines(&config);
+        with_noise(&mut azure, &config);
+        let before = everything(&azure, &config);
+        let mut crashes = crashes.into_iter();
+        for list in lists {
+            let services = Asked::services(&list, &config);
+            for until in crashes.by_ref().take(4) {
+                let planned = plan(&config, &services, &nodes, &azure.seen());
+                for action in planned.actions.iter().take(until) {
+                    azure.apply(action).map_err(TestCaseError::fail)?;
+                }
+            }
+            azure.converge(&config, &services, &nodes);
+            open_to_services_only(&azure)?;
+        }
+        azure.converge(&config, &[], &nodes);
+        prop_assert_eq!(everything(&azure, &config), before);
+    }
+
+    /// (iv) No order of services, nodes or resources makes a difference.
+    #[test]
+    fn order_makes_no_difference(
+        config in configs(), lists in lists_of_services(), echo in 1u64.., turn in 0..7usize,
+    ) {
+        let (mut azure, nodes) = machines(&config);
+        with_noise(&mut azure, &config);
+        for list in lists {
+            let services = Asked::services(&list, &config);
+            let mut other = (services.clone(), nodes.clone());
+            if !other.0.is_empty() {
+                let by = turn % other.0.len();
+                other.0.rotate_left(by);
+                other.0.reverse();
+            }
+            other.1.reverse();
+            let one = plan(&config, &services, &nodes, &azure.snapshot);
+            let two = plan(&config, &other.0, &other.1, &azure.snapshot);
+            prop_assert_eq!(&one, &two);
+            // In what is read, order and case of ids decide on nothing either.
+            let seen = Echo(echo).of(&azure.snapshot);
+            let three = plan(&config, &services, &nodes, &seen);
+            let told = |plan: &azure_loadbalancer::Plan| {
+                let actions = plan.actions.iter().map(|action| action.operation.to_string().to_lowercase());
+                (actions.collect::<BTreeSet<_>>(), plan.services.iter().map(|(k, o)| (k.clone(), o.error.is_some())).collect::<Vec<_>>())
+            };
+            prop_assert_eq!(told(&one), told(&three));
+            azure.converge(&config, &services, &nodes);
+        }
+    }
+
+    /// (viii) What is written becomes different by it, and is written once.
+    #[test]
+    fn every_write_changes_something(config in configs(), lists in lists_of_services()) {
+        let (mut azure, nodes) = machines(&config);
+        for list in lists {
+            let services = Asked::services(&list, &config);
+            for _ in 0..4 {
+                let planned = plan(&config, &services, &nodes, &azure.seen());
+                for action in &planned.actions {
+                    let deletes = matches!(
+                        action.operation,
+                        Operation::DeletePublicIp { .. }
+                            | Operation::DeleteLoadBalancer { .. }
+                            | Operation::UpgradeScaleSetInstances { .. }
+                    );
+                    prop_assert!(deletes || !action.changes.is_empty(), "{}", action.operation);
+                }
+                azure.execute(&planned);
+            }
+        }
+    }
+
+    /// A service with a mistake stays as it is, whatever the others do.
+    #[test]
+    fn mistakes_harm_nobody(config in configs(), first in Asked::any(), lists in lists_of_services()) {
+        let (mut azure, nodes) = machines(&config);
+        let mut fixed = first.service("fixed", &config);
+        fixed.load_balancer_ip = None;
+        azure.converge(&config, std::slice::from_ref(&fixed), &nodes);
+        let before = of_service(&azure, &fixed);
+        prop_assert!(before.len() > 1 || azure.balancers().is_empty());
+        let mut wrong = fixed.clone();
+        wrong.annotations.insert(azure_loadbalancer::annotations::keys::TCP_IDLE_TIMEOUT.to_owned(), "x".to_owned());
+        for list in lists {
+            let mut services = Asked::services(&list, &config);
+            services.push(wrong.clone());
+            azure.converge(&config, &services, &nodes);
+            prop_assert_eq!(of_service(&azure, &fixed), before.clone());
+        }
+    }
+}
+
+/// How many random cases each law is tried with.
+fn cases() -> u32 {
+    let asked = std::env::var("PROPTEST_CASES")
+        .ok()
+        .and_then(|cases| cases.parse().ok());
+    asked.unwrap_or(96)
+}
+
+/// Every rule that is ours leads to where a service is reached, or to a node.
+fn open_to_services_only(azure: &Azure) -> Result<(), TestCaseError> {
+    let mut reached: BTreeSet<String> = ["10.0.1.0", "10.0.1.1", "10.0.1.2", "10.0.1.3"]
+        .map(str::to_owned)
+        .into();
+    for balancer in &azure.snapshot.load_balancers {
+        for frontend in &balancer.properties.frontend_ip_configurations {
+            let public = frontend
+                .properties
+                .public_ip_address
+                .as_ref()
+                .and_then(|r| r.id.as_ref());
+            let address = azure
+                .snapshot
+                .public_ips
+                .iter()
+                .find(|ip| ip.id.as_ref() == public && public.is_some());
+            reached.extend(address.and_then(|ip| ip.properties.ip_address.clone()));
+            reached.extend(frontend.properties.private_ip_address.clone());
+        }
+    }
+    for rule in azure.security_rules() {
+        let properties = &rule.properties;
+        if rule.name.starts_with("theirs") || properties.access == Some(Access::Deny) {
+            continue;
+        }
+        let to = properties
+            .destination_address_prefix
+            .iter()
+            .chain(&properties.destination_address_prefixes);
+        for destination in to {
+            prop_assert!(
+                reached.contains(destination),
+                "{} leads to {destination}: {reached:?}",
+                rule.name
+            );
+        }
+    }
+    Ok(())
+}
+
+/// What others have.
+fn theirs(azure: &Azure, config: &Config) -> BTreeMap<String, Value> {
+    let mut parts = everything(azure, config);
+    parts.retain(|name, _| name.contains("theirs"));
+    parts
+}
+
+/// All parts of all resources by name, without what every write changes and without the cluster's pools, which stay.
+fn everything(azure: &Azure, config: &Config) -> BTreeMap<String, Value> {
+    let mut parts = BTreeMap::new();
+    for balancer in &azure.snapshot.load_balancers {
+        let document = serde_json::to_value(&balancer.properties).expect("JSON");
+        for (kind, list) in document.as_object().expect("an object") {
+            for part in list.as_array().into_iter().flatten() {
+                if part["name"] != json!(config.cluster_name) {
+                    let name = format!("{} {kind} {}", balancer.name, part["name"]);
+                    let mut properties = part["properties"].clone();
+                    let fields = properties.as_object_mut().expect("an object");
+                    // Filled in by the first write, whoever wrote.
+                    fields.retain(|key, _| {
+                        !["numberOfProbes", "probeThreshold"].contains(&key.as_str())
+                    });
+                    parts.insert(name, properties);
+                }
+            }
+        }
+    }
+    for rule in azure.security_rules() {
+        parts.insert(
+            format!("rule {}", rule.name),
+            serde_json::to_value(&rule.properties).expect("JSON"),
+        );
+    }
+    for address in &azure.snapshot.public_ips {
+        let tags = serde_json::to_value(&address.tags).expect("JSON");
+        parts.insert(format!("address {}", address.name), tags);
+    }
+    for interface in &azure.snapshot.network_interfaces {
+        let pools = &interface.properties.ip_configurations[0]
+            .properties
+            .load_balancer_backend_address_pools;
+        // Where others keep the load balancer, machines stay members of its pool.
+        let strange = pools.iter().filter(|pool: &&SubResource| {
+            !pool.id.as_ref().is_some_and(|id| {
+                azure
+                    .snapshot
+                    .load_balancers
+                    .iter()
+                    .any(|b| b.id == id.parent())
+            })
+        });
+        parts.insert(
+            format!("interface {}", interface.name),
+            json!(strange.count()),
+        );
+    }
+    parts
+}
+
+/// What a service has.
+fn of_service(azure: &Azure, service: &Service) -> BTreeMap<String, Value> {
+    let prefix = azure_loadbalancer::naming::prefix(&service.uid);
+    let mut parts = BTreeMap::new();
+    for balancer in &azure.snapshot.load_balancers {
+        let document = serde_json::to_value(&balancer.properties).expect("JSON");
+        for (kind, list) in document.as_object().expect("an object") {
+            for part in list.as_array().into_iter().flatten() {
+                if part["name"]
+                    .as_str()
+                    .is_some_and(|name| name.starts_with(&prefix))
+                {
+                    parts.insert(
+                        format!("{} {kind} {}", balancer.name, part["name"]),
+                        part["properties"].clone(),
+                    );
+                }
+            }
+        }
+    }
+    for rule in azure
+        .security_rules()
+        .into_iter()
+        .filter(|rule| rule.name.starts_with(&prefix))
+    {
+        parts.insert(
+            rule.name.clone(),
+            serde_json::to_value(&rule.properties).expect("JSON"),
+        );
+    }
+    parts
+}
