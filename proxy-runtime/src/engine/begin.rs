@@ -32,7 +32,7 @@ impl Run<'_> {
             .map_err(|Invalid| (ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY))?;
         let patience = Patience {
             head_due,
-            activity: self.cluster().upstream().activity_timeout(),
+            activity: self.cluster.upstream().activity_timeout(),
             last: since,
         };
         let mut flow = spare::take();

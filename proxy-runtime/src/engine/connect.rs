@@ -53,11 +53,17 @@ impl<'a> Run<'a> {
         &self,
         client: &Client<T>,
         view: &RequestView<'_>,
+        now: Instant,
     ) -> Result<Link, Unconnected> {
         let Some(picked) = self.pick(view) else {
             return Err(Unconnected::Picked(None));
         };
-        match self.engine.service().pool().ready(&self.wanted(&picked)) {
+        match self
+            .engine
+            .service()
+            .pool()
+            .ready(&self.wanted(&picked), now)
+        {
             Some(lease) => Ok(Link {
                 head: self.write_head(client, view, &picked),
                 picked,
@@ -158,9 +164,9 @@ impl<'a> Run<'a> {
             request: self.request,
             table: &client.table,
             view,
-            route: self.generation.snapshot().route_at(self.route),
-            plan: self.plan(),
-            destination: &self.cluster().destinations()[picked.index.0 as usize],
+            route: self.route,
+            plan: self.plan,
+            destination: &self.cluster.destinations()[picked.index.0 as usize],
             remote: client.state.remote_value(),
         };
         outgoing.write(&mut head).map(|()| head)

@@ -4,20 +4,23 @@ use std::num::NonZeroU64;
 use std::task::{Context, Poll, ready};
 
 use http::StatusCode;
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::body::{Body, Part};
 use super::plan::{HeadPlan, MOST_OPERATIONS};
 use crate::forward::ForwardErrorKind;
 use crate::http1::{
-    Asked, CHUNK_END, ChunkHead, Framing, HeadLimits, HeadTable, LAST_CHUNK, OutgoingConnection,
-    RawResponse, ResponseRewrite, Status, parse_response, write_response, write_trailers,
+    Asked, CHUNK_END, ChunkHead, FieldClass, FieldOperation, Framing, HeadLimits, HeadTable,
+    LAST_CHUNK, OutgoingConnection, RawResponse, ResponseRewrite, Status, parse_response,
+    write_response, write_trailers,
 };
 use crate::server::http1::date::write_date;
-use crate::stream::{ReadBuffer, poll_write_all, spare};
+use crate::stream::{ByteStream, ReadBuffer, poll_write_all, spare};
 
 /// The most interim responses (1xx) before the final one. Nobody needs more than two or three.
 pub(super) const MOST_INTERIM: u8 = 16;
+
+/// Parts of a body up to this size are copied behind what is in front of them, which costs less than a slice of its own.
+const COPIED: usize = 2 * 1024;
 
 /// The longest head of a response, as .NET's `MaxResponseHeadersLength` in YARP: 64 KiB. Responses that set many cookies have
 /// many fields.
@@ -134,8 +137,8 @@ impl Download {
         outgoing: (&HeadPlan, OutgoingConnection<'_>),
     ) -> Poll<Result<StatusCode, Cut>>
     where
-        C: AsyncWrite + Unpin,
-        U: AsyncRead + Unpin,
+        C: ByteStream,
+        U: ByteStream,
     {
         let limits = limits();
         loop {
@@ -192,11 +195,16 @@ impl Download {
         has_news: &mut bool,
     ) -> Poll<Result<(), Cut>>
     where
-        C: AsyncWrite + Unpin,
-        U: AsyncRead + Unpin,
+        C: ByteStream,
+        U: ByteStream,
     {
         loop {
             if output.len() + self.part.bytes > 0 {
+                if self.part.bytes <= COPIED && self.written == 0 {
+                    output.extend_from_slice(&input.filled()[..self.part.bytes]);
+                    input.consume(self.part.bytes);
+                    self.part.bytes = 0;
+                }
                 let slices = [&**output, &input.filled()[..self.part.bytes]];
                 let written = poll_write_all(client, cx, slices, &mut self.written);
                 ready!(written).map_err(|_| Cut::Client)?;
@@ -281,19 +289,16 @@ impl Download {
             return Err(unanswered("it switches protocols"));
         }
         let is_wrapped = framing == Framing::UntilClose;
-        let operations = &plan.response;
-        let mut given = operations.iter().filter_map(|one| one.for_status(status));
+        let given = &*plan.response;
         let mut room;
-        let operations: &[_] = match given.next() {
-            None => &[],
-            Some(first) => {
-                room = [first; MOST_OPERATIONS];
-                let mut count = 1;
-                for operation in given {
-                    room[count] = operation;
-                    count += 1;
+        let operations: &[_] = match given.len() {
+            0 => &[],
+            count => {
+                room = [FieldOperation::Nothing; MOST_OPERATIONS];
+                for (place, given) in room.iter_mut().zip(given) {
+                    *place = given.for_status(status);
                 }
-                &room[..count]
+                &room[..count.min(MOST_OPERATIONS)]
             }
         };
         let mut rewrite = ResponseRewrite::new(response);
@@ -302,7 +307,7 @@ impl Download {
         rewrite.copied = plan.response_copy.copied();
         rewrite.operations = operations;
         lend(output);
-        let has_date = has_date(input.filled(), table);
+        let has_date = has_date(table);
         write_response(input.filled(), response, table, &rewrite, output);
         if !has_date {
             append_date(output);
@@ -352,11 +357,8 @@ impl Download {
 
 /// Whether a head says when it was made. If not, who passes it on does (RFC 9110 section 6.6.1).
 #[inline]
-fn has_date(buffer: &[u8], table: &HeadTable) -> bool {
-    let mut fields = table.fields().iter();
-    fields.any(|field| {
-        field.name().len() == 4 && field.name().get(buffer).eq_ignore_ascii_case(b"date")
-    })
+fn has_date(table: &HeadTable) -> bool {
+    table.first(FieldClass::Date).is_some()
 }
 
 /// Adds the present date to a head that is written to its end.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use http::StatusCode;
 use proxy_model::RequestHead;
-use proxy_model::compiled::{BodyLimit, Cluster, ClusterIndex, RouteIndex};
+use proxy_model::compiled::{BodyLimit, Cluster, Route};
 use proxy_model::matching::Lookup;
 use tokio::time::{Instant, timeout_at};
 
@@ -13,16 +13,18 @@ use super::plan::HeadPlan;
 use super::tally::Tally;
 use crate::forward::timeout::after;
 use crate::forward::{ExchangeInfo, ForwardError, ForwardErrorKind, no_connection};
-use crate::state::{ClusterState, DestinationState, Generation, Picked};
+use crate::state::{ClusterState, DestinationState, Generation, Picked, RouteState};
 use crate::upstream::{Lease, Protocols, Wanted};
 
-/// The route that takes a request and can do so on bytes, and the cluster that the request goes to.
+/// The route that takes a request and can do so on bytes, and what the configuration says of it and of its cluster.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) engine: &'a Engine,
-    pub(super) generation: &'a Generation,
-    pub(super) route: RouteIndex,
-    pub(super) cluster: ClusterIndex,
+    pub(super) route: &'a Route,
+    pub(super) route_state: &'a RouteState,
+    pub(super) plan: &'a HeadPlan,
+    pub(super) cluster: &'a Cluster,
+    pub(super) state: &'a ClusterState,
 }
 
 impl<'a> Place<'a> {
@@ -34,29 +36,32 @@ impl<'a> Place<'a> {
         head: &H,
     ) -> Option<Self> {
         let snapshot = generation.snapshot();
-        let Lookup::Matched(route) = snapshot.table().find(snapshot.routes(), head) else {
+        let Lookup::Matched(index) = snapshot.table().find(snapshot.routes(), head) else {
             return None;
         };
-        let state = generation.route(route);
-        state.plan()?;
-        if state.refusal().is_some() {
+        let route = snapshot.route_at(index);
+        let route_state = generation.route(index);
+        let plan = route_state.plan()?;
+        if route_state.refusal().is_some() {
             return None;
         }
         let random = engine.service().shared().random();
-        let cluster = state.choose(snapshot.route_at(route), head, random).ok()?;
-        generation.cluster(cluster).speaks_http1().then_some(Self {
+        let cluster = route_state.choose(route, head, random).ok()?;
+        let state = generation.cluster(cluster);
+        state.speaks_http1().then_some(Self {
             engine,
-            generation,
             route,
-            cluster,
+            route_state,
+            plan,
+            cluster: snapshot.cluster_at(cluster),
+            state,
         })
     }
 
     /// The most content that a request may have: the route says, else the proxy; and never more than the `server` allows.
     #[inline]
     pub(super) fn allowed(&self, server: Option<u64>) -> u64 {
-        let route = self.generation.snapshot().route_at(self.route);
-        let most = match route.body_limit() {
+        let most = match self.route.body_limit() {
             BodyLimit::Server => self.engine.service().shared().max_request_body(),
             BodyLimit::Unlimited => None,
             BodyLimit::Bytes(limit) => Some(limit),
@@ -65,36 +70,20 @@ impl<'a> Place<'a> {
     }
 
     #[inline]
-    pub(super) fn plan(&self) -> &'a HeadPlan {
-        let plan = self.generation.route(self.route).plan();
-        plan.expect("the route was chosen for having one")
-    }
-
-    #[inline]
-    pub(super) fn state(&self) -> &'a ClusterState {
-        self.generation.cluster(self.cluster)
-    }
-
-    #[inline]
     pub(super) fn destination(&self, picked: &Picked) -> &'a DestinationState {
-        self.state().destination(picked.index)
-    }
-
-    #[inline]
-    pub(super) fn cluster(&self) -> &'a Cluster {
-        self.generation.snapshot().cluster_at(self.cluster)
+        self.state.destination(picked.index)
     }
 
     /// When the response must have begun.
     #[inline]
     pub(super) fn head_due(&self, tally: &Tally<'_>) -> Option<Instant> {
-        let timeout = self.generation.snapshot().route_at(self.route).timeout();
+        let timeout = self.route.timeout();
         timeout.map(|wait| after(tally.started(), wait))
     }
 
     #[inline]
     pub(super) fn pick<H: RequestHead>(&self, head: &H) -> Option<Picked> {
-        self.state().pick(self.cluster(), head)
+        self.state.pick(self.cluster, head)
     }
 
     #[inline]
@@ -104,8 +93,8 @@ impl<'a> Place<'a> {
     {
         Wanted {
             destination: picked.in_flight.destination(),
-            upstream: self.cluster().upstream(),
-            client: self.state().client(),
+            upstream: self.cluster.upstream(),
+            client: self.state.client(),
             protocols: Protocols::Http1,
             fresh: false,
         }
@@ -137,8 +126,8 @@ impl<'a> Place<'a> {
     #[cold]
     pub(super) fn info(&self, tally: &Tally<'_>, upstream: Option<SocketAddr>) -> ExchangeInfo {
         ExchangeInfo {
-            route: Some(self.generation.snapshot().route_at(self.route).id().clone()),
-            cluster: Some(self.cluster().id().clone()),
+            route: Some(self.route.id().clone()),
+            cluster: Some(self.cluster.id().clone()),
             destination: tally
                 .destination()
                 .map(|destination| destination.id().clone()),

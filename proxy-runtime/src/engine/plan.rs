@@ -134,18 +134,11 @@ impl HeadPlan {
         part: impl Fn(XForwardedPart) -> Option<FieldValue<'a>>,
         write: impl FnOnce(&[FieldOperation<'a>]),
     ) {
-        let operations = self.request.iter();
-        let mut given = operations.filter_map(|operation| operation.for_request(&part));
-        let Some(first) = given.next() else {
-            return write(&[]);
-        };
-        let mut room = [first; MOST];
-        let mut count = 1;
-        for operation in given.take(MOST - 1) {
-            room[count] = operation;
-            count += 1;
+        let mut room = [FieldOperation::Nothing; MOST];
+        for (place, operation) in room.iter_mut().zip(&self.request) {
+            *place = operation.for_request(&part);
         }
-        write(&room[..count]);
+        write(&room[..self.request.len().min(MOST)]);
     }
 }
 
@@ -161,17 +154,15 @@ impl CopyRule {
 }
 
 impl ResponseOperation {
-    /// The operation, if it is one for this status.
+    /// The operation for this status.
     #[inline]
-    pub(super) fn for_status(&self, status: StatusCode) -> Option<FieldOperation<'_>> {
-        if !self.condition.holds(status) {
-            return None;
-        }
-        Some(match &self.value {
+    pub(super) fn for_status(&self, status: StatusCode) -> FieldOperation<'_> {
+        match &self.value {
+            _ if !self.condition.holds(status) => FieldOperation::Nothing,
             None => FieldOperation::Remove(&self.name),
             Some((value, SetOrAppend::Set)) => FieldOperation::Set(&self.name, known(value)),
             Some((value, SetOrAppend::Append)) => FieldOperation::Append(&self.name, known(value)),
-        })
+        }
     }
 }
 
@@ -209,14 +200,14 @@ impl RequestOperation {
     pub(super) fn for_request<'a>(
         &'a self,
         part: impl FnOnce(XForwardedPart) -> Option<FieldValue<'a>>,
-    ) -> Option<FieldOperation<'a>> {
+    ) -> FieldOperation<'a> {
         match self {
-            Self::Remove(name) => Some(FieldOperation::Remove(name)),
-            Self::Write(name, value, action) => Some(written(name, known(value), *action)),
+            Self::Remove(name) => FieldOperation::Remove(name),
+            Self::Write(name, value, action) => written(name, known(value), *action),
             Self::Tell(name, told, action) => match (part(*told), action) {
-                (Some(value), action) => Some(written(name, value, *action)),
-                (None, SetOrAppend::Set) => Some(FieldOperation::Remove(name)),
-                (None, SetOrAppend::Append) => None,
+                (Some(value), action) => written(name, value, *action),
+                (None, SetOrAppend::Set) => FieldOperation::Remove(name),
+                (None, SetOrAppend::Append) => FieldOperation::Nothing,
             },
         }
     }

@@ -38,8 +38,9 @@ pub(super) fn start<'a, T: Transport>(
         return None;
     }
     let run = Run { place, request };
-    let tally = run.tally(&view, Instant::now());
-    let connecting = run.connect_now(client, &view);
+    let now = Instant::now();
+    let tally = run.tally(&view, now);
+    let connecting = run.connect_now(client, &view, now);
     Some((run, tally, connecting))
 }
 
@@ -56,7 +57,7 @@ pub(super) fn view_of<'a, T: Transport>(
     )
 }
 
-/// A request that is forwarded.
+/// A request that is forwarded, and what the configuration says of it.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
     pub(super) place: Place<'a>,
@@ -68,8 +69,8 @@ impl<'a> Run<'a> {
     pub(super) fn tally(&self, view: &RequestView<'_>, started: Instant) -> Tally<'a> {
         Tally::new(
             self.engine.service().shared(),
-            self.generation.route(self.route),
-            self.state(),
+            self.route_state,
+            self.state,
             (&method(self.request.method(), view), HttpVersion::HTTP_11),
             started,
         )

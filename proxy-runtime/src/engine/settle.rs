@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 
 use http::StatusCode;
+use tokio::time::Instant;
 
 use super::answer::write_own;
 use super::body::Body;
@@ -20,7 +21,7 @@ use crate::http1::Method;
 use crate::server::Outcome;
 use crate::server::edge::Refusal;
 use crate::server::http1::{Client, Transport};
-use crate::stream::{poll_write_all, spare as buffers};
+use crate::stream::poll_write_all;
 use crate::upstream::Http1Connection;
 
 /// How an exchange left the client's connection.
@@ -39,12 +40,13 @@ impl Run<'_> {
         &self,
         client: &mut Client<T>,
         mut link: Link,
-        mut flow: Box<Flow>,
+        flow: Box<Flow>,
         is_complete: bool,
+        now: Instant,
     ) -> Ended {
         let is_clean = |connection: &mut Http1Connection| connection.input.is_empty();
         if is_complete && flow.is_reusable() && link.lease.raw().is_some_and(is_clean) {
-            link.lease.give_back();
+            link.lease.give_back(now);
         }
         let (sent, received) = (flow.upload.sent, flow.download.received);
         let metrics = self.destination(&link.picked).metrics();
@@ -64,7 +66,7 @@ impl Run<'_> {
             client.state.unread.store(true, Relaxed);
         }
         let keep = !flow.is_last && !has_more;
-        buffers::give_back(std::mem::take(&mut flow.upload.outgoing));
+        client.served(now);
         spare::give_back(flow);
         Ended { keep, has_more }
     }
@@ -99,7 +101,7 @@ impl Run<'_> {
             Failure::Gone(kind) => kind,
         };
         client.output.clear();
-        tally.end(Some(kind));
+        tally.end(Some(kind), Instant::now());
         Lane::Gone
     }
 
@@ -114,7 +116,7 @@ impl Run<'_> {
     ) -> Lane {
         let is_last = has_more || !self.request.is_persistent() || client.is_closing();
         let is_head = self.request.method() == Method::Head;
-        let sent = write_own(status, is_head, is_last, self.plan(), &mut client.output);
+        let sent = write_own(status, is_head, is_last, self.plan, &mut client.output);
         client.state.unread.store(has_more, Relaxed);
         tally.refused(status);
         if let Some(exchange) = &mut client.exchange
@@ -141,7 +143,7 @@ impl Run<'_> {
         });
         let wrote = pin!(wrote).await;
         client.output.clear();
-        tally.end(Some(kind));
+        tally.end(Some(kind), Instant::now());
         if !wrote {
             return Lane::Gone;
         }

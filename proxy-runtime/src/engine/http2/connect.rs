@@ -4,6 +4,8 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
+use tokio::time::Instant;
+
 use super::request::Run;
 use crate::contain::contained_call;
 use crate::engine::connect::{Link, PICKS, Unconnected};
@@ -15,11 +17,12 @@ use crate::upstream::Lease;
 
 impl<'a> Run<'a> {
     /// An idle connection to a destination, and the head for it.
-    pub(super) fn connect_now(&self, client: &Client) -> Result<Link, Unconnected> {
+    pub(super) fn connect_now(&self, client: &Client, now: Instant) -> Result<Link, Unconnected> {
         let Some(picked) = self.pick(&self.head) else {
             return Err(Unconnected::Picked(None));
         };
-        match self.engine.service().pool().ready(&self.wanted(&picked)) {
+        let wanted = self.wanted(&picked);
+        match self.engine.service().pool().ready(&wanted, now) {
             Some(lease) => Ok(self.link(client, picked, lease)),
             None => Err(Unconnected::Picked(Some(picked))),
         }

@@ -52,14 +52,15 @@ pub(super) fn start<'a>(
         head: view,
         framing,
     };
+    let now = Instant::now();
     let tally = Tally::new(
         engine.service().shared(),
-        generation.route(place.route),
-        place.state(),
+        place.route_state,
+        place.state,
         (&head.method, Version::HTTP_2),
-        Instant::now(),
+        now,
     );
-    let connecting = run.connect_now(client);
+    let connecting = run.connect_now(client, now);
     Some((run, tally, connecting))
 }
 
@@ -107,15 +108,14 @@ impl Run<'_> {
     /// Makes the head for the destination.
     pub(super) fn write_head(&self, client: &Client, picked: &Picked) -> Result<Vec<u8>, Invalid> {
         let mut out = buffers::take(buffers::SMALL);
-        let destination = &self.cluster().destinations()[picked.index.0 as usize];
-        let plan = self.plan();
+        let destination = &self.cluster.destinations()[picked.index.0 as usize];
+        let plan = self.plan;
         if !plan.rewrites_target && destination.address().path() == "/" {
             let target = target(&self.head).ok_or(Invalid)?;
             self.write_to(target, client, destination, &mut out)?;
             return Ok(out);
         }
-        let route = self.generation.snapshot().route_at(self.route);
-        let text = elsewhere(plan, route, destination, &self.head);
+        let text = elsewhere(plan, self.route, destination, &self.head);
         let (path, query) = match text.split_once('?') {
             Some((path, query)) => (path, Some(query.as_bytes())),
             None => (&*text, None),
@@ -134,7 +134,7 @@ impl Run<'_> {
     ) -> Result<(), Invalid> {
         const HTTP: FieldValue<'static> = FieldValue::from_static("http");
         const HTTPS: FieldValue<'static> = FieldValue::from_static("https");
-        let plan = self.plan();
+        let plan = self.plan;
         let authority = match self.head.authority_str() {
             "" => None,
             authority => Some(FieldValue::new(authority.as_bytes()).ok_or(Invalid)?),

@@ -48,7 +48,9 @@ pub(crate) async fn forward(head: &Parts, client: &mut Client, engine: &Engine) 
     };
     match link {
         Ok((link, since)) => run.exchange(client, link, since, tally).await,
-        Err(Unconnected::Gone) => tally.end(Some(ForwardErrorKind::RequestCanceled)),
+        Err(Unconnected::Gone) => {
+            tally.end(Some(ForwardErrorKind::RequestCanceled), Instant::now())
+        }
         Err(unconnected) => run.refuse(client, tally, unconnected.refusal()),
     }
     true
@@ -66,7 +68,7 @@ impl<'a> Run<'a> {
         let head = std::mem::replace(&mut link.head, Err(Invalid));
         let Ok(head) = head else {
             // Nothing was sent over it.
-            link.lease.give_back();
+            link.lease.give_back(Instant::now());
             let refusal = (ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY);
             return self.refuse(client, tally, refusal);
         };
@@ -82,7 +84,7 @@ impl<'a> Run<'a> {
             let mut exchange = Exchange {
                 client: &mut *client,
                 flow: &mut flow,
-                plan: self.plan(),
+                plan: self.plan,
                 connection,
             };
             match poll_fn(|cx| exchange.poll_head(cx)).await {
@@ -98,7 +100,10 @@ impl<'a> Run<'a> {
                     let reconnecting = self.reconnect(link, flow.patience.head_due);
                     match Box::pin(unless_gone(client, reconnecting)).await {
                         Some(Ok(fresh)) => link = fresh,
-                        None => return tally.end(Some(ForwardErrorKind::RequestCanceled)),
+                        None => {
+                            return tally
+                                .end(Some(ForwardErrorKind::RequestCanceled), Instant::now());
+                        }
                         Some(Err(error)) => {
                             return self.refuse(client, tally, (error.kind(), error.status()));
                         }
@@ -108,9 +113,10 @@ impl<'a> Run<'a> {
                 Err(failed) => break Some(failed),
             }
         };
-        self.settle(client, link, &mut flow, failure.is_none());
+        let now = Instant::now();
+        self.settle(client, link, &mut flow, failure.is_none(), now);
         match failure {
-            None => tally.end(None),
+            None => tally.end(None, now),
             Some(failure) => self.fail(client, tally, &failure, flow),
         }
     }
@@ -118,7 +124,7 @@ impl<'a> Run<'a> {
     fn begin(&self, client: &Client, head: Vec<u8>, since: Instant, tally: &Tally<'_>) -> Flow {
         let patience = Patience {
             head_due: self.head_due(tally),
-            activity: self.cluster().upstream().activity_timeout(),
+            activity: self.cluster.upstream().activity_timeout(),
             last: since,
         };
         let has_body = client.body.is_some();
@@ -155,7 +161,14 @@ impl<'a> Run<'a> {
     }
 
     /// Counts what went through, and puts away what the next request can use.
-    fn settle(&self, client: &mut Client, mut link: Link, flow: &mut Flow, is_complete: bool) {
+    fn settle(
+        &self,
+        client: &mut Client,
+        mut link: Link,
+        flow: &mut Flow,
+        is_complete: bool,
+        now: Instant,
+    ) {
         let sent = flow.upload.sent;
         let metrics = self.destination(&link.picked).metrics();
         if sent > 0 {
@@ -178,7 +191,7 @@ impl<'a> Run<'a> {
             && matches!(download.body.into_rest(), Rest::Nothing)
             && link.lease.raw().is_some_and(is_clean)
         {
-            link.lease.give_back();
+            link.lease.give_back(now);
         }
         buffers::give_back(link.head.unwrap_or_default());
     }
@@ -204,7 +217,7 @@ impl<'a> Run<'a> {
             }
             Failure::Gone(kind) => kind,
         };
-        tally.end(Some(kind));
+        tally.end(Some(kind), Instant::now());
     }
 
     /// Answers for a destination that did not.
@@ -224,10 +237,10 @@ impl<'a> Run<'a> {
             let refusal = Refusal::new(status, "the request's body was refused");
             client.exchange.refused(refusal);
         }
-        if let Some(sent) = send_own(client, status, self.is_head(), self.plan()) {
+        if let Some(sent) = send_own(client, status, self.is_head(), self.plan) {
             client.exchange.sent = sent;
             client.exchange.outcome = Outcome::Complete;
         }
-        tally.end(Some(kind));
+        tally.end(Some(kind), Instant::now());
     }
 }

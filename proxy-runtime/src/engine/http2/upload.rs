@@ -6,14 +6,13 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use h2::RecvStream;
 use http::{HeaderMap, HeaderName, StatusCode};
-use tokio::io::AsyncWrite;
 
 use crate::engine::upload::{Broken, Stage};
 use crate::forward::headers::strip_trailers;
 use crate::http1::{CHUNK_END, ChunkHead, LAST_CHUNK};
 use crate::server::DataRate;
 use crate::server::connection::UploadPace;
-use crate::stream::{poll_write_all, spare};
+use crate::stream::{ByteStream, poll_write_all, spare};
 
 /// Frames that came together and leave with one write.
 const FRAMES: usize = 8;
@@ -98,7 +97,7 @@ impl Upload {
     }
 
     /// Sends what there is; ready when all is sent. `has_news` is set when the client sent something.
-    pub(super) fn poll<U: AsyncWrite + Unpin>(
+    pub(super) fn poll<U: ByteStream>(
         &mut self,
         cx: &mut Context<'_>,
         body: &mut Option<RecvStream>,
@@ -127,7 +126,7 @@ impl Upload {
         }
     }
 
-    fn poll_write<U: AsyncWrite + Unpin>(
+    fn poll_write<U: ByteStream>(
         &mut self,
         cx: &mut Context<'_>,
         body: &mut Option<RecvStream>,
