@@ -17,7 +17,7 @@ use crate::forward::{ExchangeInfo, ForwardError, ForwardErrorKind, no_connection
 use crate::state::{ClusterState, DestinationState, Generation, Picked, RouteState};
 use crate::upstream::{Lease, Protocols, Wanted};
 
-/// The route that takes a request and can do so on bytes, and the cluster that the request goes to.
+/// The route that takes a request and can do so on bytes, and what the configuration says of it and of its cluster.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) engine: &'a Engine,

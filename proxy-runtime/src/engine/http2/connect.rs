@@ -21,12 +21,8 @@ impl<'a> Run<'a> {
         let Some(picked) = self.pick(&self.head) else {
             return Err(Unconnected::Picked(None));
         };
-        match self
-            .engine
-            .service()
-            .pool()
-            .ready(&self.wanted(&picked), now)
-        {
+        let wanted = self.wanted(&picked);
+        match self.engine.service().pool().ready(&wanted, now) {
             Some(lease) => Ok(self.link(client, picked, lease)),
             None => Err(Unconnected::Picked(Some(picked))),
         }

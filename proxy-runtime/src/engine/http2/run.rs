@@ -113,9 +113,10 @@ impl<'a> Run<'a> {
                 Err(failed) => break Some(failed),
             }
         };
-        self.settle(client, link, &mut flow, failure.is_none());
+        let now = Instant::now();
+        self.settle(client, link, &mut flow, failure.is_none(), now);
         match failure {
-            None => tally.end(None, Instant::now()),
+            None => tally.end(None, now),
             Some(failure) => self.fail(client, tally, &failure, flow),
         }
     }
@@ -160,7 +161,14 @@ impl<'a> Run<'a> {
     }
 
     /// Counts what went through, and puts away what the next request can use.
-    fn settle(&self, client: &mut Client, mut link: Link, flow: &mut Flow, is_complete: bool) {
+    fn settle(
+        &self,
+        client: &mut Client,
+        mut link: Link,
+        flow: &mut Flow,
+        is_complete: bool,
+        now: Instant,
+    ) {
         let sent = flow.upload.sent;
         let metrics = self.destination(&link.picked).metrics();
         if sent > 0 {
@@ -183,7 +191,7 @@ impl<'a> Run<'a> {
             && matches!(download.body.into_rest(), Rest::Nothing)
             && link.lease.raw().is_some_and(is_clean)
         {
-            link.lease.give_back(Instant::now());
+            link.lease.give_back(now);
         }
         buffers::give_back(link.head.unwrap_or_default());
     }
