@@ -2,23 +2,21 @@
 
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
-use h2::SendStream;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use tokio::time::Instant;
 
 use super::answer::{final_head, interim_head};
+use super::download::{Download, Gone};
 use super::upload::Upload;
 use crate::engine::download::{MOST_INTERIM, limits};
 use crate::engine::exchange::{Failure, Patience};
 use crate::engine::plan::HeadPlan;
 use crate::engine::upload::{Broken, Stage};
 use crate::forward::ForwardErrorKind;
-use crate::forward::headers::strip_trailers;
 use crate::forward::timeout::after;
 use crate::http1::{Asked, Framing, RawResponse, Status, parse_response};
 use crate::server::connection::is_grpc;
-use crate::server::http2::{Client, Room, poll_room};
+use crate::server::http2::Client;
 use crate::server::metrics::WorkerMetrics;
 use crate::upstream::{Http1Body, Http1Connection, Table};
 
@@ -35,25 +33,6 @@ pub(super) struct Flow {
     /// Why the upload ended, if that is not the end of all.
     pub(super) stopped: Option<Broken>,
     has_news: bool,
-}
-
-/// A response whose head was sent.
-pub(super) struct Download {
-    /// Its body, as it comes.
-    pub(super) body: Http1Body,
-    stream: Option<SendStream<Bytes>>,
-    /// What has come of it and was not sent.
-    data: Bytes,
-    trailers: Option<HeaderMap>,
-    room: Room,
-    /// gRPC and the like: a slow reader is no attacker.
-    is_exempt: bool,
-    /// All of it was handed to the connection.
-    pub(super) is_sent: bool,
-    /// Bytes of content that came.
-    pub(super) received: u64,
-    /// Bytes of content that were handed to the connection.
-    pub(super) sent: u64,
 }
 
 impl Flow {
@@ -189,17 +168,8 @@ impl Exchange<'_> {
         let (Some(head), Some(table)) = (head, table) else {
             return Err(self.unanswered(ForwardErrorKind::ResponseHeaders));
         };
-        let mut download = Download {
-            body: Http1Body::received(response, table),
-            stream: None,
-            data: Bytes::new(),
-            trailers: None,
-            room: Room::default(),
-            is_exempt: is_grpc(head.headers()),
-            is_sent: false,
-            received: 0,
-            sent: 0,
-        };
+        let body = Http1Body::received(response, table);
+        let mut download = Download::new(body, is_grpc(head.headers()));
         // The client can still be told of a body that is broken from the start.
         if let Poll::Ready(Err(_)) = download.poll_read(self.connection, cx) {
             return Err(self.unanswered(ForwardErrorKind::ResponseBodyDestination));
@@ -208,8 +178,7 @@ impl Exchange<'_> {
         let is_end = download.has_all();
         let stream = self.client.respond.send_response(head, is_end);
         let stream = stream.map_err(|_| Failure::Gone(ForwardErrorKind::RequestCanceled))?;
-        download.is_sent = is_end;
-        download.stream = Some(stream);
+        download.begin(stream, is_end);
         self.flow.download = Some(download);
         Ok(status)
     }
@@ -227,9 +196,7 @@ impl Exchange<'_> {
                     return Poll::Ready(Err(Failure::Gone(kind)));
                 }
                 Poll::Pending => {
-                    if !download.is_exempt {
-                        download.room.lacks(client);
-                    }
+                    download.waits_for(client);
                     return Poll::Pending;
                 }
             }
@@ -293,13 +260,8 @@ impl Exchange<'_> {
         let flow = &mut *self.flow;
         let is_unanswered = flow.download.is_none();
         let reset = match &mut flow.download {
-            None => self.client.respond.poll_reset(cx),
-            Some(Download {
-                stream: Some(stream),
-                is_sent: false,
-                ..
-            }) => stream.poll_reset(cx),
-            Some(_) => Poll::Pending,
+            None => self.client.respond.poll_reset(cx).map(drop),
+            Some(download) => download.poll_reset(cx),
         };
         if reset.is_ready() {
             return Poll::Ready(Failure::Gone(match is_unanswered {
@@ -318,8 +280,7 @@ impl Exchange<'_> {
         if std::mem::take(&mut flow.has_news) {
             flow.patience.last = Instant::now();
         }
-        let waits_for_client = |down: &Download| !down.data.is_empty();
-        if flow.download.as_ref().is_some_and(waits_for_client) {
+        if flow.download.as_ref().is_some_and(Download::has_data) {
             // A client that does not take its response is the server's to notice.
             return Poll::Pending;
         }
@@ -331,79 +292,5 @@ impl Exchange<'_> {
         let stage = flow.upload.stage();
         let expired = self.client.deadline.poll_due(due);
         expired.map(|()| Failure::timed_out(stage, is_unanswered))
-    }
-}
-
-/// The client wants no more.
-struct Gone;
-
-impl Download {
-    /// Whether all has come, and nothing of it is left to be sent but the end.
-    fn has_all(&self) -> bool {
-        self.body.has_ended() && self.data.is_empty() && self.trailers.is_none()
-    }
-
-    /// Reads what comes next; ready when something has come, be it the end.
-    fn poll_read(
-        &mut self,
-        connection: &mut Http1Connection,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<(), ()>> {
-        match ready!(self.body.poll_frame(connection, cx)) {
-            Some(Ok(frame)) => match frame.into_data() {
-                Ok(data) => {
-                    self.received += data.len() as u64;
-                    self.data = data;
-                }
-                Err(frame) => {
-                    let mut trailers = frame.into_trailers().unwrap_or_default();
-                    strip_trailers(&mut trailers);
-                    self.trailers = (!trailers.is_empty()).then_some(trailers);
-                }
-            },
-            Some(Err(error)) => {
-                tracing::debug!(target: crate::observe::targets::REQUEST, %error, "the response broke off");
-                return Poll::Ready(Err(()));
-            }
-            None => {}
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    /// Sends what has come; ready when more of it can be taken.
-    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Gone>> {
-        let Some(stream) = &mut self.stream else {
-            return Poll::Ready(Ok(()));
-        };
-        while !self.data.is_empty() {
-            let room = ready!(poll_room(stream, self.data.len(), cx));
-            self.room.is_found();
-            let Some(room) = room else {
-                return Poll::Ready(Err(Gone));
-            };
-            let part = self.data.split_to(room);
-            let is_end = self.data.is_empty() && self.trailers.is_none() && self.body.has_ended();
-            self.sent += room as u64;
-            if stream.send_data(part, is_end).is_err() {
-                return Poll::Ready(Err(Gone));
-            }
-            self.is_sent = is_end;
-        }
-        if self.is_sent || !self.body.has_ended() {
-            return Poll::Ready(Ok(()));
-        }
-        let sent = match self.trailers.take() {
-            Some(trailers) => stream.send_trailers(trailers),
-            None => stream.send_data(Bytes::new(), true),
-        };
-        self.is_sent = true;
-        Poll::Ready(sent.map_err(|_| Gone))
-    }
-
-    /// Lets the client see that it is not complete.
-    pub(super) fn cut(&mut self) {
-        if let Some(stream) = &mut self.stream {
-            stream.send_reset(h2::Reason::INTERNAL_ERROR);
-        }
     }
 }

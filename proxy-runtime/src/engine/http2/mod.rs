@@ -12,6 +12,7 @@
 
 mod answer;
 mod connect;
+mod download;
 mod exchange;
 mod request;
 mod run;
