@@ -11,6 +11,12 @@ pub trait RequestHead {
     /// The path, percent-encoded as sent: begins with `/`, without the query.
     fn path(&self) -> &str;
 
+    /// The [path](Self::path), if it is known to be ASCII without `%`, so that there is nothing to decode; `None` if nobody
+    /// has looked.
+    fn plain_path(&self) -> Option<&[u8]> {
+        None
+    }
+
     /// The query, as sent, without the `?`; `None` when there is no `?`.
     fn query(&self) -> Option<&str>;
 

@@ -18,9 +18,26 @@ pub(super) fn relevant(path: &str) -> &str {
         .unwrap_or("")
 }
 
+/// The same of a path as bytes.
+#[inline]
+pub(super) fn relevant_bytes(path: &[u8]) -> &[u8] {
+    path.strip_prefix(b"/")
+        .filter(|rest| u32::try_from(rest.len()).is_ok())
+        .unwrap_or_default()
+}
+
 /// Decodes the [`relevant`] part of a path.
 pub(super) fn decode(relevant: &str) -> Cow<'_, str> {
     percent::decode(relevant, Part::Path)
+}
+
+/// Cuts the first segment off a path that is not empty, and returns what is left behind its `/`.
+#[inline]
+pub(super) fn first_segment(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().position(|byte| *byte == b'/') {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (path, b""),
+    }
 }
 
 /// A request's path and where its segments are.

@@ -3,7 +3,7 @@
 use http::StatusCode;
 
 use super::download::append_date;
-use super::plan::{HeadPlan, MOST_OPERATIONS};
+use super::plan::HeadPlan;
 use crate::http1::{
     Asked, HeadLimits, HeadTable, Method, OutgoingConnection, ResponseRewrite, Status,
     parse_response, write_response,
@@ -35,10 +35,7 @@ pub(super) fn write_own(
     let parsed = parse_response(head.as_bytes(), asked, &HeadLimits::default(), &mut table);
     if let Ok(Status::Complete(response)) = parsed {
         let operations = plan.response.iter();
-        let operations: Vec<_> = operations
-            .filter_map(|one| one.for_status(status))
-            .take(MOST_OPERATIONS)
-            .collect();
+        let operations: Vec<_> = operations.map(|one| one.for_status(status)).collect();
         let mut rewrite = ResponseRewrite::new(&response);
         rewrite.operations = &operations;
         if is_last {

@@ -7,7 +7,7 @@ use super::body::Body;
 use super::connect::Link;
 use super::exchange::{Flow, Patience};
 use super::outgoing::Invalid;
-use super::request::{Run, allowed};
+use super::request::Run;
 use super::spare;
 use super::upload::Broken;
 use crate::forward::ForwardErrorKind;
@@ -32,7 +32,7 @@ impl Run<'_> {
             .map_err(|Invalid| (ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY))?;
         let patience = Patience {
             head_due,
-            activity: self.cluster().upstream().activity_timeout(),
+            activity: self.cluster.upstream().activity_timeout(),
             last: since,
         };
         let mut flow = spare::take();
@@ -50,8 +50,7 @@ impl Run<'_> {
         flow: &mut Flow,
         is_grpc: bool,
     ) -> Result<(), (ForwardErrorKind, StatusCode)> {
-        flow.upload
-            .allow(allowed(self.generation, self.route, client, self.engine));
+        flow.upload.allow(self.allowed(client));
         let limits = &client.state.worker.limits;
         flow.limits = limits.head();
         let begun = flow

@@ -57,11 +57,17 @@ impl<'a> Run<'a> {
         client: &Client<T>,
         view: &RequestView<'_>,
         edits: Option<&HeadEdits>,
+        now: Instant,
     ) -> Result<Link, Unconnected> {
         let Some(picked) = self.pick(view) else {
             return Err(Unconnected::Picked(None));
         };
-        match self.engine.service().pool().ready(&self.wanted(&picked)) {
+        match self
+            .engine
+            .service()
+            .pool()
+            .ready(&self.wanted(&picked), now)
+        {
             Some(lease) => Ok(Link {
                 head: self.write_head(client, view, edits, &picked),
                 picked,
@@ -165,10 +171,10 @@ impl<'a> Run<'a> {
             request: self.request,
             table: &client.table,
             view,
-            route: self.generation.snapshot().route_at(self.route),
-            plan: self.plan(),
+            route: self.route,
+            plan: self.plan,
             edits,
-            destination: &self.cluster().destinations()[picked.index.0 as usize],
+            destination: &self.cluster.destinations()[picked.index.0 as usize],
             remote: client.state.remote_value(),
         };
         outgoing.write(&mut head).map(|()| head)
@@ -202,8 +208,8 @@ impl<'a> Run<'a> {
     {
         Wanted {
             destination: picked.in_flight.destination(),
-            upstream: self.cluster().upstream(),
-            client: self.state().client(),
+            upstream: self.cluster.upstream(),
+            client: self.state.client(),
             protocols: Protocols::Http1,
             fresh: false,
         }
@@ -211,6 +217,6 @@ impl<'a> Run<'a> {
 
     #[inline]
     pub(super) fn pick(&self, view: &RequestView<'_>) -> Option<Picked> {
-        self.state().pick(self.cluster(), view)
+        self.state.pick(self.cluster, view)
     }
 }

@@ -4,7 +4,6 @@ use std::num::NonZeroU64;
 use std::task::{Context, Poll, ready};
 
 use http::StatusCode;
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::body::{Body, Part};
 use super::filtering::Shown;
@@ -12,15 +11,18 @@ use super::plan::{HeadPlan, MOST_OPERATIONS, with_slice};
 use crate::filter::HeadEdits;
 use crate::forward::ForwardErrorKind;
 use crate::http1::{
-    Asked, CHUNK_END, ChunkHead, Copied, FieldName, FieldOperation, Framing, HeadLimits, HeadTable,
-    LAST_CHUNK, OutgoingConnection, RawResponse, ResponseRewrite, Status, parse_response,
-    write_response, write_trailers,
+    Asked, CHUNK_END, ChunkHead, Copied, FieldClass, FieldName, FieldOperation, Framing,
+    HeadLimits, HeadTable, LAST_CHUNK, OutgoingConnection, RawResponse, ResponseRewrite, Status,
+    parse_response, write_response, write_trailers,
 };
 use crate::server::http1::date::write_date;
-use crate::stream::{ReadBuffer, poll_write_all, spare};
+use crate::stream::{ByteStream, ReadBuffer, poll_write_all, spare};
 
 /// The most interim responses (1xx) before the final one. Nobody needs more than two or three.
 const MOST_INTERIM: u8 = 16;
+
+/// Parts of a body up to this size are copied behind what is in front of them, which costs less than a slice of its own.
+const COPIED: usize = 2 * 1024;
 
 /// The longest head of a response, as .NET's `MaxResponseHeadersLength` in YARP: 64 KiB. Responses that set many cookies have
 /// many fields.
@@ -149,8 +151,8 @@ impl Download {
         outgoing: ForClient<'_>,
     ) -> Poll<Result<StatusCode, Cut>>
     where
-        C: AsyncWrite + Unpin,
-        U: AsyncRead + Unpin,
+        C: ByteStream,
+        U: ByteStream,
     {
         let limits = limits();
         loop {
@@ -207,11 +209,16 @@ impl Download {
         has_news: &mut bool,
     ) -> Poll<Result<(), Cut>>
     where
-        C: AsyncWrite + Unpin,
-        U: AsyncRead + Unpin,
+        C: ByteStream,
+        U: ByteStream,
     {
         loop {
             if output.len() + self.part.bytes > 0 {
+                if self.part.bytes <= COPIED && self.written == 0 {
+                    output.extend_from_slice(&input.filled()[..self.part.bytes]);
+                    input.consume(self.part.bytes);
+                    self.part.bytes = 0;
+                }
                 let slices = [&**output, &input.filled()[..self.part.bytes]];
                 let written = poll_write_all(client, cx, slices, &mut self.written);
                 ready!(written).map_err(|_| Cut::Client)?;
@@ -306,10 +313,11 @@ impl Download {
         rewrite.connection = connection;
         rewrite.copied = plan.response_copy.copied();
         let received = (input.filled(), response, &*table);
-        let mut given = plan.response_for(status);
+        let given = &*plan.response;
         if let Some(shown) = shown {
             let edits = show(shown, status, received)?;
-            with_slice(edits.operations().chain(given), |operations| {
+            let route = given.iter().map(|given| given.for_status(status));
+            with_slice(edits.operations().chain(route), |operations| {
                 let rewrite = ResponseRewrite {
                     operations,
                     ..rewrite
@@ -319,16 +327,14 @@ impl Download {
             return self.begin_body(response, is_wrapped, input, table, output);
         }
         let mut room;
-        let operations: &[_] = match given.next() {
-            None => &[],
-            Some(first) => {
-                room = [first; MOST_OPERATIONS];
-                let mut count = 1;
-                for operation in given {
-                    room[count] = operation;
-                    count += 1;
+        let operations: &[_] = match given.len() {
+            0 => &[],
+            count => {
+                room = [FieldOperation::Nothing; MOST_OPERATIONS];
+                for (place, given) in room.iter_mut().zip(given) {
+                    *place = given.for_status(status);
                 }
-                &room[..count]
+                &room[..count.min(MOST_OPERATIONS)]
             }
         };
         rewrite.operations = operations;
@@ -413,20 +419,16 @@ fn write_head(
     lend(output);
     write_response(buffer, response, table, rewrite, output);
     // If it does not say when it was made, who passes it on does (RFC 9110 section 6.6.1).
-    if !has_date(buffer, table, rewrite) {
+    if !has_date(table, rewrite) {
         append_date(output);
     }
 }
 
 /// Whether a head says when it was made.
 #[inline]
-fn has_date(buffer: &[u8], table: &HeadTable, rewrite: &ResponseRewrite<'_>) -> bool {
-    const DATE: &[u8] = b"date";
-    let mut fields = table.fields().iter();
-    let has_come = fields.any(|field| {
-        field.name().len() == 4 && field.name().get(buffer).eq_ignore_ascii_case(DATE)
-    });
-    let is = |name: &FieldName| name.as_bytes().eq_ignore_ascii_case(DATE);
+fn has_date(table: &HeadTable, rewrite: &ResponseRewrite<'_>) -> bool {
+    let has_come = table.first(FieldClass::Date).is_some();
+    let is = |name: &FieldName| name.class() == FieldClass::Date;
     let stays = match rewrite.copied {
         Copied::Only(names) => has_come && names.iter().any(is),
         Copied::None => false,

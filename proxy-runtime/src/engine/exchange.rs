@@ -4,7 +4,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::StatusCode;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
 use super::body::Body;
@@ -18,7 +17,7 @@ use crate::forward::timeout::after;
 use crate::http1::{Asked, HeadLimits, HeadTable, OutgoingConnection};
 use crate::server::http1::{Client, Transport};
 use crate::server::metrics::WorkerMetrics;
-use crate::stream::ReadBuffer;
+use crate::stream::{ByteStream, ReadBuffer};
 
 /// How long things may take.
 #[derive(Clone, Copy, Debug)]
@@ -138,7 +137,7 @@ impl Failure {
 impl<T, U> Exchange<'_, T, U>
 where
     T: Transport,
-    U: AsyncRead + AsyncWrite + Unpin,
+    U: ByteStream,
 {
     /// Sends the request, and waits until the head of the response is ready for the client.
     #[inline]

@@ -117,10 +117,9 @@ impl Filtering {
             Answer::Status(status) => own_response(status),
             Answer::Reply(reply) => reply.into_response(),
         };
-        let route = run.generation.snapshot().route_at(run.route);
         let filters = run.filters().zip(passed);
         let context = run.filter_context(connection);
-        let shown = shown_response(response, filters, context, route.transforms());
+        let shown = shown_response(response, filters, context, run.route.transforms());
         let (head, mut body) = shown.into_parts();
         (head, body.take_text())
     }
@@ -171,12 +170,11 @@ impl<'a> Run<'a> {
     /// The filters of the route.
     #[inline]
     pub(super) fn filters(&self) -> Option<&'a Filters> {
-        self.generation.route(self.route).extensions()?.filters()
+        self.route_state.extensions()?.filters()
     }
 
     fn filter_context(&self, connection: ConnectionInfo) -> FilterContext<'a> {
-        let route = self.generation.snapshot().route_at(self.route);
-        FilterContext::new(route, self.cluster(), connection)
+        FilterContext::new(self.route, self.cluster, connection)
     }
 }
 

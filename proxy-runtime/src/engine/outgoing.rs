@@ -102,7 +102,7 @@ impl<'a> Outgoing<'a> {
     fn write_to(&self, target: Option<OutgoingTarget<'_>>, out: &mut Vec<u8>) {
         if let Some(edits) = self.edits {
             let route = self.plan.request.iter();
-            let route = route.filter_map(|operation| self.operation(operation));
+            let route = route.map(|operation| self.operation(operation));
             let operations = edits.operations().chain(route);
             return with_slice(operations, |operations| {
                 self.write_by(target, operations, out)
@@ -116,25 +116,12 @@ impl<'a> Outgoing<'a> {
 
     #[inline]
     fn write_with<const MOST: usize>(&self, target: Option<OutgoingTarget<'_>>, out: &mut Vec<u8>) {
-        let mut given = self
-            .plan
-            .request
-            .iter()
-            .filter_map(|operation| self.operation(operation));
-        let mut room;
-        let operations: &[_] = match given.next() {
-            None => &[],
-            Some(first) => {
-                room = [first; MOST];
-                let mut count = 1;
-                for operation in given.take(MOST - 1) {
-                    room[count] = operation;
-                    count += 1;
-                }
-                &room[..count]
-            }
-        };
-        self.write_by(target, operations, out);
+        let given = &*self.plan.request;
+        let mut room = [FieldOperation::Nothing; MOST];
+        for (place, given) in room.iter_mut().zip(given) {
+            *place = self.operation(given);
+        }
+        self.write_by(target, &room[..given.len().min(MOST)], out);
     }
 
     #[inline]
@@ -172,16 +159,14 @@ impl<'a> Outgoing<'a> {
     }
 
     #[inline]
-    fn operation(&self, operation: &'a RequestOperation) -> Option<FieldOperation<'a>> {
+    fn operation(&self, operation: &'a RequestOperation) -> FieldOperation<'a> {
         match operation {
-            RequestOperation::Remove(name) => Some(FieldOperation::Remove(name)),
-            RequestOperation::Write(name, value, action) => {
-                Some(written(name, known(value), *action))
-            }
+            RequestOperation::Remove(name) => FieldOperation::Remove(name),
+            RequestOperation::Write(name, value, action) => written(name, known(value), *action),
             RequestOperation::Tell(name, part, action) => match (self.part(*part), action) {
-                (Some(value), action) => Some(written(name, value, *action)),
-                (None, SetOrAppend::Set) => Some(FieldOperation::Remove(name)),
-                (None, SetOrAppend::Append) => None,
+                (Some(value), action) => written(name, value, *action),
+                (None, SetOrAppend::Set) => FieldOperation::Remove(name),
+                (None, SetOrAppend::Append) => FieldOperation::Nothing,
             },
         }
     }

@@ -108,18 +108,6 @@ impl HeadPlan {
     }
 }
 
-impl HeadPlan {
-    /// What it does to the fields of a response of this status.
-    #[inline]
-    pub(super) fn response_for(
-        &self,
-        status: StatusCode,
-    ) -> impl Iterator<Item = FieldOperation<'_>> {
-        let operations = self.response.iter();
-        operations.filter_map(move |operation| operation.for_status(status))
-    }
-}
-
 impl CopyRule {
     #[inline]
     pub(super) fn copied(&self) -> Copied<'_> {
@@ -132,17 +120,15 @@ impl CopyRule {
 }
 
 impl ResponseOperation {
-    /// The operation, if it is one for this status.
+    /// The operation for this status.
     #[inline]
-    pub(super) fn for_status(&self, status: StatusCode) -> Option<FieldOperation<'_>> {
-        if !self.condition.holds(status) {
-            return None;
-        }
-        Some(match &self.value {
+    pub(super) fn for_status(&self, status: StatusCode) -> FieldOperation<'_> {
+        match &self.value {
+            _ if !self.condition.holds(status) => FieldOperation::Nothing,
             None => FieldOperation::Remove(&self.name),
             Some((value, SetOrAppend::Set)) => FieldOperation::Set(&self.name, known(value)),
             Some((value, SetOrAppend::Append)) => FieldOperation::Append(&self.name, known(value)),
-        })
+        }
     }
 }
 

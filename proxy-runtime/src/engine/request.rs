@@ -2,7 +2,7 @@
 
 use http::Method as HttpMethod;
 use proxy_model::RequestHead;
-use proxy_model::compiled::{BodyLimit, Cluster, ClusterIndex, RouteIndex};
+use proxy_model::compiled::{BodyLimit, Cluster, Route};
 use proxy_model::matching::Lookup;
 use tokio::time::Instant;
 
@@ -16,7 +16,7 @@ use crate::forward::panicked;
 use crate::forward::timeout::after;
 use crate::http1::{Asked, Framing, Method, RawRequest, RequestView, Version};
 use crate::server::http1::{Client, Transport};
-use crate::state::{ClusterState, DestinationState, Generation, Picked};
+use crate::state::{ClusterState, DestinationState, Generation, Picked, RouteState};
 
 /// Begins with a request, if it can be forwarded as bytes: finds its route, and an idle connection to a destination, which
 /// nearly always there is. All that looks at the head is done here, without waiting for anything.
@@ -36,21 +36,15 @@ pub(super) fn start<'a, T: Transport>(
         return None;
     }
     let view = view_of(client, request);
-    let (route, cluster) = choose(generation, client, request, &view, engine)?;
-    let run = Run {
-        engine,
-        generation,
-        request,
-        route,
-        cluster,
-    };
-    let tally = run.tally(&view, Instant::now());
+    let run = choose(generation, client, request, &view, engine)?;
+    let now = Instant::now();
+    let tally = run.tally(&view, now);
     let (filtering, said) = match run.filters() {
         None => (Filtering::default(), Ok(())),
         Some(filters) => Filtering::ask(filters, &run, client, view),
     };
     // A program's own policy may panic, which ends one request and no more.
-    let picked = || run.connect_now(client, &view, filtering.edits());
+    let picked = || run.connect_now(client, &view, filtering.edits(), now);
     let connecting = said.and_then(|()| match contained_call(picked) {
         Ok(connecting) => connecting,
         Err(panic) => Err(Unconnected::Failed(panicked(&panic))),
@@ -73,46 +67,39 @@ pub(super) struct Started<'a> {
 
 /// The route and the cluster of a request that can be forwarded as bytes.
 #[inline]
-fn choose<T: Transport>(
-    generation: &Generation,
+fn choose<'a, T: Transport>(
+    generation: &'a Generation,
     client: &Client<T>,
-    request: &RawRequest,
+    request: &'a RawRequest,
     view: &RequestView<'_>,
-    engine: &Engine,
-) -> Option<(RouteIndex, ClusterIndex)> {
+    engine: &'a Engine,
+) -> Option<Run<'a>> {
     let snapshot = generation.snapshot();
     let Lookup::Matched(index) = snapshot.table().find(snapshot.routes(), view) else {
         return None;
     };
-    let state = generation.route(index);
-    state.plan()?;
-    if state.refusal().is_some() {
+    let route = snapshot.route_at(index);
+    let route_state = generation.route(index);
+    let plan = route_state.plan()?;
+    if route_state.refusal().is_some() {
         return None;
     }
     let random = engine.service().shared().random();
-    let cluster = state.choose(snapshot.route_at(index), view, random).ok()?;
+    let cluster = route_state.choose(route, view, random).ok()?;
+    let run = Run {
+        engine,
+        request,
+        route,
+        route_state,
+        plan,
+        cluster: snapshot.cluster_at(cluster),
+        state: generation.cluster(cluster),
+    };
     let fits = match request.framing() {
-        Framing::Length(length) => length <= allowed(generation, index, client, engine),
+        Framing::Length(length) => length <= run.allowed(client),
         _ => true,
     };
-    (fits && generation.cluster(cluster).speaks_http1()).then_some((index, cluster))
-}
-
-/// The most content that a request may have: the route says, else the proxy; and never more than the server allows.
-#[inline]
-pub(super) fn allowed<T: Transport>(
-    generation: &Generation,
-    route: RouteIndex,
-    client: &Client<T>,
-    engine: &Engine,
-) -> u64 {
-    let most = match generation.snapshot().route_at(route).body_limit() {
-        BodyLimit::Server => engine.service().shared().max_request_body(),
-        BodyLimit::Unlimited => None,
-        BodyLimit::Bytes(limit) => Some(limit),
-    };
-    let server = client.state.worker.limits.body_bytes;
-    most.unwrap_or(u64::MAX).min(server.unwrap_or(u64::MAX))
+    (fits && run.state.speaks_http1()).then_some(run)
 }
 
 #[inline]
@@ -128,23 +115,37 @@ pub(super) fn view_of<'a, T: Transport>(
     )
 }
 
-/// A request that is forwarded.
+/// A request that is forwarded, and what the configuration says of it.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
     pub(super) engine: &'a Engine,
-    pub(super) generation: &'a Generation,
     pub(super) request: &'a RawRequest,
-    pub(super) route: RouteIndex,
-    pub(super) cluster: ClusterIndex,
+    pub(super) route: &'a Route,
+    pub(super) route_state: &'a RouteState,
+    pub(super) plan: &'a HeadPlan,
+    pub(super) cluster: &'a Cluster,
+    pub(super) state: &'a ClusterState,
 }
 
 impl<'a> Run<'a> {
+    /// The most content that the request may have: the route says, else the proxy; and never more than the server allows.
+    #[inline]
+    pub(super) fn allowed<T: Transport>(&self, client: &Client<T>) -> u64 {
+        let most = match self.route.body_limit() {
+            BodyLimit::Server => self.engine.service().shared().max_request_body(),
+            BodyLimit::Unlimited => None,
+            BodyLimit::Bytes(limit) => Some(limit),
+        };
+        let server = client.state.worker.limits.body_bytes;
+        most.unwrap_or(u64::MAX).min(server.unwrap_or(u64::MAX))
+    }
+
     #[inline]
     pub(super) fn tally(&self, view: &RequestView<'_>, started: Instant) -> Tally<'a> {
         Tally::new(
             self.engine.service().shared(),
-            self.generation.route(self.route),
-            self.state(),
+            self.route_state,
+            self.state,
             &method(self.request.method(), view),
             started,
         )
@@ -159,30 +160,14 @@ impl<'a> Run<'a> {
     }
 
     #[inline]
-    pub(super) fn plan(&self) -> &'a HeadPlan {
-        let plan = self.generation.route(self.route).plan();
-        plan.expect("the route was chosen for having one")
-    }
-
-    #[inline]
-    pub(super) fn state(&self) -> &'a ClusterState {
-        self.generation.cluster(self.cluster)
-    }
-
-    #[inline]
     pub(super) fn destination(&self, picked: &Picked) -> &'a DestinationState {
-        self.state().destination(picked.index)
-    }
-
-    #[inline]
-    pub(super) fn cluster(&self) -> &'a Cluster {
-        self.generation.snapshot().cluster_at(self.cluster)
+        self.state.destination(picked.index)
     }
 
     /// When the response must have begun.
     #[inline]
     pub(super) fn head_due(&self, tally: &Tally<'_>) -> Option<Instant> {
-        let timeout = self.generation.snapshot().route_at(self.route).timeout();
+        let timeout = self.route.timeout();
         timeout.map(|wait| after(tally.started(), wait))
     }
 }

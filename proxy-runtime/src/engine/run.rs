@@ -38,7 +38,7 @@ pub(crate) async fn forward<T: Transport>(
             match Box::pin(run.connect(unconnected, client, filtering.edits(), &mut tally)).await {
                 Ok(link) => (link, Instant::now()),
                 Err(Unconnected::Gone) => {
-                    tally.end(Some(ForwardErrorKind::RequestCanceled));
+                    tally.end(Some(ForwardErrorKind::RequestCanceled), Instant::now());
                     return Lane::Gone;
                 }
                 Err(unconnected) => {
@@ -58,7 +58,7 @@ pub(crate) async fn forward<T: Transport>(
         Ok(flow) => flow,
         Err(refusal) => {
             // Nothing was sent over it.
-            link.lease.give_back();
+            link.lease.give_back(Instant::now());
             drop(link.picked);
             return Box::pin(run.refuse(client, tally, filtering, refusal, true)).await;
         }
@@ -75,7 +75,7 @@ pub(crate) async fn forward<T: Transport>(
             client: &mut *client,
             flow: &mut flow,
             run: &run,
-            plan: run.plan(),
+            plan: run.plan,
             filtering: &mut filtering,
             io: &mut connection.io,
             input: &mut connection.input,
@@ -93,7 +93,7 @@ pub(crate) async fn forward<T: Transport>(
                 match Box::pin(client.unless_gone(is_watched, reconnecting)).await {
                     Some(Ok(fresh)) => link = fresh,
                     None => {
-                        tally.end(Some(ForwardErrorKind::RequestCanceled));
+                        tally.end(Some(ForwardErrorKind::RequestCanceled), Instant::now());
                         return Lane::Gone;
                     }
                     Some(Err(error)) => {
@@ -109,10 +109,11 @@ pub(crate) async fn forward<T: Transport>(
             Err(failed) => break Some(failed),
         }
     };
-    let ended = run.settle(client, link, flow, failure.is_none());
+    let now = Instant::now();
+    let ended = run.settle(client, link, flow, failure.is_none(), now);
     match failure {
         None => {
-            tally.end(None);
+            tally.end(None, now);
             Lane::Served { keep: ended.keep }
         }
         Some(failure) => Box::pin(run.fail(client, tally, filtering, failure, ended)).await,

@@ -23,7 +23,7 @@ use crate::http1::Method;
 use crate::server::Outcome;
 use crate::server::edge::Refusal;
 use crate::server::http1::{Client, Transport, write_text};
-use crate::stream::{poll_write_all, spare as buffers};
+use crate::stream::poll_write_all;
 use crate::upstream::Http1Connection;
 
 /// How an exchange left the client's connection.
@@ -49,12 +49,13 @@ impl Run<'_> {
         &self,
         client: &mut Client<T>,
         mut link: Link,
-        mut flow: Box<Flow>,
+        flow: Box<Flow>,
         is_complete: bool,
+        now: Instant,
     ) -> Ended {
         let is_clean = |connection: &mut Http1Connection| connection.input.is_empty();
         if is_complete && flow.is_reusable() && link.lease.raw().is_some_and(is_clean) {
-            link.lease.give_back();
+            link.lease.give_back(now);
         }
         let (sent, received) = (flow.upload.sent, flow.download.received);
         let metrics = self.destination(&link.picked).metrics();
@@ -74,7 +75,7 @@ impl Run<'_> {
             client.state.unread.store(true, Relaxed);
         }
         let keep = !flow.is_last && !has_more;
-        buffers::give_back(std::mem::take(&mut flow.upload.outgoing));
+        client.served(now);
         spare::give_back(flow);
         Ended { keep, has_more }
     }
@@ -127,7 +128,7 @@ impl Run<'_> {
             Failure::Gone(kind) => kind,
         };
         client.output.clear();
-        tally.end(Some(kind));
+        tally.end(Some(kind), Instant::now());
         Lane::Gone
     }
 
@@ -147,7 +148,7 @@ impl Run<'_> {
             self.write_answer(client, &mut filtering, answer, is_last)
         } else {
             let is_head = self.request.method() == Method::Head;
-            let sent = write_own(status, is_head, is_last, self.plan(), &mut client.output);
+            let sent = write_own(status, is_head, is_last, self.plan, &mut client.output);
             Said { status, sent }
         };
         self.say(client, tally, said, Some(kind), (has_more, is_last))
@@ -225,7 +226,7 @@ impl Run<'_> {
         });
         let wrote = pin!(wrote).await;
         client.output.clear();
-        tally.end(kind);
+        tally.end(kind, Instant::now());
         if !wrote {
             return Lane::Gone;
         }
@@ -272,8 +273,8 @@ impl Run<'_> {
     #[cold]
     pub(super) fn info(&self, tally: &Tally<'_>, upstream: Option<SocketAddr>) -> ExchangeInfo {
         ExchangeInfo {
-            route: Some(self.generation.snapshot().route_at(self.route).id().clone()),
-            cluster: Some(self.cluster().id().clone()),
+            route: Some(self.route.id().clone()),
+            cluster: Some(self.cluster.id().clone()),
             destination: tally
                 .destination()
                 .map(|destination| destination.id().clone()),

@@ -109,17 +109,15 @@ impl<'a> Tally<'a> {
 
     /// The response has ended.
     #[inline]
-    pub(super) fn end(mut self, error: Option<ForwardErrorKind>) {
-        self.settle(error);
+    pub(super) fn end(mut self, error: Option<ForwardErrorKind>, now: Instant) {
+        self.settle(error, now);
     }
 
     #[inline]
-    fn settle(&mut self, error: Option<ForwardErrorKind>) {
-        if std::mem::replace(&mut self.has_ended, true) {
-            return;
-        }
+    fn settle(&mut self, error: Option<ForwardErrorKind>, now: Instant) {
+        self.has_ended = true;
         self.shared.metrics().active_requests.subtract();
-        let elapsed = self.started.elapsed();
+        let elapsed = now.saturating_duration_since(self.started);
         if let Some(kind) = error {
             self.failed(kind);
         }
@@ -138,6 +136,8 @@ impl<'a> Tally<'a> {
 
 impl Drop for Tally<'_> {
     fn drop(&mut self) {
-        self.settle(Some(ForwardErrorKind::RequestCanceled));
+        if !self.has_ended {
+            self.settle(Some(ForwardErrorKind::RequestCanceled), Instant::now());
+        }
     }
 }

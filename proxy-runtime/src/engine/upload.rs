@@ -3,14 +3,13 @@
 use std::task::{Context, Poll, ready};
 
 use http::StatusCode;
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::body::{Body, Part};
 use crate::forward::ForwardErrorKind;
 use crate::http1::{HeadLimits, HeadTable, write_trailers};
 use crate::server::DataRate;
 use crate::server::connection::UploadPace;
-use crate::stream::{ReadBuffer, poll_write_all, spare};
+use crate::stream::{ByteStream, ReadBuffer, poll_write_all, spare};
 
 /// A request on its way to a destination.
 #[derive(Debug, Default)]
@@ -166,8 +165,8 @@ impl Upload {
         has_news: &mut bool,
     ) -> Poll<Result<(), Broken>>
     where
-        C: AsyncRead + Unpin,
-        U: AsyncWrite + Unpin,
+        C: ByteStream,
+        U: ByteStream,
     {
         loop {
             if self.outgoing.len() + self.part.bytes > 0 {
@@ -203,7 +202,7 @@ impl Upload {
     }
 
     #[inline]
-    fn poll_write<U: AsyncWrite + Unpin>(
+    fn poll_write<U: ByteStream>(
         &mut self,
         cx: &mut Context<'_>,
         input: &mut ReadBuffer,

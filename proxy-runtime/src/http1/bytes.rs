@@ -1,7 +1,7 @@
 //! Runs of allowed bytes.
 //!
-//! Each function returns where the first byte stands that does not belong, or the length of the input. Whatever stops a run
-//! is looked at by the caller, who knows what may stand there.
+//! Each function returns where the first byte stands that does not belong, or the length of the input; some return all that
+//! is left from there on. Whatever stops a run is looked at by the caller, who knows what may stand there.
 
 /// `tchar` of RFC 9110 section 5.6.2.
 pub(super) const TOKEN: u8 = 1;
@@ -60,32 +60,69 @@ pub(super) fn all(bytes: &[u8], class: u8) -> bool {
     !bytes.is_empty() && bytes.iter().all(|byte| classes_of(*byte) & class != 0)
 }
 
-/// Where a run of bytes of a class that begins at `at` ends.
+/// What is left behind a run of bytes of a class.
 ///
-/// Names and paths are short: to look up byte after byte in a table takes fewer instructions than arithmetic on words.
+/// Paths and hosts are short: to look up byte after byte in a table takes fewer instructions than arithmetic on words.
 #[inline(always)]
-fn run_end(bytes: &[u8], mut at: usize, class: u8) -> usize {
-    while let Some(eight) = bytes.get(at..at.wrapping_add(8)) {
-        for (number, byte) in eight.iter().enumerate() {
-            if classes_of(*byte) & class == 0 {
-                return at + number;
-            }
+fn behind(mut bytes: &[u8], class: u8) -> &[u8] {
+    while let Some((eight, rest)) = bytes.split_first_chunk::<8>() {
+        let common = eight
+            .iter()
+            .fold(class, |all, byte| all & classes_of(*byte));
+        if common == 0 {
+            break;
         }
-        at += 8;
+        bytes = rest;
     }
-    while let Some(byte) = bytes.get(at) {
+    while let [byte, rest @ ..] = bytes {
         if classes_of(*byte) & class == 0 {
             break;
         }
-        at += 1;
+        bytes = rest;
     }
-    at
+    bytes
 }
 
-/// The end of the token without `_` that begins at `at`.
-#[inline]
-pub(super) fn plain_token_end(bytes: &[u8], at: usize) -> usize {
-    run_end(bytes, at, PLAIN_TOKEN)
+/// Where a run of bytes of a class that begins at `at` ends.
+#[inline(always)]
+fn run_end(bytes: &[u8], at: usize, class: u8) -> usize {
+    let run = bytes.get(at..).unwrap_or_default();
+    at + (run.len() - behind(run, class).len())
+}
+
+/// What is left behind a token without `_`.
+///
+/// Names of fields are mostly letters and `-`, of which eight are looked at together; from the first byte that is something
+/// else on, byte after byte.
+#[inline(always)]
+pub(super) fn behind_plain_token(mut bytes: &[u8]) -> &[u8] {
+    while let Some((eight, rest)) = bytes.split_first_chunk() {
+        let others = no_letters(u64::from_le_bytes(*eight));
+        if others != 0 {
+            bytes = &bytes[(others.trailing_zeros() / 8) as usize..];
+            break;
+        }
+        bytes = rest;
+    }
+    match bytes {
+        [b':', ..] => bytes,
+        _ => behind(bytes, PLAIN_TOKEN),
+    }
+}
+
+/// High bits where a byte is neither a letter nor `-`.
+///
+/// In each byte, sums stay below 256 and differences above 0, so that bytes do not disturb each other.
+#[inline(always)]
+fn no_letters(word: u64) -> u64 {
+    // Letters of both cases become 1 to 26; what has one of the two top bits then is none.
+    let order = (word | each(0x20)) ^ each(0x60);
+    let low = order & each(0x7f);
+    let is_beyond = low + each(0x80 - 27);
+    let is_zero = each(0x80) - low;
+    let hyphen = word ^ each(b'-');
+    let is_no_hyphen = ((hyphen & each(0x7f)) + each(0x7f)) | hyphen;
+    (is_beyond | is_zero | order) & is_no_hyphen & each(0x80)
 }
 
 /// The end of the token that begins at `at`.
@@ -117,6 +154,7 @@ pub(super) fn host_end(bytes: &[u8], at: usize) -> usize {
 }
 
 /// The same byte eight times.
+#[inline(always)]
 const fn each(byte: u8) -> u64 {
     0x0101_0101_0101_0101 * byte as u64
 }
@@ -132,30 +170,32 @@ fn controls(word: u64) -> u64 {
     (is_below_space | is_delete) & !word & each(0x80)
 }
 
-/// The end of the field value, or of the reason phrase, that begins at `at`: RFC 9110 section 5.5 without line folding.
-#[inline]
-pub(super) fn text_end(bytes: &[u8], mut at: usize) -> usize {
-    loop {
-        while let Some(word) = word(bytes, at) {
-            let controls = controls(word);
-            if controls != 0 {
-                at += (controls.trailing_zeros() / 8) as usize;
-                break;
-            }
-            at += 8;
+/// What is left behind a field value, or a reason phrase: RFC 9110 section 5.5 without line folding.
+#[inline(always)]
+pub(super) fn behind_text(mut bytes: &[u8]) -> &[u8] {
+    while let Some((eight, rest)) = bytes.split_first_chunk() {
+        let controls = controls(u64::from_le_bytes(*eight));
+        if controls == 0 {
+            bytes = rest;
+            continue;
         }
-        match bytes.get(at) {
-            Some(b'\t' | 0x20..=0x7e | 0x80..) => at += 1,
-            _ => return at,
-        }
+        bytes = &bytes[(controls.trailing_zeros() / 8) as usize..];
+        let [b'\t', rest @ ..] = bytes else {
+            return bytes;
+        };
+        bytes = rest;
     }
+    while let [b'\t' | 0x20..=0x7e | 0x80.., rest @ ..] = bytes {
+        bytes = rest;
+    }
+    bytes
 }
 
-/// Eight bytes, the first one lowest.
-#[inline(always)]
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
-    let eight = bytes.get(at..at.wrapping_add(8))?;
-    eight.try_into().ok().map(u64::from_le_bytes)
+/// The end of the text that begins at `at`.
+#[inline]
+pub(super) fn text_end(bytes: &[u8], at: usize) -> usize {
+    let text = bytes.get(at..).unwrap_or_default();
+    at + (text.len() - behind_text(text).len())
 }
 
 /// Whether all of `bytes` can be part of a target: visible ASCII without `#` and what no target ever has.
@@ -176,6 +216,10 @@ pub(super) fn trim(mut bytes: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn plain_token_end(bytes: &[u8]) -> usize {
+        bytes.len() - behind_plain_token(bytes).len()
+    }
 
     /// Every byte at every place of a word, among bytes that belong.
     fn check(end: impl Fn(&[u8]) -> usize, belongs: impl Fn(u8) -> bool) {
@@ -198,6 +242,14 @@ mod tests {
             |bytes| token_end(bytes, 0),
             |byte| byte.is_ascii_alphanumeric() || marks.contains(&byte),
         );
+    }
+
+    #[test]
+    fn plain_tokens_have_no_underscore() {
+        let marks = b"!#$%&'*+-.^`|~";
+        check(plain_token_end, |byte| {
+            byte.is_ascii_alphanumeric() || marks.contains(&byte)
+        });
     }
 
     #[test]
@@ -232,7 +284,7 @@ mod tests {
                 let mut bytes = vec![b'a'; length];
                 bytes[at] = b'_';
                 assert_eq!(
-                    (token_end(&bytes, 0), plain_token_end(&bytes, 0)),
+                    (token_end(&bytes, 0), plain_token_end(&bytes)),
                     (length, at)
                 );
                 assert_eq!(path_end(&bytes, 0), (length, true));
@@ -240,7 +292,7 @@ mod tests {
                     bytes[at] = special;
                     assert_eq!(path_end(&bytes, 0), (length, false));
                     assert_eq!(
-                        (token_end(&bytes, 0), plain_token_end(&bytes, 0)),
+                        (token_end(&bytes, 0), plain_token_end(&bytes)),
                         (length, length)
                     );
                 }

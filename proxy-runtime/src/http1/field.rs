@@ -27,7 +27,7 @@ pub enum FieldClass {
     Expect,
     /// Further fields that concern one connection only: those of RFC 9110 section 7.6.1, and those that YARP adds to them.
     HopByHop,
-    /// A field that is [`Other`](Self::Other) by its name and that `Connection` names (RFC 9110 section 7.6.1).
+    /// A field that is [`Other`](Self::Other) or [`Date`](Self::Date) by its name and that `Connection` names (RFC 9110 section 7.6.1).
     NamedByConnection,
     /// `Forwarded` (RFC 7239).
     Forwarded,
@@ -45,6 +45,8 @@ pub enum FieldClass {
     Credentials,
     /// `Content-Type`, `Content-Encoding`, `Content-Range`.
     Content,
+    /// `Date`.
+    Date,
 }
 
 /// A set of [`FieldClass`]es.
@@ -54,6 +56,9 @@ pub struct ClassSet(u32);
 impl ClassSet {
     /// The set of none.
     pub const EMPTY: Self = Self(0);
+
+    /// The set of all.
+    pub const ALL: Self = Self(u32::MAX);
 
     /// Fields that are never sent on as they came, whatever a route says: they concern one connection, or the proxy writes
     /// them anew.
@@ -181,6 +186,7 @@ pub(super) fn classify(name: &[u8]) -> FieldClass {
         (2, b't') => exactly(name, b"te", Class::Te),
         (4, b'h') => exactly(name, b"host", Class::Host),
         (4, b'a') => exactly(name, b"alpn", Class::HopByHop),
+        (4, b'd') => exactly(name, b"date", Class::Date),
         (5, b'c') => exactly(name, b"close", Class::HopByHop),
         (6, b'e') => exactly(name, b"expect", Class::Expect),
         (6, b'c') => exactly(name, b"cookie", Class::Credentials),
@@ -283,7 +289,7 @@ mod tests {
     use super::*;
 
     /// What has a class, and which.
-    const NAMES: [(&str, FieldClass); 34] = [
+    const NAMES: [(&str, FieldClass); 35] = [
         ("Host", FieldClass::Host),
         ("Connection", FieldClass::Connection),
         ("Content-Length", FieldClass::ContentLength),
@@ -318,6 +324,7 @@ mod tests {
         ("Content-Type", FieldClass::Content),
         ("Content-Encoding", FieldClass::Content),
         ("Content-Range", FieldClass::Content),
+        ("Date", FieldClass::Date),
     ];
 
     #[test]

@@ -80,12 +80,40 @@ impl Default for Histogram {
     }
 }
 
+/// The first bucket that can hold numbers of so many bits.
+const FIRST: [u8; 65] = first_buckets();
+
+const fn first_buckets() -> [u8; 65] {
+    let mut first = [0; 65];
+    let mut bits = 1;
+    while bits < first.len() {
+        let least = 1 << (bits - 1);
+        let mut bucket = 0;
+        while bucket < BOUNDS_LEN && BOUNDS[bucket] < least {
+            bucket += 1;
+        }
+        first[bits] = bucket as u8;
+        bits += 1;
+    }
+    first
+}
+
+/// The bucket of a duration: no more than five bounds are between a power of two and the next.
+#[inline]
+fn bucket_of(nanos: u64) -> usize {
+    let mut bucket = usize::from(FIRST[(u64::BITS - nanos.leading_zeros()) as usize]);
+    while BOUNDS.get(bucket).is_some_and(|bound| *bound < nanos) {
+        bucket += 1;
+    }
+    bucket
+}
+
 impl Histogram {
     /// Counts one duration.
+    #[inline]
     pub(crate) fn record(&self, duration: Duration) {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        let bucket = BOUNDS.partition_point(|bound| *bound < nanos);
-        self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
+        self.buckets[bucket_of(nanos)].fetch_add(1, Ordering::Relaxed);
         self.sum.fetch_add(nanos, Ordering::Relaxed);
     }
 
@@ -235,6 +263,17 @@ mod tests {
         assert_eq!(counts.buckets[five + 1], 1);
         assert_eq!(counts.buckets[BUCKETS - 1], 1);
         assert_eq!(counts.count(), 3);
+    }
+
+    #[test]
+    fn every_bucket_is_found() {
+        let around = |number: u64| [number - 1, number, number.saturating_add(1)];
+        let powers = (1..64).map(|bits| 1 << bits);
+        let numbers = BOUNDS.into_iter().chain(powers).flat_map(around);
+        for nanos in numbers.chain([0, 1, u64::MAX]) {
+            let expected = BOUNDS.partition_point(|bound| *bound < nanos);
+            assert_eq!(bucket_of(nanos), expected, "{nanos}");
+        }
     }
 
     #[test]

@@ -29,6 +29,7 @@ struct Slots {
 
 impl SeriesTable {
     /// Counts one request.
+    #[inline]
     pub(crate) fn record(&self, labels: Labels, elapsed: Duration) {
         let slots = self.0.get_or_init(Box::default);
         let series = match slots.find_or_claim(labels) {
@@ -66,6 +67,7 @@ impl Default for Slots {
 
 impl Slots {
     /// The slot of `labels`, taking a free one if they have none yet; `None` when all are taken.
+    #[inline]
     fn find_or_claim(&self, labels: Labels) -> Option<usize> {
         let wanted = labels.bits();
         // Fibonacci hashing spreads methods, protocols and statuses, which differ in few bits, over the table.

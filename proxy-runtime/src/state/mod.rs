@@ -16,7 +16,7 @@ pub use self::assessment::Ineligible;
 pub(crate) use self::assessment::{Assessment, assess};
 pub(crate) use self::available::Available;
 pub(crate) use self::cluster::{ClientKey, ClusterLive, ClusterState, PickContext, Picked};
-pub(crate) use self::destination::{DestinationKey, DestinationState, InFlight};
+pub(crate) use self::destination::{DestinationKey, DestinationState, InFlight, KeyHasher};
 pub(crate) use self::generation::{Generation, Registered};
 pub(crate) use self::route::{Nowhere, RouteState};
 

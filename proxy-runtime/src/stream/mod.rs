@@ -1,10 +1,14 @@
 //! Bytes between sockets and what gives them a meaning: read into buffers that idle connections do not hold, and written
 //! whole.
 
+mod byte_stream;
 mod read_buffer;
+#[cfg(target_os = "linux")]
+mod socket;
 pub(crate) mod spare;
 mod write;
 
+pub(crate) use self::byte_stream::ByteStream;
 pub(crate) use self::read_buffer::ReadBuffer;
 pub(crate) use self::write::poll_write_all;
 #[cfg(feature = "server")]

@@ -5,8 +5,9 @@ use std::pin::pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::AsyncReadExt;
 
+use super::ByteStream;
 use super::spare::{self, LARGE, SMALL};
 
 /// Content of which a copy is cheaper than to give the buffer away.
@@ -90,14 +91,19 @@ impl ReadBuffer {
     ///
     /// While it waits with nothing there, it holds no memory. Cancel-safe.
     #[inline]
-    pub(crate) fn poll_read<T: AsyncRead + Unpin>(
+    pub(crate) fn poll_read<T: ByteStream>(
         &mut self,
         io: &mut T,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
+        ready!(io.poll_readable(cx))?;
         self.make_room();
         let room = self.bytes.capacity() - self.bytes.len();
-        let polled = pin!(io.read_buf(&mut self.bytes)).poll(cx);
+        let polled = match self.is_large {
+            // It takes from the task's budget: a transfer can be without end.
+            true => pin!(io.read_buf(&mut self.bytes)).poll(cx),
+            false => io.poll_fill(cx, &mut self.bytes),
+        };
         if polled.is_pending() {
             // Even a new socket may say once that it is readable when it is not.
             self.rest();
@@ -149,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    async fn read(buffer: &mut ReadBuffer, io: &mut (impl AsyncRead + Unpin)) -> usize {
+    async fn read(buffer: &mut ReadBuffer, io: &mut impl ByteStream) -> usize {
         poll_fn(|cx| buffer.poll_read(io, cx)).await.unwrap()
     }
 

@@ -4,13 +4,13 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::AsyncWrite;
+use super::ByteStream;
 
 /// Writes `first` and then `second`, in one call if the system takes them, and hands them to the network.
 ///
 /// Not cancel-safe: dropped, a part may have been written.
 #[cfg(feature = "server")]
-pub(crate) async fn write_all<T: AsyncWrite + Unpin>(
+pub(crate) async fn write_all<T: ByteStream>(
     io: &mut T,
     first: &[u8],
     second: &[u8],
@@ -21,7 +21,7 @@ pub(crate) async fn write_all<T: AsyncWrite + Unpin>(
 
 /// The same as a step, for any number of parts: `written` tells how far it has come.
 #[inline]
-pub(crate) fn poll_write_all<T: AsyncWrite + Unpin, const PARTS: usize>(
+pub(crate) fn poll_write_all<T: ByteStream, const PARTS: usize>(
     io: &mut T,
     cx: &mut Context<'_>,
     parts: [&[u8]; PARTS],
@@ -39,13 +39,10 @@ pub(crate) fn poll_write_all<T: AsyncWrite + Unpin, const PARTS: usize>(
                 count += 1;
             }
         }
-        let io = Pin::new(&mut *io);
-        let taken = match &slices[..count] {
-            [] => break,
-            [only] => io.poll_write(cx, only),
-            several => io.poll_write_vectored(cx, several),
-        };
-        match ready!(taken)? {
+        if count == 0 {
+            break;
+        }
+        match ready!(io.poll_send(cx, &slices[..count]))? {
             0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
             taken => *written += taken,
         }

@@ -64,9 +64,9 @@ impl DestinationPool {
     }
 
     /// A connection that is there already.
-    pub(super) fn ready(&self, protocols: Protocols) -> Option<Lease> {
+    pub(super) fn ready(&self, protocols: Protocols, now: Instant) -> Option<Lease> {
         let mut closed = Vec::new();
-        let ready = self.ready_in(&mut self.lock(), protocols, &mut closed);
+        let ready = self.ready_in(&mut self.lock(), protocols, now, &mut closed);
         drop(closed);
         ready
     }
@@ -118,12 +118,12 @@ impl DestinationPool {
     }
 
     /// Takes a connection back whose request is over.
-    pub(super) fn put(&self, mut connection: Box<Http1Connection>) {
+    pub(super) fn put(&self, mut connection: Box<Http1Connection>, now: Instant) {
         // What came behind the response was asked for by nobody.
         if !connection.input.is_empty() || self.destination.is_removed() {
             return;
         }
-        connection.rest();
+        connection.rest(now);
         // To close a connection comes back to this pool, so that it is done without the lock.
         let unwanted = self.keep(&mut self.lock(), connection);
         drop(unwanted);
@@ -235,6 +235,7 @@ impl DestinationPool {
         &self,
         state: &mut State,
         protocols: Protocols,
+        now: Instant,
         closed: &mut IdleConnections,
     ) -> Option<Lease> {
         #[cfg(feature = "http2")]
@@ -247,7 +248,9 @@ impl DestinationPool {
         }
         if protocols.allows_http1() {
             while let Some(mut connection) = state.idle.pop() {
-                if connection.idle_since.elapsed() < self.idle_timeout && connection.is_open() {
+                if now.saturating_duration_since(connection.idle_since) < self.idle_timeout
+                    && connection.is_open()
+                {
                     return Some(self.lease1(connection));
                 }
                 closed.push(connection);
@@ -261,7 +264,7 @@ impl DestinationPool {
         let mut closed = Vec::new();
         let mut state = self.lock();
         if !fresh {
-            if let Some(lease) = self.ready_in(&mut state, protocols, &mut closed) {
+            if let Some(lease) = self.ready_in(&mut state, protocols, Instant::now(), &mut closed) {
                 return Ok(Next::Use(lease));
             }
             if !closed.is_empty() {

@@ -3,14 +3,19 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+#[cfg(any(feature = "tls", test))]
+use std::pin::pin;
 use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
+#[cfg(any(feature = "tls", test))]
+use tokio::io::AsyncReadExt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::slot::Slot;
 use crate::observe::GaugeGuard;
+use crate::stream::ByteStream;
 
 /// Bytes to and from a destination, in the clear or in TLS.
 #[derive(Debug)]
@@ -175,5 +180,50 @@ impl AsyncWrite for UpstreamIo {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.project().transport.poll_shutdown(cx)
+    }
+}
+
+impl ByteStream for UpstreamIo {
+    #[inline]
+    fn may_be_readable(&self) -> bool {
+        match &self.transport {
+            Transport::Tcp(stream) => stream.may_be_readable(),
+            #[cfg(any(feature = "tls", test))]
+            _ => true,
+        }
+    }
+
+    #[inline]
+    fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.transport {
+            Transport::Tcp(stream) => stream.poll_readable(cx),
+            #[cfg(any(feature = "tls", test))]
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
+    #[inline]
+    fn poll_fill(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
+        match &mut self.transport {
+            Transport::Tcp(stream) => stream.poll_fill(cx, buffer),
+            #[cfg(any(feature = "tls", test))]
+            other => pin!(other.read_buf(buffer)).poll(cx),
+        }
+    }
+
+    #[inline]
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.transport {
+            Transport::Tcp(stream) => stream.poll_send(cx, slices),
+            #[cfg(any(feature = "tls", test))]
+            other => match slices {
+                [only] => Pin::new(other).poll_write(cx, only),
+                several => Pin::new(other).poll_write_vectored(cx, several),
+            },
+        }
     }
 }

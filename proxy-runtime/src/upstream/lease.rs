@@ -11,6 +11,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Frame;
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 
 use super::destination::DestinationPool;
 use super::error::{ConnectError, ExchangeError, SendError};
@@ -157,11 +158,11 @@ impl Lease {
     /// Gives an HTTP/1.1 connection back for further requests. All of the request must have been sent, and all of a response
     /// after which the destination keeps the connection must have been read. If more has been read than that, it closes.
     #[inline]
-    pub(crate) fn give_back(mut self) {
+    pub(crate) fn give_back(mut self, now: Instant) {
         if let Some(connection) = self.take()
             && let Some(pool) = self.pool.upgrade()
         {
-            pool.put(connection);
+            pool.put(connection, now);
         }
     }
 
@@ -236,7 +237,7 @@ impl Lease {
             IncomingBody::Http2(_) => return,
         };
         match rest {
-            Rest::Nothing => self.give_back(),
+            Rest::Nothing => self.give_back(Instant::now()),
             Rest::Upload(upload) => {
                 if let Some(connection) = self.take()
                     && let Ok(runtime) = Handle::try_current()
@@ -271,7 +272,7 @@ async fn finish_upload(
         () = give_up => false,
     };
     if is_free && let Some(pool) = pool.upgrade() {
-        pool.put(connection);
+        pool.put(connection, Instant::now());
     }
 }
 

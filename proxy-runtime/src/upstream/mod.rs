@@ -44,7 +44,7 @@ mod tunnel;
 use std::sync::Arc;
 
 use proxy_model::compiled::Upstream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use self::connect::Connector;
 use self::destination::DestinationPool;
@@ -133,7 +133,7 @@ impl UpstreamPool {
             fresh,
             ..
         } = wanted;
-        if !fresh && let Some(lease) = pool.ready(protocols) {
+        if !fresh && let Some(lease) = pool.ready(protocols, Instant::now()) {
             return Ok(lease);
         }
         let acquired = pool.acquire(&self.shared.connector, upstream, protocols, fresh);
@@ -144,8 +144,8 @@ impl UpstreamPool {
     /// A connection that is there already.
     #[cfg(feature = "server")]
     #[inline]
-    pub(crate) fn ready(&self, wanted: &Wanted<'_>) -> Option<Lease> {
-        self.of(wanted).ready(wanted.protocols)
+    pub(crate) fn ready(&self, wanted: &Wanted<'_>, now: Instant) -> Option<Lease> {
+        self.of(wanted).ready(wanted.protocols, now)
     }
 
     #[inline]

@@ -1,6 +1,7 @@
 //! The connections of one worker, by destination.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use super::UpstreamOptions;
 use super::destination::DestinationPool;
-use crate::state::{ClientKey, DestinationKey, DestinationState};
+use crate::state::{ClientKey, DestinationKey, DestinationState, KeyHasher};
 
 /// How often connections that have been idle for too long are looked for.
 const SWEEP: Duration = Duration::from_secs(2);
@@ -23,9 +24,11 @@ pub(super) struct Pool {
     this: Weak<Self>,
 }
 
+type Destinations = HashMap<DestinationKey, Arc<DestinationPool>, BuildHasherDefault<KeyHasher>>;
+
 #[derive(Debug, Default)]
 struct State {
-    destinations: HashMap<DestinationKey, Arc<DestinationPool>>,
+    destinations: Destinations,
     /// There while a task sweeps. Dropped with the pool, it ends the task.
     sweeper: Option<oneshot::Sender<()>>,
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use proxy_model::compiled::ClusterIndex;
+use tokio::time::Instant;
 
-use super::{Lease, Protocols, Wanted};
+use super::{Protocols, Wanted};
 use crate::state::Generation;
 use crate::{BoxError, Proxy, ProxyService};
 
@@ -40,15 +41,17 @@ impl PoolTrial {
             wanted.fresh = true;
             leases.push(trial.service.pool().acquire(wanted).await?);
         }
-        leases.into_iter().for_each(Lease::give_back);
+        let now = Instant::now();
+        leases.into_iter().for_each(|lease| lease.give_back(now));
         Ok(trial)
     }
 
     /// Takes the connection that was used last, sees that it is still open, and gives it back. Returns whether there was
     /// one.
     pub fn take_and_give_back(&self) -> bool {
-        let ready = self.service.pool().ready(&self.wanted());
-        ready.map(Lease::give_back).is_some()
+        let now = Instant::now();
+        let ready = self.service.pool().ready(&self.wanted(), now);
+        ready.map(|lease| lease.give_back(now)).is_some()
     }
 
     fn wanted(&self) -> Wanted<'_> {

@@ -85,11 +85,11 @@ impl Bench<'_> {
         // under valgrind far more of those go by for each request.
         let worker = threads
             .into_iter()
-            .max_by(|a, b| a.on_sockets().total_cmp(&b.on_sockets()))
-            .filter(|worker| worker.on_sockets() > 0.0);
+            .max_by(|a, b| a.of_server().total_cmp(&b.of_server()))
+            .filter(|worker| worker.of_server() > 0.0);
         match worker {
             Some(worker) => Ok(worker.per_request(REQUESTS)),
-            None => Err(format!("{}: no thread uses sockets", file.display())),
+            None => Err(format!("{}: no thread serves", file.display())),
         }
     }
 

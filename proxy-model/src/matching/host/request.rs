@@ -20,21 +20,30 @@ impl<'a> RequestHost<'a> {
     ///
     /// Without a port it is 443 if the request came over TLS, else 80. A port that is not a number is no port at all, which
     /// no pattern with a port matches.
+    #[inline]
     pub fn parse(authority: &'a str, https: bool) -> Self {
+        let mut bytes = authority.bytes();
+        // Most are a plain name alone.
+        if bytes.all(|b| b.is_ascii() && b != b'[' && b != b':') {
+            return Self {
+                name: Cow::Borrowed(authority),
+                port: Some(default_port(https)),
+            };
+        }
+        Self::parse_parts(authority, https)
+    }
+
+    fn parse_parts(authority: &'a str, https: bool) -> Self {
         let (name, port) = split(authority);
         let port = match port {
-            None | Some("") => Some(if https { 443 } else { 80 }),
+            None | Some("") => Some(default_port(https)),
             Some(port) if port.bytes().all(|b| b.is_ascii_digit()) => port.parse().ok(),
             Some(_) => None,
         };
-        let name = if name
-            .as_bytes()
-            .iter()
-            .all(|b| b.is_ascii() && !b"[:".contains(b))
-        {
-            Cow::Borrowed(name)
-        } else {
-            normalized(name)
+        let mut bytes = name.bytes();
+        let name = match bytes.all(|b| b.is_ascii() && b != b'[' && b != b':') {
+            true => Cow::Borrowed(name),
+            false => normalized(name),
         };
         Self { name, port }
     }
@@ -80,6 +89,10 @@ impl<'a> RequestHost<'a> {
     pub(in crate::matching) fn may_be_known(&self) -> bool {
         !self.name.is_empty() && self.name.len() <= MAX_NAME
     }
+}
+
+fn default_port(https: bool) -> u16 {
+    if https { 443 } else { 80 }
 }
 
 /// The name and the port, if there is a colon before one.

@@ -176,6 +176,7 @@ impl<'a> Builder<'a> {
                 .roots
                 .keys()
                 .any(|(name, port)| name.is_some() && port.is_some()),
+            has_hosts: self.roots.keys().any(|key| *key != (None, None)),
             hosts: TextTable::build(named.into_iter()),
             any_host: self.roots.get(&(None, None)).copied(),
             any_host_on_port: any_host_on_port.into(),

@@ -33,8 +33,8 @@ use self::search::{Allowed, Best, Request};
 use self::text_table::TextTable;
 use super::host::RequestHost;
 use super::matcher::RouteMatcher;
-use super::method::{self, MethodSet};
-use super::path::{self, DecodedPath};
+use super::method::MethodSet;
+use super::path;
 use crate::compiled::{Route, RouteIndex};
 use crate::head::RequestHead;
 
@@ -131,6 +131,8 @@ pub struct RouteTable {
     suffix_labels: u128,
     /// Whether a name has a pattern with a port.
     has_ports: bool,
+    /// Whether any pattern is of a host or a port.
+    has_hosts: bool,
     /// How many segments lead to the deepest node.
     depth: usize,
 }
@@ -189,27 +191,34 @@ impl RouteTable {
 
     /// Finds the route that takes a request. `routes` is the list that the table was built from.
     pub fn find<C: Candidate, H: RequestHead + ?Sized>(&self, routes: &[C], head: &H) -> Lookup {
+        if let Some(path) = head.plain_path() {
+            let request = Request::new(self, routes, head, None);
+            return self.find_along(&request, path::relevant_bytes(path));
+        }
         let encoded = path::relevant(head.path());
         let text = path::decode(encoded);
-        let request = Request {
-            table: self,
-            routes,
-            head,
-            // One segment more than the deepest node has shows that the path goes on.
-            path: &DecodedPath::new(encoded, &text, self.depth + 1),
-            method: method::standard_bit(head.method()),
-        };
-        let mut best = Best::new(&request);
-        let host = RequestHost::parse(head.authority(), head.is_https());
-        self.for_each_root(&host, &mut |root| request.walk(root, 0, &mut best));
+        let request = Request::new(self, routes, head, Some((encoded, &text)));
+        self.find_along(&request, text.as_bytes())
+    }
+
+    /// Finds the route along a decoded path.
+    #[inline]
+    fn find_along<C: Candidate, H: RequestHead + ?Sized>(
+        &self,
+        request: &Request<'_, C, H>,
+        path: &[u8],
+    ) -> Lookup {
+        let mut best = Best::new(request);
+        let head = request.head;
+        self.for_each_root(head, &mut |root| request.walk(root, path, &mut best));
         if let Some(route) = best.route() {
             return Lookup::Matched(RouteIndex(route));
         }
         if !best.refused_method() {
             return Lookup::NotFound;
         }
-        let mut allowed = Allowed::new(&request);
-        self.for_each_root(&host, &mut |root| request.walk(root, 0, &mut allowed));
+        let mut allowed = Allowed::new(request);
+        self.for_each_root(head, &mut |root| request.walk(root, path, &mut allowed));
         match allowed.methods() {
             Some(methods) => Lookup::MethodNotAllowed(methods),
             None => Lookup::NotFound,
@@ -221,19 +230,33 @@ impl RouteTable {
     }
 
     /// Shows `each` the root of every trie whose host pattern matches.
-    fn for_each_root(&self, host: &RequestHost<'_>, each: &mut dyn FnMut(NodeIndex)) {
+    #[inline]
+    fn for_each_root<H: RequestHead + ?Sized>(&self, head: &H, each: &mut impl FnMut(NodeIndex)) {
+        // Many configurations name no hosts: then nobody has to read the request's.
+        if self.has_hosts {
+            let host = RequestHost::parse(head.authority(), head.is_https());
+            self.for_each_root_of_host(&host, each);
+        }
+        if let Some(root) = self.any_host {
+            each(root);
+        }
+    }
+
+    /// The same of the tries that are for some hosts or ports only.
+    fn for_each_root_of_host(&self, host: &RequestHost<'_>, each: &mut impl FnMut(NodeIndex)) {
         let port = host.port().filter(|_| self.has_ports);
         let mut look_up = |is_suffix, name: &str| {
             if let Some(port) = port
-                && let Some(root) = self.hosts.get(host_scope(is_suffix, Some(port)), name)
+                && let Some(root) = self
+                    .hosts
+                    .get(host_scope(is_suffix, Some(port)), name.as_bytes())
             {
                 each(root);
             }
-            if let Some(root) = self.hosts.get(host_scope(is_suffix, None), name) {
+            if let Some(root) = self.hosts.get(host_scope(is_suffix, None), name.as_bytes()) {
                 each(root);
             }
         };
-        // Many configurations name no hosts: then there is nothing to hash.
         if host.may_be_known() && !self.hosts.is_empty() {
             look_up(false, host.name());
         }
@@ -248,9 +271,6 @@ impl RouteTable {
             && let Ok(position) = self.any_host_on_port.binary_search_by_key(&port, |on| on.0)
         {
             each(self.any_host_on_port[position].1);
-        }
-        if let Some(root) = self.any_host {
-            each(root);
         }
     }
 }

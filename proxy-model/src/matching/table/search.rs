@@ -1,18 +1,23 @@
 //! One request's way through the tries.
 
+use std::cell::OnceCell;
+
 use super::{Candidate, Entry, NodeIndex, RouteTable};
 use crate::head::RequestHead;
-use crate::matching::MethodSet;
-use crate::matching::path::DecodedPath;
+use crate::matching::path::{self, DecodedPath};
+use crate::matching::{MethodSet, method};
 
 /// A request, and what has been worked out about it.
 pub(super) struct Request<'a, C, H: ?Sized> {
-    pub(super) table: &'a RouteTable,
-    pub(super) routes: &'a [C],
+    table: &'a RouteTable,
+    routes: &'a [C],
     pub(super) head: &'a H,
-    pub(super) path: &'a DecodedPath<'a>,
+    /// The relevant part of the path, encoded and decoded, if that is not the same.
+    path: Option<(&'a str, &'a str)>,
+    /// Its segments, for routes that look at more than the tries do.
+    segments: OnceCell<DecodedPath<'a>>,
     /// The bit of the method, if it is a standard one.
-    pub(super) method: u8,
+    method: u8,
 }
 
 /// What happens at the nodes that a request leads to.
@@ -24,27 +29,45 @@ pub(super) trait Visitor {
     fn visit(&mut self, entries: &[Entry]);
 }
 
-impl<C: Candidate, H: RequestHead + ?Sized> Request<'_, C, H> {
-    /// Visits the entries of a node that `depth` segments lead to, and of every node after it.
-    pub(super) fn walk(&self, index: NodeIndex, depth: usize, visitor: &mut impl Visitor) {
+impl<'a, C: Candidate, H: RequestHead + ?Sized> Request<'a, C, H> {
+    /// `path` is the relevant part of the path, encoded and decoded; `None` if there is nothing to decode.
+    #[inline]
+    pub(super) fn new(
+        table: &'a RouteTable,
+        routes: &'a [C],
+        head: &'a H,
+        path: Option<(&'a str, &'a str)>,
+    ) -> Self {
+        Self {
+            table,
+            routes,
+            head,
+            path,
+            segments: OnceCell::new(),
+            method: method::standard_bit(head.method()),
+        }
+    }
+
+    /// Visits the entries of a node from which `path` is left, and of every node after it.
+    pub(super) fn walk(&self, index: NodeIndex, path: &[u8], visitor: &mut impl Visitor) {
         let node = &self.table.nodes[index as usize];
         if node.best >= visitor.bound() {
             return;
         }
-        if depth == self.path.count() {
+        if path.is_empty() {
             visitor.visit(self.table.entries(node.ends));
-        } else {
-            let segment = self.path.segment(depth);
+        } else if node.has_literals || node.any.is_some() {
+            let (segment, path) = path::first_segment(path);
             // Literals first: what they lead to is mostly better, which spares the rest.
             if node.has_literals
                 && let Some(next) = self.table.literals.get(index, segment)
             {
-                self.walk(next, depth + 1, visitor);
+                self.walk(next, path, visitor);
             }
             if let Some(next) = node.any
                 && !segment.is_empty()
             {
-                self.walk(next, depth + 1, visitor);
+                self.walk(next, path, visitor);
             }
         }
         visitor.visit(self.table.entries(node.rests));
@@ -60,7 +83,18 @@ impl<C: Candidate, H: RequestHead + ?Sized> Request<'_, C, H> {
     }
 
     fn takes_path(&self, entry: &Entry) -> bool {
-        !entry.has_path_conditions || self.route(entry).matcher().takes_path(self.path)
+        !entry.has_path_conditions || self.route(entry).matcher().takes_path(self.segments())
+    }
+
+    #[cold]
+    fn segments(&self) -> &DecodedPath<'a> {
+        let (encoded, text) = self.path.unwrap_or_else(|| {
+            let path = path::relevant(self.head.path());
+            (path, path)
+        });
+        // One segment more than the deepest node has shows that the path goes on.
+        let cut = || DecodedPath::new(encoded, text, self.table.depth + 1);
+        self.segments.get_or_init(cut)
     }
 
     fn takes_rest(&self, entry: &Entry) -> bool {
@@ -69,14 +103,14 @@ impl<C: Candidate, H: RequestHead + ?Sized> Request<'_, C, H> {
 }
 
 /// Finds the entry of the smallest rank that takes the request.
-pub(super) struct Best<'r, C, H: ?Sized> {
-    request: &'r Request<'r, C, H>,
+pub(super) struct Best<'r, 'a, C, H: ?Sized> {
+    request: &'r Request<'a, C, H>,
     found: Option<Entry>,
     refused_method: bool,
 }
 
-impl<'r, C: Candidate, H: RequestHead + ?Sized> Best<'r, C, H> {
-    pub(super) fn new(request: &'r Request<'r, C, H>) -> Self {
+impl<'r, 'a, C: Candidate, H: RequestHead + ?Sized> Best<'r, 'a, C, H> {
+    pub(super) fn new(request: &'r Request<'a, C, H>) -> Self {
         Self {
             request,
             found: None,
@@ -95,7 +129,7 @@ impl<'r, C: Candidate, H: RequestHead + ?Sized> Best<'r, C, H> {
     }
 }
 
-impl<C: Candidate, H: RequestHead + ?Sized> Visitor for Best<'_, C, H> {
+impl<C: Candidate, H: RequestHead + ?Sized> Visitor for Best<'_, '_, C, H> {
     fn bound(&self) -> u32 {
         self.found.map_or(u32::MAX, |entry| entry.rank)
     }
@@ -114,14 +148,14 @@ impl<C: Candidate, H: RequestHead + ?Sized> Visitor for Best<'_, C, H> {
 }
 
 /// Collects the methods that would have been taken, for a request that no entry takes.
-pub(super) struct Allowed<'r, C, H: ?Sized> {
-    request: &'r Request<'r, C, H>,
+pub(super) struct Allowed<'r, 'a, C, H: ?Sized> {
+    request: &'r Request<'a, C, H>,
     methods: MethodSet,
     all: bool,
 }
 
-impl<'r, C: Candidate, H: RequestHead + ?Sized> Allowed<'r, C, H> {
-    pub(super) fn new(request: &'r Request<'r, C, H>) -> Self {
+impl<'r, 'a, C: Candidate, H: RequestHead + ?Sized> Allowed<'r, 'a, C, H> {
+    pub(super) fn new(request: &'r Request<'a, C, H>) -> Self {
         Self {
             request,
             methods: MethodSet::default(),
@@ -136,7 +170,7 @@ impl<'r, C: Candidate, H: RequestHead + ?Sized> Allowed<'r, C, H> {
     }
 }
 
-impl<C: Candidate, H: RequestHead + ?Sized> Visitor for Allowed<'_, C, H> {
+impl<C: Candidate, H: RequestHead + ?Sized> Visitor for Allowed<'_, '_, C, H> {
     fn bound(&self) -> u32 {
         u32::MAX
     }

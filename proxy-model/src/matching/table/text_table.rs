@@ -41,7 +41,7 @@ impl TextTable {
             let Some(length) = NonZeroUsize::new(text.len()) else {
                 continue;
             };
-            let (mut at, tag) = table.place(scope, text);
+            let (mut at, tag) = table.place(scope, text.as_bytes());
             while table.slots[at].is_some() {
                 at = table.after(at);
             }
@@ -63,8 +63,8 @@ impl TextTable {
         self.texts.is_empty()
     }
 
-    /// The number that `text`, in any case, has in `scope`.
-    pub(super) fn get(&self, scope: u32, text: &str) -> Option<u32> {
+    /// The number that `text`, in any case, has in `scope`. It is UTF-8, or it is not found.
+    pub(super) fn get(&self, scope: u32, text: &[u8]) -> Option<u32> {
         let (mut at, tag) = self.place(scope, text);
         while let Some(slot) = &self.slots[at] {
             if slot.tag == tag && slot.scope == scope {
@@ -79,19 +79,24 @@ impl TextTable {
     }
 
     /// The first slot to look into, and the tag to look for.
-    fn place(&self, scope: u32, text: &str) -> (usize, u32) {
+    #[inline]
+    fn place(&self, scope: u32, text: &[u8]) -> (usize, u32) {
         let seed = self.seed ^ u64::from(scope).rotate_left(32);
         let mut hash = mixed(seed ^ text.len() as u64);
         let mut all = 0;
-        for word in words(text.as_bytes()) {
+        let (words, last) = text.as_chunks();
+        for word in words {
+            let word = u64::from_le_bytes(*word);
+            all |= word;
+            hash = mixed(hash ^ lower_case(word));
+        }
+        if !last.is_empty() {
+            let word = last_word(last);
             all |= word;
             hash = mixed(hash ^ lower_case(word));
         }
         if all & TOP_BITS != 0 {
-            // Not ASCII; and texts that differ in case only may differ in length.
-            hash = text.chars().fold(seed, |hash, c| {
-                mixed(hash ^ u64::from(u32::from(text::fold(c))))
-            });
+            hash = hash_of_folded(seed, text);
         }
         (hash as usize & (self.slots.len() - 1), (hash >> 32) as u32)
     }
@@ -101,12 +106,27 @@ impl TextTable {
     }
 }
 
+/// The hash of a text that is not ASCII: such texts that differ in case only may differ in length.
+#[cold]
+fn hash_of_folded(seed: u64, text: &[u8]) -> u64 {
+    let text = str::from_utf8(text).unwrap_or_default();
+    text.chars().fold(seed, |hash, c| {
+        mixed(hash ^ u64::from(u32::from(text::fold(c))))
+    })
+}
+
 /// [`equals_folded`], which for ASCII compares eight characters at once.
-fn is_same(text: &str, folded: &str) -> bool {
+#[inline]
+fn is_same(text: &[u8], folded: &str) -> bool {
+    let (words, last) = text.as_chunks();
+    let (folded_words, folded_last) = folded.as_bytes().as_chunks();
+    let is_same_word = |word: u64, folded: u64| lower_case(word) == folded;
+    let mut pairs = words.iter().zip(folded_words);
     (text.len() == folded.len()
-        && (words(text.as_bytes()).zip(words(folded.as_bytes())))
-            .all(|(word, folded)| lower_case(word) == folded))
-        || (!folded.is_ascii() && equals_folded(text, folded))
+        && pairs.all(|(a, b)| is_same_word(u64::from_le_bytes(*a), u64::from_le_bytes(*b)))
+        && is_same_word(last_word(last), last_word(folded_last)))
+        || (!folded.is_ascii()
+            && str::from_utf8(text).is_ok_and(|text| equals_folded(text, folded)))
 }
 
 /// Spreads every bit over all others: the halves of the product with a number whose bits are irregular.
@@ -115,19 +135,18 @@ fn mixed(bits: u64) -> u64 {
     (product as u64) ^ (product >> 64) as u64
 }
 
-/// The bytes of a text, eight at a time. The last word overlaps the one before it, or is filled up.
-fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
-    let last = match bytes {
-        [.., a, b, c, d, e, f, g, h] => u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]),
-        _ => (bytes.iter()).fold(0, |word, byte| word << 8 | u64::from(*byte)),
-    };
-    let (whole, rest) = bytes.as_chunks();
-    let whole = if rest.is_empty() && !whole.is_empty() {
-        &whole[..whole.len() - 1]
-    } else {
-        whole
-    };
-    (whole.iter().map(|chunk| u64::from_le_bytes(*chunk))).chain([last])
+/// Fewer than eight bytes in one word, each at least once; which is which, their number tells.
+#[inline]
+fn last_word(bytes: &[u8]) -> u64 {
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32;
+    }
+    match bytes {
+        [a, b, c] => u64::from_le_bytes([*a, *b, *c, 0, 0, 0, 0, 0]),
+        [a, b] => u64::from_le_bytes([*a, *b, 0, 0, 0, 0, 0, 0]),
+        [a] => u64::from(*a),
+        _ => 0,
+    }
 }
 
 /// One in every byte.
@@ -173,14 +192,21 @@ mod tests {
                 .map(|(scope, text, value)| (*scope, text.as_str(), *value)),
         );
         for (scope, text, value) in &texts {
-            assert_eq!(table.get(*scope, text), Some(*value));
-            assert_eq!(table.get(*scope, &text.to_uppercase()), Some(*value));
-            assert_eq!(table.get(*scope + 3, text), None);
+            assert_eq!(table.get(*scope, text.as_bytes()), Some(*value));
+            assert_eq!(
+                table.get(*scope, text.to_uppercase().as_bytes()),
+                Some(*value)
+            );
+            assert_eq!(table.get(*scope + 3, text.as_bytes()), None);
         }
-        assert_eq!(table.get(0, "\u{e4}pfel"), Some(5000));
-        assert_eq!(table.get(0, "\u{2c65}"), Some(5001), "longer in lower case");
+        assert_eq!(table.get(0, "\u{e4}pfel".as_bytes()), Some(5000));
+        assert_eq!(
+            table.get(0, "\u{2c65}".as_bytes()),
+            Some(5001),
+            "longer in lower case"
+        );
         for absent in ["", "some-segment-", "some-segment-1000", "apfel"] {
-            assert_eq!(table.get(0, absent), None, "{absent}");
+            assert_eq!(table.get(0, absent.as_bytes()), None, "{absent}");
         }
     }
 
@@ -191,7 +217,7 @@ mod tests {
                 .collect::<Vec<_>>()
                 .into_iter(),
         );
-        assert_eq!(table.get(0, "a"), None);
+        assert_eq!(table.get(0, b"a"), None);
         assert!(table.is_empty());
         assert!(!TextTable::build([(0, "a", 0)].into_iter()).is_empty());
     }

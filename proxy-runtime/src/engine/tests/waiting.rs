@@ -21,7 +21,7 @@ async fn is_not_counted_as_the_destinations_silence() {
         let request = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
         client.write_all(request).await.unwrap();
         sleep(Duration::from_secs(ACTIVITY_TIMEOUT + 2)).await;
-        lease.give_back();
+        lease.give_back(Instant::now());
         read_to(&mut destination, "\r\n\r\n").await;
         sleep(Duration::from_secs(ACTIVITY_TIMEOUT - 1)).await;
         let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";

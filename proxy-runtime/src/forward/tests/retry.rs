@@ -8,6 +8,7 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use proxy_model::compiled::ClusterIndex;
 use testkit::raw::RawOrigin;
 use testkit::time::guarded;
+use tokio::time::Instant;
 use tower_service::Service;
 
 use crate::fixtures::snapshot;
@@ -37,7 +38,7 @@ async fn with_a_broken_connection(url: &str, takes: usize) -> ProxyService {
     let connection = lease.raw().unwrap();
     assert!(!connection.is_reused());
     connection.io.replace(Resetting::after(takes, false));
-    lease.give_back();
+    lease.give_back(Instant::now());
     service
 }
 

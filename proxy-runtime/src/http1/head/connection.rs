@@ -68,12 +68,12 @@ fn read_lines(window: &[u8], table: &mut HeadTable) -> Result<ConnectionOptions,
 /// Marks the fields of a name, unless they are meant for the recipient of the content or are the proxy's own: a client must
 /// not take away what the proxies before this one have added.
 fn mark(window: &[u8], table: &mut HeadTable, name: &[u8]) {
-    if classify(name) != FieldClass::Other {
+    let class = classify(name);
+    if !matches!(class, FieldClass::Other | FieldClass::Date) {
         return;
     }
     for field in &mut table.fields {
-        if field.class() == FieldClass::Other && field.name().get(window).eq_ignore_ascii_case(name)
-        {
+        if field.class() == class && field.name().get(window).eq_ignore_ascii_case(name) {
             field.set_class(FieldClass::NamedByConnection);
             table.seen = table.seen.with(FieldClass::NamedByConnection);
         }

@@ -57,7 +57,9 @@ fn has_tabs_around(window: &[u8], field: &Field) -> bool {
     let (name, value) = (field.name(), field.value());
     let before = &window[name.end() as usize..value.start() as usize];
     let behind = &window[value.end() as usize..];
-    before.contains(&b'\t') || behind.iter().find(|byte| **byte != b' ') != Some(&b'\r')
+    (before != b": " && before.contains(&b'\t'))
+        || (behind.first() != Some(&b'\r')
+            && behind.iter().find(|byte| **byte != b' ') != Some(&b'\r'))
 }
 
 /// `1*DIGIT` of a number that programs with signed numbers can hold.

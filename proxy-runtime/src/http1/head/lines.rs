@@ -2,7 +2,7 @@
 
 use super::table::HeadTable;
 use crate::http1::Refusal;
-use crate::http1::bytes::{plain_token_end, text_end, token_end};
+use crate::http1::bytes::{behind_plain_token, behind_text, token_end};
 use crate::http1::field::{ClassSet, Field, classify, is_imitation};
 use crate::http1::span::Span;
 
@@ -39,98 +39,108 @@ pub(in crate::http1) fn read_fields(
     section: Section,
     table: &mut HeadTable,
 ) -> Result<usize, Stop> {
-    let mut start = table.line as usize;
+    let mut line = window.get(table.line as usize..).unwrap_or_default();
     let mut seen = table.seen;
     let mut repeated = table.repeated;
+    let at = |rest: &[u8]| window.len() - rest.len();
     let end = loop {
-        match read_line(window, start, section) {
-            Ok((field, end)) => {
-                if table.fields.len() >= most {
-                    break Err(Refusal::TooManyFields.into());
+        let mut behind = behind_plain_token(line);
+        let mut value = match behind {
+            [b':', value @ ..] if behind.len() != line.len() => value,
+            _ => match read_odd_name(line, section) {
+                Odd::Name(colon) => {
+                    behind = colon;
+                    &colon[1..]
                 }
-                let class = ClassSet::EMPTY.with(field.class());
-                repeated = repeated.union(seen.intersection(class));
-                seen = seen.union(class);
-                table.fields.push(field);
-                start = end;
-            }
-            Err(Line::Empty) => break Ok(start + 2),
-            Err(Line::Stop(stop)) => break Err(stop),
+                Odd::EmptyLine(rest) => break Ok(at(rest)),
+                Odd::Stop(stop) => break Err(stop),
+            },
+        };
+        let name = &line[..line.len() - behind.len()];
+        // One space nearly always, and hardly ever more.
+        if let [b' ', rest @ ..] = value {
+            value = rest;
         }
+        if let [b' ' | b'\t', ..] = value {
+            value = behind_blanks(value);
+        }
+        let behind = behind_text(value);
+        let [b'\r', b'\n', next @ ..] = behind else {
+            break Err(not_an_end(behind));
+        };
+        let mut text = &value[..value.len() - behind.len()];
+        while let [rest @ .., b' ' | b'\t'] = text {
+            text = rest;
+        }
+        let (Ok(length), true) = (u16::try_from(name.len()), table.fields.len() < most) else {
+            break Err(too_large(name));
+        };
+        let class = classify(name);
+        let only = ClassSet::EMPTY.with(class);
+        repeated = repeated.union(seen.intersection(only));
+        seen = seen.union(only);
+        let value = Span::of(at(value), at(value) + text.len());
+        table
+            .fields
+            .push(Field::new(at(line) as u32, length, value, class));
+        line = next;
     };
-    table.line = start as u32;
+    table.line = at(line) as u32;
     table.seen = seen;
     table.repeated = repeated;
     end
 }
 
-/// What is there instead of a field.
-enum Line {
-    /// The empty line that ends the section.
-    Empty,
+/// What is left behind spaces and tabs.
+#[cold]
+fn behind_blanks(mut bytes: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = bytes {
+        bytes = rest;
+    }
+    bytes
+}
+
+/// Why a line that is well-formed is not taken.
+#[cold]
+fn too_large(name: &[u8]) -> Stop {
+    match u16::try_from(name.len()) {
+        Ok(_) => Refusal::TooManyFields.into(),
+        Err(_) => Refusal::HeadTooLarge.into(),
+    }
+}
+
+/// What there is instead of a token without `_` and with a colon.
+enum Odd<'a> {
+    /// A name all the same; what is left begins with its colon.
+    Name(&'a [u8]),
+    /// The empty line that ends the section, and what is left behind it.
+    EmptyLine(&'a [u8]),
     Stop(Stop),
 }
 
-impl From<Refusal> for Line {
+impl From<Refusal> for Odd<'_> {
     fn from(refusal: Refusal) -> Self {
         Self::Stop(refusal.into())
     }
 }
 
-/// Reads the line that begins at `start`, and returns it with where the next one begins.
-#[inline(always)]
-fn read_line(window: &[u8], start: usize, section: Section) -> Result<(Field, usize), Line> {
-    let mut colon = plain_token_end(window, start);
-    if window.get(colon) != Some(&b':') || colon == start {
-        colon = read_odd_name(window, start, section)?;
-    }
-    let mut value = colon + 1;
-    if window.get(value) == Some(&b' ') {
-        value += 1;
-    }
-    while let Some(b' ' | b'\t') = window.get(value) {
-        value += 1;
-    }
-    let end = text_end(window, value);
-    let Some(b"\r\n") = window.get(end..end + 2) else {
-        return Err(Line::Stop(not_an_end(&window[end..])));
-    };
-    let mut value_end = end;
-    while value_end > value && matches!(window[value_end - 1], b' ' | b'\t') {
-        value_end -= 1;
-    }
-    let name = &window[start..colon];
-    let Ok(name_length) = u16::try_from(name.len()) else {
-        return Err(Refusal::HeadTooLarge.into());
-    };
-    let value = Span::of(value, value_end);
-    let field = Field::new(start as u32, name_length, value, classify(name));
-    Ok((field, end + 2))
-}
-
-/// Reads what is no token without `_` and with a colon: returns where its colon is, if it is a name all the same.
+/// Reads what is no token without `_` and with a colon.
 #[cold]
-fn read_odd_name(window: &[u8], start: usize, section: Section) -> Result<usize, Line> {
-    let end = token_end(window, start);
-    let byte = match window.get(end) {
-        None => return Err(Line::Stop(Stop::Partial)),
-        Some(byte) => *byte,
-    };
-    match byte {
-        b':' if end > start => {
-            if section == Section::Request && is_imitation(&window[start..end]) {
-                return Err(Refusal::Imitation.into());
-            }
-            Ok(end)
-        }
-        b'\r' if end == start => Err(match window.get(start + 1) {
-            Some(b'\n') => Line::Empty,
-            Some(_) => Refusal::BareCarriageReturn.into(),
-            None => Line::Stop(Stop::Partial),
-        }),
-        b' ' | b'\t' if end == start => Err(Refusal::Folded.into()),
-        b'\n' => Err(Refusal::BareLineFeed.into()),
-        _ => Err(Refusal::FieldName.into()),
+fn read_odd_name(line: &[u8], section: Section) -> Odd<'_> {
+    if let [b'\r', b'\n', rest @ ..] = line {
+        return Odd::EmptyLine(rest);
+    }
+    let (name, behind) = line.split_at(token_end(line, 0));
+    match behind {
+        [] | [b'\r'] if name.is_empty() || behind.is_empty() => Odd::Stop(Stop::Partial),
+        [b':', ..] if !name.is_empty() => match section {
+            Section::Request if is_imitation(name) => Refusal::Imitation.into(),
+            _ => Odd::Name(behind),
+        },
+        [b'\r', ..] if name.is_empty() => Refusal::BareCarriageReturn.into(),
+        [b' ' | b'\t', ..] if name.is_empty() => Refusal::Folded.into(),
+        [b'\n', ..] => Refusal::BareLineFeed.into(),
+        _ => Refusal::FieldName.into(),
     }
 }
 

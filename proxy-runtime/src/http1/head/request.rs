@@ -228,7 +228,7 @@ pub fn parse_request(
         read_head(window, limits, table)
     };
     let settled = match read {
-        Ok(end) => settle(window, end, table).map(Status::Complete),
+        Ok((line, end)) => settle(window, line, end, table).map(Status::Complete),
         // An empty line in front, a space, and the version with its space and end of line.
         Err(Stop::Partial)
             if table.line == 0 && window.len() > limits.request_line.saturating_add(2 + 1 + 11) =>
@@ -247,20 +247,36 @@ pub fn parse_request(
 }
 
 #[inline]
-fn read_head(window: &[u8], limits: &HeadLimits, table: &mut HeadTable) -> Result<usize, Stop> {
-    if table.line == 0 {
+fn read_head(
+    window: &[u8],
+    limits: &HeadLimits,
+    table: &mut HeadTable,
+) -> Result<(RequestLine, usize), Stop> {
+    let line = if table.line == 0 {
         table.clear();
         let (line, end) = read_request_line(window, limits)?;
-        table.request_line = line;
         table.line = end as u32;
+        line
+    } else {
+        table.request_line
+    };
+    match read_fields(window, limits.most_fields(), Section::Request, table) {
+        Ok(end) => Ok((line, end)),
+        Err(stop) => {
+            table.request_line = line;
+            Err(stop)
+        }
     }
-    read_fields(window, limits.most_fields(), Section::Request, table)
 }
 
 /// Makes one meaning of what was read.
 #[inline]
-fn settle(window: &[u8], end: usize, table: &mut HeadTable) -> Result<RawRequest, Refusal> {
-    let line = table.request_line;
+fn settle(
+    window: &[u8],
+    line: RequestLine,
+    end: usize,
+    table: &mut HeadTable,
+) -> Result<RawRequest, Refusal> {
     let authority = settle_authority(window, table, &line)?;
     let mut request = RawRequest {
         line,

@@ -36,17 +36,13 @@ pub(super) fn read_request_line(
     let (method, method_end) = read_method(window, start)?;
     // The limit is of method and target; the space between them is not counted.
     let room = start.saturating_add(limits.request_line).saturating_add(1);
-    let line = &window[..window.len().min(room.saturating_add(1))];
-    let (target, end) = match read_target(line, method_end + 1, method) {
-        Ok(read) => read,
-        Err(Stop::Partial) if line.len() > room => {
-            return Err(Refusal::TargetTooLong.into());
-        }
-        Err(stop) => return Err(stop),
+    let (target, end) = match read_target(window, method_end + 1, method) {
+        Ok((target, end)) if end <= room => (target, end),
+        _ => return Err(not_a_target(window, room, method_end + 1, method)),
     };
-    let version = match window.get(end..end + 11) {
-        Some(b" HTTP/1.1\r\n") => Version::Http11,
-        Some(b" HTTP/1.0\r\n") => Version::Http10,
+    let version = match window.get(end..).and_then(<[u8]>::first_chunk) {
+        Some(version) if version == b" HTTP/1.1\r\n" => Version::Http11,
+        Some(version) if version == b" HTTP/1.0\r\n" => Version::Http10,
         _ => return Err(read_version(window, end + 1)),
     };
     let line = RequestLine {
@@ -58,15 +54,27 @@ pub(super) fn read_request_line(
     Ok((line, end + 11))
 }
 
+/// What is wrong with what should be a target and has no end within `room`.
+#[cold]
+fn not_a_target(window: &[u8], room: usize, start: usize, method: Method) -> Stop {
+    let line = &window[..window.len().min(room.saturating_add(1))];
+    match read_target(line, start, method) {
+        Err(Stop::Partial) if line.len() <= room => Stop::Partial,
+        Err(Stop::Refused(refusal)) => refusal.into(),
+        Ok(_) | Err(Stop::Partial) => Refusal::TargetTooLong.into(),
+    }
+}
+
 /// Returns the method and where it ends, at a space.
 #[inline]
 fn read_method(window: &[u8], start: usize) -> Result<(Method, usize), Stop> {
     let bytes = &window[start..];
-    let (method, length) = match bytes {
-        [b'G', b'E', b'T', b' ', ..] => (Method::Get, 3),
-        [b'P', b'O', b'S', b'T', b' ', ..] => (Method::Post, 4),
-        [b'P', b'U', b'T', b' ', ..] => (Method::Put, 3),
-        [b'H', b'E', b'A', b'D', b' ', ..] => (Method::Head, 4),
+    let (method, length) = match bytes.first_chunk() {
+        // Compared whole: a pattern is compared byte by byte.
+        Some(method) if method == b"GET " => (Method::Get, 3),
+        Some(method) if method == b"PUT " => (Method::Put, 3),
+        Some(method) if method == b"POST" && bytes.get(4) == Some(&b' ') => (Method::Post, 4),
+        Some(method) if method == b"HEAD" && bytes.get(4) == Some(&b' ') => (Method::Head, 4),
         _ => read_other_method(bytes)?,
     };
     Ok((method, start + length))

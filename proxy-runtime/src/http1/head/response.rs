@@ -105,7 +105,7 @@ pub fn parse_response(
         read_head(window, limits, table)
     };
     let settled = match read {
-        Ok(end) => settle(window, end, asked, table).map(Status::Complete),
+        Ok((line, end)) => settle(window, line, end, asked, table).map(Status::Complete),
         Err(Stop::Partial) if window.len() < limits.most_bytes() => {
             table.pause(window);
             return Ok(Status::Partial);
@@ -118,24 +118,36 @@ pub fn parse_response(
 }
 
 #[inline]
-fn read_head(window: &[u8], limits: &HeadLimits, table: &mut HeadTable) -> Result<usize, Stop> {
-    if table.line == 0 {
+fn read_head(
+    window: &[u8],
+    limits: &HeadLimits,
+    table: &mut HeadTable,
+) -> Result<(StatusLine, usize), Stop> {
+    let line = if table.line == 0 {
         table.clear();
         let (line, end) = read_status_line(window)?;
-        table.status_line = line;
         table.line = end as u32;
+        line
+    } else {
+        table.status_line
+    };
+    match read_fields(window, limits.most_fields(), Section::Response, table) {
+        Ok(end) => Ok((line, end)),
+        Err(stop) => {
+            table.status_line = line;
+            Err(stop)
+        }
     }
-    read_fields(window, limits.most_fields(), Section::Response, table)
 }
 
 #[inline]
 fn settle(
     window: &[u8],
+    line: StatusLine,
     end: usize,
     asked: Asked,
     table: &mut HeadTable,
 ) -> Result<RawResponse, Refusal> {
-    let line = table.status_line;
     let (announced, connection) = if table.seen.intersection(NOTEWORTHY).is_empty() {
         (Announced::Nothing, ConnectionOptions::default())
     } else {

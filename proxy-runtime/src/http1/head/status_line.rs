@@ -22,9 +22,9 @@ const STATUS: usize = 9;
 /// Reads the line, and returns it with where the next one begins.
 #[inline]
 pub(super) fn read_status_line(window: &[u8]) -> Result<(StatusLine, usize), Stop> {
-    let version = match window.get(..STATUS) {
-        Some(b"HTTP/1.1 ") => Version::Http11,
-        Some(b"HTTP/1.0 ") => Version::Http10,
+    let version = match window.first_chunk::<STATUS>() {
+        Some(version) if version == b"HTTP/1.1 " => Version::Http11,
+        Some(version) if version == b"HTTP/1.0 " => Version::Http10,
         _ => return Err(read_version(window)),
     };
     let (status, end) = match &window[STATUS..] {

@@ -7,16 +7,12 @@ use super::{RawRequest, TargetForm};
 
 /// A request's head as routing, balancing and transforms see it: with the semantics that the head in `http` types has.
 ///
-/// Made once for a request; after that each question is a few instructions.
+/// Made once for a request. What few ask for is read when they do.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestView<'a> {
     buffer: &'a [u8],
+    request: &'a RawRequest,
     table: &'a HeadTable,
-    method: &'a str,
-    path: &'a str,
-    query: Option<&'a str>,
-    authority: &'a str,
-    is_absolute: bool,
     is_https: bool,
 }
 
@@ -34,23 +30,10 @@ impl<'a> RequestView<'a> {
         table: &'a HeadTable,
         is_https: bool,
     ) -> Self {
-        let method = match request.method().name() {
-            Some(name) => name,
-            None => request.method_span().text(buffer),
-        };
-        let path = match request.target_form() {
-            TargetForm::Asterisk => "*",
-            TargetForm::Absolute if request.path().is_empty() => "/",
-            _ => request.path().text(buffer),
-        };
         Self {
             buffer,
+            request,
             table,
-            method,
-            path,
-            query: request.query().map(|query| query.text(buffer)),
-            authority: request.authority().text(buffer),
-            is_absolute: !request.line.target.authority.is_empty(),
             is_https,
         }
     }
@@ -59,22 +42,38 @@ impl<'a> RequestView<'a> {
 impl RequestHead for RequestView<'_> {
     #[inline]
     fn method(&self) -> &str {
-        self.method
+        match self.request.method().name() {
+            Some(name) => name,
+            None => self.request.method_span().text(self.buffer),
+        }
     }
 
     #[inline]
     fn path(&self) -> &str {
-        self.path
+        match self.request.target_form() {
+            TargetForm::Asterisk => "*",
+            TargetForm::Absolute if self.request.path().is_empty() => "/",
+            _ => self.request.path().text(self.buffer),
+        }
+    }
+
+    #[inline]
+    fn plain_path(&self) -> Option<&[u8]> {
+        let request = self.request;
+        // `*` and the absence of a path in an absolute target are written otherwise.
+        let is_as_sent = request.has_plain_path() && !request.path().is_empty();
+        is_as_sent.then(|| request.path().get(self.buffer))
     }
 
     #[inline]
     fn query(&self) -> Option<&str> {
-        self.query
+        let query = self.request.query();
+        query.map(|query| query.text(self.buffer))
     }
 
     #[inline]
     fn authority(&self) -> &str {
-        self.authority
+        self.request.authority().text(self.buffer)
     }
 
     #[inline]
@@ -84,8 +83,8 @@ impl RequestHead for RequestView<'_> {
 
     fn for_each_header(&self, name: &str, each: &mut dyn FnMut(&[u8]) -> bool) {
         // An absolute target overrules what `Host` says (RFC 9112 section 3.2.2).
-        if self.is_absolute && name == "host" {
-            each(self.authority.as_bytes());
+        if !self.request.line.target.authority.is_empty() && name == "host" {
+            each(self.request.authority().get(self.buffer));
             return;
         }
         for field in self.table.fields() {

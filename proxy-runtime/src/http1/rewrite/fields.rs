@@ -37,7 +37,15 @@ pub(super) struct Choice<'a> {
 }
 
 impl Choice<'_> {
+    /// Classes of which a line may be left out.
     #[inline]
+    fn doubtful(&self) -> ClassSet {
+        match self.copied {
+            Copied::All => self.dropped.union(self.removed.classes()),
+            Copied::None | Copied::Only(_) => ClassSet::ALL,
+        }
+    }
+
     fn has(&self, buffer: &[u8], field: &Field) -> bool {
         !self.dropped.contains(field.class())
             && !self.removed.has(buffer, field)
@@ -56,21 +64,30 @@ pub(super) fn copy_fields(
     out: &mut Vec<u8>,
 ) {
     // Lines follow each other without a gap, so a line ends where the next one begins.
-    let mut run = None;
-    for field in table.fields() {
-        let start = field.name().start() as usize - 2;
-        match (run, choice.has(buffer, field)) {
-            (None, true) => run = Some(start),
-            (Some(from), false) => {
-                out.extend_from_slice(&buffer[from..start]);
-                run = None;
+    let line = |field: &Field| field.name().start() as usize - 2;
+    let Some(first) = table.fields().first() else {
+        return;
+    };
+    let mut from = line(first);
+    let doubtful = choice.doubtful();
+    if !table.classes().intersection(doubtful).is_empty() {
+        let mut is_copied = true;
+        for field in table.fields() {
+            let stays = !doubtful.contains(field.class()) || choice.has(buffer, field);
+            if stays != is_copied {
+                let start = line(field);
+                if is_copied {
+                    out.extend_from_slice(&buffer[from..start]);
+                }
+                from = start;
+                is_copied = stays;
             }
-            _ => {}
+        }
+        if !is_copied {
+            return;
         }
     }
-    if let Some(from) = run {
-        out.extend_from_slice(&buffer[from..end]);
-    }
+    out.extend_from_slice(&buffer[from..end]);
 }
 
 /// Writes the trailers that may be sent on, and the empty line that ends the body.

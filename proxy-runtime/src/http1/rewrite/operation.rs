@@ -110,6 +110,8 @@ impl<'a> FieldValue<'a> {
 /// live by these fields.
 #[derive(Clone, Copy, Debug)]
 pub enum FieldOperation<'a> {
+    /// Nothing: the place of one that does not concern this message.
+    Nothing,
     /// Leaves out all lines of a name.
     Remove(&'a FieldName),
     /// Leaves out all lines of a name, and writes one.
@@ -128,17 +130,13 @@ const PROTECTED: ClassSet = ClassSet::EMPTY
     .with(FieldClass::TransferEncoding);
 
 impl FieldOperation<'_> {
-    #[inline]
-    fn is_ignored(&self) -> bool {
-        let (Self::Remove(name) | Self::Set(name, _) | Self::Append(name, _)) = self;
-        PROTECTED.contains(name.class)
-    }
-
     /// The name whose lines it leaves out.
     #[inline]
     fn removed(&self) -> Option<&FieldName> {
         match self {
-            Self::Remove(name) | Self::Set(name, _) if !self.is_ignored() => Some(name),
+            Self::Remove(name) | Self::Set(name, _) if !PROTECTED.contains(name.class) => {
+                Some(name)
+            }
             _ => None,
         }
     }
@@ -147,7 +145,9 @@ impl FieldOperation<'_> {
     #[inline]
     fn written(&self) -> Option<(&FieldName, FieldValue<'_>)> {
         match self {
-            Self::Set(name, value) | Self::Append(name, value) if !self.is_ignored() => {
+            Self::Set(name, value) | Self::Append(name, value)
+                if !PROTECTED.contains(name.class) =>
+            {
                 Some((name, *value))
             }
             _ => None,
@@ -159,44 +159,60 @@ impl FieldOperation<'_> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Removed<'a> {
     operations: &'a [FieldOperation<'a>],
-    classes: ClassSet,
+    /// Classes of names that an operation leaves out.
+    once: ClassSet,
+    /// Classes of which several operations leave out names.
+    again: ClassSet,
 }
 
 impl<'a> Removed<'a> {
     #[inline]
     pub(super) fn new(operations: &'a [FieldOperation<'a>]) -> Self {
-        let mut classes = ClassSet::EMPTY;
+        let (mut once, mut again) = (ClassSet::EMPTY, ClassSet::EMPTY);
         for name in operations.iter().filter_map(FieldOperation::removed) {
-            classes = classes.with(name.class);
+            let only = ClassSet::EMPTY.with(name.class);
+            again = again.union(once.intersection(only));
+            once = once.union(only);
         }
         Self {
             operations,
-            classes,
+            once,
+            again,
         }
     }
 
+    /// Classes of which something is left out.
     #[inline]
+    pub(super) fn classes(&self) -> ClassSet {
+        self.once
+    }
+
     pub(super) fn has(&self, buffer: &[u8], field: &Field) -> bool {
-        self.classes.contains(field.class()) && self.is_named(buffer, field)
-    }
-
-    fn is_named(&self, buffer: &[u8], field: &Field) -> bool {
         let mut names = self.operations.iter().filter_map(FieldOperation::removed);
-        names.any(|name| name.is_of(buffer, field))
+        self.once.contains(field.class()) && names.any(|name| name.is_of(buffer, field))
     }
-}
 
-/// Writes the lines of operations that no later one leaves out.
-#[inline]
-pub(super) fn write_operations(operations: &[FieldOperation<'_>], out: &mut Vec<u8>) {
-    for (number, operation) in operations.iter().enumerate() {
-        let Some((name, value)) = operation.written() else {
-            continue;
-        };
-        let mut later = operations[number + 1..].iter();
-        if later.any(|later| later.removed().is_some_and(|other| other.is_same(name))) {
-            continue;
+    /// Writes the lines of the operations that no later one leaves out.
+    #[inline]
+    pub(super) fn write_others(&self, out: &mut Vec<u8>) {
+        for (number, operation) in self.operations.iter().enumerate() {
+            let Some((name, value)) = operation.written() else {
+                continue;
+            };
+            // What sets a line leaves out those before itself.
+            let doubtful = match operation.removed() {
+                Some(_) => self.again,
+                None => self.once,
+            };
+            if !doubtful.contains(name.class) || !self.is_overruled(number, name) {
+                super::put(out, &[name.prefix(), value.as_bytes()]);
+            }
         }
-        super::put(out, &[name.prefix(), value.as_bytes()]);
+    }
+
+    /// Whether an operation behind that of a number leaves out lines of a name.
+    fn is_overruled(&self, number: usize, name: &FieldName) -> bool {
+        let mut later = self.operations[number + 1..].iter();
+        later.any(|later| later.removed().is_some_and(|other| other.is_same(name)))
     }
 }

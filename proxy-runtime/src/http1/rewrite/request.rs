@@ -1,7 +1,7 @@
 //! Requests as they are sent to a destination.
 
 use super::fields::{Choice, Copied, copy_fields, has_padded_length, write_length};
-use super::operation::{FieldOperation, FieldValue, Removed, write_operations};
+use super::operation::{FieldOperation, FieldValue, Removed};
 use super::{CHUNKED, END, put};
 use crate::http1::bytes::{TOKEN, all, is_target};
 use crate::http1::field::{ClassSet, FieldClass};
@@ -113,7 +113,7 @@ pub fn write_request(
         write_length(length, out);
     }
     write_connection(rewrite, out);
-    write_operations(rewrite.operations, out);
+    choice.removed.write_others(out);
     out.extend_from_slice(END);
 }
 

@@ -1,7 +1,7 @@
 //! Responses as they are sent to a client.
 
 use super::fields::{Choice, Copied, copy_fields, has_padded_length, write_length};
-use super::operation::{FieldOperation, FieldValue, Removed, write_operations};
+use super::operation::{FieldOperation, FieldValue, Removed};
 use super::{CHUNKED, END, put};
 use crate::http1::field::{ClassSet, FieldClass};
 use crate::http1::framing::Framing;
@@ -102,7 +102,7 @@ pub fn write_response(
             &[b"\r\nConnection: Upgrade\r\nUpgrade: ", protocol.as_bytes()],
         ),
     }
-    write_operations(rewrite.operations, out);
+    choice.removed.write_others(out);
     out.extend_from_slice(END);
 }
 

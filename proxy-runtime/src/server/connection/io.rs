@@ -1,26 +1,28 @@
 //! The socket of a connection, with an eye on what passes.
 
 use std::io::{self, IoSlice};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Sleep, sleep};
 
 use super::state::ConnectionState;
 use crate::server::shared::Occupied;
+use crate::stream::ByteStream;
 
 /// How long, and how much, is read from a client after the last response, for the response to get there.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 8 * 1024 * 1024;
 
 /// A byte stream that a connection may run over.
-pub(crate) trait Transport: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+pub(crate) trait Transport: ByteStream + Send + 'static {
     /// Lets the stream end with an error at the peer (RST), where it would otherwise look complete.
     fn reset_on_drop(&self);
 }
@@ -31,6 +33,9 @@ impl Transport for TcpStream {
         let _ = self.set_zero_linger();
     }
 }
+
+#[cfg(feature = "tls")]
+impl ByteStream for tokio_rustls::server::TlsStream<TcpStream> {}
 
 #[cfg(feature = "tls")]
 impl Transport for tokio_rustls::server::TlsStream<TcpStream> {
@@ -48,6 +53,8 @@ pub(crate) struct ConnectionIo<T: Transport> {
     /// What is to be read once more: the beginning of HTTP/2.
     prefix: Option<Box<Bytes>>,
     state: Arc<ConnectionState>,
+    /// The task of the connection is woken as soon as there is something to read.
+    is_awaited: bool,
     linger: Linger,
     // After `transport`: whoever waits for the last connection to end may rely on its socket being closed.
     _occupied: Occupied,
@@ -59,6 +66,7 @@ impl<T: Transport> ConnectionIo<T> {
             transport,
             prefix: None,
             state,
+            is_awaited: false,
             linger: Linger::No,
             _occupied: occupied,
         }
@@ -98,6 +106,7 @@ impl<T: Transport> AsyncRead for ConnectionIo<T> {
             }
             return Poll::Ready(Ok(()));
         }
+        this.is_awaited = false;
         let before = buffer.filled().len();
         let result = Pin::new(&mut this.transport).poll_read(cx, buffer);
         let read = buffer.filled().len() - before;
@@ -189,6 +198,53 @@ fn poll_discard<T: Transport>(
             return Poll::Ready(());
         }
         *left -= read;
+    }
+}
+
+impl<T: Transport> ByteStream for ConnectionIo<T> {
+    #[inline]
+    fn may_be_readable(&self) -> bool {
+        self.prefix.is_some() || self.transport.may_be_readable()
+    }
+
+    /// Registers the task once and not with each look: a connection has one task, and what wakes that is to be seen in
+    /// [`may_be_readable`](Self::may_be_readable) until it is read.
+    #[inline]
+    fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.may_be_readable() {
+            self.is_awaited = false;
+            return Poll::Ready(Ok(()));
+        }
+        if self.is_awaited {
+            return Poll::Pending;
+        }
+        let polled = self.transport.poll_readable(cx);
+        // A task that has used up its share is only told to come again.
+        self.is_awaited = polled.is_pending() && has_budget_remaining();
+        polled
+    }
+
+    #[inline]
+    fn poll_fill(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
+        if self.prefix.is_some() {
+            return pin!(self.read_buf(buffer)).poll(cx);
+        }
+        let result = self.transport.poll_fill(cx, buffer);
+        if let Poll::Ready(Ok(read)) = result {
+            self.state.received(read);
+        }
+        result
+    }
+
+    #[inline]
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let result = self.transport.poll_send(cx, slices);
+        self.wrote(&result);
+        result
     }
 }
 

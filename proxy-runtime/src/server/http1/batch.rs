@@ -1,11 +1,11 @@
 //! What is written with one call of the system.
 
 use std::io::{self, IoSlice};
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use tokio::io::AsyncWrite;
+
+use crate::stream::ByteStream;
 
 /// Data up to this size is copied, which costs less than a slice of its own.
 const COPIED: usize = 2 * 1024;
@@ -52,7 +52,7 @@ impl Batch {
     }
 
     /// Writes all of it, and is empty then, as is the buffer.
-    pub(super) fn poll_write<T: AsyncWrite + Unpin>(
+    pub(super) fn poll_write<T: ByteStream>(
         &mut self,
         cx: &mut Context<'_>,
         io: &mut T,
@@ -62,12 +62,7 @@ impl Batch {
         while self.written < whole {
             let mut slices = [IoSlice::new(&[]); 2 * PIECES + 1];
             let count = self.slices(buffer, &mut slices);
-            let io = Pin::new(&mut *io);
-            let written = match &slices[..count] {
-                [only] => io.poll_write(cx, only),
-                several => io.poll_write_vectored(cx, several),
-            };
-            match ready!(written)? {
+            match ready!(io.poll_send(cx, &slices[..count]))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 written => self.written += written,
             }
@@ -110,8 +105,9 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
+    use std::pin::Pin;
 
-    use tokio::io::AsyncReadExt;
+    use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
     use super::*;
 
@@ -120,6 +116,18 @@ mod tests {
         most: usize,
         taken: Vec<u8>,
         calls: usize,
+    }
+
+    impl ByteStream for Slow {}
+
+    impl AsyncRead for Slow {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            _: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
     }
 
     impl AsyncWrite for Slow {

@@ -32,7 +32,7 @@ pub(crate) struct Client<T: Transport> {
     pub(crate) exchange: Option<Exchange>,
     watch: Option<ModeWatch>,
     waiting: Waiting,
-    /// When [`waiting`](Self::waiting) began.
+    /// When [`waiting`](Self::waiting) began, if it is for something.
     since: Instant,
     mode: Mode,
     mode_since: Instant,
@@ -51,6 +51,8 @@ enum Waiting {
     Rest,
     /// Nothing: a request is served.
     Not,
+    /// Nothing any more: a request was served, at the time that is noted.
+    Served,
 }
 
 /// What came of waiting for a request.
@@ -113,7 +115,7 @@ impl<T: Transport> Client<T> {
     pub(super) fn poll_head(&mut self, cx: &mut Context<'_>, limits: &HeadLimits) -> Poll<Head> {
         loop {
             if self.input.filled() == EMPTY_LINE
-                && matches!(self.waiting, Waiting::Not | Waiting::Next)
+                && matches!(self.waiting, Waiting::Not | Waiting::Served | Waiting::Next)
             {
                 self.input.consume(EMPTY_LINE.len());
                 // Which may have seen a part of it.
@@ -160,7 +162,7 @@ impl<T: Transport> Client<T> {
         let is_silent = self.input.is_empty();
         match self.waiting {
             Waiting::First | Waiting::Rest => {}
-            Waiting::Not | Waiting::Next if !is_silent => {
+            Waiting::Not | Waiting::Served | Waiting::Next if !is_silent => {
                 self.waiting = Waiting::Rest;
                 self.since = Instant::now();
             }
@@ -168,6 +170,7 @@ impl<T: Transport> Client<T> {
                 self.waiting = Waiting::Next;
                 self.since = Instant::now();
             }
+            Waiting::Served => self.waiting = Waiting::Next,
             Waiting::Next => {}
         }
         if is_silent {
@@ -204,6 +207,13 @@ impl<T: Transport> Client<T> {
             return deadline.min(after(since, limits.closing_grace));
         }
         deadline
+    }
+
+    /// Notes when a request was served.
+    #[inline]
+    pub(crate) fn served(&mut self, now: Instant) {
+        self.waiting = Waiting::Served;
+        self.since = now;
     }
 
     /// Gives the output room for a response.

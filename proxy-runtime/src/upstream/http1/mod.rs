@@ -39,7 +39,7 @@ pub(super) use self::body::{Http1Body, Rest};
 pub(crate) use self::error::Http1Error;
 pub(super) use self::upload::Upload;
 use super::io::UpstreamIo;
-use crate::stream::ReadBuffer;
+use crate::stream::{ByteStream, ReadBuffer};
 
 /// The longest head of a response, as .NET's `MaxResponseHeadersLength` in YARP: 64 KiB.
 pub(super) const MAX_HEAD: usize = 64 * 1024;
@@ -78,9 +78,10 @@ impl Http1Connection {
     /// For use between two requests only. Costs no system call if the answer is yes.
     pub(crate) fn is_open(&mut self) -> bool {
         self.input.is_empty()
-            && self
-                .poll_disturbed(&mut Context::from_waker(Waker::noop()))
-                .is_pending()
+            && (!self.io.may_be_readable()
+                || self
+                    .poll_disturbed(&mut Context::from_waker(Waker::noop()))
+                    .is_pending())
     }
 
     /// Ready when something comes that nobody asked for, be it the end.
@@ -95,10 +96,10 @@ impl Http1Connection {
     }
 
     /// Its request is over, and another one may come.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn rest(&mut self, now: Instant) {
         self.is_reused = true;
         self.input.rest();
-        self.idle_since = Instant::now();
+        self.idle_since = now;
     }
 
     /// Closes it between two requests, and says so in TLS (RFC 8446 section 6.1) if that can be done without waiting.

@@ -10,12 +10,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::sleep;
 
 use super::*;
+use crate::stream::ByteStream;
 
 /// Notes that it was to end with a reset.
 struct Resettable {
     stream: DuplexStream,
     is_reset: Arc<AtomicBool>,
 }
+
+impl ByteStream for Resettable {}
 
 impl Transport for Resettable {
     fn reset_on_drop(&self) {

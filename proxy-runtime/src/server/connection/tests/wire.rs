@@ -10,12 +10,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::*;
 use crate::server::OnUpgrade;
+use crate::stream::ByteStream;
 
 /// Counts the writes of the server.
 struct Counting {
     stream: DuplexStream,
     writes: Arc<AtomicUsize>,
 }
+
+impl ByteStream for Counting {}
 
 impl Transport for Counting {
     fn reset_on_drop(&self) {}

@@ -136,7 +136,7 @@ async fn only_what_has_not_left_is_given_back() {
     ] {
         let mut near = over(Resetting::after(takes, is_tls).stalling(3));
         if is_reused {
-            near.rest();
+            near.rest(tokio::time::Instant::now());
         }
         assert_eq!(near.is_reused(), is_reused);
         let frames = vec![data("some "), data("content"), trailers("7")];
