@@ -427,9 +427,8 @@ fn write_head(
 /// Whether a head says when it was made.
 #[inline]
 fn has_date(table: &HeadTable, rewrite: &ResponseRewrite<'_>) -> bool {
-    const DATE: &[u8] = b"date";
     let has_come = table.first(FieldClass::Date).is_some();
-    let is = |name: &FieldName| name.as_bytes().eq_ignore_ascii_case(DATE);
+    let is = |name: &FieldName| name.class() == FieldClass::Date;
     let stays = match rewrite.copied {
         Copied::Only(names) => has_come && names.iter().any(is),
         Copied::None => false,

@@ -120,7 +120,7 @@ impl Filtering {
         let route = run.route;
         let filters = run.filters().zip(passed);
         let context = run.filter_context(connection);
-        let shown = shown_response(response, filters, context, route.transforms());
+        let shown = shown_response(response, filters, context, run.route.transforms());
         let (head, mut body) = shown.into_parts();
         (head, body.take_text())
     }

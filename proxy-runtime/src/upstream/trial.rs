@@ -41,9 +41,8 @@ impl PoolTrial {
             wanted.fresh = true;
             leases.push(trial.service.pool().acquire(wanted).await?);
         }
-        for lease in leases {
-            lease.give_back(Instant::now());
-        }
+        let now = Instant::now();
+        leases.into_iter().for_each(|lease| lease.give_back(now));
         Ok(trial)
     }
 
