@@ -58,14 +58,19 @@ async fn every_kind_of_subscription_becomes_active_and_follows_changes() {
             assert_eq!(rejected, Some(0), "{way:?} {refusals}");
         }
         let nodes = server.handle.nodes();
-        if way == Way::Rest {
-            assert_eq!(nodes.len(), 0, "polls are no streams");
-        } else {
-            assert_eq!(nodes.len(), 1, "{way:?}");
-            assert_eq!(nodes[0].node.id, "wtf");
-            assert_eq!(nodes[0].node.cluster, "vertis-cluster");
-            assert!(nodes[0].node.agent.starts_with("envoy "), "{way:?}");
-        }
+        let [node] = &nodes[..] else {
+            panic!("{way:?}: {nodes:?}");
+        };
+        assert_eq!(node.node.id, "wtf");
+        assert_eq!(node.node.cluster, "vertis-cluster");
+        assert!(node.node.agent.starts_with("envoy "), "{way:?}");
+        let is_polling = !node.polls.is_empty();
+        assert_eq!(is_polling, way == Way::Rest, "{way:?}: {nodes:?}");
+        assert_eq!(
+            node.streams.is_empty(),
+            way == Way::Rest,
+            "{way:?}: {nodes:?}"
+        );
     }
 }
 
