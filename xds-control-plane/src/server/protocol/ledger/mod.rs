@@ -67,9 +67,10 @@ impl Ledger {
         explicit.map(|(name, _)| name)
     }
 
-    /// How many names are kept account of.
-    pub(super) fn len(&self) -> usize {
-        self.entries.len()
+    /// How many names there are to keep account of with these.
+    pub(super) fn len_with(&self, more: &[Arc<str>]) -> usize {
+        let new = more.iter().filter(|name| !self.entries.contains_key(*name));
+        self.entries.len() + new.count()
     }
 
     pub(super) fn is_subscribed(&self, name: &str) -> bool {
