@@ -8,7 +8,7 @@
 //! | `/api/v1/overview` | the state in a few numbers |
 //! | `/api/v1/snapshot` | names and versions of all that is served |
 //! | `/api/v1/snapshot?type=&name=&via=` | the resources of a type (`cds`, `eds`, `lds`, `rds`), or one of them, as clients that come `via` an `aggregated` stream (the default), `separate` ones or `rest` get them |
-//! | `/api/v1/nodes?id=` | the clients that are connected, what they have, and what they refused last |
+//! | `/api/v1/nodes?id=` | the clients that are connected or have polled of late, what they have, and what they refused last |
 //! | `/api/v1/quarantine` | services that are not served as they want to be, and why |
 //!
 //! Answers are JSON with names in `snake_case`, times in seconds since 1970, ages in seconds; resources are in the canonical

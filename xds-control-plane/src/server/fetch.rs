@@ -6,6 +6,7 @@ use std::sync::Arc;
 use envoy_types::pb::envoy::service::discovery::v3::DiscoveryRequest;
 
 use super::context::Context;
+use super::nodes::NodeIdentity;
 use super::protocol::{Protocol, Reply, WILDCARD};
 use super::wire::Response;
 use crate::snapshot::{Resource, ResourceType, Subscription, Version};
@@ -64,7 +65,13 @@ pub(crate) fn fetch(
         .fold(Version::default(), |version, resource| {
             version.with(resource.name(), resource.version())
         });
-    let is_unchanged = request.version_info.parse() == Ok(version);
+    let had = request.version_info.parse().ok();
+    let is_unchanged = had == Some(version);
+    if let Some(node) = &request.node {
+        let node = NodeIdentity::new(node);
+        let nodes = &context.nodes;
+        nodes.polled(node, resource_type, subscription, had, version);
+    }
     if is_unchanged {
         resources.clear();
     }

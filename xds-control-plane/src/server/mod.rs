@@ -11,7 +11,7 @@
 //!
 //! Each stream is a state machine that knows which version of which resource its client holds, so only what differs is sent,
 //! in an order in which nothing is referred to that is not there. What a client refuses is not sent again until it is
-//! different. [`XdsServer::nodes`] tells what each client has and what it refused.
+//! different. [`ServerHandle::nodes`] tells what each client has and what it refused.
 
 mod context;
 mod descriptors;
@@ -49,7 +49,9 @@ pub(crate) use self::descriptors::resource_json;
 use self::listen::accept;
 use self::metrics::Metrics;
 use self::nodes::Nodes;
-pub use self::nodes::{NodeIdentity, NodeStatus, Refusal, StreamKind, StreamStatus, TypeStatus};
+pub use self::nodes::{
+    NodeIdentity, NodeStatus, PollStatus, Refusal, StreamKind, StreamStatus, TypeStatus,
+};
 pub use self::options::ServerOptions;
 use self::publish::Publisher;
 use self::view::Feed;
@@ -169,7 +171,7 @@ impl ServerHandle {
         self.context.views.borrow().is_some()
     }
 
-    /// The clients that are connected, by id, and what they have.
+    /// The clients that are connected or have polled of late, by id, and what they have.
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeStatus> {
         self.context.nodes.list()

@@ -1,5 +1,6 @@
 //! Who is connected, what they have, and what they think of it.
 
+mod polls;
 mod record;
 mod status;
 
@@ -8,8 +9,12 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use self::polls::Polls;
 pub(crate) use self::record::{Record, clean};
-pub use self::status::{NodeIdentity, NodeStatus, Refusal, StreamKind, StreamStatus, TypeStatus};
+pub use self::status::{
+    NodeIdentity, NodeStatus, PollStatus, Refusal, StreamKind, StreamStatus, TypeStatus,
+};
+use crate::snapshot::{ResourceType, Subscription, Version};
 
 /// The streams that are open. Cheap to clone.
 ///
@@ -23,6 +28,7 @@ pub(crate) struct Nodes {
 struct Shared {
     next: AtomicU64,
     open: Mutex<Open>,
+    polls: Polls,
 }
 
 #[derive(Debug, Default)]
@@ -77,20 +83,45 @@ impl Nodes {
         self.shared.lock().streams.len()
     }
 
-    /// All that are connected, by id.
+    /// Notes that a node has asked without a stream; see [`Polls::polled`].
+    pub(crate) fn polled(
+        &self,
+        node: NodeIdentity,
+        resource_type: ResourceType,
+        subscription: Subscription,
+        had: Option<Version>,
+        answered: Version,
+    ) {
+        let polls = &self.shared.polls;
+        polls.polled(node, resource_type, subscription, had, answered);
+    }
+
+    /// All that are connected or have asked of late, by id.
     pub(crate) fn list(&self) -> Vec<NodeStatus> {
         let streams: Vec<_> = self.shared.lock().streams.values().cloned().collect();
-        let mut nodes: BTreeMap<NodeIdentity, Vec<StreamStatus>> = BTreeMap::new();
+        let mut nodes: BTreeMap<NodeIdentity, NodeStatus> = BTreeMap::new();
+        let mut of = |node: NodeIdentity, change: &mut dyn FnMut(&mut NodeStatus)| {
+            let status = nodes.entry(node.clone()).or_insert_with(|| NodeStatus {
+                node,
+                streams: Vec::new(),
+                polls: Vec::new(),
+            });
+            change(status);
+        };
         for stream in streams {
             let stream = record::read(&stream).clone();
             let node = stream.node.clone().unwrap_or_default();
-            nodes.entry(node).or_default().push(stream);
+            of(node, &mut |status| status.streams.push(stream.clone()));
         }
-        let nodes = nodes.into_iter().map(|(node, mut streams)| {
-            streams.sort_by_key(|stream| (stream.since, stream.peer));
-            NodeStatus { node, streams }
-        });
-        nodes.collect()
+        for (node, polls) in self.shared.polls.list() {
+            of(node, &mut |status| status.polls.clone_from(&polls));
+        }
+        let mut nodes: Vec<_> = nodes.into_values().collect();
+        for node in &mut nodes {
+            node.streams
+                .sort_by_key(|stream| (stream.since, stream.peer));
+        }
+        nodes
     }
 }
 
@@ -103,7 +134,6 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::Subscription;
 
     const KIND: StreamKind = StreamKind {
         delta: false,

@@ -20,10 +20,36 @@ pub struct NodeStatus {
     pub node: NodeIdentity,
     /// Its streams, the oldest first: one if it is aggregated, else one for each subscription.
     pub streams: Vec<StreamStatus>,
+    /// What it has asked for without a stream in the last five minutes.
+    pub polls: Vec<PollStatus>,
+}
+
+/// What a node has asked for without a stream.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct PollStatus {
+    /// Of which type.
+    #[serde(rename = "type", serialize_with = "shown")]
+    pub resource_type: ResourceType,
+    /// By a unary call, or over HTTP with JSON.
+    #[serde(serialize_with = "subscription")]
+    pub subscription: Subscription,
+    /// How often.
+    pub polls: u64,
+    /// The version that it said it has.
+    #[serde(serialize_with = "shown_if_any")]
+    pub had: Option<Version>,
+    /// The version of the answer. With several subscriptions of one type, as an Envoy has one for each cluster, it is that of
+    /// the last.
+    #[serde(serialize_with = "shown")]
+    pub answered: Version,
+    /// When it asked last.
+    #[serde(serialize_with = "seconds")]
+    pub at: SystemTime,
 }
 
 /// Who a node says it is. Nobody has proved it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[non_exhaustive]
 pub struct NodeIdentity {
     /// `node.id`.

@@ -67,9 +67,10 @@ impl Channel {
         let heard = self.hear(&request, first);
         let count = match &request.wants {
             Wants::Sotw { names, .. } => names.len(),
+            // What a client has and what it wants are mostly the same names.
             Wants::Delta {
                 subscribe, initial, ..
-            } => self.kept_account_of() + subscribe.len() + initial.len(),
+            } => initial.len().max(self.names_with(subscribe)),
         };
         if count > limit {
             return Err(Violation::TooManyNames { limit });
@@ -230,11 +231,11 @@ impl Channel {
         }
     }
 
-    fn kept_account_of(&self) -> usize {
+    /// How many names there are to keep account of with these.
+    fn names_with(&self, more: &[Arc<str>]) -> usize {
         match &self.machine {
-            Machine::Full(full) => full.names().len(),
-            Machine::Partial(partial) => partial.ledger().len(),
-            Machine::Delta(delta) => delta.ledger().len(),
+            Machine::Delta(delta) => delta.ledger().len_with(more),
+            Machine::Full(_) | Machine::Partial(_) => more.len(),
         }
     }
 }

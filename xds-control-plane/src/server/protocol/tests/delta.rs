@@ -220,6 +220,15 @@ fn there_are_only_so_many_names() {
         let (heard, _) = peer.say(Endpoint, delta(&[&name.to_string()], &[]));
         assert_eq!(heard, Heard::Asked);
     }
+    let (heard, _) = peer.say(Endpoint, delta(&["0", "1"], &[]));
+    assert_eq!(heard, Heard::Asked);
     let ended = peer.exchange.request(Endpoint, delta(&["more"], &[]));
     assert_eq!(ended, Err(Violation::TooManyNames { limit: NAMES }));
+    // Who reconnects names what it has and what it wants, and that is the same.
+    peer.reconnect();
+    let names: Vec<String> = (0..NAMES).map(|name| name.to_string()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let initial: Vec<_> = names.iter().map(|name| (*name, None)).collect();
+    let (heard, _) = peer.say(Endpoint, delta(&names, &initial));
+    assert_eq!(heard, Heard::Asked);
 }

@@ -1,0 +1,133 @@
+//! Who asks without a stream, and so is known by its last questions only.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use super::{NodeIdentity, PollStatus};
+use crate::snapshot::{ResourceType, Subscription, Version};
+
+/// How long a node is remembered that asks no more. Envoys poll about once a second.
+const MEMORY: Duration = Duration::from_secs(300);
+/// How many nodes are remembered. Of more, those that were there first.
+const NODES: usize = 10_000;
+
+#[derive(Debug, Default)]
+pub(super) struct Polls {
+    nodes: Mutex<HashMap<NodeIdentity, Polled>>,
+}
+
+#[derive(Debug)]
+struct Polled {
+    last: Instant,
+    types: Vec<PollStatus>,
+}
+
+impl Polls {
+    /// A node has asked for a type. `had` is the version that it said it has, and `answered` the one it has been told.
+    pub(super) fn polled(
+        &self,
+        node: NodeIdentity,
+        resource_type: ResourceType,
+        subscription: Subscription,
+        had: Option<Version>,
+        answered: Version,
+    ) {
+        let now = Instant::now();
+        let mut nodes = self.lock();
+        if nodes.len() >= NODES && !nodes.contains_key(&node) {
+            nodes.retain(|_, polled| polled.last + MEMORY > now);
+            if nodes.len() >= NODES {
+                return;
+            }
+        }
+        let polled = nodes.entry(node).or_insert_with(|| Polled {
+            last: now,
+            types: Vec::new(),
+        });
+        polled.last = now;
+        let same = |of: &&mut PollStatus| {
+            of.resource_type == resource_type && of.subscription == subscription
+        };
+        let polls = polled.types.iter_mut().find(same).map_or(0, |of| of.polls);
+        polled
+            .types
+            .retain(|of| of.resource_type != resource_type || of.subscription != subscription);
+        polled.types.push(PollStatus {
+            resource_type,
+            subscription,
+            polls: polls + 1,
+            had,
+            answered,
+            at: SystemTime::now(),
+        });
+        polled
+            .types
+            .sort_by_key(|of| (of.resource_type, of.subscription));
+    }
+
+    /// Who has asked of late, and for what.
+    pub(super) fn list(&self) -> Vec<(NodeIdentity, Vec<PollStatus>)> {
+        let now = Instant::now();
+        let nodes = self.lock();
+        nodes
+            .iter()
+            .filter(|(_, polled)| polled.last + MEMORY > now)
+            .map(|(node, polled)| (node.clone(), polled.types.clone()))
+            .collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<NodeIdentity, Polled>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(id: usize) -> NodeIdentity {
+        NodeIdentity {
+            id: id.to_string(),
+            ..NodeIdentity::default()
+        }
+    }
+
+    fn poll(polls: &Polls, id: usize, resource_type: ResourceType) {
+        let version = Version::default();
+        polls.polled(node(id), resource_type, Subscription::Rest, None, version);
+    }
+
+    #[test]
+    fn the_last_poll_of_each_type_is_known() {
+        let polls = Polls::default();
+        poll(&polls, 1, ResourceType::Route);
+        poll(&polls, 1, ResourceType::Cluster);
+        poll(&polls, 1, ResourceType::Route);
+        let [(of, types)] = &polls.list()[..] else {
+            panic!("one node has polled");
+        };
+        assert_eq!(of, &node(1));
+        let counts: Vec<_> = types
+            .iter()
+            .map(|of| (of.resource_type, of.polls))
+            .collect();
+        assert_eq!(
+            counts,
+            [(ResourceType::Cluster, 1), (ResourceType::Route, 2)]
+        );
+    }
+
+    #[test]
+    fn strangers_cannot_fill_the_memory() {
+        let polls = Polls::default();
+        for id in 0..NODES + 10 {
+            poll(&polls, id, ResourceType::Cluster);
+        }
+        assert_eq!(polls.list().len(), NODES);
+        poll(&polls, 0, ResourceType::Route);
+        let known = polls.list();
+        let first = known.iter().find(|(of, _)| *of == node(0)).unwrap();
+        assert_eq!(first.1.len(), 2);
+    }
+}
