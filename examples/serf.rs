@@ -7,23 +7,16 @@
 //! `127.0.0.1:7373` already, or at the address after `--agent`, one service is registered there and withdrawn again, and
 //! nothing else is done to it. What it demands as a key is taken from `SERF_RPC_AUTH`.
 
-use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use discovery_core::{Merge, Merged};
 use discovery_serf::client::{ConnectOptions, SerfClient};
 use discovery_serf::generate::GenerateOptions;
 use discovery_serf::registration::{Registered, Registration};
 use discovery_serf::{SerfDiscoverer, SerfOptions};
-use examples::{
-    Answer, Failure, get, once, send, send_request, start_service_on, wait_unless_once,
-};
-use http::Method;
+use examples::{Failure, Followed, once, send_request, start_service_on, wait_unless_once};
 use proxy_model::{ClusterId, Snapshot};
-use proxy_runtime::Proxy;
-use proxy_runtime::server::{Listener, Server, ServerHandle};
 use testkit::serf::{Serf, SerfAgent, SerfAgentBuilder};
 
 /// Where an agent is, unless it was told otherwise.
@@ -92,22 +85,22 @@ async fn with_own_agents(serf: &Serf) -> Result<(), Failure> {
     println!("3. a proxy that follows the cluster, by way of the agent beside it");
     let options = SerfOptions::of([gateway.rpc_addr().to_string()]);
     let by_version = GenerateOptions::default().with_version_header("X-Version");
-    let proxy = Followed::start(options.with_generate(by_version)).await?;
+    let proxy = follow(options.with_generate(by_version)).await?;
     proxy
         .until("both services", |s| {
             weights(s, "web").len() == 2 && weights(s, "orders").len() == 1
         })
         .await?;
-    println!("   curl http://{}/orders/17", proxy.address);
-    println!("   curl http://{}/", proxy.address);
-    println!("   curl -H 'X-Version: canary' http://{}/", proxy.address);
+    println!("   curl http://{}/orders/17", proxy.address());
+    println!("   curl http://{}/", proxy.address());
+    println!("   curl -H 'X-Version: canary' http://{}/", proxy.address());
     assert_eq!(
         proxy.get("/orders/17").await?.text,
         "orders: GET /orders/17\n"
     );
     proxy.get("/").await?;
     let canary_only = http::Request::get("/").header("X-Version", "canary");
-    let answer = send_request(proxy.address, canary_only).await?;
+    let answer = send_request(proxy.address(), canary_only).await?;
     assert_eq!(answer.text, "canary: GET /\n");
 
     println!("4. weights: one request in ten is the canary's");
@@ -186,11 +179,11 @@ async fn at_an_agent(agent: &ConnectOptions) -> Result<(), Failure> {
     println!("3. a proxy that follows the cluster");
     let mut options = SerfOptions::of([agent.address.clone()]);
     options.auth_key = agent.auth_key.clone();
-    let proxy = Followed::start(options).await?;
+    let proxy = follow(options).await?;
     proxy
         .until("the service", |s| weights(s, service).len() == 1)
         .await?;
-    println!("   curl http://{}/orders/17", proxy.address);
+    println!("   curl http://{}/orders/17", proxy.address());
     assert_eq!(
         proxy.get("/orders/17").await?.text,
         "orders: GET /orders/17\n"
@@ -247,6 +240,10 @@ async fn register(registration: &Registration, agent: &SerfAgent) -> Result<Regi
     Ok(registered)
 }
 
+async fn follow(options: SerfOptions) -> Result<Followed, Failure> {
+    Followed::start(SerfDiscoverer::new(options).runner(), PATIENCE).await
+}
+
 /// The weights of a service's instances, in the order of their names; none: there is no such service.
 fn weights(snapshot: &Snapshot, service: &str) -> Vec<u32> {
     let id = ClusterId::from(format!("service:{service}"));
@@ -257,63 +254,4 @@ fn weights(snapshot: &Snapshot, service: &str) -> Vec<u32> {
     destinations
         .map(|destination| destination.weight())
         .collect()
-}
-
-/// A proxy that follows a cluster.
-struct Followed {
-    proxy: Proxy,
-    address: SocketAddr,
-    server: ServerHandle,
-    // What it follows lives as long as it does.
-    _merged: Merged,
-}
-
-impl Followed {
-    async fn start(options: SerfOptions) -> Result<Self, Failure> {
-        let source = SerfDiscoverer::new(options).runner().start();
-        let merged = Merge::new().provider(source).start();
-        let (proxy, driver) = Proxy::builder().snapshots(merged.snapshots()).build()?;
-        tokio::spawn(driver);
-        let server = Server::for_proxy(&proxy)
-            .with_listener(Listener::http("127.0.0.1:0".parse()?))
-            .bind()?;
-        let address = server.local_addrs()[0];
-        Ok(Self {
-            proxy,
-            address,
-            server: server.start()?,
-            _merged: merged,
-        })
-    }
-
-    /// Waits until the proxy routes by a configuration that is so.
-    async fn until(&self, what: &str, is_so: impl Fn(&Snapshot) -> bool) -> Result<(), Failure> {
-        let started = Instant::now();
-        let mut generations = self.proxy.generations();
-        let wait = generations.wait_for(|_| is_so(&self.proxy.snapshot()));
-        tokio::time::timeout(PATIENCE, wait).await??;
-        println!("   the proxy has {what} after {:.1?}", started.elapsed());
-        Ok(())
-    }
-
-    async fn get(&self, path: &str) -> Result<Answer, Failure> {
-        print!("   ");
-        get(self.address, path).await
-    }
-
-    /// Who answers a hundred requests.
-    async fn shares(&self) -> Result<BTreeMap<String, u32>, Failure> {
-        let mut shares = BTreeMap::new();
-        for _ in 0..100 {
-            let answer = send(self.address, Method::GET, "/").await?;
-            let name = answer.text.split(':').next().unwrap_or_default();
-            *shares.entry(name.to_owned()).or_default() += 1;
-        }
-        println!("   100 requests: {shares:?}");
-        Ok(shares)
-    }
-
-    async fn stop(self) {
-        self.server.shutdown(Duration::from_secs(5)).await;
-    }
 }

@@ -6,8 +6,10 @@ use std::hint::black_box;
 use benches::{Head, RouteSet, Scale};
 use criterion::{BenchmarkId, Criterion};
 use proxy_model::RequestHead;
+use proxy_model::Snapshot;
 use proxy_model::compiled::RouteIndex;
 use proxy_model::matching::{Lookup, MethodSet};
+use proxy_runtime::http1::{HeadLimits, HeadTable, RawRequest, RequestView, Status, parse_request};
 
 /// How many routes there are.
 const SIZES: [usize; 3] = [10, 1_000, 100_000];
@@ -16,6 +18,7 @@ fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     let scale = Scale::of_this_run();
     matches(&mut criterion, scale);
+    raw_heads(&mut criterion, scale);
     yardstick(&mut criterion, scale);
     refusals(&mut criterion, scale);
     hostile(&mut criterion, scale);
@@ -47,6 +50,61 @@ fn matches(criterion: &mut Criterion, scale: Scale) {
             RouteSet::by_wildcard(size)
         });
         measure(criterion, "routing/path", size, || RouteSet::by_path(size));
+    }
+}
+
+/// Requests as they are on the wire: what it takes from a head that was read to the route.
+fn raw_heads(criterion: &mut Criterion, scale: Scale) {
+    let mut group = criterion.benchmark_group("routing/raw-head");
+    for size in scale.limits(&SIZES) {
+        let built = LazyCell::new(|| {
+            let set = RouteSet::by_host(size);
+            let heads: Vec<_> = set.requests().iter().map(RawHead::new).collect();
+            for (head, answer) in heads.iter().zip(set.answers()) {
+                assert_eq!(&head.route(set.snapshot()), answer);
+            }
+            (set, heads)
+        });
+        group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
+            let (set, heads) = &*built;
+            let mut heads = heads.iter().cycle();
+            bencher.iter(|| {
+                let head = black_box(heads.next().expect("it goes on for ever"));
+                head.route(set.snapshot())
+            });
+        });
+    }
+    group.finish();
+}
+
+/// A head in the buffer that it was read into.
+struct RawHead {
+    buffer: Vec<u8>,
+    table: HeadTable,
+    request: RawRequest,
+}
+
+impl RawHead {
+    fn new(head: &Head) -> Self {
+        let (method, path, host) = (head.method(), head.path(), head.authority());
+        let buffer = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: orders-client/2.1\r\nAccept: application/json\r\n\r\n"
+        );
+        let buffer = buffer.into_bytes();
+        let mut table = HeadTable::new();
+        match parse_request(&buffer, &HeadLimits::default(), &mut table) {
+            Ok(Status::Complete(request)) => Self {
+                buffer,
+                table,
+                request,
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn route(&self, snapshot: &Snapshot) -> Lookup {
+        let view = RequestView::new(&self.buffer, &self.request, &self.table, false);
+        snapshot.find(&view)
     }
 }
 

@@ -1,5 +1,7 @@
 //! What the examples share: a service to proxy to, a client to try it with, and when to end.
 
+mod followed;
+
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -10,6 +12,8 @@ use http_body_util::{BodyExt, Empty};
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
+
+pub use self::followed::Followed;
 
 /// What can go wrong in an example.
 pub type Failure = Box<dyn Error + Send + Sync>;
@@ -155,3 +159,8 @@ pub struct ServiceFabric;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/serf.md")]
 pub struct Serf;
+
+/// The code of the page about Consul, as a doctest.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/consul.md")]
+pub struct Consul;

@@ -11,6 +11,8 @@
 
 mod config;
 mod config_diff;
+mod consul_answers;
+mod consul_tags;
 mod emulator_request;
 mod emulator_timeline;
 mod emulator_topology;
@@ -33,9 +35,12 @@ mod servicefabric_endpoints;
 mod servicefabric_extension;
 mod servicefabric_labels;
 mod time_span;
+mod xds_resources;
 
 pub use self::config::config;
 pub use self::config_diff::config_diff;
+pub use self::consul_answers::consul_answers;
+pub use self::consul_tags::consul_tags;
 pub use self::emulator_request::emulator_request;
 pub use self::emulator_timeline::emulator_timeline;
 pub use self::emulator_topology::emulator_topology;
@@ -56,14 +61,17 @@ pub use self::servicefabric_endpoints::servicefabric_endpoints;
 pub use self::servicefabric_extension::servicefabric_extension;
 pub use self::servicefabric_labels::servicefabric_labels;
 pub use self::time_span::time_span;
+pub use self::xds_resources::xds_resources;
 
 /// A function that takes any bytes, and panics when something does not hold.
 pub type Target = fn(&[u8]);
 
 /// All of them by name. Their seeds are in `seeds/` under the same name.
-pub const TARGETS: [(&str, Target); 24] = [
+pub const TARGETS: [(&str, Target); 27] = [
     ("config", config),
     ("config_diff", config_diff),
+    ("consul_answers", consul_answers),
+    ("consul_tags", consul_tags),
     ("emulator_request", emulator_request),
     ("emulator_timeline", emulator_timeline),
     ("emulator_topology", emulator_topology),
@@ -86,4 +94,5 @@ pub const TARGETS: [(&str, Target); 24] = [
     ("servicefabric_extension", servicefabric_extension),
     ("servicefabric_labels", servicefabric_labels),
     ("time_span", time_span),
+    ("xds_resources", xds_resources),
 ];

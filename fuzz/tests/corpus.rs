@@ -88,6 +88,10 @@ macro_rules! tests {
 tests! {
     config: INPUTS,
     config_diff: INPUTS,
+    // Each is the answer to every call, twice.
+    consul_answers: INPUTS / 5,
+    // Each is a Consul in memory, twice, with a runtime.
+    consul_tags: INPUTS / 10,
     // Each starts an emulator.
     emulator_request: INPUTS / 10,
     // Each runs twice what it describes.
@@ -117,6 +121,7 @@ tests! {
     // Each is laid out three times.
     servicefabric_labels: INPUTS / 5,
     time_span: INPUTS,
+    xds_resources: INPUTS,
 }
 
 #[test]

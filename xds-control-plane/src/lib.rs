@@ -3,6 +3,8 @@
 pub mod admin;
 pub mod assemble;
 pub mod bridge;
+#[cfg(feature = "client")]
+pub mod client;
 pub mod options;
 pub mod pipeline;
 mod proto;

@@ -153,9 +153,10 @@ impl Case {
 pub(crate) const CASES: &[Case] = &[
     case("get-128", "128 B GET, 64 connections", GET_128, closed(64),
         &[Bound::Best(&[NGINX, HAPROXY], 0.75), Bound::Each(&[Kind::Relay], 1.15)]).counting_calls(),
-    case("variants", "128 B GET, 64 connections: as a service in axum, and without LTO", GET_128, closed(64),
-        &[Bound::Variant(Kind::ServiceInAxum, Kind::AxumReverseProxy, 0.60), Bound::Variant(Kind::GatewayPlain, Kind::Gateway, 1.05)])
-        .with(&[Kind::ServiceInAxum, Kind::GatewayPlain]),
+    case("variants", "128 B GET, 64 connections: as a service in axum, with a tower layer, and without LTO", GET_128, closed(64),
+        &[Bound::Variant(Kind::ServiceInAxum, Kind::AxumReverseProxy, 0.60), Bound::Variant(Kind::GatewayLayered, Kind::Nginx, 0.95),
+            Bound::Variant(Kind::GatewayPlain, Kind::Gateway, 1.05)])
+        .with(&[Kind::ServiceInAxum, Kind::GatewayLayered, Kind::GatewayPlain]),
     case("get-0", "GET without a body, 64 connections", Exchange::get(Resource::Empty), closed(64), &[]),
     case("get-1k", "1 KiB GET, 64 connections", Exchange::get(Resource::Kilobyte), closed(64), &[]),
     case("one-connection", "128 B GET, 1 connection", GET_128, closed(1), &[]),

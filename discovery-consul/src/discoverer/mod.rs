@@ -279,6 +279,13 @@ fn failure_of(state: &WatchState) -> Option<&str> {
     of_own.or(state.failure.as_deref())
 }
 
+/// Why no datacenter can be read at present. With one that answers there may be news, and the others are a warning.
+fn no_answer(state: &WatchState) -> Option<&str> {
+    let mut datacenters = state.datacenters.iter();
+    let all_fail = datacenters.all(|datacenter| datacenter.failure.is_some());
+    all_fail.then(|| failure_of(state)).flatten()
+}
+
 #[async_trait]
 impl Discoverer for ConsulDiscoverer {
     fn name(&self) -> &str {
@@ -289,6 +296,10 @@ impl Discoverer for ConsulDiscoverer {
         let mut sources = self.sources();
         self.first_answers(&mut sources).await?;
         let state = Arc::clone(&sources.states.borrow());
+        if let Some(failure) = no_answer(&state) {
+            let message = format!("Consul at {}: {failure}", self.client.address());
+            return Err(DiscoverError::transient(message));
+        }
         let defaults = Arc::clone(&sources.defaults.borrow());
         let options = Arc::clone(&self.options);
         // It takes a while for thousands of services, on a thread where that holds nobody up.

@@ -6,7 +6,7 @@ use proxy_model::{Problem, Problems, pointer_to, same_id};
 use crate::sources;
 
 /// Sections that are read here or by the providers.
-const OURS: [&str; 7] = [
+const OURS: [&str; 9] = [
     "ReverseProxy",
     "Listeners",
     "Admin",
@@ -14,10 +14,9 @@ const OURS: [&str; 7] = [
     "Server",
     sources::SERVICE_FABRIC,
     sources::SERF,
+    sources::CONSUL,
+    sources::XDS,
 ];
-
-/// Sections of providers that this program does not have.
-const MISSING_PROVIDERS: [&str; 1] = ["ConsulDiscovery"];
 
 /// Sections of ASP.NET applications that mean something for a proxy, and what to do about them.
 const FOREIGN: [(&str, &str); 3] = [
@@ -42,12 +41,7 @@ pub(super) fn judge(document: &Node, problems: &mut Problems) {
             continue;
         }
         let pointer = pointer_to("", key);
-        if let Some(provider) = MISSING_PROVIDERS.iter().find(|name| same_id(name, key)) {
-            let message = format!(
-                "this program has no provider for `{provider}`, so its services would be missing"
-            );
-            problems.push(Problem::error(pointer, "unsupported_provider", message));
-        } else if let Some((name, instead)) = FOREIGN.iter().find(|(name, _)| same_id(name, key)) {
+        if let Some((name, instead)) = FOREIGN.iter().find(|(name, _)| same_id(name, key)) {
             if matches!(node, Node::Text(text) if *name == "AllowedHosts" && text == "*") {
                 continue;
             }

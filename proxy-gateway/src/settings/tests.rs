@@ -88,12 +88,12 @@ fn every_mistake_is_named() {
             },
             "Server": { "Workers": 0 },
             "Listners": {},
-            "ConsulDiscovery": {}
+            "ConsulDiscovery": { "Adress": "x" }
         }"#,
     );
     let expected = [
         error("/Listners", "unknown_section"),
-        error("/ConsulDiscovery", "unsupported_provider"),
+        error("/ConsulDiscovery/Adress", "unknown_key"),
         error("/Listeners/a", "missing_address"),
         error("/Listeners/b/Address", "invalid_address"),
         error("/Listeners/c/Tls", "missing_certificate"),

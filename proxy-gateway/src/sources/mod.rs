@@ -1,7 +1,9 @@
 //! The sources of services that sections of the configuration switch on, beside the files themselves.
 
+mod consul;
 mod serf;
 mod service_fabric;
+mod xds;
 
 use discovery_core::Merge;
 use discovery_core::runner::Once;
@@ -10,18 +12,24 @@ use proxy_model::json::ObjectReader;
 use serde::Serialize;
 use serde_json::Value;
 
+use self::consul::ConsulSource;
 use self::serf::SerfSource;
 use self::service_fabric::ServiceFabricSource;
+use self::xds::XdsSource;
 use crate::commands::Failure;
 
+pub(crate) use self::consul::SECTION as CONSUL;
 pub(crate) use self::serf::SECTION as SERF;
 pub(crate) use self::service_fabric::SECTION as SERVICE_FABRIC;
+pub(crate) use self::xds::SECTION as XDS;
 
 /// The sources that are switched on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Sources {
     service_fabric: Option<ServiceFabricSource>,
     serf: Option<SerfSource>,
+    consul: Option<ConsulSource>,
+    xds: Option<XdsSource>,
 }
 
 /// What a source answered when it was asked once.
@@ -47,12 +55,14 @@ impl Sources {
         Self {
             service_fabric: document.object(SERVICE_FABRIC, ServiceFabricSource::read),
             serf: document.object(SERF, SerfSource::read),
+            consul: document.object(CONSUL, ConsulSource::read),
+            xds: document.object(XDS, XdsSource::read),
         }
     }
 
     /// Whether the files are the only source.
     pub(crate) fn is_empty(&self) -> bool {
-        self.service_fabric.is_none() && self.serf.is_none()
+        *self == Self::default()
     }
 
     /// Adds the sources to a merge, and begins to ask them.
@@ -71,6 +81,12 @@ impl Sources {
         if let Some(source) = &self.serf {
             merge = merge.provider(source.runner(options)?.start());
         }
+        if let Some(source) = &self.consul {
+            merge = merge.provider(source.runner(options)?.start());
+        }
+        if let Some(source) = &self.xds {
+            merge = merge.provider(source.runner(options)?.start());
+        }
         Ok(merge)
     }
 
@@ -87,6 +103,12 @@ impl Sources {
         if let Some(source) = &self.serf {
             answers.push(source.ask(options).await?);
         }
+        if let Some(source) = &self.consul {
+            answers.push(source.ask(options).await?);
+        }
+        if let Some(source) = &self.xds {
+            answers.push(source.ask(options).await?);
+        }
         Ok(answers)
     }
 
@@ -95,6 +117,11 @@ impl Sources {
         let service_fabric = self.service_fabric.as_ref();
         let service_fabric = service_fabric.and_then(ServiceFabricSource::unusable);
         let serf = self.serf.as_ref().and_then(SerfSource::unusable);
-        service_fabric.into_iter().chain(serf).collect()
+        let consul = self.consul.as_ref().and_then(ConsulSource::unusable);
+        let xds = self.xds.as_ref().and_then(XdsSource::unusable);
+        [service_fabric, serf, consul, xds]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 }

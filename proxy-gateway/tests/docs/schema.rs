@@ -128,6 +128,8 @@ impl<'a> Walk<'a> {
             "section"
         } else if is("object") && self.resolved(&node["additionalProperties"])["type"] == "object" {
             "sections by id"
+        } else if is("object") && node["additionalProperties"]["type"] == "integer" {
+            "numbers by key"
         } else if is("object") {
             "texts by key"
         } else {

@@ -7,7 +7,7 @@ use super::body::Body;
 use super::connect::Link;
 use super::exchange::{Flow, Patience};
 use super::outgoing::Invalid;
-use super::request::{Run, allowed};
+use super::request::Run;
 use super::spare;
 use super::upload::Broken;
 use crate::forward::ForwardErrorKind;
@@ -51,7 +51,7 @@ impl Run<'_> {
         is_grpc: bool,
     ) -> Result<(), (ForwardErrorKind, StatusCode)> {
         flow.upload
-            .allow(allowed(self.generation, self.route, client, self.engine));
+            .allow(self.allowed(client.state.worker.limits.body_bytes));
         let limits = &client.state.worker.limits;
         flow.limits = limits.head();
         let begun = flow

@@ -1,21 +1,22 @@
 //! A connection for a request, and the head for it.
 
 use http::StatusCode;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::outgoing::{Invalid, Outgoing};
 use super::request::{Run, view_of};
 use super::tally::Tally;
 use crate::contain::contained_call;
-use crate::forward::{ForwardError, ForwardErrorKind, no_connection};
+use crate::filter::{HeadEdits, Reply};
+use crate::forward::{ForwardError, ForwardErrorKind};
 use crate::http1::RequestView;
 use crate::server::http1::{Client, Transport};
 use crate::state::Picked;
 use crate::stream::spare as buffers;
-use crate::upstream::{Lease, Protocols, Wanted};
+use crate::upstream::Lease;
 
 /// How often a destination other than the one that failed is asked for.
-const PICKS: usize = 4;
+pub(super) const PICKS: usize = 4;
 
 /// A destination and a connection to it.
 pub(super) struct Link {
@@ -30,6 +31,8 @@ pub(super) enum Unconnected {
     /// None is open to what was picked, if anything was.
     Picked(Option<Picked>),
     Failed(ForwardError),
+    /// None is needed: a filter answers.
+    Replied(Box<Reply>),
     /// The client has gone meanwhile.
     Gone,
 }
@@ -37,7 +40,7 @@ pub(super) enum Unconnected {
 impl Unconnected {
     pub(super) fn refusal(&self) -> (ForwardErrorKind, StatusCode) {
         match self {
-            Self::Picked(_) | Self::Gone => (
+            Self::Picked(_) | Self::Replied(_) | Self::Gone => (
                 ForwardErrorKind::NoAvailableDestinations,
                 StatusCode::SERVICE_UNAVAILABLE,
             ),
@@ -53,13 +56,14 @@ impl<'a> Run<'a> {
         &self,
         client: &Client<T>,
         view: &RequestView<'_>,
+        edits: Option<&HeadEdits>,
     ) -> Result<Link, Unconnected> {
         let Some(picked) = self.pick(view) else {
             return Err(Unconnected::Picked(None));
         };
         match self.engine.service().pool().ready(&self.wanted(&picked)) {
             Some(lease) => Ok(Link {
-                head: self.write_head(client, view, &picked),
+                head: self.write_head(client, view, edits, &picked),
                 picked,
                 lease,
             }),
@@ -72,6 +76,7 @@ impl<'a> Run<'a> {
         &self,
         connecting: Result<Link, Unconnected>,
         client: &mut Client<T>,
+        edits: Option<&HeadEdits>,
         tally: &mut Tally<'a>,
     ) -> Result<Link, Unconnected> {
         let due = self.head_due(tally);
@@ -81,7 +86,7 @@ impl<'a> Run<'a> {
         };
         let acquiring = self.acquire(&picked, false, due);
         let error = match client.unless_gone(true, acquiring).await {
-            Some(Ok(lease)) => return Ok(self.link(client, picked, lease)),
+            Some(Ok(lease)) => return Ok(self.link(client, edits, picked, lease)),
             Some(Err(error)) => error,
             None => return Err(Unconnected::Gone),
         };
@@ -100,7 +105,7 @@ impl<'a> Run<'a> {
         tally.picked_again();
         let acquiring = self.acquire(&other, false, due);
         match client.unless_gone(true, acquiring).await {
-            Some(Ok(lease)) => Ok(self.link(client, other, lease)),
+            Some(Ok(lease)) => Ok(self.link(client, edits, other, lease)),
             Some(Err(error)) => {
                 tally.sent_to(self.destination(&other));
                 Err(Unconnected::Failed(error))
@@ -133,12 +138,13 @@ impl<'a> Run<'a> {
     pub(super) fn link<T: Transport>(
         &self,
         client: &Client<T>,
+        edits: Option<&HeadEdits>,
         picked: Picked,
         lease: Lease,
     ) -> Link {
         let view = view_of(client, self.request);
         Link {
-            head: self.write_head(client, &view, &picked),
+            head: self.write_head(client, &view, edits, &picked),
             picked,
             lease,
         }
@@ -150,6 +156,7 @@ impl<'a> Run<'a> {
         &self,
         client: &Client<T>,
         view: &RequestView<'_>,
+        edits: Option<&HeadEdits>,
         picked: &Picked,
     ) -> Result<Vec<u8>, Invalid> {
         let mut head = buffers::take(buffers::SMALL);
@@ -160,49 +167,10 @@ impl<'a> Run<'a> {
             view,
             route: self.generation.snapshot().route_at(self.route),
             plan: self.plan(),
+            edits,
             destination: &self.cluster().destinations()[picked.index.0 as usize],
             remote: client.state.remote_value(),
         };
         outgoing.write(&mut head).map(|()| head)
-    }
-
-    pub(super) async fn acquire(
-        &self,
-        picked: &Picked,
-        fresh: bool,
-        due: Option<Instant>,
-    ) -> Result<Lease, ForwardError> {
-        let mut wanted = self.wanted(picked);
-        wanted.fresh = fresh;
-        let acquiring = self.engine.service().pool().acquire(wanted);
-        let acquired = match due {
-            None => acquiring.await,
-            Some(due) => timeout_at(due, acquiring).await.map_err(|_| {
-                ForwardError::new(
-                    ForwardErrorKind::RequestTimedOut,
-                    StatusCode::GATEWAY_TIMEOUT,
-                )
-            })?,
-        };
-        acquired.map_err(no_connection)
-    }
-
-    #[inline]
-    pub(super) fn wanted<'w>(&self, picked: &'w Picked) -> Wanted<'w>
-    where
-        'a: 'w,
-    {
-        Wanted {
-            destination: picked.in_flight.destination(),
-            upstream: self.cluster().upstream(),
-            client: self.state().client(),
-            protocols: Protocols::Http1,
-            fresh: false,
-        }
-    }
-
-    #[inline]
-    pub(super) fn pick(&self, view: &RequestView<'_>) -> Option<Picked> {
-        self.state().pick(self.cluster(), view)
     }
 }

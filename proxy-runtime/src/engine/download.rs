@@ -7,22 +7,25 @@ use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::body::{Body, Part};
-use super::plan::{HeadPlan, MOST_OPERATIONS};
+use super::filtering::Shown;
+use super::plan::{HeadPlan, MOST_OPERATIONS, with_slice};
+use crate::filter::HeadEdits;
 use crate::forward::ForwardErrorKind;
 use crate::http1::{
-    Asked, CHUNK_END, ChunkHead, Framing, HeadLimits, HeadTable, LAST_CHUNK, OutgoingConnection,
-    RawResponse, ResponseRewrite, Status, parse_response, write_response, write_trailers,
+    Asked, CHUNK_END, ChunkHead, Copied, FieldName, FieldOperation, Framing, HeadLimits, HeadTable,
+    LAST_CHUNK, OutgoingConnection, RawResponse, ResponseRewrite, Status, parse_response,
+    write_response, write_trailers,
 };
 use crate::server::http1::date::write_date;
 use crate::stream::{ReadBuffer, poll_write_all, spare};
 
 /// The most interim responses (1xx) before the final one. Nobody needs more than two or three.
-const MOST_INTERIM: u8 = 16;
+pub(super) const MOST_INTERIM: u8 = 16;
 
 /// The longest head of a response, as .NET's `MaxResponseHeadersLength` in YARP: 64 KiB. Responses that set many cookies have
 /// many fields.
 #[inline]
-fn limits() -> HeadLimits {
+pub(super) fn limits() -> HeadLimits {
     HeadLimits::default()
         .with_bytes(64 * 1024)
         .with_fields(1000)
@@ -77,10 +80,22 @@ pub(super) enum Cut {
     Unanswered(ForwardErrorKind, &'static str),
     /// The connection was closed before a byte of a response came.
     Silence,
+    /// A filter failed at the response of this status.
+    Extension(StatusCode),
     /// The destination broke off.
     Destination(&'static str),
     /// The client takes no more.
     Client,
+}
+
+/// What becomes of the head on its way to the client.
+pub(super) struct ForClient<'e> {
+    /// What the route does to it.
+    pub(super) plan: &'e HeadPlan,
+    /// What the client is told of its connection.
+    pub(super) connection: OutgoingConnection<'e>,
+    /// Filters that are to be shown it.
+    pub(super) shown: Option<Shown<'e>>,
 }
 
 impl Download {
@@ -123,7 +138,7 @@ impl Download {
     /// Waits for the head of the final response, and makes of it the one that the client gets, in `output`. Interim
     /// responses are passed on meanwhile.
     ///
-    /// `outgoing` is what the route does to the head, and what the client is told of its connection.
+    /// `outgoing` is what becomes of the head.
     #[inline]
     pub(super) fn poll_head<C, U>(
         &mut self,
@@ -131,7 +146,7 @@ impl Download {
         (client, output): (&mut C, &mut Vec<u8>),
         (destination, input): (&mut U, &mut ReadBuffer),
         table: &mut HeadTable,
-        outgoing: (&HeadPlan, OutgoingConnection<'_>),
+        outgoing: ForClient<'_>,
     ) -> Poll<Result<StatusCode, Cut>>
     where
         C: AsyncWrite + Unpin,
@@ -152,7 +167,7 @@ impl Download {
             };
             match parsed {
                 Ok(Status::Complete(response)) if response.is_interim() => {
-                    self.pass_interim(&response, input, table, output, outgoing.0)?;
+                    self.pass_interim(&response, input, table, output, outgoing.plan)?;
                 }
                 Ok(Status::Complete(response)) => {
                     let status = StatusCode::from_u16(response.status());
@@ -274,15 +289,35 @@ impl Download {
         input: &mut ReadBuffer,
         table: &mut HeadTable,
         output: &mut Vec<u8>,
-        (plan, connection): (&HeadPlan, OutgoingConnection<'_>),
+        outgoing: ForClient<'_>,
     ) -> Result<(), Cut> {
         let framing = response.framing();
         if framing == Framing::Tunnel {
             return Err(unanswered("it switches protocols"));
         }
         let is_wrapped = framing == Framing::UntilClose;
-        let operations = &plan.response;
-        let mut given = operations.iter().filter_map(|one| one.for_status(status));
+        let ForClient {
+            plan,
+            connection,
+            shown,
+        } = outgoing;
+        let mut rewrite = ResponseRewrite::new(response);
+        rewrite.chunked |= is_wrapped;
+        rewrite.connection = connection;
+        rewrite.copied = plan.response_copy.copied();
+        let received = (input.filled(), response, &*table);
+        let mut given = plan.response_for(status);
+        if let Some(shown) = shown {
+            let edits = show(shown, status, received)?;
+            with_slice(edits.operations().chain(given), |operations| {
+                let rewrite = ResponseRewrite {
+                    operations,
+                    ..rewrite
+                };
+                write_head(received, &rewrite, output);
+            });
+            return self.begin_body(response, is_wrapped, input, table, output);
+        }
         let mut room;
         let operations: &[_] = match given.next() {
             None => &[],
@@ -296,17 +331,22 @@ impl Download {
                 &room[..count]
             }
         };
-        let mut rewrite = ResponseRewrite::new(response);
-        rewrite.chunked |= is_wrapped;
-        rewrite.connection = connection;
-        rewrite.copied = plan.response_copy.copied();
         rewrite.operations = operations;
-        lend(output);
-        let has_date = has_date(input.filled(), table);
-        write_response(input.filled(), response, table, &rewrite, output);
-        if !has_date {
-            append_date(output);
-        }
+        write_head(received, &rewrite, output);
+        self.begin_body(response, is_wrapped, input, table, output)
+    }
+
+    /// The head is written; of the body, some may have come.
+    #[inline]
+    fn begin_body(
+        &mut self,
+        response: &RawResponse,
+        is_wrapped: bool,
+        input: &mut ReadBuffer,
+        table: &mut HeadTable,
+        output: &mut Vec<u8>,
+    ) -> Result<(), Cut> {
+        let framing = response.framing();
         input.consume(response.head_length());
         self.is_persistent = response.is_persistent() && !is_wrapped;
         self.body = Body::new(framing);
@@ -314,13 +354,7 @@ impl Download {
             self.chunks = Chunks::First;
         }
         if !self.body.has_ended() && !input.is_empty() {
-            // The client can still be told of a body that is broken from the start.
-            self.look(input, table, output).map_err(|_| {
-                Cut::Unanswered(
-                    ForwardErrorKind::ResponseBodyDestination,
-                    "the framing of its body is broken",
-                )
-            })?;
+            self.look(input, table, output).map_err(|_| BROKEN)?;
         }
         self.phase = Phase::Body;
         Ok(())
@@ -350,12 +384,59 @@ impl Download {
     }
 }
 
-/// Whether a head says when it was made. If not, who passes it on does (RFC 9110 section 6.6.1).
+/// What filters change of a response, which they are shown if it can be passed on.
+#[cold]
+fn show<'e>(
+    shown: Shown<'e>,
+    status: StatusCode,
+    (buffer, response, table): Received<'_>,
+) -> Result<&'e HeadEdits, Cut> {
+    // Looked at beforehand, so that they see what the client gets.
+    let body = &buffer[response.head_length()..];
+    let followed = Body::new(response.framing()).follow(body, &limits(), &mut HeadTable::default());
+    if followed.is_err() {
+        return Err(BROKEN);
+    }
+    let edits = shown.show(status, buffer, table);
+    edits.map_err(|_| Cut::Extension(status))
+}
+
+/// Where the head of a response is.
+type Received<'a> = (&'a [u8], &'a RawResponse, &'a HeadTable);
+
 #[inline]
-fn has_date(buffer: &[u8], table: &HeadTable) -> bool {
+fn write_head(
+    (buffer, response, table): Received<'_>,
+    rewrite: &ResponseRewrite<'_>,
+    output: &mut Vec<u8>,
+) {
+    lend(output);
+    write_response(buffer, response, table, rewrite, output);
+    // If it does not say when it was made, who passes it on does (RFC 9110 section 6.6.1).
+    if !has_date(buffer, table, rewrite) {
+        append_date(output);
+    }
+}
+
+/// Whether a head says when it was made.
+#[inline]
+fn has_date(buffer: &[u8], table: &HeadTable, rewrite: &ResponseRewrite<'_>) -> bool {
+    const DATE: &[u8] = b"date";
     let mut fields = table.fields().iter();
-    fields.any(|field| {
-        field.name().len() == 4 && field.name().get(buffer).eq_ignore_ascii_case(b"date")
+    let has_come = fields.any(|field| {
+        field.name().len() == 4 && field.name().get(buffer).eq_ignore_ascii_case(DATE)
+    });
+    let is = |name: &FieldName| name.as_bytes().eq_ignore_ascii_case(DATE);
+    let stays = match rewrite.copied {
+        Copied::Only(names) => has_come && names.iter().any(is),
+        Copied::None => false,
+        Copied::All => has_come,
+    };
+    let operations = rewrite.operations.iter();
+    operations.fold(stays, |has_date, operation| match operation {
+        FieldOperation::Remove(name) if is(name) => false,
+        FieldOperation::Set(name, _) | FieldOperation::Append(name, _) if is(name) => true,
+        _ => has_date,
     })
 }
 
@@ -375,6 +456,12 @@ fn lend(output: &mut Vec<u8>) {
         *output = spare::take(spare::SMALL);
     }
 }
+
+/// The client can still be told of a body that is broken from the start.
+const BROKEN: Cut = Cut::Unanswered(
+    ForwardErrorKind::ResponseBodyDestination,
+    "the framing of its body is broken",
+);
 
 fn unanswered(why: &'static str) -> Cut {
     Cut::Unanswered(ForwardErrorKind::ResponseHeaders, why)

@@ -8,8 +8,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
 use super::body::Body;
-use super::download::{Cut, Download};
+use super::download::{Cut, Download, ForClient};
+use super::filtering::Filtering;
 use super::plan::HeadPlan;
+use super::request::Run;
 use super::upload::{Broken, Stage, Upload};
 use crate::forward::ForwardErrorKind;
 use crate::forward::timeout::after;
@@ -103,8 +105,10 @@ impl Default for Flow {
 pub(super) struct Exchange<'e, T: Transport, U> {
     pub(super) client: &'e mut Client<T>,
     pub(super) flow: &'e mut Flow,
+    pub(super) run: &'e Run<'e>,
     /// What the route does to heads.
     pub(super) plan: &'e HeadPlan,
+    pub(super) filtering: &'e mut Filtering,
     /// The destination's connection, and what was read from it.
     pub(super) io: &'e mut U,
     pub(super) input: &'e mut ReadBuffer,
@@ -117,6 +121,8 @@ pub(super) enum Failure {
     Unsent,
     /// The client can be told this status.
     Unanswered(ForwardErrorKind, StatusCode),
+    /// A filter failed at the response of this status.
+    Extension(StatusCode),
     /// The client has got a part of the response.
     Cut(ForwardErrorKind),
     /// The client has gone.
@@ -127,6 +133,30 @@ impl Failure {
     /// The connection is not one of HTTP/1.1.
     pub(super) const UNSPOKEN: Self =
         Self::Unanswered(ForwardErrorKind::Request, StatusCode::BAD_GATEWAY);
+
+    /// Nothing has happened for too long, or the response has not begun in time.
+    #[cold]
+    pub(super) fn timed_out(stage: Stage, is_unanswered: bool) -> Self {
+        let (kind, status) = match stage {
+            Stage::Done => (
+                ForwardErrorKind::RequestTimedOut,
+                StatusCode::GATEWAY_TIMEOUT,
+            ),
+            Stage::Client => (
+                ForwardErrorKind::RequestBodyClient,
+                StatusCode::REQUEST_TIMEOUT,
+            ),
+            Stage::Destination => (
+                ForwardErrorKind::RequestBodyDestination,
+                StatusCode::GATEWAY_TIMEOUT,
+            ),
+        };
+        match (is_unanswered, stage) {
+            (true, _) => Self::Unanswered(kind, status),
+            (false, Stage::Done) => Self::Cut(ForwardErrorKind::ResponseBodyDestination),
+            (false, _) => Self::Cut(kind),
+        }
+    }
 }
 
 impl<T, U> Exchange<'_, T, U>
@@ -145,12 +175,17 @@ where
             true => OutgoingConnection::Close,
             false => OutgoingConnection::Default,
         };
+        let outgoing = ForClient {
+            plan: self.plan,
+            connection,
+            shown: self.filtering.shown(self.run, self.client.state.info),
+        };
         let polled = self.flow.download.poll_head(
             cx,
             (&mut self.client.io, &mut self.client.output),
             (&mut *self.io, &mut *self.input),
             &mut self.flow.table,
-            (self.plan, connection),
+            outgoing,
         );
         match polled {
             Poll::Ready(Ok(status)) => {
@@ -241,6 +276,7 @@ where
             Cut::Unanswered(kind, why) => (kind, why),
             Cut::Silence => (ForwardErrorKind::Request, "it closed without an answer"),
             Cut::Destination(why) => (ForwardErrorKind::ResponseBodyDestination, why),
+            Cut::Extension(status) => return Failure::Extension(status),
             Cut::Client => return Failure::Gone(ForwardErrorKind::ResponseBodyCanceled),
         };
         tracing::debug!(target: crate::observe::targets::REQUEST, error = kind.as_str(), why, "the destination failed");
@@ -283,7 +319,7 @@ where
         if self.client.clock.poll_due(cx, due).is_pending() {
             return Poll::Pending;
         }
-        Poll::Ready(self.timed_out(is_unanswered))
+        Poll::Ready(Failure::timed_out(self.flow.upload.stage(), is_unanswered))
     }
 
     #[cold]
@@ -293,29 +329,6 @@ where
         match self.flow.download.is_unanswered() {
             true => Failure::Unanswered(kind, StatusCode::REQUEST_TIMEOUT),
             false => Failure::Cut(kind),
-        }
-    }
-
-    #[cold]
-    fn timed_out(&self, is_unanswered: bool) -> Failure {
-        let (kind, status) = match self.flow.upload.stage() {
-            Stage::Done => (
-                ForwardErrorKind::RequestTimedOut,
-                StatusCode::GATEWAY_TIMEOUT,
-            ),
-            Stage::Client => (
-                ForwardErrorKind::RequestBodyClient,
-                StatusCode::REQUEST_TIMEOUT,
-            ),
-            Stage::Destination => (
-                ForwardErrorKind::RequestBodyDestination,
-                StatusCode::GATEWAY_TIMEOUT,
-            ),
-        };
-        match (is_unanswered, self.flow.upload.stage()) {
-            (true, _) => Failure::Unanswered(kind, status),
-            (false, Stage::Done) => Failure::Cut(ForwardErrorKind::ResponseBodyDestination),
-            (false, _) => Failure::Cut(kind),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Forwards HTTP/1.1 requests as bytes, where that is all there is to do with them.
 //!
 //! ```text
-//! head, parsed in place ─▶ route ─▶ cluster ─▶ pick ─▶ connection ─▶ head, rewritten into one buffer
-//!                                                                      │ with what came of the body, one write
-//! client ◀─ head, rewritten, with what came of the body ◀─ head, parsed in place ◀─ destination
+//! head, parsed in place ─▶ route ─▶ cluster ─▶ filters ─▶ pick ─▶ connection ─▶ head, rewritten into one buffer
+//!                                                                               │ with what came of the body, one write
+//! client ◀─ head, rewritten, with what came of the body ◀─ filters ◀─ head, parsed in place ◀─ destination
 //! client ◀─ reads, passed on whole; their framing is only followed ◀─ destination
 //! ```
 //!
@@ -11,8 +11,10 @@
 //! what it needs to know of the configuration was compiled when that was published ([`HeadPlan`]).
 //!
 //! Whatever needs more goes the way over `http` types ([`forward`](crate::forward)), which has the same routes, pools,
-//! limits and counters: switches of protocols, `Expect`, HTTP/1.0 clients, HTTP/2 destinations, changes of trailers, and
-//! requests that are refused. The choice is made before anything is written.
+//! limits and counters: switches of protocols, `Expect`, HTTP/1.0 clients, HTTP/2 destinations, changes of trailers,
+//! layers, and requests that are refused. The choice is made before anything is written.
+//!
+//! Filters of a route see heads where they are, and what they change is an overlay until the head is written ([`filtering`]).
 //!
 //! Both directions of an exchange are one state machine in the connection's task ([`exchange`]): the request's body goes
 //! on while the response comes, in whatever order they end, and a request without a body never gets there.
@@ -24,16 +26,24 @@ mod connect;
 mod current;
 mod download;
 mod exchange;
+mod filtering;
+#[cfg(feature = "http2")]
+mod http2;
 mod outgoing;
+mod place;
 mod plan;
 mod request;
 mod run;
 mod settle;
 mod spare;
 mod tally;
+#[cfg(test)]
+mod tests;
 mod upload;
 
 pub(crate) use self::current::Engine;
+#[cfg(feature = "http2")]
+pub(crate) use self::http2::forward as forward_stream;
 pub(crate) use self::plan::HeadPlan;
 pub(crate) use self::run::forward;
 

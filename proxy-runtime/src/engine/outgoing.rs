@@ -3,16 +3,14 @@
 use proxy_model::RequestHead;
 use proxy_model::compiled::{Destination, Route};
 use proxy_model::matching::RouteValues;
-use proxy_model::transform::{RequestTarget, SetOrAppend, XForwardedPart, path_and_query};
+use proxy_model::transform::{RequestTarget, XForwardedPart, path_and_query};
 
-use super::plan::{HeadPlan, HostRule, MOST_OPERATIONS, RequestOperation, known};
+use super::plan::{HeadPlan, HostRule, known, with_slice};
+use crate::filter::HeadEdits;
 use crate::http1::{
-    FieldName, FieldOperation, FieldValue, HeadTable, OutgoingTarget, RawRequest, RequestRewrite,
-    RequestView, write_request,
+    FieldOperation, FieldValue, HeadTable, OutgoingTarget, RawRequest, RequestRewrite, RequestView,
+    write_request,
 };
-
-/// What most routes get along with.
-const FEW_OPERATIONS: usize = 8;
 
 /// A request's head, and what is made of it for one destination.
 #[derive(Clone, Copy)]
@@ -23,6 +21,8 @@ pub(super) struct Outgoing<'a> {
     pub(super) view: &'a RequestView<'a>,
     pub(super) route: &'a Route,
     pub(super) plan: &'a HeadPlan,
+    /// What filters changed, which comes before what the route says.
+    pub(super) edits: Option<&'a HeadEdits>,
     pub(super) destination: &'a Destination,
     /// The client's address, without port.
     pub(super) remote: Option<FieldValue<'a>>,
@@ -39,26 +39,46 @@ impl<'a> Outgoing<'a> {
         if self.plan.rewrites_target || self.destination.address().path() != "/" {
             return self.write_elsewhere(out);
         }
+        if let Some(edits) = self.edits {
+            return self.write_edited(edits, out);
+        }
         self.write_to(None, out);
         Ok(())
+    }
+
+    /// The same, as filters changed it.
+    #[cold]
+    fn write_edited(&self, edits: &HeadEdits, out: &mut Vec<u8>) -> Result<(), Invalid> {
+        if edits.path().is_none() && edits.query().is_none() {
+            self.write_to(None, out);
+            return Ok(());
+        }
+        let (path, query) = self.target();
+        let target = OutgoingTarget::new(path.as_bytes(), query.map(str::as_bytes));
+        self.write_to(Some(target.ok_or(Invalid)?), out);
+        Ok(())
+    }
+
+    /// Path and query, as filters left them.
+    fn target(&self) -> (&str, Option<&str>) {
+        let path = self.edits.and_then(HeadEdits::path);
+        let query = self.edits.and_then(HeadEdits::query);
+        (
+            path.unwrap_or_else(|| self.view.path()),
+            query.unwrap_or_else(|| self.view.query()),
+        )
     }
 
     /// The same, with another path or query.
     #[cold]
     fn write_elsewhere(&self, out: &mut Vec<u8>) -> Result<(), Invalid> {
-        let values = match self.plan.rewrites_target {
-            true => self.route.matcher().path().capture(self.view.path()),
-            false => None,
-        };
-        let values: RouteValues = values.unwrap_or_default();
-        let mut target = RequestTarget {
-            method: self.view.method().into(),
-            path: self.view.path().into(),
-            query: self.view.query().map(Into::into),
-        };
-        self.route.transforms().rewrite(&mut target, &values);
-        let address = self.destination.address();
-        let text = path_and_query(address, &target.path, target.query.as_deref());
+        let text = elsewhere(
+            self.plan,
+            self.route,
+            self.destination,
+            self.view,
+            self.target(),
+        );
         let (path, query) = match text.split_once('?') {
             Some((path, query)) => (path, Some(query.as_bytes())),
             None => (&*text, None),
@@ -70,32 +90,27 @@ impl<'a> Outgoing<'a> {
 
     #[inline]
     fn write_to(&self, target: Option<OutgoingTarget<'_>>, out: &mut Vec<u8>) {
-        match self.plan.request.len() {
-            0..=FEW_OPERATIONS => self.write_with::<FEW_OPERATIONS>(target, out),
-            _ => self.write_with::<MOST_OPERATIONS>(target, out),
-        }
+        let Some(edits) = self.edits else {
+            return self.plan.for_request(
+                |part| self.part(part),
+                |operations| self.write_by(target, operations, out),
+            );
+        };
+        let route = self.plan.request.iter();
+        let route = route.filter_map(|operation| operation.for_request(|part| self.part(part)));
+        let operations = edits.operations().chain(route);
+        with_slice(operations, |operations| {
+            self.write_by(target, operations, out)
+        });
     }
 
     #[inline]
-    fn write_with<const MOST: usize>(&self, target: Option<OutgoingTarget<'_>>, out: &mut Vec<u8>) {
-        let mut given = self
-            .plan
-            .request
-            .iter()
-            .filter_map(|operation| self.operation(operation));
-        let mut room;
-        let operations: &[_] = match given.next() {
-            None => &[],
-            Some(first) => {
-                room = [first; MOST];
-                let mut count = 1;
-                for operation in given.take(MOST - 1) {
-                    room[count] = operation;
-                    count += 1;
-                }
-                &room[..count]
-            }
-        };
+    fn write_by(
+        &self,
+        target: Option<OutgoingTarget<'_>>,
+        operations: &[FieldOperation<'_>],
+        out: &mut Vec<u8>,
+    ) {
         let rewrite = RequestRewrite {
             target,
             host: self.host(),
@@ -109,30 +124,17 @@ impl<'a> Outgoing<'a> {
     /// `None`: the client's.
     #[inline]
     fn host(&self) -> Option<FieldValue<'a>> {
-        match &self.plan.host {
-            HostRule::Original if !self.request.authority().is_empty() => None,
-            HostRule::Fixed(value) => Some(known(value)),
-            HostRule::Original | HostRule::Destination => {
+        let changed = self.edits.and_then(HeadEdits::host);
+        match (&self.plan.host, changed) {
+            (HostRule::Fixed(value), _) => Some(known(value)),
+            (HostRule::Original | HostRule::Destination, Some(changed)) => Some(known(changed)),
+            (HostRule::Original, None) if !self.request.authority().is_empty() => None,
+            (HostRule::Original | HostRule::Destination | HostRule::Restored, _) => {
                 let own = self.destination.host();
                 Some(known(
                     own.unwrap_or_else(|| self.destination.address().authority()),
                 ))
             }
-        }
-    }
-
-    #[inline]
-    fn operation(&self, operation: &'a RequestOperation) -> Option<FieldOperation<'a>> {
-        match operation {
-            RequestOperation::Remove(name) => Some(FieldOperation::Remove(name)),
-            RequestOperation::Write(name, value, action) => {
-                Some(written(name, known(value), *action))
-            }
-            RequestOperation::Tell(name, part, action) => match (self.part(*part), action) {
-                (Some(value), action) => Some(written(name, value, *action)),
-                (None, SetOrAppend::Set) => Some(FieldOperation::Remove(name)),
-                (None, SetOrAppend::Append) => None,
-            },
         }
     }
 
@@ -152,14 +154,25 @@ impl<'a> Outgoing<'a> {
     }
 }
 
-#[inline]
-fn written<'a>(
-    name: &'a FieldName,
-    value: FieldValue<'a>,
-    action: SetOrAppend,
-) -> FieldOperation<'a> {
-    match action {
-        SetOrAppend::Set => FieldOperation::Set(name, value),
-        SetOrAppend::Append => FieldOperation::Append(name, value),
-    }
+/// Path and query that a request gets whose route or destination changes them.
+#[cold]
+pub(super) fn elsewhere<H: RequestHead>(
+    plan: &HeadPlan,
+    route: &Route,
+    destination: &Destination,
+    head: &H,
+    (path, query): (&str, Option<&str>),
+) -> String {
+    let values = match plan.rewrites_target {
+        true => route.matcher().path().capture(head.path()),
+        false => None,
+    };
+    let values: RouteValues = values.unwrap_or_default();
+    let mut target = RequestTarget {
+        method: head.method().into(),
+        path: path.into(),
+        query: query.map(Into::into),
+    };
+    route.transforms().rewrite(&mut target, &values);
+    path_and_query(destination.address(), &target.path, target.query.as_deref())
 }

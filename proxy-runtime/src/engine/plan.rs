@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+#[cfg(feature = "http2")]
+use http::HeaderMap;
 use http::{HeaderName, HeaderValue, StatusCode};
 use proxy_model::compiled::Route;
 use proxy_model::transform::{
@@ -10,6 +12,9 @@ use proxy_model::transform::{
 };
 
 use crate::http1::{ClassSet, Copied, FieldClass, FieldName, FieldOperation, FieldValue};
+
+/// What most routes get along with.
+const FEW_OPERATIONS: usize = 8;
 
 /// The most changes of one head that are made on bytes. Routes with more go the way over `http` types.
 pub(super) const MOST_OPERATIONS: usize = 24;
@@ -33,6 +38,8 @@ pub(super) enum HostRule {
     Original,
     /// Its own.
     Destination,
+    /// Its own, whatever filters say.
+    Restored,
     /// The one that the route names.
     Fixed(HeaderValue),
 }
@@ -59,6 +66,8 @@ pub(super) enum RequestOperation {
 pub(super) struct ResponseOperation {
     condition: ResponseCondition,
     name: FieldName,
+    #[cfg(feature = "http2")]
+    header: HeaderName,
     /// `None` removes.
     value: Option<(HeaderValue, SetOrAppend)>,
 }
@@ -106,6 +115,52 @@ impl HeadPlan {
     }
 }
 
+impl HeadPlan {
+    /// Calls `write` with the operations for a request of which `part` tells the parts of where it came from, as far as they
+    /// are known.
+    #[inline]
+    pub(super) fn for_request<'a>(
+        &'a self,
+        part: impl Fn(XForwardedPart) -> Option<FieldValue<'a>>,
+        write: impl FnOnce(&[FieldOperation<'a>]),
+    ) {
+        match self.request.len() {
+            0..=FEW_OPERATIONS => self.for_request_of::<FEW_OPERATIONS>(part, write),
+            _ => self.for_request_of::<MOST_OPERATIONS>(part, write),
+        }
+    }
+
+    #[inline]
+    fn for_request_of<'a, const MOST: usize>(
+        &'a self,
+        part: impl Fn(XForwardedPart) -> Option<FieldValue<'a>>,
+        write: impl FnOnce(&[FieldOperation<'a>]),
+    ) {
+        let operations = self.request.iter();
+        let mut given = operations.filter_map(|operation| operation.for_request(&part));
+        let Some(first) = given.next() else {
+            return write(&[]);
+        };
+        let mut room = [first; MOST];
+        let mut count = 1;
+        for operation in given.take(MOST - 1) {
+            room[count] = operation;
+            count += 1;
+        }
+        write(&room[..count]);
+    }
+
+    /// What it does to the fields of a response of this status.
+    #[inline]
+    pub(super) fn response_for(
+        &self,
+        status: StatusCode,
+    ) -> impl Iterator<Item = FieldOperation<'_>> {
+        let operations = self.response.iter();
+        operations.filter_map(move |operation| operation.for_status(status))
+    }
+}
+
 impl CopyRule {
     #[inline]
     pub(super) fn copied(&self) -> Copied<'_> {
@@ -132,11 +187,95 @@ impl ResponseOperation {
     }
 }
 
+#[cfg(feature = "http2")]
+impl ResponseOperation {
+    /// Makes the change to fields in `http` types, if it is one for this status.
+    pub(super) fn apply(&self, status: StatusCode, fields: &mut HeaderMap) {
+        if !self.condition.holds(status) {
+            return;
+        }
+        match &self.value {
+            None => {
+                fields.remove(&self.header);
+            }
+            Some((value, SetOrAppend::Set)) => {
+                fields.insert(&self.header, value.clone());
+            }
+            Some((value, SetOrAppend::Append)) => {
+                fields.append(&self.header, value.clone());
+            }
+        }
+    }
+
+    /// Takes away what the route takes away from responses of this status, and adds nothing.
+    pub(super) fn apply_removal(&self, status: StatusCode, fields: &mut HeaderMap) {
+        if self.removal(status).is_some() {
+            fields.remove(&self.header);
+        }
+    }
+}
+
+impl RequestOperation {
+    /// The operation for a request of which `part` tells the parts of where it came from, as far as they are known.
+    #[inline]
+    pub(super) fn for_request<'a>(
+        &'a self,
+        part: impl FnOnce(XForwardedPart) -> Option<FieldValue<'a>>,
+    ) -> Option<FieldOperation<'a>> {
+        match self {
+            Self::Remove(name) => Some(FieldOperation::Remove(name)),
+            Self::Write(name, value, action) => Some(written(name, known(value), *action)),
+            Self::Tell(name, told, action) => match (part(*told), action) {
+                (Some(value), action) => Some(written(name, value, *action)),
+                (None, SetOrAppend::Set) => Some(FieldOperation::Remove(name)),
+                (None, SetOrAppend::Append) => None,
+            },
+        }
+    }
+}
+
+#[inline]
+fn written<'a>(
+    name: &'a FieldName,
+    value: FieldValue<'a>,
+    action: SetOrAppend,
+) -> FieldOperation<'a> {
+    match action {
+        SetOrAppend::Set => FieldOperation::Set(name, value),
+        SetOrAppend::Append => FieldOperation::Append(name, value),
+    }
+}
+
 impl ResponseOperation {
     /// The operation for this status, if it takes something away.
     pub(super) fn removal(&self, status: StatusCode) -> Option<FieldOperation<'_>> {
         let removes = matches!(&self.value, None | Some((_, SetOrAppend::Set)));
         (removes && self.condition.holds(status)).then_some(FieldOperation::Remove(&self.name))
+    }
+}
+
+/// Calls `write` with all operations at once; few are gathered without an allocation.
+pub(super) fn with_slice<'o, T>(
+    mut operations: impl Iterator<Item = FieldOperation<'o>>,
+    write: impl FnOnce(&[FieldOperation<'o>]) -> T,
+) -> T {
+    let Some(first) = operations.next() else {
+        return write(&[]);
+    };
+    let mut room = [first; MOST_OPERATIONS];
+    let mut count = 1;
+    for operation in operations.by_ref().take(MOST_OPERATIONS - 1) {
+        room[count] = operation;
+        count += 1;
+    }
+    match operations.next() {
+        None => write(&room[..count]),
+        Some(next) => {
+            let mut all = room.to_vec();
+            all.push(next);
+            all.extend(operations);
+            write(&all)
+        }
     }
 }
 
@@ -157,7 +296,7 @@ fn request_operation(
             None
         }
         RequestTransform::Remove(name) if name == http::header::HOST => {
-            *host = HostRule::Destination;
+            *host = HostRule::Restored;
             None
         }
         RequestTransform::Header {
@@ -201,6 +340,8 @@ fn response_operation(transform: &ResponseTransform) -> Option<ResponseOperation
     };
     Some(ResponseOperation {
         condition: transform.condition(),
+        #[cfg(feature = "http2")]
+        header: name.clone(),
         name: changeable(name)?,
         value,
     })

@@ -1,19 +1,21 @@
 //! A request that is forwarded as bytes: whether it can be, and what belongs to it.
 
-use http::Method as HttpMethod;
+use std::ops::Deref;
+
+use http::{Method as HttpMethod, Version as HttpVersion};
 use proxy_model::RequestHead;
-use proxy_model::compiled::{BodyLimit, Cluster, ClusterIndex, RouteIndex};
-use proxy_model::matching::Lookup;
 use tokio::time::Instant;
 
 use super::Engine;
 use super::connect::{Link, Unconnected};
-use super::plan::HeadPlan;
+use super::filtering::Filtering;
+use super::place::Place;
 use super::tally::Tally;
-use crate::forward::timeout::after;
+use crate::contain::contained_call;
+use crate::forward::panicked;
 use crate::http1::{Asked, Framing, Method, RawRequest, RequestView, Version};
 use crate::server::http1::{Client, Transport};
-use crate::state::{ClusterState, DestinationState, Generation, Picked};
+use crate::state::Generation;
 
 /// Begins with a request, if it can be forwarded as bytes: finds its route, and an idle connection to a destination, which
 /// nearly always there is. All that looks at the head is done here, without waiting for anything.
@@ -23,70 +25,48 @@ pub(super) fn start<'a, T: Transport>(
     request: &'a RawRequest,
     engine: &'a Engine,
     generation: &'a Generation,
-) -> Option<(Run<'a>, Tally<'a>, Result<Link, Unconnected>)> {
+) -> Option<Started<'a>> {
     let is_plain = request.version() == Version::Http11
         && !request.expects_continue()
         && !matches!(request.method(), Method::Connect | Method::Trace)
-        && request.upgrade().is_none();
+        && request.upgrade().is_none()
+        && !client.table.has_crumbs(client.input.filled());
     if !is_plain {
         return None;
     }
     let view = view_of(client, request);
-    let (route, cluster) = choose(generation, client, request, &view, engine)?;
-    let run = Run {
-        engine,
-        generation,
-        request,
-        route,
-        cluster,
-    };
-    let tally = run.tally(&view, Instant::now());
-    let connecting = run.connect_now(client, &view);
-    Some((run, tally, connecting))
-}
-
-/// The route and the cluster of a request that can be forwarded as bytes.
-#[inline]
-fn choose<T: Transport>(
-    generation: &Generation,
-    client: &Client<T>,
-    request: &RawRequest,
-    view: &RequestView<'_>,
-    engine: &Engine,
-) -> Option<(RouteIndex, ClusterIndex)> {
-    let snapshot = generation.snapshot();
-    let Lookup::Matched(index) = snapshot.table().find(snapshot.routes(), view) else {
-        return None;
-    };
-    let state = generation.route(index);
-    state.plan()?;
-    if state.refusal().is_some() {
+    let place = Place::find(engine, generation, &view)?;
+    if let Framing::Length(length) = request.framing()
+        && length > place.allowed(client.state.worker.limits.body_bytes)
+    {
         return None;
     }
-    let random = engine.service().shared().random();
-    let cluster = state.choose(snapshot.route_at(index), view, random).ok()?;
-    let fits = match request.framing() {
-        Framing::Length(length) => length <= allowed(generation, index, client, engine),
-        _ => true,
+    let run = Run { place, request };
+    let tally = run.tally(&view, Instant::now());
+    let (filtering, said) = match run.filters() {
+        None => (Filtering::default(), Ok(())),
+        Some(filters) => Filtering::ask(filters, &run, client, view),
     };
-    (fits && generation.cluster(cluster).speaks_http1()).then_some((index, cluster))
+    // A program's own policy may panic, which ends one request and no more.
+    let picked = || run.connect_now(client, &view, filtering.edits());
+    let connecting = said.and_then(|()| match contained_call(picked) {
+        Ok(connecting) => connecting,
+        Err(panic) => Err(Unconnected::Failed(panicked(&panic))),
+    });
+    Some(Started {
+        run,
+        tally,
+        filtering,
+        connecting,
+    })
 }
 
-/// The most content that a request may have: the route says, else the proxy; and never more than the server allows.
-#[inline]
-pub(super) fn allowed<T: Transport>(
-    generation: &Generation,
-    route: RouteIndex,
-    client: &Client<T>,
-    engine: &Engine,
-) -> u64 {
-    let most = match generation.snapshot().route_at(route).body_limit() {
-        BodyLimit::Server => engine.service().shared().max_request_body(),
-        BodyLimit::Unlimited => None,
-        BodyLimit::Bytes(limit) => Some(limit),
-    };
-    let server = client.state.worker.limits.body_bytes;
-    most.unwrap_or(u64::MAX).min(server.unwrap_or(u64::MAX))
+/// A request that has begun to be forwarded.
+pub(super) struct Started<'a> {
+    pub(super) run: Run<'a>,
+    pub(super) tally: Tally<'a>,
+    pub(super) filtering: Filtering,
+    pub(super) connecting: Result<Link, Unconnected>,
 }
 
 #[inline]
@@ -105,11 +85,8 @@ pub(super) fn view_of<'a, T: Transport>(
 /// A request that is forwarded.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
-    pub(super) engine: &'a Engine,
-    pub(super) generation: &'a Generation,
+    pub(super) place: Place<'a>,
     pub(super) request: &'a RawRequest,
-    pub(super) route: RouteIndex,
-    pub(super) cluster: ClusterIndex,
 }
 
 impl<'a> Run<'a> {
@@ -119,7 +96,7 @@ impl<'a> Run<'a> {
             self.engine.service().shared(),
             self.generation.route(self.route),
             self.state(),
-            &method(self.request.method(), view),
+            (&method(self.request.method(), view), HttpVersion::HTTP_11),
             started,
         )
     }
@@ -131,33 +108,14 @@ impl<'a> Run<'a> {
             upgrade: false,
         }
     }
+}
+
+impl<'a> Deref for Run<'a> {
+    type Target = Place<'a>;
 
     #[inline]
-    pub(super) fn plan(&self) -> &'a HeadPlan {
-        let plan = self.generation.route(self.route).plan();
-        plan.expect("the route was chosen for having one")
-    }
-
-    #[inline]
-    pub(super) fn state(&self) -> &'a ClusterState {
-        self.generation.cluster(self.cluster)
-    }
-
-    #[inline]
-    pub(super) fn destination(&self, picked: &Picked) -> &'a DestinationState {
-        self.state().destination(picked.index)
-    }
-
-    #[inline]
-    pub(super) fn cluster(&self) -> &'a Cluster {
-        self.generation.snapshot().cluster_at(self.cluster)
-    }
-
-    /// When the response must have begun.
-    #[inline]
-    pub(super) fn head_due(&self, tally: &Tally<'_>) -> Option<Instant> {
-        let timeout = self.generation.snapshot().route_at(self.route).timeout();
-        timeout.map(|wait| after(tally.started(), wait))
+    fn deref(&self) -> &Place<'a> {
+        &self.place
     }
 }
 

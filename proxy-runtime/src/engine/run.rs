@@ -6,10 +6,9 @@ use tokio::time::Instant;
 
 use super::connect::Unconnected;
 use super::exchange::{Exchange, Failure};
-use super::request::start;
+use super::request::{Started, start};
 use super::upload::Stage;
 use super::{Engine, Lane};
-use crate::contain::contained_call;
 use crate::forward::ForwardErrorKind;
 use crate::http1::RawRequest;
 use crate::server::http1::{Client, Transport};
@@ -23,27 +22,36 @@ pub(crate) async fn forward<T: Transport>(
     engine: &Engine,
 ) -> Lane {
     let generation = engine.current();
-    // A program's own policy may panic, which ends one request and no more: over `http` types that is seen to.
-    let Ok(Some((run, mut tally, connecting))) =
-        contained_call(|| start(client, request, engine, &generation))
+    let Some(Started {
+        run,
+        mut tally,
+        mut filtering,
+        connecting,
+    }) = start(client, request, engine, &generation)
     else {
         return Lane::Typed;
     };
     let (mut link, since) = match connecting {
         Ok(link) => (link, tally.started()),
         // Boxed, since it is seldom needed.
-        unconnected => match Box::pin(run.connect(unconnected, client, &mut tally)).await {
-            Ok(link) => (link, Instant::now()),
-            Err(Unconnected::Gone) => {
-                tally.end(Some(ForwardErrorKind::RequestCanceled));
-                return Lane::Gone;
+        unconnected => {
+            match Box::pin(run.connect(unconnected, client, filtering.edits(), &mut tally)).await {
+                Ok(link) => (link, Instant::now()),
+                Err(Unconnected::Gone) => {
+                    tally.end(Some(ForwardErrorKind::RequestCanceled));
+                    return Lane::Gone;
+                }
+                Err(unconnected) => {
+                    let has_more = run.skip_request(client);
+                    if let Unconnected::Replied(reply) = unconnected {
+                        return Box::pin(run.reply(client, tally, filtering, reply, has_more))
+                            .await;
+                    }
+                    let refusal = unconnected.refusal();
+                    return Box::pin(run.refuse(client, tally, filtering, refusal, has_more)).await;
+                }
             }
-            Err(unconnected) => {
-                let has_more = run.skip_request(client);
-                let refusal = unconnected.refusal();
-                return Box::pin(run.refuse(client, tally, refusal, has_more)).await;
-            }
-        },
+        }
     };
     tally.sent_to(run.destination(&link.picked));
     let mut flow = match run.begin(client, &mut link, since, run.head_due(&tally)) {
@@ -52,7 +60,7 @@ pub(crate) async fn forward<T: Transport>(
             // Nothing was sent over it.
             link.lease.give_back();
             drop(link.picked);
-            return Box::pin(run.refuse(client, tally, refusal, true)).await;
+            return Box::pin(run.refuse(client, tally, filtering, refusal, true)).await;
         }
     };
     let failure = loop {
@@ -66,7 +74,9 @@ pub(crate) async fn forward<T: Transport>(
         let mut exchange = Exchange {
             client: &mut *client,
             flow: &mut flow,
+            run: &run,
             plan: run.plan(),
+            filtering: &mut filtering,
             io: &mut connection.io,
             input: &mut connection.input,
         };
@@ -89,7 +99,8 @@ pub(crate) async fn forward<T: Transport>(
                     Some(Err(error)) => {
                         let has_more = flow.upload.stage() != Stage::Done;
                         let refusal = (error.kind(), error.status());
-                        return Box::pin(run.refuse(client, tally, refusal, has_more)).await;
+                        return Box::pin(run.refuse(client, tally, filtering, refusal, has_more))
+                            .await;
                     }
                 }
                 flow.again(run.asked());
@@ -104,6 +115,6 @@ pub(crate) async fn forward<T: Transport>(
             tally.end(None);
             Lane::Served { keep: ended.keep }
         }
-        Some(failure) => Box::pin(run.fail(client, tally, failure, ended)).await,
+        Some(failure) => Box::pin(run.fail(client, tally, filtering, failure, ended)).await,
     }
 }

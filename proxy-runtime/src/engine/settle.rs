@@ -7,19 +7,22 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 
 use http::StatusCode;
+use tokio::time::Instant;
 
 use super::answer::write_own;
 use super::body::Body;
 use super::connect::Link;
 use super::exchange::{Failure, Flow};
+use super::filtering::{Answer, Filtering};
 use super::request::Run;
 use super::tally::Tally;
 use super::{Lane, spare};
-use crate::forward::{ExchangeInfo, ForwardErrorKind};
+use crate::filter::Reply;
+use crate::forward::ForwardErrorKind;
 use crate::http1::Method;
 use crate::server::Outcome;
 use crate::server::edge::Refusal;
-use crate::server::http1::{Client, Transport};
+use crate::server::http1::{Client, Transport, write_text};
 use crate::stream::{poll_write_all, spare as buffers};
 use crate::upstream::Http1Connection;
 
@@ -30,6 +33,13 @@ pub(super) struct Ended {
     pub(super) keep: bool,
     /// The request was not read to its end.
     pub(super) has_more: bool,
+}
+
+/// What the proxy says itself.
+struct Said {
+    status: StatusCode,
+    /// Bytes of the body.
+    sent: u64,
 }
 
 impl Run<'_> {
@@ -74,18 +84,36 @@ impl Run<'_> {
     pub(super) async fn fail<T: Transport>(
         &self,
         client: &mut Client<T>,
-        tally: Tally<'_>,
+        mut tally: Tally<'_>,
+        filtering: Filtering,
         failure: Failure,
         ended: Ended,
     ) -> Lane {
         let kind = match failure {
+            Failure::Extension(status) => {
+                tally.answered(status, Instant::now());
+                let refusal = (
+                    ForwardErrorKind::Extension,
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                );
+                let has_more = ended.has_more;
+                return self
+                    .refuse(client, tally, filtering, refusal, has_more)
+                    .await;
+            }
             Failure::Unsent => {
                 let refusal = (ForwardErrorKind::Request, StatusCode::BAD_GATEWAY);
-                return self.refuse(client, tally, refusal, ended.has_more).await;
+                let has_more = ended.has_more;
+                return self
+                    .refuse(client, tally, filtering, refusal, has_more)
+                    .await;
             }
             Failure::Unanswered(kind, status) => {
                 let refusal = (kind, status);
-                return self.refuse(client, tally, refusal, ended.has_more).await;
+                let has_more = ended.has_more;
+                return self
+                    .refuse(client, tally, filtering, refusal, has_more)
+                    .await;
             }
             Failure::Cut(kind) => {
                 if let Some(exchange) = &mut client.exchange {
@@ -108,22 +136,78 @@ impl Run<'_> {
     pub(super) async fn refuse<T: Transport>(
         &self,
         client: &mut Client<T>,
-        mut tally: Tally<'_>,
+        tally: Tally<'_>,
+        mut filtering: Filtering,
         (kind, status): (ForwardErrorKind, StatusCode),
         has_more: bool,
     ) -> Lane {
         let is_last = has_more || !self.request.is_persistent() || client.is_closing();
-        let is_head = self.request.method() == Method::Head;
-        let sent = write_own(status, is_head, is_last, self.plan(), &mut client.output);
+        let said = if filtering.is_interested() {
+            let answer = Answer::Status(status);
+            self.write_answer(client, &mut filtering, answer, is_last)
+        } else {
+            let is_head = self.request.method() == Method::Head;
+            let sent = write_own(status, is_head, is_last, self.plan(), &mut client.output);
+            Said { status, sent }
+        };
+        self.say(client, tally, said, Some(kind), (has_more, is_last))
+            .await
+    }
+
+    /// Answers as a filter says.
+    #[cold]
+    pub(super) async fn reply<T: Transport>(
+        &self,
+        client: &mut Client<T>,
+        tally: Tally<'_>,
+        mut filtering: Filtering,
+        reply: Box<Reply>,
+        has_more: bool,
+    ) -> Lane {
+        let is_last = has_more || !self.request.is_persistent() || client.is_closing();
+        let said = self.write_answer(client, &mut filtering, Answer::Reply(reply), is_last);
+        self.say(client, tally, said, None, (has_more, is_last))
+            .await
+    }
+
+    /// Writes what the proxy says itself, after the filters that are to be shown it, to the client's output.
+    #[cold]
+    fn write_answer<T: Transport>(
+        &self,
+        client: &mut Client<T>,
+        filtering: &mut Filtering,
+        answer: Answer,
+        is_last: bool,
+    ) -> Said {
+        let (head, text) = filtering.answer(self, client.state.info, answer);
+        client.output.clear();
+        let sent = write_text(&head, &text, self.request, is_last, &mut client.output);
+        Said {
+            status: head.status,
+            sent,
+        }
+    }
+
+    /// Sends what is in the client's output, which ends the request.
+    #[cold]
+    async fn say<T: Transport>(
+        &self,
+        client: &mut Client<T>,
+        mut tally: Tally<'_>,
+        Said { status, sent }: Said,
+        kind: Option<ForwardErrorKind>,
+        (has_more, is_last): (bool, bool),
+    ) -> Lane {
         client.state.unread.store(has_more, Relaxed);
         tally.refused(status);
         if let Some(exchange) = &mut client.exchange
             && exchange.draft.is_some()
         {
-            let info = self.info(&tally, None).with_error(kind);
+            let mut info = self.info(&tally, None);
+            info.error = kind;
             exchange.answered(status, Some(info));
         }
-        if let (Some(exchange), ForwardErrorKind::RequestBodyClient, 408 | 413) =
+        if let (Some(exchange), Some(ForwardErrorKind::RequestBodyClient), 408 | 413) =
             (&mut client.exchange, kind, status.as_u16())
         {
             exchange.refused(Refusal::new(status, "the request's body was refused"));
@@ -141,7 +225,7 @@ impl Run<'_> {
         });
         let wrote = pin!(wrote).await;
         client.output.clear();
-        tally.end(Some(kind));
+        tally.end(kind);
         if !wrote {
             return Lane::Gone;
         }
@@ -181,21 +265,6 @@ impl Run<'_> {
         {
             let info = self.info(tally, Some(peer));
             exchange.answered(status, Some(info));
-        }
-    }
-
-    /// What there is to say of it, for logs.
-    #[cold]
-    pub(super) fn info(&self, tally: &Tally<'_>, upstream: Option<SocketAddr>) -> ExchangeInfo {
-        ExchangeInfo {
-            route: Some(self.generation.snapshot().route_at(self.route).id().clone()),
-            cluster: Some(self.cluster().id().clone()),
-            destination: tally
-                .destination()
-                .map(|destination| destination.id().clone()),
-            upstream,
-            error: None,
-            time_to_head: upstream.map(|_| tally.waited()),
         }
     }
 }

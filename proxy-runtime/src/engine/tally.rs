@@ -34,7 +34,7 @@ impl<'a> Tally<'a> {
         shared: &'a Shared,
         route: &'a RouteState,
         cluster: &'a ClusterState,
-        method: &Method,
+        (method, version): (&Method, Version),
         started: Instant,
     ) -> Self {
         shared.metrics().active_requests.add();
@@ -46,7 +46,7 @@ impl<'a> Tally<'a> {
             started,
             picked: started,
             // What YARP notes for a client that went away before there was anything else to tell it.
-            labels: Labels::new(method, Version::HTTP_11, StatusCode::BAD_REQUEST),
+            labels: Labels::new(method, version, StatusCode::BAD_REQUEST),
             has_ended: false,
         }
     }

@@ -53,12 +53,18 @@ const PROTECTED: ClassSet = ClassSet::EMPTY
     .with(FieldClass::Expect)
     .with(FieldClass::HopByHop);
 
+/// How many names are kept for the next head.
+const MOST_NAMES: usize = 16;
+
 /// The changes to one head, in order: an overlay, since the head itself may be a buffer that somebody else reads.
 ///
-/// One serves any number of heads, one after the other; until something is changed it holds no memory.
+/// One serves any number of heads, one after the other; until something is changed it holds no memory, and then it keeps
+/// what changes of fields need.
 #[derive(Debug, Default)]
 pub(crate) struct HeadEdits {
     fields: Vec<FieldEdit>,
+    /// Names of changes that were forgotten. Filters write the same ones all the time.
+    names: Vec<FieldName>,
     path: Option<String>,
     /// The query, if it was changed, which may mean that there is none.
     query: Option<Option<String>>,
@@ -102,13 +108,16 @@ impl HeadEdits {
         self.fields.is_empty() && self.path.is_none() && self.query.is_none() && self.host.is_none()
     }
 
-    /// Forgets all changes, to begin with another head. Keeps the room.
+    /// Forgets all changes, to begin with another head. Keeps the room, as much of it as most filters need.
     #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "for heads in place, which reuse it")
+        not(any(feature = "server", test)),
+        expect(dead_code, reason = "for the server, which has heads in place")
     )]
     pub(crate) fn clear(&mut self) {
-        self.fields.clear();
+        let room = MOST_NAMES.saturating_sub(self.names.len());
+        let forgotten = self.fields.drain(..).take(room);
+        self.names.extend(forgotten.map(|edit| edit.name));
+        self.fields.shrink_to(MOST_NAMES);
         self.path = None;
         self.query = None;
         self.host = None;
@@ -130,7 +139,10 @@ impl HeadEdits {
     }
 
     /// The changes of fields, for a head that is written from its bytes.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for heads in place"))]
+    #[cfg_attr(
+        not(any(feature = "server", test)),
+        expect(dead_code, reason = "for the server, which has heads in place")
+    )]
     pub(crate) fn operations(&self) -> impl Iterator<Item = FieldOperation<'_>> {
         self.fields.iter().filter_map(|edit| {
             Some(match &edit.change {
@@ -184,13 +196,22 @@ impl HeadEdits {
         name: &str,
         change: impl FnOnce(&FieldName) -> Result<Change, InvalidEdit>,
     ) -> Result<(), InvalidEdit> {
-        let name = FieldName::new(name).ok_or(InvalidEdit::Name)?;
+        let name = self.name(name).ok_or(InvalidEdit::Name)?;
         if PROTECTED.contains(name.class()) {
             return Err(InvalidEdit::Protected);
         }
         let change = change(&name)?;
         self.fields.push(FieldEdit { name, change });
         Ok(())
+    }
+
+    /// A name, the one that was made before if there is one.
+    fn name(&mut self, name: &str) -> Option<FieldName> {
+        let mut known = self.names.iter();
+        match known.position(|known| known.as_bytes() == name.as_bytes()) {
+            Some(position) => Some(self.names.swap_remove(position)),
+            None => FieldName::new(name),
+        }
     }
 
     pub(super) fn set_path(&mut self, path: &str) -> Result<(), InvalidEdit> {

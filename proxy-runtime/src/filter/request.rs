@@ -35,7 +35,10 @@ impl<'a> RequestEdit<'a> {
     }
 
     /// A head in the buffer that it was read into.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for heads in place"))]
+    #[cfg_attr(
+        not(any(feature = "server", test)),
+        expect(dead_code, reason = "for the server, which has heads in place")
+    )]
     pub(crate) fn of_raw(
         buffer: &'a [u8],
         request: &'a RawRequest,

@@ -72,6 +72,18 @@ impl ProxyBody {
         Self::from_source(Source::Text(text))
     }
 
+    /// The text of a body that is one; of others, nothing.
+    #[cfg(feature = "server")]
+    pub(crate) fn take_text(&mut self) -> Bytes {
+        match std::mem::replace(&mut self.source, Source::Empty) {
+            Source::Text(text) => text,
+            other => {
+                self.source = other;
+                Bytes::new()
+            }
+        }
+    }
+
     pub(crate) fn download(download: Download) -> Self {
         Self::from_source(Source::Destination(Box::new(download)))
     }

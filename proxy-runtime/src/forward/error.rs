@@ -49,7 +49,7 @@ pub enum ForwardErrorKind {
     UpgradeActivityTimeout,
     /// The request belongs to none of the route's partitions.
     NoPartition,
-    /// A filter or a layer of the program failed.
+    /// A filter, a layer or a load balancing policy of the program failed.
     Extension,
 }
 
@@ -239,7 +239,7 @@ impl fmt::Display for ForwardError {
             ForwardErrorKind::RequestCreation => "the request to the destination cannot be built",
             ForwardErrorKind::UpgradeActivityTimeout => "the upgraded stream was idle for too long",
             ForwardErrorKind::NoPartition => "the request belongs to no partition of the route",
-            ForwardErrorKind::Extension => "a filter or a layer of the program failed",
+            ForwardErrorKind::Extension => "a filter, a layer or a policy of the program failed",
         })
     }
 }

@@ -68,6 +68,16 @@ impl<'a> Filtering<'a> {
         Ok(edits)
     }
 
+    /// Those that let a request pass that is not forwarded here: the first `count`.
+    #[cfg(feature = "server")]
+    fn passed(filters: &'a Filters, count: usize, context: FilterContext<'a>) -> Self {
+        Self(Some(Passed {
+            filters,
+            context,
+            count,
+        }))
+    }
+
     /// A response that no destination made, after the filters and the route's changes.
     pub(super) fn shown(
         &mut self,
@@ -84,4 +94,19 @@ impl<'a> Filtering<'a> {
         apply_to_own_response(transforms, head.status, &mut head.headers);
         Response::from_parts(head, body)
     }
+}
+
+/// A response that no destination made, after the first so many of the filters and the route's changes.
+#[cfg(feature = "server")]
+pub(crate) fn shown_response<'a>(
+    response: Response<ProxyBody>,
+    filters: Option<(&'a Filters, usize)>,
+    context: FilterContext<'a>,
+    transforms: &Transforms,
+) -> Response<ProxyBody> {
+    let mut filtering = match filters {
+        Some((filters, count)) => Filtering::passed(filters, count, context),
+        None => Filtering::default(),
+    };
+    filtering.shown(response, transforms)
 }

@@ -19,14 +19,6 @@ pub struct ExchangeInfo {
 }
 
 impl ExchangeInfo {
-    /// Sets what went wrong.
-    #[cfg(feature = "server")]
-    #[must_use]
-    pub(crate) fn with_error(mut self, error: ForwardErrorKind) -> Self {
-        self.error = Some(error);
-        self
-    }
-
     /// The route that took the request.
     pub fn route(&self) -> Option<&RouteId> {
         self.route.as_ref()

@@ -37,6 +37,7 @@
 //! client that does not take its response is the server's to notice: a body that nobody polls cannot look at a clock.
 
 mod account;
+mod again;
 mod body;
 mod continuation;
 mod download;
@@ -66,13 +67,19 @@ pub(crate) use self::account::Account;
 pub use self::body::{BodyEnd, BodyError, ProxyBody};
 pub(crate) use self::continuation::Continuation;
 pub use self::error::{ForwardError, ForwardErrorKind, Side};
+#[cfg(feature = "server")]
+pub(crate) use self::filtering::shown_response;
 pub(crate) use self::head::HttpHead;
 pub use self::info::ExchangeInfo;
 pub(crate) use self::layered::rest_of_route;
+#[cfg(all(feature = "http2", feature = "server"))]
+pub(crate) use self::request::framing;
 pub(crate) use self::request::{Framing, OutgoingHead, parse_length};
+#[cfg(feature = "server")]
+pub(crate) use self::response::own_response;
 #[cfg(test)]
 pub(crate) use self::response::pass_on;
 #[cfg(feature = "server")]
-pub(crate) use self::send::no_connection;
+pub(crate) use self::send::{no_connection, panicked};
 pub use self::service::ResponseFuture;
 pub(crate) use self::upload::{RequestBody, UploadError, is_too_large};

@@ -172,6 +172,11 @@ impl OutgoingHead {
                 self.headers.insert(UPGRADE, protocol);
             }
             *request.uri_mut() = Uri::from(self.path_and_query);
+            if self.headers.contains_key(TE) && !self.headers.contains_key(CONNECTION) {
+                // RFC 9110 section 10.1.4: it is for this connection only, which has to be said.
+                self.headers
+                    .insert(CONNECTION, HeaderValue::from_static("TE"));
+            }
             if self.is_http10 {
                 *request.version_mut() = Version::HTTP_10;
                 self.headers

@@ -81,6 +81,12 @@ pub(crate) fn own(status: StatusCode, allow: Option<&str>) -> Response<ProxyBody
     response
 }
 
+/// The same, for a request that is forwarded as bytes.
+#[cfg(feature = "server")]
+pub(crate) fn own_response(status: StatusCode) -> Response<ProxyBody> {
+    own(status, None)
+}
+
 /// What a route does to the trailers of a response.
 #[derive(Debug, Default)]
 pub(crate) struct TrailerRules(Option<Box<Rules>>);

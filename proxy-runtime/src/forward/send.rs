@@ -11,8 +11,10 @@ use http::{Request, Response, StatusCode};
 use http_body::Body;
 use proxy_model::compiled::{Cluster, Destination, Route};
 use tokio::time::{Instant, sleep_until};
+use tracing::debug;
 
 use super::account::Account;
+use super::again::Failure;
 use super::continuation::{Continuation, Gate};
 use super::error::{ForwardError, ForwardErrorKind};
 use super::exchange::{Exchange, Stage};
@@ -23,6 +25,8 @@ use super::request::{Framing, OutgoingHead};
 use super::timeout::{IdleTimer, after};
 use super::upload::{RequestBody, UploadLimits};
 use crate::BoxError;
+use crate::contain::{Panicked, contained_call};
+use crate::observe::targets;
 use crate::state::{ClusterState, DestinationState, Picked};
 use crate::upstream::{
     ConnectError, ExchangeError, IncomingBody, Lease, Protocols, UpstreamPool, Wanted, protocol,
@@ -96,7 +100,10 @@ impl Sending<'_> {
         let continuation = self.continuation(is_http2);
         let head = self.handshake.ask(head);
         // A request without a body can be made again if the destination says that it has not looked at it.
-        let spare = (is_http2 && self.framing == Framing::Empty).then(|| head.clone());
+        // Any request can be made again if the new connection turns out to be one of the other version.
+        let may_change = protocols == Protocols::Either;
+        let is_spare = is_http2 && (may_change || self.framing == Framing::Empty);
+        let spare = is_spare.then(|| head.clone());
         let body = self.body(body, &exchange, continuation.as_ref());
         let mut request = head.into_request(body, self.framing, is_http2)?;
         if let Some(continuation) = &continuation {
@@ -108,10 +115,11 @@ impl Sending<'_> {
                 if let Some(error) = exchange.upload.failure() {
                     return Err(error);
                 }
-                let request = failure.again(spare)?;
+                let again = failure.again(spare, self.framing)?;
                 // The new connection may need its place.
                 drop(lease);
-                lease = within(deadline, self.reconnect(&destination, protocols, is_http2)).await?;
+                lease = within(deadline, self.acquire(&destination, protocols, true)).await?;
+                let request = again.into_request(is_http2, lease.is_http2())?;
                 wait(&mut lease, request, &exchange, deadline)
                     .await
                     .map_err(|failure| failure.error)?
@@ -127,12 +135,14 @@ impl Sending<'_> {
 
     /// Picks a destination and gets hold of a connection to it.
     async fn connect(&self, account: &mut Account) -> Result<Connected, ForwardError> {
-        let picked = self.pick().ok_or_else(|| {
-            ForwardError::new(
-                ForwardErrorKind::NoAvailableDestinations,
-                StatusCode::SERVICE_UNAVAILABLE,
-            )
-        })?;
+        let picked = contained_call(|| self.pick())
+            .map_err(|panic| panicked(&panic))?
+            .ok_or_else(|| {
+                ForwardError::new(
+                    ForwardErrorKind::NoAvailableDestinations,
+                    StatusCode::SERVICE_UNAVAILABLE,
+                )
+            })?;
         account.sent_to(picked.in_flight.destination());
         let (picked, error) = match self.connect_to(picked).await {
             Ok(connected) => return Ok(connected),
@@ -185,24 +195,6 @@ impl Sending<'_> {
         Ok((head.in_version(upstream.version()), protocols))
     }
 
-    /// A pooled connection was closed before the request was sent: opens a new one, once.
-    async fn reconnect(
-        &self,
-        destination: &Arc<DestinationState>,
-        protocols: Protocols,
-        is_http2: bool,
-    ) -> Result<Lease, ForwardError> {
-        let lease = self.acquire(destination, protocols, true).await?;
-        if lease.is_http2() == is_http2 {
-            return Ok(lease);
-        }
-        // The request was made for the other version.
-        Err(ForwardError::new(
-            ForwardErrorKind::Request,
-            StatusCode::BAD_GATEWAY,
-        ))
-    }
-
     async fn acquire(
         &self,
         destination: &Arc<DestinationState>,
@@ -229,7 +221,7 @@ impl Sending<'_> {
 
     fn pick_other(&self, failed: &Picked) -> Option<Picked> {
         (0..PICKS)
-            .map_while(|_| self.pick())
+            .map_while(|_| contained_call(|| self.pick()).ok()?)
             .find(|picked| picked.index != failed.index)
     }
 
@@ -268,38 +260,6 @@ impl Sending<'_> {
             gate: continuation.map(|asked| Gate::new(asked, self.pool.options().continue_timeout)),
         };
         RequestBody::new(body, exchange, limits)
-    }
-}
-
-/// Why there is no response.
-struct Failure {
-    error: ForwardError,
-    /// The request, if no byte of it was sent.
-    unsent: Option<Box<Request<RequestBody>>>,
-    /// Whether the destination says that it has not looked at the request.
-    unprocessed: bool,
-}
-
-impl Failure {
-    /// The request to send again, if it is known that no destination has it.
-    fn again(self, spare: Option<OutgoingHead>) -> Result<Request<RequestBody>, ForwardError> {
-        match (self.unsent, spare) {
-            (Some(unsent), _) => Ok(*unsent),
-            (None, Some(head)) if self.unprocessed => {
-                head.into_request(RequestBody::empty(), Framing::Empty, true)
-            }
-            _ => Err(self.error),
-        }
-    }
-}
-
-impl From<ForwardError> for Failure {
-    fn from(error: ForwardError) -> Self {
-        Self {
-            error,
-            unsent: None,
-            unprocessed: false,
-        }
     }
 }
 
@@ -365,6 +325,15 @@ fn broken(error: ExchangeError, exchange: &Exchange) -> ForwardError {
         Stage::Done | Stage::Continue => ForwardErrorKind::Request,
     };
     ForwardError::new(kind, StatusCode::BAD_GATEWAY).with_source(error)
+}
+
+/// What it means for a request that the program's own policy panicked: it ends this one and no more.
+pub(crate) fn panicked(panic: &Panicked) -> ForwardError {
+    debug!(target: targets::REQUEST, panic = panic.0, "a load balancing policy panicked");
+    ForwardError::new(
+        ForwardErrorKind::Extension,
+        StatusCode::INTERNAL_SERVER_ERROR,
+    )
 }
 
 /// What it means for a request that there is no connection. Other destinations may have one, unless it took too long to

@@ -258,8 +258,9 @@ impl DataRate {
 
 /// What is particular to HTTP/2.
 ///
-/// Beyond these, the engine itself ends a connection that floods it with CONTINUATION or with empty DATA frames
-/// (RUSTSEC-2024-0332, RUSTSEC-2026-0258).
+/// Beyond these, a connection ends that floods the server with CONTINUATION or with empty DATA frames (RUSTSEC-2024-0332,
+/// RUSTSEC-2026-0258). A client that sends nothing at all for a minute while something is being answered is asked with a ping
+/// whether it is there, and cut if it has not answered within 20 s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Http2Limits {

@@ -73,8 +73,8 @@
 //!
 //! # Other protocols
 //!
-//! A request on HTTP/1.1 that asks for another protocol has an [`OnUpgrade`] in its extensions; whoever answers 101 gets
-//! the connection from it.
+//! A request that asks for another protocol has an [`OnUpgrade`] in its extensions. On HTTP/1.1 whoever answers 101 gets the
+//! connection from it; on HTTP/2 (`CONNECT` of RFC 8441) whoever answers 2xx gets the stream.
 //!
 //! # How a connection ends
 //!
@@ -90,15 +90,17 @@ pub(crate) mod connection;
 pub(crate) mod edge;
 mod handle;
 pub(crate) mod http1;
+#[cfg(feature = "http2")]
+pub(crate) mod http2;
 mod limits;
 mod listener;
 pub(crate) mod metrics;
 mod mode;
 mod open_files;
-mod shared;
+pub(crate) mod shared;
 #[cfg(feature = "tls")]
 mod tls;
-mod worker;
+pub(crate) mod worker;
 
 pub use self::access_log::{
     AccessLogFormat, AccessLogSink, AccessLogWriter, AccessRecord, DEFAULT_CAPACITY, QueryLogging,

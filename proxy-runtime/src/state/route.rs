@@ -17,7 +17,7 @@ use crate::support::{Refusal, refusal};
 pub(crate) struct RouteState {
     metrics: Arc<RouteMetrics>,
     refusal: Option<Refusal>,
-    /// What it does to heads, if that can be done on bytes and it has no filters or layers, which want `http` types.
+    /// What it does to heads, if that can be done on bytes and it has no layers, which want `http` types.
     #[cfg(feature = "server")]
     plan: Option<Arc<HeadPlan>>,
     extensions: Option<Box<RouteExtensions>>,
@@ -53,11 +53,15 @@ impl RouteState {
             | RouteTarget::Cluster(_)
             | RouteTarget::Partitioned(_) => Box::default(),
         };
+        #[cfg(feature = "server")]
+        let has_layers = extensions
+            .as_ref()
+            .is_some_and(|extensions| extensions.layers().is_some());
         Self {
             metrics,
             refusal: refusal(route),
             #[cfg(feature = "server")]
-            plan: HeadPlan::of(route).filter(|_| extensions.is_none()),
+            plan: HeadPlan::of(route).filter(|_| !has_layers),
             extensions,
             cumulative,
         }

@@ -1,6 +1,7 @@
 //! Opens connections to destinations.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use proxy_model::compiled::{DestinationAddress, Scheme, Upstream};
 
@@ -17,15 +18,16 @@ use super::tls::TlsClient;
 #[derive(Debug)]
 pub(super) struct Connector {
     resolver: Resolver,
+    keep_alive: Option<Duration>,
     #[cfg(feature = "tls")]
     tls: Option<TlsClient>,
 }
 
 impl Connector {
-    #[cfg_attr(not(feature = "tls"), expect(unused_variables))]
     pub(super) fn new(options: &UpstreamOptions) -> Self {
         Self {
             resolver: Resolver::new(),
+            keep_alive: options.tcp_keep_alive,
             #[cfg(feature = "tls")]
             tls: options.tls.clone(),
         }
@@ -55,9 +57,11 @@ impl Connector {
             .resolver
             .resolve(address.host(), address.port())
             .await
-            .map_err(|error| ConnectError::Resolve(Arc::new(error)))?;
+            .map_err(ConnectError::Resolve)?;
         let failed = |error| ConnectError::Open(Arc::new(error));
-        let stream = tcp::connect(addresses).await.map_err(failed)?;
+        let stream = tcp::connect(addresses, self.keep_alive)
+            .await
+            .map_err(failed)?;
         let peer = stream.peer_addr().map_err(failed)?;
         Ok(Opened {
             transport: Transport::Tcp(stream),

@@ -37,6 +37,8 @@ mod tcp;
 mod tests;
 #[cfg(feature = "tls")]
 mod tls;
+#[cfg(feature = "testing")]
+mod trial;
 mod tunnel;
 
 use std::sync::Arc;
@@ -49,15 +51,19 @@ use self::destination::DestinationPool;
 pub(crate) use self::error::{ConnectError, ExchangeError};
 #[cfg(feature = "server")]
 pub(crate) use self::http1::Http1Connection;
+#[cfg(all(feature = "http2", feature = "server"))]
+pub(crate) use self::http1::{Http1Body, Rest, Table};
 pub(crate) use self::incoming::IncomingBody;
 pub(crate) use self::lease::Lease;
 pub use self::options::UpstreamOptions;
 use self::pool::Pool;
 pub(crate) use self::protocol::Protocols;
 #[cfg(test)]
-pub(crate) use self::tests::Resetting;
+pub(crate) use self::tests::{Resetting, Scripted};
 #[cfg(feature = "tls")]
 pub use self::tls::TlsClient;
+#[cfg(feature = "testing")]
+pub use self::trial::PoolTrial;
 pub(crate) use self::tunnel::Switching;
 use crate::state::{ClientKey, DestinationState};
 

@@ -18,6 +18,11 @@ pub struct UpstreamOptions {
     /// How long a connection is kept without a request. 60 s by default; keep it below the destinations' own limit, so
     /// that it is the proxy that closes idle connections.
     pub idle_timeout: Duration,
+    /// After how long a silence of a destination the system asks whether it is still there (TCP keep-alive, RFC 9293 section
+    /// 3.8.4): every 10 s then, until it answers or, after as many times as the system has it, counts as gone. So a
+    /// destination that has vanished without a word is noticed under what may be silent for long, WebSockets and streams of
+    /// gRPC. 60 s by default; `None`: never.
+    pub tcp_keep_alive: Option<Duration>,
     /// How many idle HTTP/1.1 connections are kept per destination and worker. 512 by default.
     pub max_idle_per_destination: usize,
     /// How many requests may wait for a connection to one destination while its
@@ -34,6 +39,7 @@ impl Default for UpstreamOptions {
             connect_timeout: Duration::from_secs(15),
             continue_timeout: Duration::from_secs(1),
             idle_timeout: Duration::from_secs(60),
+            tcp_keep_alive: Some(Duration::from_secs(60)),
             max_idle_per_destination: 512,
             max_waiting_per_destination: 1024,
             #[cfg(feature = "tls")]
@@ -69,6 +75,13 @@ impl UpstreamOptions {
     #[must_use]
     pub fn with_idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle_timeout = timeout;
+        self
+    }
+
+    /// Sets after how long a silence of a destination the system asks whether it is still there.
+    #[must_use]
+    pub fn with_tcp_keep_alive(mut self, silence: Option<Duration>) -> Self {
+        self.tcp_keep_alive = silence;
         self
     }
 

@@ -7,21 +7,28 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
 /// How long an attempt has a head start before the next address is tried as well (RFC 8305 section 5).
 const STAGGER: Duration = Duration::from_millis(250);
 
+/// How often the system asks a destination that was silent for long whether it is still there.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
+
 /// Connects to the first of `addresses` that answers. An attempt that fails, or that takes longer than
-/// 250 ms, starts the next one beside it.
+/// 250 ms, starts the next one beside it. After a silence of `keep_alive` the system asks whether the other end is still there.
 ///
 /// Cancel-safe: dropped, it closes every attempt.
 ///
 /// # Errors
 ///
 /// The error of the attempt that failed last.
-pub(super) async fn connect(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
+pub(super) async fn connect(
+    addresses: Vec<SocketAddr>,
+    keep_alive: Option<Duration>,
+) -> io::Result<TcpStream> {
     let mut waiting = addresses.into_iter();
     let mut attempts = FuturesUnordered::new();
     let mut stagger = pin!(sleep(STAGGER));
@@ -34,6 +41,9 @@ pub(super) async fn connect(addresses: Vec<SocketAddr>) -> io::Result<TcpStream>
                 Some(Ok(stream)) => {
                     // Requests and responses are written whole; waiting for more would only delay them.
                     stream.set_nodelay(true)?;
+                    if let Some(silence) = keep_alive {
+                        keep_alive_after(&stream, silence);
+                    }
                     return Ok(stream);
                 }
                 Some(Err(error)) => {
@@ -53,6 +63,14 @@ pub(super) async fn connect(addresses: Vec<SocketAddr>) -> io::Result<TcpStream>
     }
 }
 
+/// A connection serves without, so that a system that cannot do it is no reason to refuse it.
+fn keep_alive_after(stream: &TcpStream, silence: Duration) {
+    let settings = TcpKeepalive::new()
+        .with_time(silence)
+        .with_interval(KEEP_ALIVE_INTERVAL);
+    let _ = SockRef::from(stream).set_tcp_keepalive(&settings);
+}
+
 #[cfg(test)]
 mod tests {
     use tokio::net::TcpListener;
@@ -66,16 +84,34 @@ mod tests {
         drop(gone);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let open = listener.local_addr().unwrap();
-        let stream = connect(vec![refusing, refusing, open]).await.unwrap();
+        let stream = connect(vec![refusing, refusing, open], None).await.unwrap();
         assert_eq!(stream.peer_addr().unwrap(), open);
-        let error = connect(vec![refusing]).await.unwrap_err();
+        let error = connect(vec![refusing], None).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+    }
+
+    #[tokio::test]
+    async fn silence_is_asked_about_as_the_caller_says() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let open = listener.local_addr().unwrap();
+        let stream = connect(vec![open], Some(Duration::from_secs(7))).await;
+        let stream = stream.unwrap();
+        let socket = SockRef::from(&stream);
+        assert!(socket.keepalive().unwrap());
+        #[cfg(target_os = "linux")]
+        {
+            let seconds = Duration::from_secs;
+            assert_eq!(socket.tcp_keepalive_time().unwrap(), seconds(7));
+            assert_eq!(socket.tcp_keepalive_interval().unwrap(), seconds(10));
+        }
+        let stream = connect(vec![open], None).await.unwrap();
+        assert!(!SockRef::from(&stream).keepalive().unwrap());
     }
 
     #[tokio::test]
     async fn no_address_is_an_error() {
         assert_eq!(
-            connect(Vec::new()).await.unwrap_err().kind(),
+            connect(Vec::new(), None).await.unwrap_err().kind(),
             io::ErrorKind::NotFound
         );
     }

@@ -1,12 +1,20 @@
 //! TLS, on either side.
 #![cfg(feature = "tls")]
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+
 use proxy_runtime::Proxy;
 use proxy_runtime::upstream::{TlsClient, UpstreamOptions};
 use serde_json::{Value, json};
+use testkit::body;
 use testkit::certs::{self, Alpn, CertificateAuthority};
 use testkit::client::{Connection, Message, Protocol, websocket};
+use testkit::faults;
 use testkit::origin::{Echo, Origin, Protocols};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
 
 use crate::front::{Front, config_with};
 
@@ -122,7 +130,7 @@ async fn both_sides_can_be_secure() {
         assert_eq!(client.protocol(), protocol);
         let request = client
             .request("POST", "/x")
-            .body(testkit::body::full("secret"))
+            .body(body::full("secret"))
             .unwrap();
         let echo: Echo = client.send(request).await.unwrap().json();
         assert_eq!(echo.body_text.as_deref(), Some("secret"));
@@ -255,4 +263,51 @@ async fn a_resolved_destination_is_asked_by_its_name() {
             ),
         }
     }
+}
+
+/// Ends TLS in front of origins in the clear: the first connection agrees on HTTP/2 and goes to `first`, the others agree on
+/// HTTP/1.1 and go to `others`. Gives its URL.
+async fn changing(ca: &CertificateAuthority, first: SocketAddr, others: SocketAddr) -> String {
+    let identity = ca.issue(&["localhost"]);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!(
+        "https://localhost:{}",
+        listener.local_addr().unwrap().port()
+    );
+    tokio::spawn(async move {
+        let mut chosen = [(Alpn::Http2, first)].into_iter();
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let (alpn, origin) = chosen.next().unwrap_or((Alpn::Http1, others));
+            let acceptor = TlsAcceptor::from(Arc::new(identity.server_config(alpn)));
+            tokio::spawn(async move {
+                let mut near = acceptor.accept(stream).await?;
+                let mut far = TcpStream::connect(origin).await?;
+                copy_bidirectional(&mut near, &mut far).await
+            });
+        }
+    });
+    url
+}
+
+/// What a destination speaks may change from one connection to the next, as when the servers behind one name are replaced.
+#[tokio::test]
+async fn a_second_try_is_made_in_the_version_of_its_connection() {
+    let ca = CertificateAuthority::new("test");
+    let (leaving, echoing) = (faults::h2::goes_away(), Origin::echo());
+    let url = changing(&ca, leaving.addr(), echoing.addr()).await;
+    let front = start(&url, &json!({}), trusting(&ca));
+    let mut client = front.http1().await;
+    let answer = client.get("/x?y").await.unwrap();
+    assert_eq!(answer.status, 200);
+    assert_eq!(leaving.traffic().requests(), 1);
+    let echo: Echo = answer.json();
+    assert_eq!(
+        (echo.version.as_str(), echo.path_and_query()),
+        ("HTTP/1.1", "/x?y")
+    );
+    let request = client.request("POST", "/").body(body::full("content"));
+    let echo: Echo = client.send(request.unwrap()).await.unwrap().json();
+    assert_eq!(echo.body_text.as_deref(), Some("content"));
+    front.settled().await;
 }

@@ -5,15 +5,16 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proxy_runtime::Proxy;
+use proxy_runtime::proxy_model::Snapshot;
 use proxy_runtime::proxy_model::config::ProxyConfig;
-use proxy_runtime::proxy_model::{CompileOptions, Snapshot};
 use proxy_runtime::server::{Listener, Server, ServerHandle};
+use proxy_runtime::{Proxy, ProxyBuilder};
 use serde_json::{Value, json};
 use testkit::faults::RefusingPort;
 use testkit::raw::{Closed, Framing, RawClient, RawConnection, RawOrigin};
 use testkit::time::{eventually, guarded};
 
+use crate::filtered;
 use crate::support::loopback;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -31,15 +32,23 @@ fn serve_route(origin: &RawOrigin, route: Value, cluster: Value) -> (ServerHandl
     serve_at(&origin.url(), route, cluster)
 }
 
-fn serve_at(url: &str, mut route: Value, mut cluster: Value) -> (ServerHandle, SocketAddr) {
+fn serve_at(url: &str, route: Value, cluster: Value) -> (ServerHandle, SocketAddr) {
+    serve_by(url, route, cluster, Proxy::builder())
+}
+
+fn serve_by(
+    url: &str,
+    mut route: Value,
+    mut cluster: Value,
+    builder: ProxyBuilder,
+) -> (ServerHandle, SocketAddr) {
     route["ClusterId"] = json!("c1");
     route["Match"] = json!({ "Path": "/{**rest}" });
     cluster["Destinations"] = json!({ "d1": { "Address": url } });
     let config = json!({ "Routes": { "r1": route }, "Clusters": { "c1": cluster } });
     let config = ProxyConfig::from_json(&config.to_string()).unwrap();
-    let (snapshot, _) = Snapshot::compile(config, &CompileOptions::default()).unwrap();
-    let builder = Proxy::builder().snapshot(Arc::new(snapshot));
-    let (proxy, driver) = builder.build().unwrap();
+    let (snapshot, _) = Snapshot::compile(config, &builder.compile_options()).unwrap();
+    let (proxy, driver) = builder.snapshot(Arc::new(snapshot)).build().unwrap();
     tokio::spawn(driver);
     let server = Server::for_proxy(&proxy)
         .with_workers(NonZeroUsize::MIN)
@@ -227,6 +236,34 @@ async fn interim_responses_are_passed_on() {
         .collect();
     assert_eq!(links, [Some("</a>"), Some("</b>")]);
     assert_eq!(response.text(), "ok");
+}
+
+/// Over `http` types there are no interim responses: so this tells which way was taken.
+#[tokio::test]
+async fn filters_leave_a_request_on_its_way() {
+    let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+    let origin = RawOrigin::answering(format!("{hints}{OK}"));
+    let route = json!({ "Filters": ["a"] });
+    let builder = filtered::registered(Proxy::builder());
+    let (_server, address) = serve_by(&origin.url(), route, json!({}), builder);
+    let response = RawClient::exchange(address, GET).await.unwrap();
+    assert_eq!(response.interim[0].header("link"), Some("</a>"));
+    assert_eq!(response.header("x-a"), Some("a"));
+    assert!(origin.recording(0).text().contains("x-mark: a\r\n"));
+}
+
+/// In HTTP/1.0 there is no `Upgrade` (RFC 9110 section 7.8), and a destination that is asked in HTTP/1.1 would switch.
+#[tokio::test]
+async fn a_client_of_http_1_0_asks_for_no_websocket() {
+    let origin = RawOrigin::answering(OK);
+    let (_server, address) = serve(&origin);
+    let request = "GET / HTTP/1.0\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: \
+                   13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    let response = RawClient::exchange(address, request).await.unwrap();
+    assert_eq!((response.status(), response.text().as_str()), (200, "ok"));
+    let sent = origin.recording(0).text().to_lowercase();
+    assert!(sent.starts_with("get / http/1.1\r\n"), "{sent}");
+    assert!(!sent.contains("upgrade"), "{sent}");
 }
 
 #[tokio::test]

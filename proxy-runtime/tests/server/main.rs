@@ -5,11 +5,17 @@
 
 mod bytes;
 mod drain;
+mod filtered;
 mod limits;
 mod listen;
 mod malformed;
+mod policies;
 mod proxy;
+#[cfg(feature = "http2")]
+mod streams;
 mod support;
 #[cfg(feature = "tls")]
 mod tls;
 mod ways;
+#[cfg(feature = "http2")]
+mod ways_http2;

@@ -30,6 +30,7 @@ mod hosts;
 mod options;
 mod path;
 mod protocol;
+mod provide;
 mod re2;
 mod read;
 mod report;
@@ -43,6 +44,7 @@ mod tls;
 use proxy_model::{Problems, Snapshot, pointer_to};
 
 pub use self::options::BridgeOptions;
+pub use self::provide::provide;
 pub use self::read::{
     Composed, NOT_HONOURED, ReadCluster, ReadEndpoints, ReadListener, ReadRoutes, RouteSource,
     compose, read_cluster, read_endpoints, read_listener, read_routes,

@@ -1,4 +1,4 @@
-//! The gate: what a small request costs our gateway in instructions, heap blocks and system calls.
+//! The gate: what a few kinds of requests cost our gateway in instructions, heap blocks and system calls.
 //!
 //! Processor time differs from machine to machine and from minute to minute; these counts hardly do, so that they can be
 //! compared with those of an earlier day.
@@ -14,6 +14,7 @@
 
 mod baseline;
 mod profile;
+mod row;
 mod tools;
 mod verdict;
 
@@ -25,8 +26,10 @@ use std::process::Command;
 use clap::Args;
 
 use self::baseline::{Baseline, Counts, Gates};
+use self::row::{ROWS, Row};
 use self::tools::Bench;
 use self::verdict::{Measured, verdict};
+use crate::proxies::Source;
 use crate::{system, tls};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -46,9 +49,9 @@ pub(crate) struct Options {
     /// Where the tools write
     #[arg(long, value_name = "DIRECTORY")]
     output: PathBuf,
-    /// The baseline to compare with
-    #[arg(long, value_name = "FILE")]
-    baseline: PathBuf,
+    /// The baselines to compare with
+    #[arg(long, value_name = "DIRECTORY")]
+    baselines: PathBuf,
     /// Write what is measured into the baseline instead
     #[arg(long)]
     renew: bool,
@@ -56,23 +59,53 @@ pub(crate) struct Options {
 
 /// Measures, compares, and says so. `false` when a count has grown too much.
 pub(crate) fn run(options: &Options) -> Result<bool> {
-    let mut gates = Gates::parse(&fs::read_to_string(&options.baseline)?)?;
     fs::create_dir_all(&options.output)?;
     let output = fs::canonicalize(&options.output)?;
     system::raise_open_files();
     let (certificate, _) = tls::prepare(&output)?;
-    let bench = Bench {
-        gateway: fs::canonicalize(&options.gateway)?,
-        peers: &options.peers_directory,
-        directory: &output,
-        certificate: &certificate,
+    let on = Machine {
+        kind: machine(),
+        toolchain: toolchain(),
     };
-    let machine = machine();
-    let toolchain = toolchain();
     println!(
-        "128 B GET, 64 connections, 1,000 routes, four destinations, metrics on; {machine}, {toolchain}"
+        "64 connections, 1,000 routes, four destinations, metrics on; {}, {}",
+        on.kind, on.toolchain
     );
+    let mut open = true;
+    for row in ROWS {
+        let directory = output.join(row.name);
+        fs::create_dir_all(&directory)?;
+        let bench = Bench {
+            row,
+            program: program(row, &options.gateway)?,
+            peers: &options.peers_directory,
+            directory: &directory,
+            certificate: &certificate,
+        };
+        println!("\n{}", row.title);
+        let baseline = row.baseline(&options.baselines);
+        open &= measure(&bench, &baseline, options.renew, &on)?;
+    }
+    Ok(open)
+}
 
+/// Where it is measured, and with what.
+struct Machine {
+    kind: String,
+    toolchain: String,
+}
+
+/// The program of a row: the gateway, or one beside this.
+fn program(row: &Row, gateway: &Path) -> Result<PathBuf> {
+    let program = match row.kind.source() {
+        Source::Beside => std::env::current_exe()?.with_file_name(row.kind.name()),
+        _ => gateway.to_owned(),
+    };
+    Ok(fs::canonicalize(program)?)
+}
+
+fn measure(bench: &Bench<'_>, baseline: &Path, renew: bool, on: &Machine) -> Result<bool> {
+    let mut gates = Gates::parse(&fs::read_to_string(baseline)?)?;
     let profile = bench.profile()?;
     let mut counts = Counts {
         instructions: Some(profile.total()),
@@ -95,16 +128,17 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let now = Measured {
         counts: &counts,
         profile: &profile,
-        toolchain: &toolchain,
+        toolchain: &on.toolchain,
     };
-    let (text, open) = verdict(&now, gates.of(&machine), &gates.budget);
+    let (text, open) = verdict(&now, gates.of(&on.kind), &gates.budget);
     println!("\n{text}");
-    if !options.renew {
+    if !renew {
         return Ok(open);
     }
-    gates.renew(Baseline::new(machine, toolchain, counts, &profile));
-    fs::write(&options.baseline, gates.render())?;
-    println!("written: {}", options.baseline.display());
+    let new = Baseline::new(on.kind.clone(), on.toolchain.clone(), counts, &profile);
+    gates.renew(new);
+    fs::write(baseline, gates.render())?;
+    println!("written: {}", baseline.display());
     Ok(true)
 }
 

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use super::find;
 use super::profile::Profile;
+use super::row::Row;
 use crate::load::{self, Edge, Exchange, Extent, Pace, Plan, Target};
 use crate::origin::{Origin, Resource};
-use crate::proxies::{Certificate, Kind, Ports, Protocol, Running, Setup, guarded};
+use crate::proxies::{Certificate, Ports, Protocol, Running, Setup, guarded};
 use crate::syscalls::{self, Calls};
 
 const CONNECTIONS: usize = 64;
@@ -28,7 +29,9 @@ const END: Duration = Duration::from_secs(30);
 
 /// What is measured, and with what.
 pub(super) struct Bench<'a> {
-    pub(super) gateway: PathBuf,
+    pub(super) row: &'a Row,
+    /// What forwards.
+    pub(super) program: PathBuf,
     pub(super) peers: &'a Path,
     pub(super) directory: &'a Path,
     pub(super) certificate: &'a Certificate,
@@ -63,7 +66,7 @@ impl Bench<'_> {
                 told = tell(&vgdb, process, verb);
             }
         };
-        put(SLOW_WARM_UP, address, &mut probe)?;
+        self.put(SLOW_WARM_UP, address, &mut probe)?;
         told?;
         // A part is whole when the program goes on; that it ends proves it.
         if running.end(END)?.0.is_none() {
@@ -117,7 +120,7 @@ impl Bench<'_> {
                 }
             }
         };
-        put(WARM_UP, address, &mut probe)?;
+        self.put(WARM_UP, address, &mut probe)?;
         Ok(counted?.per_request(REQUESTS))
     }
 
@@ -134,26 +137,30 @@ impl Bench<'_> {
             open_files: 2_048,
             certificate: self.certificate,
         };
-        let started = Kind::Gateway
-            .command(&self.gateway, &setup)
-            .and_then(|gateway| {
-                let command = match through {
-                    Some(mut through) => {
-                        through.arg(gateway.get_program()).args(gateway.get_args());
-                        through
-                    }
-                    None => gateway,
-                };
-                Running::start(
-                    Kind::Gateway,
-                    guarded(Kind::Gateway, &command)?,
-                    self.directory,
-                )
-            });
+        let kind = self.row.kind;
+        let started = kind.command(&self.program, &setup).and_then(|gateway| {
+            let command = match through {
+                Some(mut through) => {
+                    through.arg(gateway.get_program()).args(gateway.get_args());
+                    through
+                }
+                None => gateway,
+            };
+            Running::start(kind, guarded(kind, &command)?, self.directory)
+        });
         let mut running = started.map_err(|error| error.to_string())?;
-        let address = Kind::Gateway.address(ports, Protocol::Http1);
+        let address = kind.address(ports, Protocol::Http1);
         running.ready(address)?;
         Ok((origin, running, address))
+    }
+
+    fn put(
+        &self,
+        warm_up: Duration,
+        address: SocketAddr,
+        probe: &mut dyn FnMut(Edge),
+    ) -> Result<(), String> {
+        put(self.row.resource, warm_up, address, probe)
     }
 }
 
@@ -183,9 +190,14 @@ fn tell(vgdb: &Path, process: u32, verb: &str) -> Result<(), String> {
 }
 
 /// Puts [`REQUESTS`] through the gateway, after a warm-up and with `probe` told when they begin and end.
-fn put(warm_up: Duration, address: SocketAddr, probe: &mut dyn FnMut(Edge)) -> Result<(), String> {
+fn put(
+    resource: Resource,
+    warm_up: Duration,
+    address: SocketAddr,
+    probe: &mut dyn FnMut(Edge),
+) -> Result<(), String> {
     let plan = Plan {
-        exchange: Exchange::get(Resource::Bytes128),
+        exchange: Exchange::get(resource),
         pace: Pace::Closed,
         connections: CONNECTIONS,
         warm_up,
@@ -214,7 +226,8 @@ mod tests {
         let origin = Origin::start(None).unwrap();
         let mut edges = Vec::new();
         let mut probe = |edge| edges.push(edge);
-        put(Duration::from_millis(5), origin.addresses()[0], &mut probe).unwrap();
+        let (warm_up, address) = (Duration::from_millis(5), origin.addresses()[0]);
+        put(Resource::Chunks16, warm_up, address, &mut probe).unwrap();
         assert_eq!(edges, [Edge::Begin, Edge::End]);
     }
 

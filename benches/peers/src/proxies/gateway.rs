@@ -13,6 +13,15 @@ pub(super) fn reverse_proxy(setup: &Setup<'_>) -> String {
     format!("{:#}\n", section(setup))
 }
 
+/// The same, with the layer on each route that `gateway-layered` knows.
+pub(super) fn layered(setup: &Setup<'_>) -> String {
+    let mut section = section(setup);
+    for route in section["Routes"].as_object_mut().into_iter().flatten() {
+        route.1["Layers"] = json!(["Mark"]);
+    }
+    format!("{section:#}\n")
+}
+
 fn section(setup: &Setup<'_>) -> Value {
     let routes: Map<_, _> = (0..ROUTES)
         .map(|number| {

@@ -38,6 +38,8 @@ pub(crate) enum Kind {
     GatewayPlain,
     /// The gateway's proxy as a service in an axum server.
     ServiceInAxum,
+    /// The gateway's proxy on its own server, with a tower layer on each route.
+    GatewayLayered,
     Nginx,
     Haproxy,
     Envoy,
@@ -73,12 +75,13 @@ pub(crate) enum Protocol {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Relay,
         Self::RelaySplice,
         Self::Gateway,
         Self::GatewayPlain,
         Self::ServiceInAxum,
+        Self::GatewayLayered,
         Self::Nginx,
         Self::Haproxy,
         Self::Envoy,
@@ -95,6 +98,7 @@ impl Kind {
             Self::Gateway => "gateway",
             Self::GatewayPlain => "gateway-plain",
             Self::ServiceInAxum => "service-in-axum",
+            Self::GatewayLayered => "gateway-layered",
             Self::Nginx => "nginx",
             Self::Haproxy => "haproxy",
             Self::Envoy => "envoy",
@@ -109,7 +113,7 @@ impl Kind {
             Self::Relay | Self::RelaySplice => Source::Ourselves,
             Self::Gateway => Source::Gateway,
             Self::GatewayPlain => Source::GatewayPlain,
-            Self::ServiceInAxum => Source::Beside,
+            Self::ServiceInAxum | Self::GatewayLayered => Source::Beside,
             Self::Nginx | Self::Haproxy | Self::Envoy | Self::Caddy => Source::Peer,
             Self::AxumReverseProxy | Self::Pingora => Source::Competitor,
         }
@@ -120,7 +124,7 @@ impl Kind {
             // Bytes are bytes, but the origin speaks HTTP/1.1 in the clear.
             Self::Relay | Self::RelaySplice => protocol == Protocol::Http1,
             // One port of one server, which was told of no other protocol.
-            Self::ServiceInAxum => protocol == Protocol::Http1,
+            Self::ServiceInAxum | Self::GatewayLayered => protocol == Protocol::Http1,
             // Built without TLS.
             Self::AxumReverseProxy | Self::Pingora => protocol != Protocol::Tls,
             Self::Gateway
@@ -136,7 +140,7 @@ impl Kind {
     pub(crate) fn is_variant(self) -> bool {
         matches!(
             self,
-            Self::RelaySplice | Self::GatewayPlain | Self::ServiceInAxum
+            Self::RelaySplice | Self::GatewayPlain | Self::ServiceInAxum | Self::GatewayLayered
         )
     }
 
@@ -163,6 +167,7 @@ impl Kind {
             Self::Relay
             | Self::RelaySplice
             | Self::ServiceInAxum
+            | Self::GatewayLayered
             | Self::AxumReverseProxy
             | Self::Pingora => None,
             Self::Gateway | Self::GatewayPlain | Self::Envoy => Some("--version"),
@@ -185,6 +190,10 @@ impl Kind {
             }
             Self::ServiceInAxum => {
                 let file = setup.write("service.json", &gateway::reverse_proxy(setup))?;
+                command.arg(setup.ports.http.to_string()).arg(file);
+            }
+            Self::GatewayLayered => {
+                let file = setup.write("layered.json", &gateway::layered(setup))?;
                 command.arg(setup.ports.http.to_string()).arg(file);
             }
             Self::Gateway | Self::GatewayPlain => {
@@ -249,6 +258,7 @@ impl Kind {
             Self::Relay
             | Self::RelaySplice
             | Self::ServiceInAxum
+            | Self::GatewayLayered
             | Self::AxumReverseProxy
             | Self::Pingora => return Ok(None),
         }

@@ -64,7 +64,7 @@ async fn while_consul_was_never_read_there_is_an_error_and_no_configuration() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_is_a_warning_and_changes_nothing() {
+async fn an_outage_is_said_and_changes_nothing() {
     let consul = FakeConsul::new("sas");
     consul.register("sas", "n1", served("web", "web-1", 81));
     let provider = discoverer(&consul, DiscoveryOptions::default())
@@ -75,6 +75,37 @@ async fn an_outage_is_a_warning_and_changes_nothing() {
     })
     .await;
     consul.fail("", Fault::Reset);
+    let state = when(&provider, "the failure", |state| {
+        state.status.state == SourceState::Failing
+    })
+    .await;
+    assert_eq!(
+        (addresses(&state, "web").len(), state.status.changes),
+        (1, 1)
+    );
+    consul.heal();
+    let state = when(&provider, "the recovery", |state| {
+        state.status.state == SourceState::Live
+    })
+    .await;
+    assert_eq!(state.status.changes, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_of_one_datacenter_is_a_warning_and_changes_nothing() {
+    let consul = FakeConsul::new("sas");
+    consul.add_datacenter("vla");
+    consul.register("sas", "n1", served("web", "web-1", 81));
+    consul.register("vla", "n2", served("web", "web-2", 82));
+    let watch = WatchOptions::default().with_datacenters(Datacenters::All);
+    let provider = discoverer(&consul, DiscoveryOptions::default().with_watch(watch))
+        .runner()
+        .start();
+    when(&provider, "live", |state| {
+        addresses(state, "web").len() == 2
+    })
+    .await;
+    consul.fail_in("vla", "", Fault::Reset);
     let state = when(&provider, "the warning", |state| {
         problems(state)
             .iter()
@@ -83,7 +114,7 @@ async fn an_outage_is_a_warning_and_changes_nothing() {
     .await;
     assert_eq!(
         (addresses(&state, "web").len(), state.status.changes),
-        (1, 1)
+        (2, 1)
     );
     consul.heal();
     let state = when(&provider, "no warning", |state| state.problems.is_empty()).await;

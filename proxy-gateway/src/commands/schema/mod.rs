@@ -1,7 +1,9 @@
 //! `schema`: the JSON Schema of the whole configuration.
 
+mod consul;
 mod serf;
 mod service_fabric;
+mod xds;
 
 use serde_json::{Value, json};
 
@@ -37,6 +39,8 @@ fn document_schema() -> Value {
             "Server": server(),
             "ServiceFabricDiscovery": service_fabric::section(),
             "SerfDiscovery": serf::section(),
+            "ConsulDiscovery": consul::section(),
+            "XdsDiscovery": xds::section(),
         },
         "$defs": definitions,
     })

@@ -58,6 +58,25 @@ impl HeadTable {
         self.fields.iter().find(|field| field.class() == class)
     }
 
+    /// Whether `Cookie` has several lines, which no client should send in HTTP/1.1 (RFC 6265 section 5.4) and not all
+    /// recipients read alike.
+    #[cfg(feature = "server")]
+    #[inline]
+    pub(crate) fn has_crumbs(&self, buffer: &[u8]) -> bool {
+        self.repeated.contains(FieldClass::Credentials) && self.count_cookies(buffer) > 1
+    }
+
+    /// The class has other fields as well.
+    #[cfg(feature = "server")]
+    #[cold]
+    fn count_cookies(&self, buffer: &[u8]) -> usize {
+        let is_cookie = |field: &&Field| {
+            field.class() == FieldClass::Credentials
+                && field.name().get(buffer).eq_ignore_ascii_case(b"cookie")
+        };
+        self.fields.iter().filter(is_cookie).count()
+    }
+
     /// Forgets everything, to begin with another head. Keeps the room.
     ///
     /// Only needed when a head is given up while it is [`Partial`](super::Status::Partial).

@@ -26,6 +26,19 @@ impl Copied<'_> {
             Self::Only(names) => names.iter().any(|name| name.is_of(buffer, field)),
         }
     }
+
+    /// Whether the field of this name is sent on.
+    #[cfg(all(feature = "http2", feature = "server"))]
+    #[inline]
+    pub(super) fn has_name(self, name: &[u8]) -> bool {
+        match self {
+            Self::All => true,
+            Self::None => false,
+            Self::Only(names) => names
+                .iter()
+                .any(|only| only.as_bytes().eq_ignore_ascii_case(name)),
+        }
+    }
 }
 
 /// Which lines are left out.
@@ -38,7 +51,7 @@ pub(super) struct Choice<'a> {
 
 impl Choice<'_> {
     #[inline]
-    fn has(&self, buffer: &[u8], field: &Field) -> bool {
+    pub(super) fn has(&self, buffer: &[u8], field: &Field) -> bool {
         !self.dropped.contains(field.class())
             && !self.removed.has(buffer, field)
             && self.copied.has(buffer, field)

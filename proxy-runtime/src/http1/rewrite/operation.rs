@@ -180,6 +180,17 @@ impl<'a> Removed<'a> {
         self.classes.contains(field.class()) && self.is_named(buffer, field)
     }
 
+    /// Whether the field of this name is left out.
+    #[cfg(all(feature = "http2", feature = "server"))]
+    #[inline]
+    pub(super) fn has_name(&self, name: &[u8], class: FieldClass) -> bool {
+        let is_name = |removed: &FieldName| {
+            removed.class == class && removed.as_bytes().eq_ignore_ascii_case(name)
+        };
+        let mut names = self.operations.iter().filter_map(FieldOperation::removed);
+        self.classes.contains(class) && names.any(is_name)
+    }
+
     fn is_named(&self, buffer: &[u8], field: &Field) -> bool {
         let mut names = self.operations.iter().filter_map(FieldOperation::removed);
         names.any(|name| name.is_of(buffer, field))

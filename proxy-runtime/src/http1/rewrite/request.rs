@@ -34,6 +34,14 @@ impl<'a> OutgoingTarget<'a> {
             || (path == b"*" && query.is_none());
         (is_path && query.is_none_or(is_target)).then_some(Self { path, query })
     }
+
+    #[inline]
+    pub(super) fn write(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.path);
+        if let Some(query) = self.query {
+            put(out, &[b"?", query]);
+        }
+    }
 }
 
 /// What becomes of a request's head. The default sends it on with nothing changed but what concerns the connection.
@@ -149,10 +157,8 @@ fn write_request_line(
         query: request.query().map(|query| query.get(buffer)),
     };
     let target = rewrite.target.unwrap_or(received);
-    put(out, &[method, b" ", target.path]);
-    if let Some(query) = target.query {
-        put(out, &[b"?", query]);
-    }
+    put(out, &[method, b" "]);
+    target.write(out);
 }
 
 /// RFC 9110 section 7.6.1: what concerns the connection is named by `Connection`.

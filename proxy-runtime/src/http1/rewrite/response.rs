@@ -3,6 +3,8 @@
 use super::fields::{Choice, Copied, copy_fields, has_padded_length, write_length};
 use super::operation::{FieldOperation, FieldValue, Removed, write_operations};
 use super::{CHUNKED, END, put};
+#[cfg(all(feature = "http2", feature = "server"))]
+use crate::http1::field::Field;
 use crate::http1::field::{ClassSet, FieldClass};
 use crate::http1::framing::Framing;
 use crate::http1::head::{HeadTable, RawResponse, Version};
@@ -104,6 +106,27 @@ pub fn write_response(
     }
     write_operations(rewrite.operations, out);
     out.extend_from_slice(END);
+}
+
+/// The fields of a response that are sent on to a client that does not speak HTTP/1.1, but for what the operations change.
+#[cfg(all(feature = "http2", feature = "server"))]
+pub(crate) fn kept_fields<'a>(
+    buffer: &'a [u8],
+    response: &RawResponse,
+    table: &'a HeadTable,
+    copied: Copied<'a>,
+) -> impl Iterator<Item = &'a Field> {
+    let mut dropped = ClassSet::CONNECTION;
+    if response.is_bodiless() || response.framing() == Framing::Chunked {
+        dropped = dropped.with(FieldClass::ContentLength);
+    }
+    let choice = Choice {
+        dropped,
+        removed: Removed::new(&[]),
+        copied,
+    };
+    let fields = table.fields().iter();
+    fields.filter(move |field| choice.has(buffer, field))
 }
 
 /// The line as it was received if it is one of HTTP/1.1 with all its parts.

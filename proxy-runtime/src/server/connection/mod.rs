@@ -1,9 +1,5 @@
 //! One connection: its socket, its protocol, its requests, and its end.
 
-#[cfg(feature = "http2")]
-mod driver;
-#[cfg(feature = "http2")]
-mod engine;
 mod exchange;
 mod io;
 mod pace;
@@ -29,8 +25,6 @@ use tokio::time::Instant;
 use tokio::time::timeout;
 use tower_service::Service;
 
-#[cfg(feature = "http2")]
-pub(crate) use self::engine::serve as serve_http2;
 pub(crate) use self::exchange::Exchange;
 pub use self::exchange::Outcome;
 pub(crate) use self::io::{ConnectionIo, Transport};
@@ -40,7 +34,11 @@ pub(crate) use self::response_body::ResponseBody;
 pub(crate) use self::served::Served;
 pub(crate) use self::service::{Answer, Asked, is_grpc};
 pub(crate) use self::state::ConnectionState;
+#[cfg(feature = "http2")]
+pub(crate) use self::state::OpenStream;
 use super::http1::{self, Client};
+#[cfg(feature = "http2")]
+use super::http2;
 #[cfg(feature = "tls")]
 use super::metrics::WorkerMetrics;
 use super::shared::{Occupied, WorkerShared};
@@ -81,7 +79,7 @@ pub(crate) async fn serve_tls<S, B>(
             let io = ConnectionIo::new(stream, state.clone(), occupied);
             #[cfg(feature = "http2")]
             if is_http2 {
-                return serve_http2(io, service.service.clone(), state).await;
+                return http2::serve(io, service, state).await;
             }
             return http1::serve(Client::new(io, state), service).await;
         }

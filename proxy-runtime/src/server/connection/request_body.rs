@@ -12,12 +12,12 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::StatusCode;
 use http_body::{Body, Frame, SizeHint};
-#[cfg(feature = "http2")]
-use hyper::body::Incoming;
 
 use super::pace::UploadPace;
 use super::state::ConnectionState;
 use crate::server::http1::BodyReader;
+#[cfg(feature = "http2")]
+use crate::server::http2::BodyReader as StreamReader;
 use crate::server::metrics::WorkerMetrics;
 
 /// The body of a request that the server received: streams, and obeys [`Limits`](crate::server::Limits).
@@ -41,7 +41,7 @@ enum Source {
     Whole(Option<Bytes>),
     Http1(BodyReader),
     #[cfg(feature = "http2")]
-    Http2(Incoming),
+    Http2(StreamReader),
 }
 
 impl Source {
@@ -50,7 +50,7 @@ impl Source {
             Self::Whole(data) => Poll::Ready(data.take().map(|data| Ok(Frame::data(data)))),
             Self::Http1(reader) => reader.poll_frame(cx).map_err(read_error),
             #[cfg(feature = "http2")]
-            Self::Http2(incoming) => Pin::new(incoming).poll_frame(cx).map_err(read_error),
+            Self::Http2(reader) => reader.poll_frame(cx).map_err(read_error),
         }
     }
 
@@ -59,7 +59,7 @@ impl Source {
             Self::Whole(data) => data.is_none(),
             Self::Http1(reader) => reader.is_end(),
             #[cfg(feature = "http2")]
-            Self::Http2(incoming) => incoming.is_end_stream(),
+            Self::Http2(reader) => reader.is_end(),
         }
     }
 
@@ -70,7 +70,9 @@ impl Source {
                 .left()
                 .map_or_else(SizeHint::default, SizeHint::with_exact),
             #[cfg(feature = "http2")]
-            Self::Http2(incoming) => incoming.size_hint(),
+            Self::Http2(reader) => reader
+                .left()
+                .map_or_else(SizeHint::default, SizeHint::with_exact),
         }
     }
 }
@@ -170,11 +172,11 @@ impl RequestBody {
     /// A body that comes over HTTP/2.
     #[cfg(feature = "http2")]
     pub(crate) fn incoming(
-        incoming: Incoming,
+        reader: StreamReader,
         connection: &Arc<ConnectionState>,
         is_grpc: bool,
     ) -> Self {
-        Self::new(Source::Http2(incoming), connection, is_grpc)
+        Self::new(Source::Http2(reader), connection, is_grpc)
     }
 
     /// `is_exempt`: it may come as slowly as it likes.
@@ -291,9 +293,9 @@ impl Body for RequestBody {
 #[cfg(feature = "http2")]
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        if let (Some(meter), Source::Http2(incoming)) = (&self.meter, &self.source)
+        if let (Some(meter), Source::Http2(reader)) = (&self.meter, &self.source)
             && !self.has_ended
-            && !incoming.is_end_stream()
+            && !reader.is_end()
         {
             meter.connection.unread.store(true, Relaxed);
         }

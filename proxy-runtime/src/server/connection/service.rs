@@ -15,8 +15,6 @@ use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body::Body;
-#[cfg(feature = "http2")]
-use hyper::body::Incoming;
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
@@ -26,70 +24,12 @@ use super::response_body::{Expected, ResponseBody};
 use super::state::ConnectionState;
 use crate::http1::{Method as RawMethod, RawRequest};
 use crate::observe::targets;
-#[cfg(feature = "http2")]
-use crate::server::access_log::Draft;
 use crate::server::edge::{self, Refusal};
 use crate::server::http1::said_length;
 use crate::server::metrics::WorkerMetrics;
 use crate::server::mode::Mode;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
-
-/// The service of one HTTP/2 connection, as the engine calls it.
-#[cfg(feature = "http2")]
-pub(crate) struct ConnectionService<S> {
-    service: S,
-    connection: Arc<ConnectionState>,
-}
-
-#[cfg(feature = "http2")]
-impl<S> ConnectionService<S> {
-    pub(crate) fn new(service: S, connection: Arc<ConnectionState>) -> Self {
-        Self {
-            service,
-            connection,
-        }
-    }
-}
-
-#[cfg(feature = "http2")]
-impl<S, B> hyper::service::Service<Request<Incoming>> for ConnectionService<S>
-where
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone,
-    S::Error: Into<BoxError>,
-    B: Body<Data = Bytes>,
-{
-    type Response = Response<ResponseBody<B>>;
-    type Error = Infallible;
-    type Future = Answer<S>;
-
-    fn call(&self, request: Request<Incoming>) -> Answer<S> {
-        let connection = &self.connection;
-        let limits = &connection.worker.limits;
-        if connection.begin_request() >= limits.requests_per_connection {
-            connection.retire();
-        }
-        let mut exchange = Exchange::new(connection.clone());
-        let (mut head, incoming) = request.into_parts();
-        if connection.worker.access_log.is_some() {
-            exchange.draft = Some(Box::new(Draft::new(&head, connection.info)));
-        }
-        let asked = Asked::of(&head);
-        let admission = edge::admit(&mut head, limits)
-            .and_then(|()| edge::admit_length(incoming.size_hint().exact(), limits));
-        let body = RequestBody::incoming(incoming, connection, is_grpc(&head.headers));
-        match admission {
-            Err(refusal) => {
-                exchange.meter = body.meter().cloned();
-                Answer::refused(refusal, asked, exchange)
-            }
-            Ok(()) => {
-                let request = Request::from_parts(head, body);
-                Answer::of(self.service.clone(), request, asked, exchange)
-            }
-        }
-    }
-}
 
 /// What of the request the response depends on.
 #[derive(Clone, Copy)]

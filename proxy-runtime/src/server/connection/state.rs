@@ -132,6 +132,12 @@ impl ConnectionState {
         self.read.load(Relaxed) >= 24 + 9
     }
 
+    /// Bytes read from the socket.
+    #[cfg(feature = "http2")]
+    pub(crate) fn read(&self) -> u64 {
+        self.read.load(Relaxed)
+    }
+
     /// Notes a request; returns how many there have been.
     pub(crate) fn begin_request(&self) -> u64 {
         self.unread.store(false, Relaxed);

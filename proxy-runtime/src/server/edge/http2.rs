@@ -57,7 +57,7 @@ fn check_size(request: &Parts, limits: &Limits) -> Result<(), Refusal> {
 /// it must not see (section 9.3.8). Extended CONNECT (RFC 8441) names a protocol and is another matter.
 fn check_method(request: &Parts) -> Result<(), Refusal> {
     let is_allowed = match request.method {
-        Method::CONNECT => request.extensions.get::<hyper::ext::Protocol>().is_some(),
+        Method::CONNECT => request.extensions.get::<h2::ext::Protocol>().is_some(),
         Method::TRACE => false,
         _ => true,
     };

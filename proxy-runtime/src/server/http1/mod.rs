@@ -48,7 +48,9 @@ mod upload;
 
 pub(crate) use self::client::Client;
 pub(crate) use self::requests::serve;
-pub(crate) use self::response::said_length;
+pub(crate) use self::response::{said_length, write_text};
+#[cfg(feature = "http2")]
+pub(in crate::server) use self::upgrade::Switch;
 pub use self::upgrade::{OnUpgrade, Upgraded};
 pub(crate) use self::upload::BodyReader;
 pub(crate) use super::connection::Transport;

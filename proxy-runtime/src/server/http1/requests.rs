@@ -97,7 +97,7 @@ where
     let read = input.filled().len();
     io.read_again(input.take(read));
     drop(input);
-    crate::server::connection::serve_http2(io, service.service.clone(), state).await;
+    crate::server::http2::serve(io, service, state).await;
 }
 
 /// Serves one request after the other.

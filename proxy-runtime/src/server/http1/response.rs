@@ -132,6 +132,23 @@ pub(super) fn write_head(
     Begun { writing, keep }
 }
 
+/// Appends a response whose body is at hand. Returns how long the body is that was written.
+pub(crate) fn write_text(
+    head: &response::Parts,
+    text: &Bytes,
+    request: &RawRequest,
+    is_last: bool,
+    out: &mut Vec<u8>,
+) -> u64 {
+    let length = text.len() as u64;
+    let begun = write_head(head, Some(length), Asker::of(request), !is_last, out);
+    if begun.writing == Writing::Nothing {
+        return 0;
+    }
+    out.extend_from_slice(text);
+    length
+}
+
 /// RFC 9112 section 6.3.
 fn choose_writing(head: &response::Parts, length: Option<u64>, asker: Asker) -> Writing {
     let status = head.status;

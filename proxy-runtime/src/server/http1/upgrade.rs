@@ -14,9 +14,9 @@ use crate::stream::ReadBuffer;
 
 /// The connection of a request that asks for another protocol (`Upgrade`, RFC 9110 section 7.8).
 ///
-/// It is in the extensions of such requests on HTTP/1.1. A service that answers 101 gets the connection from it once the
-/// response has been written; after any other response there is none. On HTTP/2 there is
-/// [`hyper::upgrade::OnUpgrade`] instead.
+/// It is in the extensions of such requests. A service that answers 101 gets the connection from it once the response has
+/// been written; after any other response there is none. On HTTP/2 it is there with `CONNECT` that names a protocol
+/// (RFC 8441): the answer is any 2xx, and what the service gets is the stream.
 ///
 /// ```
 /// use http::{Request, Response, StatusCode};
@@ -48,7 +48,7 @@ pub struct OnUpgrade {
 }
 
 impl OnUpgrade {
-    pub(super) fn new() -> (Self, Switch) {
+    pub(in crate::server) fn new() -> (Self, Switch) {
         let (sender, receiver) = oneshot::channel();
         let receiver = Arc::new(Mutex::new(receiver));
         (Self { receiver }, Switch { sender })
@@ -76,7 +76,7 @@ impl fmt::Debug for OnUpgrade {
 }
 
 /// The server's side of an [`OnUpgrade`].
-pub(super) struct Switch {
+pub(in crate::server) struct Switch {
     sender: oneshot::Sender<Upgraded>,
 }
 
@@ -86,11 +86,22 @@ impl Switch {
         let io = Box::new(io);
         let _ = self.sender.send(Upgraded { io, unread });
     }
+
+    /// Hands a stream of HTTP/2 over. If nobody takes it, it is reset.
+    #[cfg(feature = "http2")]
+    pub(in crate::server) fn complete_stream(self, io: Box<dyn Stream>) {
+        let unread = ReadBuffer::default();
+        let _ = self.sender.send(Upgraded { io, unread });
+    }
 }
 
-trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+/// A stream of bytes, both ways.
+pub(in crate::server) trait Stream:
+    AsyncRead + AsyncWrite + Unpin + Send
+{
+}
 
-impl<T: Transport> Stream for ConnectionIo<T> {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
 /// A connection that is no longer HTTP. Dropped, it closes the connection.
 pub struct Upgraded {

@@ -91,6 +91,12 @@ impl Http1Body {
         }
     }
 
+    /// The body of a response whose request is sent by somebody else. `table` is that of the head, or any other one.
+    #[cfg(all(feature = "http2", feature = "server"))]
+    pub(crate) fn received(head: &RawResponse, table: Table) -> Self {
+        Self::new(head, table, Sending::Done)
+    }
+
     /// Whether all of it was read.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.rest, Remaining::Nothing)

@@ -35,8 +35,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::unconstrained;
 use tokio::time::Instant;
 
-pub(super) use self::body::{Http1Body, Rest};
+pub(crate) use self::body::{Http1Body, Rest};
 pub(crate) use self::error::Http1Error;
+#[cfg(all(feature = "http2", feature = "server"))]
+pub(crate) use self::spare::Table;
 pub(super) use self::upload::Upload;
 use super::io::UpstreamIo;
 use crate::stream::ReadBuffer;

@@ -21,10 +21,10 @@ thread_local! {
 
 /// A table that is lent for one message.
 #[derive(Debug)]
-pub(super) struct Table(HeadTable);
+pub(crate) struct Table(HeadTable);
 
 impl Table {
-    pub(super) fn lend() -> Self {
+    pub(crate) fn lend() -> Self {
         let spare = TABLES.try_with(|tables| tables.borrow_mut().pop());
         Self(spare.ok().flatten().unwrap_or_default())
     }

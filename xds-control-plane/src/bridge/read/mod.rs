@@ -20,6 +20,7 @@ mod route;
 mod routes;
 mod tls;
 
+use discovery_core::text::shortened;
 use proxy_model::{Problem, Problems, pointer_to};
 
 pub use self::cluster::{ReadCluster, read_cluster};
@@ -32,6 +33,11 @@ use super::report::DIFFERS;
 /// A code of problems: a resource says something that a proxy of this family cannot do.
 pub const NOT_HONOURED: &str = "not_honoured";
 
+/// The longest message, in characters: others wrote what is in it.
+const LONGEST_MESSAGE: usize = 500;
+/// The longest name in a pointer.
+const LONGEST_NAME: usize = 200;
+
 /// Where problems of one resource go.
 #[derive(Debug, Default)]
 struct Reading {
@@ -43,7 +49,7 @@ impl Reading {
     /// Of the resource `name` of one type: `cluster`, `route_configuration`.
     fn of(kind: &str, name: &str) -> Self {
         Self {
-            pointer: pointer_to(&format!("/{kind}"), name),
+            pointer: pointer_to(&format!("/{kind}"), &shortened(name, LONGEST_NAME)),
             problems: Problems::new(),
         }
     }
@@ -51,6 +57,7 @@ impl Reading {
     /// Something that cannot be honoured: the resource is refused.
     fn refuse(&mut self, field: &str, message: impl Into<String>) {
         let pointer = self.place(field);
+        let message = shortened(&message.into(), LONGEST_MESSAGE);
         self.problems
             .push(Problem::error(pointer, NOT_HONOURED, message));
     }
@@ -65,6 +72,7 @@ impl Reading {
     /// Something that is done differently.
     fn differs(&mut self, field: &str, message: impl Into<String>) {
         let pointer = self.place(field);
+        let message = shortened(&message.into(), LONGEST_MESSAGE);
         self.problems
             .push(Problem::warning(pointer, DIFFERS, message));
     }
@@ -83,7 +91,7 @@ impl Reading {
     /// Reads a part.
     fn below<T>(&mut self, part: &str, read: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.pointer.len();
-        self.pointer = pointer_to(&self.pointer, part);
+        self.pointer = pointer_to(&self.pointer, &shortened(part, LONGEST_NAME));
         let value = read(self);
         self.pointer.truncate(length);
         value

@@ -1,5 +1,7 @@
 //! Resources of other control planes.
 
+#![expect(deprecated, reason = "others still send these fields")]
+
 use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 use envoy_types::pb::envoy::config::route::v3::header_matcher::HeaderMatchSpecifier;
 use envoy_types::pb::envoy::config::route::v3::route::Action;

@@ -7,6 +7,7 @@ mod paths;
 mod round_trip;
 mod routes;
 mod said;
+mod validate;
 
 use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 use envoy_types::pb::envoy::config::route::v3::VirtualHost;

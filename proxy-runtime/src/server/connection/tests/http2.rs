@@ -5,6 +5,7 @@ use tokio::time::sleep;
 use hyper_util::rt::TokioIo;
 
 use super::*;
+use crate::server::OnUpgrade;
 
 /// Runs the client's tasks.
 #[derive(Clone)]
@@ -184,9 +185,9 @@ async fn a_tunnel_keeps_its_connection() {
     local(async {
         let handler = Handler::new(|mut request| async move {
             assert_eq!(request.method(), http::Method::CONNECT);
-            let upgrade = hyper::upgrade::on(&mut request);
+            let upgrade: OnUpgrade = request.extensions_mut().remove().unwrap();
             tokio::task::spawn_local(async move {
-                let mut tunnel = TokioIo::new(upgrade.await.unwrap());
+                let mut tunnel = upgrade.await.unwrap();
                 let mut bytes = [0; 5];
                 while tunnel.read_exact(&mut bytes).await.is_ok() {
                     tunnel.write_all(&bytes).await.unwrap();
@@ -237,6 +238,63 @@ async fn connect_without_a_protocol_is_refused() {
                 .unwrap()
                 .contains("GET")
         );
+    })
+    .await;
+}
+
+/// A client that has vanished without a word does not keep what it has asked for.
+#[tokio::test(start_paused = true)]
+async fn a_busy_client_that_is_silent_is_asked_whether_it_is_there() {
+    local(async {
+        let bench = Bench::new(Limits::default());
+        let handler = Handler::new(|_| std::future::pending());
+        let (mut client, task) = bench.connect(handler);
+        let begin = Instant::now();
+        client.send(PREFACE_AND_SETTINGS).await;
+        // GET, /, http, and an authority.
+        client
+            .send(b"\0\0\x06\x01\x05\0\0\0\x01\x82\x84\x86\x41\x01t")
+            .await;
+        task.await.unwrap();
+        assert!(begin.elapsed() >= secs(80), "{:?}", begin.elapsed());
+        assert!(begin.elapsed() <= secs(90), "{:?}", begin.elapsed());
+        let mut sent = Vec::new();
+        client.stream.read_to_end(&mut sent).await.unwrap();
+        let ping = b"\0\0\x08\x06\0\0\0\0\0";
+        let pings = sent.windows(ping.len()).filter(|window| window == ping);
+        assert_eq!(pings.count(), 1);
+        assert_eq!(bench.metrics.counts().active_requests, 0);
+    })
+    .await;
+}
+
+const PREFACE_AND_SETTINGS: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+/// A stream that always has something to do lets others have their turn, and so does its connection.
+#[tokio::test]
+async fn a_stream_that_never_rests_holds_nobody_up() {
+    local(async {
+        let bench = Bench::new(Limits::default());
+        let handler = Handler::new(|request| async move {
+            if request.uri().path() == "/busy" {
+                std::future::poll_fn::<(), _>(|cx| {
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                })
+                .await;
+            }
+            text("calm")
+        });
+        let (mut sender, _ended) = open(&bench, handler.clone()).await;
+        let busy = tokio::task::spawn_local(sender.send_request(get("/busy")));
+        for _ in 0..10 {
+            let response = sender.send_request(get("/")).await.unwrap();
+            assert_eq!(body(response).await, "calm");
+        }
+        let (mut other, _ended) = open(&bench, handler).await;
+        let response = other.send_request(get("/")).await.unwrap();
+        assert_eq!(body(response).await, "calm");
+        busy.abort();
     })
     .await;
 }

@@ -1,4 +1,4 @@
-//! Drives one HTTP/2 connection: the engine, and the clocks that the engine does not have.
+//! Drives one HTTP/2 connection: what speaks the protocol, and the clocks that it does not have.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use super::pace::{DownloadPace, after, spread};
-use super::state::ConnectionState;
 use crate::observe::targets;
+use crate::server::connection::{ConnectionState, DownloadPace, after, spread};
 use crate::server::limits::Limits;
 use crate::server::metrics::WorkerMetrics;
 use crate::server::mode::{Mode, ModeWatch};
@@ -22,17 +21,25 @@ const CLOSING: Duration = Duration::from_secs(3);
 /// How often a busy connection is looked at, at most.
 const CHECK: Duration = Duration::from_secs(5);
 
+/// How long a client may send nothing at all, while something is being answered, before it is asked whether it is there.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// How long it may take to answer that.
+const PONG: Duration = Duration::from_secs(20);
+
 /// A connection of the engine.
-pub(crate) trait Engine: Future<Output = hyper::Result<()>> {
+pub(super) trait Engine: Future<Output = Result<(), h2::Error>> {
     /// Ends the connection: at once if it is idle, else after what is in flight.
-    fn shut_down(self: Pin<&mut Self>);
+    fn shut_down(&mut self);
+
+    /// Sends what a client that is there must answer.
+    fn ping(&mut self);
 }
 
 /// Serves the connection until it ends.
 ///
 /// Cancel safe: dropped, it closes the connection.
-pub(crate) async fn drive(engine: impl Engine, state: Arc<ConnectionState>) {
-    let mut engine = std::pin::pin!(engine);
+pub(super) async fn drive(mut engine: impl Engine + Unpin, state: Arc<ConnectionState>) {
     let mut clock = Clock::new(&state);
     let mut watch = None;
     let mut alarm = std::pin::pin!(sleep_until(clock.due()));
@@ -41,7 +48,7 @@ pub(crate) async fn drive(engine: impl Engine, state: Arc<ConnectionState>) {
         let served = poll_fn(|cx| {
             // A change of the mode wakes the task.
             watch.get_or_insert_with(|| ModeWatch::new(&state.worker, cx.waker()));
-            if let Poll::Ready(result) = engine.as_mut().poll(cx) {
+            if let Poll::Ready(result) = Pin::new(&mut engine).poll(cx) {
                 return Poll::Ready(Some(result));
             }
             clock.look();
@@ -59,21 +66,23 @@ pub(crate) async fn drive(engine: impl Engine, state: Arc<ConnectionState>) {
             },
             () = alarm.as_mut() => match clock.expire() {
                 Verdict::Wait => {}
-                Verdict::ShutDown => engine.as_mut().shut_down(),
+                Verdict::Ping => engine.ping(),
+                Verdict::ShutDown => engine.shut_down(),
                 Verdict::Drop => return,
             },
         }
         if clock.has_news() {
             clock.is_announced = true;
-            engine.as_mut().shut_down();
+            engine.shut_down();
         }
         alarm.as_mut().reset(clock.due());
     }
 }
 
-fn log_end(state: &ConnectionState, result: hyper::Result<()>) {
+fn log_end(state: &ConnectionState, result: Result<(), h2::Error>) {
     let Err(error) = result else { return };
-    if error.is_parse() {
+    // Said by us of what the client sent, and not the other way round.
+    if error.is_library() && !error.is_io() {
         WorkerMetrics::add(&state.metrics().malformed);
     }
     tracing::debug!(
@@ -88,6 +97,7 @@ fn log_end(state: &ConnectionState, result: hyper::Result<()>) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Wait,
+    Ping,
     ShutDown,
     Drop,
 }
@@ -117,6 +127,7 @@ struct Clock {
     mode_since: Instant,
     is_announced: bool,
     pace: DownloadPace,
+    silence: Silence,
     /// When a busy connection is looked at next.
     check: Instant,
 }
@@ -135,6 +146,7 @@ impl Clock {
             mode_since: now,
             is_announced: false,
             pace: DownloadPace::default(),
+            silence: Silence::new(now),
             check: after(now, CHECK),
         }
     }
@@ -233,6 +245,15 @@ impl Clock {
             Phase::Closing => self.since = now,
             _ => self.check = after(now, CHECK),
         }
+        match self.silence.look(self.state.read(), now) {
+            Hearing::Recent => {}
+            Hearing::Silent => return Verdict::Ping,
+            // The end of the tunnels and streams that nobody is there for.
+            Hearing::Dead => {
+                self.state.abort.store(true, Relaxed);
+                return Verdict::Drop;
+            }
+        }
         let rate = self.limits().data_rate;
         if !self.pace.is_too_slow(&self.state, rate) {
             return Verdict::Wait;
@@ -246,5 +267,73 @@ impl Clock {
     /// served.
     fn has_news(&self) -> bool {
         !self.is_announced && (self.mode == Mode::Draining || self.state.is_retiring())
+    }
+}
+
+/// When the client was last heard of.
+struct Silence {
+    read: u64,
+    since: Instant,
+    was_asked: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hearing {
+    Recent,
+    /// It should be asked whether it is there.
+    Silent,
+    /// It was asked, and has not answered.
+    Dead,
+}
+
+impl Silence {
+    fn new(now: Instant) -> Self {
+        Self {
+            read: 0,
+            since: now,
+            was_asked: false,
+        }
+    }
+
+    /// `read`: bytes that came so far. Any of them are an answer.
+    fn look(&mut self, read: u64, now: Instant) -> Hearing {
+        if read != self.read {
+            self.read = read;
+            self.since = now;
+            self.was_asked = false;
+            return Hearing::Recent;
+        }
+        let silent = now.saturating_duration_since(self.since);
+        if silent < SILENCE {
+            return Hearing::Recent;
+        }
+        if !std::mem::replace(&mut self.was_asked, true) {
+            self.since = now - SILENCE;
+            return Hearing::Silent;
+        }
+        match silent < SILENCE + PONG {
+            true => Hearing::Recent,
+            false => Hearing::Dead,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_client_is_asked_once_and_then_given_up() {
+        let begin = Instant::now();
+        let at = |secs| begin + Duration::from_secs(secs);
+        let mut silence = Silence::new(begin);
+        assert_eq!(silence.look(10, at(5)), Hearing::Recent);
+        assert_eq!(silence.look(10, at(60)), Hearing::Recent);
+        assert_eq!(silence.look(10, at(65)), Hearing::Silent);
+        assert_eq!(silence.look(10, at(70)), Hearing::Recent, "it has time");
+        assert_eq!(silence.look(27, at(75)), Hearing::Recent, "it has answered");
+        assert_eq!(silence.look(27, at(140)), Hearing::Silent);
+        assert_eq!(silence.look(27, at(159)), Hearing::Recent);
+        assert_eq!(silence.look(27, at(160)), Hearing::Dead);
     }
 }

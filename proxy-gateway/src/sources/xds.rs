@@ -1,0 +1,53 @@
+//! xDS: section `XdsDiscovery`.
+
+use discovery_core::Runner;
+use proxy_model::json::ObjectReader;
+use proxy_model::{CompileOptions, Problem, pointer_to};
+use xds_control_plane::client::{Section, XdsDiscoverer};
+
+use super::Answer;
+use crate::commands::Failure;
+use crate::gateway::with_causes;
+
+/// The section that switches it on.
+pub(crate) const SECTION: &str = "XdsDiscovery";
+
+/// Control planes to obey.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct XdsSource(Section);
+
+impl XdsSource {
+    pub(super) fn read(section: &mut ObjectReader<'_, '_>) -> Self {
+        Self(Section::read(section))
+    }
+
+    pub(super) fn runner(&self, options: &CompileOptions) -> Result<Runner, Failure> {
+        Ok(self.discoverer()?.runner().compile_options(options.clone()))
+    }
+
+    pub(super) async fn ask(&self, options: &CompileOptions) -> Result<Answer, Failure> {
+        let runner = self.runner(options)?;
+        Ok(Answer {
+            source: self.0.options.name.to_string(),
+            once: runner.run_once().await,
+            not_served: Vec::new(),
+            health_reports: Vec::new(),
+        })
+    }
+
+    pub(super) fn unusable(&self) -> Option<Problem> {
+        let error = self.0.connect().err()?;
+        let pointer = pointer_to("", SECTION);
+        Some(Problem::warning(
+            pointer,
+            "unusable_connection",
+            with_causes(&error),
+        ))
+    }
+
+    fn discoverer(&self) -> Result<XdsDiscoverer, Failure> {
+        self.0
+            .connect()
+            .map_err(|error| Failure::new(format!("{SECTION}: {}", with_causes(&error))))
+    }
+}

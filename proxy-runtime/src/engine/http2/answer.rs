@@ -1,0 +1,105 @@
+//! Responses on their way to a stream: their heads, and those of the proxy's own.
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+
+use crate::engine::plan::HeadPlan;
+use crate::forward::headers::drop_pointless_length;
+use crate::http1::{Framing, HeadTable, RawResponse, kept_fields};
+use crate::server::http2::{Client, date};
+
+/// The head that a client gets for a destination's final one, of which `head` is the text. `None` if it cannot be said.
+pub(super) fn final_head(
+    response: &RawResponse,
+    head: &Bytes,
+    table: &HeadTable,
+    plan: &HeadPlan,
+) -> Option<Response<()>> {
+    let (status, mut fields) = kept(response, head, table, plan)?;
+    if let Framing::Length(length) = response.framing()
+        && fields
+            .get(CONTENT_LENGTH)
+            .is_some_and(|value| value.as_bytes().starts_with(b"0"))
+    {
+        // Zeros in front are read as octal by some.
+        fields.insert(CONTENT_LENGTH, length.into());
+    }
+    drop_pointless_length(status, &mut fields);
+    for operation in &plan.response {
+        operation.apply(status, &mut fields);
+    }
+    if !fields.contains_key(DATE) {
+        fields.insert(DATE, date());
+    }
+    Some(with(status, fields))
+}
+
+/// The head that a client gets for a destination's interim one.
+pub(super) fn interim_head(
+    response: &RawResponse,
+    head: &Bytes,
+    table: &HeadTable,
+    plan: &HeadPlan,
+) -> Option<Response<()>> {
+    let (status, mut fields) = kept(response, head, table, plan)?;
+    // What the route takes away from responses is not for the client in these either.
+    for operation in &plan.response {
+        operation.apply_removal(status, &mut fields);
+    }
+    Some(with(status, fields))
+}
+
+fn kept(
+    response: &RawResponse,
+    head: &Bytes,
+    table: &HeadTable,
+    plan: &HeadPlan,
+) -> Option<(StatusCode, HeaderMap)> {
+    let status = StatusCode::from_u16(response.status()).ok()?;
+    let mut fields = HeaderMap::with_capacity(table.fields().len() + 1);
+    for field in kept_fields(head, response, table, plan.response_copy.copied()) {
+        let name = HeaderName::from_bytes(field.name().get(head)).ok()?;
+        let value = field.value();
+        let value = head.slice(value.start() as usize..value.end() as usize);
+        fields.append(name, HeaderValue::from_maybe_shared(value).ok()?);
+    }
+    Some((status, fields))
+}
+
+fn with(status: StatusCode, fields: HeaderMap) -> Response<()> {
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    *response.headers_mut() = fields;
+    response
+}
+
+/// Sends a response that the proxy makes itself: the status in words, and nothing about the inside. The route's changes of
+/// responses are made to it as well. Returns how long its body is, or `None` when the client has gone.
+#[cold]
+pub(super) fn send_own(
+    client: &mut Client,
+    status: StatusCode,
+    is_head: bool,
+    plan: &HeadPlan,
+) -> Option<u64> {
+    let reason = status.canonical_reason().unwrap_or_default();
+    let text = format!("{} {reason}\n", status.as_u16());
+    let mut fields = HeaderMap::new();
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    fields.insert(CONTENT_TYPE, kind);
+    fields.insert(CONTENT_LENGTH, text.len().into());
+    for operation in &plan.response {
+        operation.apply(status, &mut fields);
+    }
+    fields.insert(DATE, date());
+    let sent = client.respond.send_response(with(status, fields), is_head);
+    let mut stream = sent.ok()?;
+    if is_head {
+        return Some(0);
+    }
+    let length = text.len() as u64;
+    // It is short enough to wait for the client's window.
+    stream.send_data(text.into(), true).ok()?;
+    Some(length)
+}

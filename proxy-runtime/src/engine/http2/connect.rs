@@ -1,0 +1,97 @@
+//! A connection for a stream's request.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
+use super::request::Run;
+use crate::contain::contained_call;
+use crate::engine::connect::{Link, PICKS, Unconnected};
+use crate::engine::tally::Tally;
+use crate::forward::ForwardError;
+use crate::server::http2::Client;
+use crate::state::Picked;
+use crate::upstream::Lease;
+
+impl<'a> Run<'a> {
+    /// An idle connection to a destination, and the head for it.
+    pub(super) fn connect_now(&self, client: &Client) -> Result<Link, Unconnected> {
+        let Some(picked) = self.pick(&self.head) else {
+            return Err(Unconnected::Picked(None));
+        };
+        match self.engine.service().pool().ready(&self.wanted(&picked)) {
+            Some(lease) => Ok(self.link(client, picked, lease)),
+            None => Err(Unconnected::Picked(Some(picked))),
+        }
+    }
+
+    /// A connection to the picked destination, or to another one if none can be opened there.
+    pub(super) async fn connect(
+        &self,
+        connecting: Result<Link, Unconnected>,
+        client: &mut Client,
+        tally: &mut Tally<'a>,
+    ) -> Result<Link, Unconnected> {
+        let picked = match connecting {
+            Err(Unconnected::Picked(Some(picked))) => picked,
+            ended => return ended,
+        };
+        let connected = unless_gone(client, self.connect_to(picked, tally)).await;
+        let (picked, lease) = connected
+            .ok_or(Unconnected::Gone)?
+            .map_err(Unconnected::Failed)?;
+        Ok(self.link(client, picked, lease))
+    }
+
+    async fn connect_to(
+        &self,
+        picked: Picked,
+        tally: &mut Tally<'a>,
+    ) -> Result<(Picked, Lease), ForwardError> {
+        let due = self.head_due(tally);
+        let error = match self.acquire(&picked, false, due).await {
+            Ok(lease) => return Ok((picked, lease)),
+            Err(error) => error,
+        };
+        tally.sent_to(self.destination(&picked));
+        if !error.is_unsent() {
+            return Err(error);
+        }
+        // The first one stays in flight meanwhile, so that policies that look at the load prefer another.
+        let other = (0..PICKS)
+            .map_while(|_| contained_call(|| self.pick(&self.head)).ok()?)
+            .find(|other| other.index != picked.index);
+        let Some(other) = other else {
+            return Err(error);
+        };
+        tally.failed(error.kind());
+        tally.picked_again();
+        match self.acquire(&other, false, due).await {
+            Ok(lease) => Ok((other, lease)),
+            Err(error) => {
+                tally.sent_to(self.destination(&other));
+                Err(error)
+            }
+        }
+    }
+
+    fn link(&self, client: &Client, picked: Picked, lease: Lease) -> Link {
+        Link {
+            head: self.write_head(client, &picked),
+            picked,
+            lease,
+        }
+    }
+}
+
+/// Waits for `work`; `None` when the client has reset the stream before it is done.
+pub(super) async fn unless_gone<F: Future>(client: &mut Client, work: F) -> Option<F::Output> {
+    let mut work = pin!(work);
+    poll_fn(|cx| {
+        if let Poll::Ready(done) = work.as_mut().poll(cx) {
+            return Poll::Ready(Some(done));
+        }
+        client.respond.poll_reset(cx).map(|_| None)
+    })
+    .await
+}

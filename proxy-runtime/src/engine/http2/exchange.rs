@@ -1,0 +1,409 @@
+//! One request and its response, both directions at once as far as they must be.
+
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use h2::SendStream;
+use http::{HeaderMap, StatusCode};
+use tokio::time::Instant;
+
+use super::answer::{final_head, interim_head};
+use super::upload::Upload;
+use crate::engine::download::{MOST_INTERIM, limits};
+use crate::engine::exchange::{Failure, Patience};
+use crate::engine::plan::HeadPlan;
+use crate::engine::upload::{Broken, Stage};
+use crate::forward::ForwardErrorKind;
+use crate::forward::headers::strip_trailers;
+use crate::forward::timeout::after;
+use crate::http1::{Asked, Framing, RawResponse, Status, parse_response};
+use crate::server::connection::is_grpc;
+use crate::server::http2::{Client, Room, poll_room};
+use crate::server::metrics::WorkerMetrics;
+use crate::upstream::{Http1Body, Http1Connection, Table};
+
+/// How far one request and its response have come.
+pub(super) struct Flow {
+    pub(super) upload: Upload,
+    pub(super) patience: Patience,
+    asked: Asked,
+    /// The fields of the response's head.
+    table: Option<Table>,
+    interim: u8,
+    /// The response, once its head was sent.
+    pub(super) download: Option<Download>,
+    /// Why the upload ended, if that is not the end of all.
+    pub(super) stopped: Option<Broken>,
+    has_news: bool,
+}
+
+/// A response whose head was sent.
+pub(super) struct Download {
+    /// Its body, as it comes.
+    pub(super) body: Http1Body,
+    stream: Option<SendStream<Bytes>>,
+    /// What has come of it and was not sent.
+    data: Bytes,
+    trailers: Option<HeaderMap>,
+    room: Room,
+    /// gRPC and the like: a slow reader is no attacker.
+    is_exempt: bool,
+    /// All of it was handed to the connection.
+    pub(super) is_sent: bool,
+    /// Bytes of content that came.
+    pub(super) received: u64,
+    /// Bytes of content that were handed to the connection.
+    pub(super) sent: u64,
+}
+
+impl Flow {
+    pub(super) fn new(upload: Upload, asked: Asked, patience: Patience) -> Self {
+        Self {
+            upload,
+            patience,
+            asked,
+            table: None,
+            interim: 0,
+            download: None,
+            stopped: None,
+            has_news: false,
+        }
+    }
+
+    /// Begins anew over another connection, since nothing was sent over the first one.
+    pub(super) fn again(&mut self) {
+        self.table = None;
+        self.stopped = None;
+        self.patience.last = Instant::now();
+    }
+
+    fn is_sent(&self) -> bool {
+        self.download.as_ref().is_some_and(|down| down.is_sent)
+    }
+}
+
+/// One request and its response.
+pub(super) struct Exchange<'e> {
+    pub(super) client: &'e mut Client,
+    pub(super) flow: &'e mut Flow,
+    /// What the route does to heads.
+    pub(super) plan: &'e HeadPlan,
+    pub(super) connection: &'e mut Http1Connection,
+}
+
+impl Exchange<'_> {
+    /// Sends the request, and passes on the head of the response.
+    pub(super) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<StatusCode, Failure>> {
+        if let Err(failure) = self.poll_upload(cx) {
+            return Poll::Ready(Err(failure));
+        }
+        loop {
+            let input = &mut self.connection.input;
+            if !input.is_empty() {
+                let table = self.flow.table.get_or_insert_with(Table::lend);
+                match parse_response(input.filled(), self.flow.asked, &limits(), table) {
+                    Ok(Status::Complete(response)) if response.is_interim() => {
+                        self.pass_interim(&response)?;
+                        continue;
+                    }
+                    Ok(Status::Complete(response)) => {
+                        self.flow.has_news = true;
+                        return Poll::Ready(self.begin(&response, cx));
+                    }
+                    Ok(Status::Partial) => {}
+                    Err(refusal) => {
+                        tracing::debug!(target: crate::observe::targets::REQUEST, %refusal, "response refused");
+                        return Poll::Ready(
+                            Err(self.unanswered(ForwardErrorKind::ResponseHeaders)),
+                        );
+                    }
+                }
+            }
+            match self.connection.input.poll_read(&mut self.connection.io, cx) {
+                Poll::Ready(Ok(1..)) => self.flow.has_news = true,
+                Poll::Ready(Ok(0) | Err(_)) => {
+                    return Poll::Ready(Err(self.unanswered(ForwardErrorKind::Request)));
+                }
+                Poll::Pending => return self.poll_expired(cx).map(Err),
+            }
+        }
+    }
+
+    /// Passes the body on, and what is left of the request; ready when both are complete.
+    pub(super) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        if let Err(failure) = self.poll_upload(cx) {
+            return Poll::Ready(Err(failure));
+        }
+        if !self.flow.is_sent() {
+            match self.poll_download(cx) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(failure)) => return Poll::Ready(Err(failure)),
+                Poll::Pending => return self.poll_expired(cx).map(Err),
+            }
+        }
+        if self.flow.upload.stage() == Stage::Done {
+            return Poll::Ready(Ok(()));
+        }
+        // The client has its response. What becomes of the rest of its request ends nothing else.
+        self.poll_expired(cx).map(|_| {
+            self.flow.upload.stop();
+            self.flow.stopped = Some(Broken::Destination { is_unsent: false });
+            Ok(())
+        })
+    }
+
+    fn pass_interim(&mut self, response: &RawResponse) -> Result<(), Failure> {
+        self.flow.interim += 1;
+        if self.flow.interim > MOST_INTERIM {
+            return Err(self.unanswered(ForwardErrorKind::ResponseHeaders));
+        }
+        let head = self.connection.input.take(response.head_length());
+        let interim = self
+            .flow
+            .table
+            .as_ref()
+            .and_then(|table| interim_head(response, &head, table, self.plan));
+        let sent = interim.map(|interim| self.client.respond.send_informational(interim));
+        match sent {
+            Some(Ok(())) => Ok(()),
+            Some(Err(_)) => Err(Failure::Gone(ForwardErrorKind::RequestCanceled)),
+            None => Err(self.unanswered(ForwardErrorKind::ResponseHeaders)),
+        }
+    }
+
+    /// Passes the final head on, and looks at what came of the body: if nothing more does, that is all.
+    fn begin(
+        &mut self,
+        response: &RawResponse,
+        cx: &mut Context<'_>,
+    ) -> Result<StatusCode, Failure> {
+        if response.framing() == Framing::Tunnel {
+            // Nobody asked for it, so nobody knows what follows.
+            return Err(self.unanswered(ForwardErrorKind::ResponseHeaders));
+        }
+        let text = self.connection.input.take(response.head_length());
+        let table = self.flow.table.take();
+        let head = table
+            .as_ref()
+            .and_then(|table| final_head(response, &text, table, self.plan));
+        let (Some(head), Some(table)) = (head, table) else {
+            return Err(self.unanswered(ForwardErrorKind::ResponseHeaders));
+        };
+        let mut download = Download {
+            body: Http1Body::received(response, table),
+            stream: None,
+            data: Bytes::new(),
+            trailers: None,
+            room: Room::default(),
+            is_exempt: is_grpc(head.headers()),
+            is_sent: false,
+            received: 0,
+            sent: 0,
+        };
+        // The client can still be told of a body that is broken from the start.
+        if let Poll::Ready(Err(_)) = download.poll_read(self.connection, cx) {
+            return Err(self.unanswered(ForwardErrorKind::ResponseBodyDestination));
+        }
+        let status = head.status();
+        let is_end = download.has_all();
+        let stream = self.client.respond.send_response(head, is_end);
+        let stream = stream.map_err(|_| Failure::Gone(ForwardErrorKind::RequestCanceled))?;
+        download.is_sent = is_end;
+        download.stream = Some(stream);
+        self.flow.download = Some(download);
+        Ok(status)
+    }
+
+    fn poll_download(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        let Some(download) = &mut self.flow.download else {
+            return Poll::Ready(Ok(()));
+        };
+        loop {
+            let client = &self.client.exchange.connection;
+            match download.poll_send(cx) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(Gone)) => {
+                    let kind = ForwardErrorKind::ResponseBodyCanceled;
+                    return Poll::Ready(Err(Failure::Gone(kind)));
+                }
+                Poll::Pending => {
+                    if !download.is_exempt {
+                        download.room.lacks(client);
+                    }
+                    return Poll::Pending;
+                }
+            }
+            if download.is_sent {
+                return Poll::Ready(Ok(()));
+            }
+            if ready!(download.poll_read(self.connection, cx)).is_err() {
+                let broken = self.flow.stopped.as_ref().map(Broken::kind);
+                let kind = broken.unwrap_or(ForwardErrorKind::ResponseBodyDestination);
+                return Poll::Ready(Err(Failure::Cut(kind)));
+            }
+            self.flow.has_news = true;
+        }
+    }
+
+    fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), Failure> {
+        if self.flow.upload.stage() == Stage::Done {
+            return Ok(());
+        }
+        let polled = self.flow.upload.poll(
+            cx,
+            &mut self.client.body,
+            &mut self.connection.io,
+            &mut self.flow.has_news,
+        );
+        match polled {
+            Poll::Pending | Poll::Ready(Ok(())) => Ok(()),
+            Poll::Ready(Err(broken)) => self.upload_broke(broken, cx),
+        }
+    }
+
+    #[cold]
+    fn upload_broke(&mut self, broken: Broken, cx: &mut Context<'_>) -> Result<(), Failure> {
+        let kind = broken.kind();
+        if self.flow.download.is_none() && self.client.respond.poll_reset(cx).is_ready() {
+            return Err(Failure::Gone(ForwardErrorKind::RequestCanceled));
+        }
+        match &broken {
+            Broken::Destination { is_unsent: true } => Err(Failure::Unsent),
+            Broken::Client { status, .. } if self.flow.download.is_none() => {
+                Err(Failure::Unanswered(kind, *status))
+            }
+            Broken::Client { .. } if !self.flow.is_sent() => Err(Failure::Cut(kind)),
+            // The destination may have answered before it closed, and the client has its answer.
+            Broken::Client { .. } | Broken::Destination { .. } => {
+                self.flow.upload.stop();
+                self.flow.stopped = Some(broken);
+                Ok(())
+            }
+        }
+    }
+
+    fn unanswered(&self, kind: ForwardErrorKind) -> Failure {
+        let broken = self.flow.stopped.as_ref().map(Broken::kind);
+        let kind = broken.unwrap_or(kind);
+        Failure::Unanswered(kind, StatusCode::BAD_GATEWAY)
+    }
+
+    /// Ready when it took too long, or when the client has gone.
+    fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
+        let flow = &mut *self.flow;
+        let is_unanswered = flow.download.is_none();
+        let reset = match &mut flow.download {
+            None => self.client.respond.poll_reset(cx),
+            Some(Download {
+                stream: Some(stream),
+                is_sent: false,
+                ..
+            }) => stream.poll_reset(cx),
+            Some(_) => Poll::Pending,
+        };
+        if reset.is_ready() {
+            return Poll::Ready(Failure::Gone(match is_unanswered {
+                true => ForwardErrorKind::RequestCanceled,
+                false => ForwardErrorKind::ResponseBodyCanceled,
+            }));
+        }
+        if flow.upload.poll_too_slow(cx).is_ready() {
+            WorkerMetrics::add(&self.client.exchange.connection.metrics().slow_clients);
+            let kind = ForwardErrorKind::RequestBodyClient;
+            return Poll::Ready(match is_unanswered {
+                true => Failure::Unanswered(kind, StatusCode::REQUEST_TIMEOUT),
+                false => Failure::Cut(kind),
+            });
+        }
+        if std::mem::take(&mut flow.has_news) {
+            flow.patience.last = Instant::now();
+        }
+        let waits_for_client = |down: &Download| !down.data.is_empty();
+        if flow.download.as_ref().is_some_and(waits_for_client) {
+            // A client that does not take its response is the server's to notice.
+            return Poll::Pending;
+        }
+        let idle = after(flow.patience.last, flow.patience.activity);
+        let due = match flow.patience.head_due {
+            Some(head) if is_unanswered => head.min(idle),
+            _ => idle,
+        };
+        let stage = flow.upload.stage();
+        let expired = self.client.deadline.poll_due(due);
+        expired.map(|()| Failure::timed_out(stage, is_unanswered))
+    }
+}
+
+/// The client wants no more.
+struct Gone;
+
+impl Download {
+    /// Whether all has come, and nothing of it is left to be sent but the end.
+    fn has_all(&self) -> bool {
+        self.body.has_ended() && self.data.is_empty() && self.trailers.is_none()
+    }
+
+    /// Reads what comes next; ready when something has come, be it the end.
+    fn poll_read(
+        &mut self,
+        connection: &mut Http1Connection,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), ()>> {
+        match ready!(self.body.poll_frame(connection, cx)) {
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(data) => {
+                    self.received += data.len() as u64;
+                    self.data = data;
+                }
+                Err(frame) => {
+                    let mut trailers = frame.into_trailers().unwrap_or_default();
+                    strip_trailers(&mut trailers);
+                    self.trailers = (!trailers.is_empty()).then_some(trailers);
+                }
+            },
+            Some(Err(error)) => {
+                tracing::debug!(target: crate::observe::targets::REQUEST, %error, "the response broke off");
+                return Poll::Ready(Err(()));
+            }
+            None => {}
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Sends what has come; ready when more of it can be taken.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Gone>> {
+        let Some(stream) = &mut self.stream else {
+            return Poll::Ready(Ok(()));
+        };
+        while !self.data.is_empty() {
+            let room = ready!(poll_room(stream, self.data.len(), cx));
+            self.room.is_found();
+            let Some(room) = room else {
+                return Poll::Ready(Err(Gone));
+            };
+            let part = self.data.split_to(room);
+            let is_end = self.data.is_empty() && self.trailers.is_none() && self.body.has_ended();
+            self.sent += room as u64;
+            if stream.send_data(part, is_end).is_err() {
+                return Poll::Ready(Err(Gone));
+            }
+            self.is_sent = is_end;
+        }
+        if self.is_sent || !self.body.has_ended() {
+            return Poll::Ready(Ok(()));
+        }
+        let sent = match self.trailers.take() {
+            Some(trailers) => stream.send_trailers(trailers),
+            None => stream.send_data(Bytes::new(), true),
+        };
+        self.is_sent = true;
+        Poll::Ready(sent.map_err(|_| Gone))
+    }
+
+    /// Lets the client see that it is not complete.
+    pub(super) fn cut(&mut self) {
+        if let Some(stream) = &mut self.stream {
+            stream.send_reset(h2::Reason::INTERNAL_ERROR);
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! From a stream's head to the end of its response.
+
+use std::future::poll_fn;
+
+use http::StatusCode;
+use http::request::Parts;
+use tokio::time::Instant;
+
+use super::answer::send_own;
+use super::connect::unless_gone;
+use super::exchange::{Exchange, Flow};
+use super::request::{Run, allowed, start};
+use super::upload::Upload;
+use crate::contain::contained_call;
+use crate::engine::Engine;
+use crate::engine::connect::{Link, Unconnected};
+use crate::engine::exchange::{Failure, Patience};
+use crate::engine::outgoing::Invalid;
+use crate::engine::tally::Tally;
+use crate::engine::upload::Stage;
+use crate::forward::{ForwardError, ForwardErrorKind};
+use crate::http1::Framing;
+use crate::server::Outcome;
+use crate::server::connection::is_grpc;
+use crate::server::edge::Refusal;
+use crate::server::http2::Client;
+use crate::stream::spare as buffers;
+use crate::upstream::{Http1Connection, Rest};
+
+/// Forwards a request as HTTP/1.1. Returns whether it was; if not, nothing was read or written, and it is to be served as an
+/// `http` request.
+///
+/// Cancel-safe: dropped, the request is cancelled at the destination.
+pub(crate) async fn forward(head: &Parts, client: &mut Client, engine: &Engine) -> bool {
+    let generation = engine.current();
+    // A program's own policy may panic, which ends one request and no more: over `http` types that is seen to.
+    let Ok(Some((run, mut tally, connecting))) =
+        contained_call(|| start(head, client, engine, &generation))
+    else {
+        return false;
+    };
+    let link = match connecting {
+        Ok(link) => Ok((link, tally.started())),
+        // Boxed, since it is seldom needed.
+        unconnected => Box::pin(run.connect(unconnected, client, &mut tally))
+            .await
+            .map(|link| (link, Instant::now())),
+    };
+    match link {
+        Ok((link, since)) => run.exchange(client, link, since, tally).await,
+        Err(Unconnected::Gone) => tally.end(Some(ForwardErrorKind::RequestCanceled)),
+        Err(unconnected) => run.refuse(client, tally, unconnected.refusal()),
+    }
+    true
+}
+
+impl<'a> Run<'a> {
+    async fn exchange(
+        &self,
+        client: &mut Client,
+        mut link: Link,
+        since: Instant,
+        mut tally: Tally<'a>,
+    ) {
+        tally.sent_to(self.destination(&link.picked));
+        let head = std::mem::replace(&mut link.head, Err(Invalid));
+        let Ok(head) = head else {
+            // Nothing was sent over it.
+            link.lease.give_back();
+            let refusal = (ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY);
+            return self.refuse(client, tally, refusal);
+        };
+        let mut flow = self.begin(client, head, since, &tally);
+        let failure = loop {
+            let Some(connection) = link.lease.raw() else {
+                // It speaks HTTP/2, though its cluster does not.
+                break Some(Failure::UNSPOKEN);
+            };
+            // TLS takes bytes before it knows whether it can send them.
+            let may_retry = connection.is_reused() && !connection.io.is_tls();
+            let peer = connection.peer;
+            let mut exchange = Exchange {
+                client: &mut *client,
+                flow: &mut flow,
+                plan: self.plan(),
+                connection,
+            };
+            match poll_fn(|cx| exchange.poll_head(cx)).await {
+                Ok(status) => {
+                    tally.answered(status, Instant::now());
+                    if exchange.client.exchange.draft.is_some() {
+                        let info = self.info(&tally, Some(peer));
+                        exchange.client.exchange.answered(status, Some(info));
+                    }
+                    break poll_fn(|cx| exchange.poll_body(cx)).await.err();
+                }
+                Err(Failure::Unsent) if may_retry => {
+                    let reconnecting = self.reconnect(link, flow.patience.head_due);
+                    match Box::pin(unless_gone(client, reconnecting)).await {
+                        Some(Ok(fresh)) => link = fresh,
+                        None => return tally.end(Some(ForwardErrorKind::RequestCanceled)),
+                        Some(Err(error)) => {
+                            return self.refuse(client, tally, (error.kind(), error.status()));
+                        }
+                    }
+                    flow.again();
+                }
+                Err(failed) => break Some(failed),
+            }
+        };
+        self.settle(client, link, &mut flow, failure.is_none());
+        match failure {
+            None => tally.end(None),
+            Some(failure) => self.fail(client, tally, &failure, flow),
+        }
+    }
+
+    fn begin(&self, client: &Client, head: Vec<u8>, since: Instant, tally: &Tally<'_>) -> Flow {
+        let patience = Patience {
+            head_due: self.head_due(tally),
+            activity: self.cluster().upstream().activity_timeout(),
+            last: since,
+        };
+        let has_body = client.body.is_some();
+        let mut upload = Upload::new(
+            head,
+            self.framing == Framing::Chunked,
+            has_body,
+            allowed(self.place, client),
+        );
+        if has_body
+            && let Some(rate) = client.exchange.connection.worker.limits.data_rate
+            && !is_grpc(self.head.headers())
+        {
+            upload.pace(rate);
+        }
+        Flow::new(upload, self.asked(), patience)
+    }
+
+    /// Another connection to the same destination, since the first one was closed before anything was sent. The first one
+    /// is given up before the other is waited for: it may hold the only place that there is.
+    async fn reconnect(&self, link: Link, due: Option<Instant>) -> Result<Link, ForwardError> {
+        let Link {
+            picked,
+            lease,
+            head,
+        } = link;
+        drop(lease);
+        let lease = self.acquire(&picked, true, due).await?;
+        Ok(Link {
+            picked,
+            lease,
+            head,
+        })
+    }
+
+    /// Counts what went through, and puts away what the next request can use.
+    fn settle(&self, client: &mut Client, mut link: Link, flow: &mut Flow, is_complete: bool) {
+        let sent = flow.upload.sent;
+        let metrics = self.destination(&link.picked).metrics();
+        if sent > 0 {
+            metrics.bytes_sent.add(sent);
+        }
+        client.exchange.received = sent;
+        if let Some(download) = &flow.download {
+            metrics.bytes_received.add(download.received);
+            client.exchange.sent = download.sent;
+            if download.is_sent {
+                client.exchange.outcome = Outcome::Complete;
+            }
+        }
+        flow.upload.rest();
+        let is_clean = |connection: &mut Http1Connection| connection.input.is_empty();
+        let has_sent = flow.stopped.is_none() && flow.upload.stage() == Stage::Done;
+        if is_complete
+            && has_sent
+            && let Some(download) = flow.download.take()
+            && matches!(download.body.into_rest(), Rest::Nothing)
+            && link.lease.raw().is_some_and(is_clean)
+        {
+            link.lease.give_back();
+        }
+        buffers::give_back(link.head.unwrap_or_default());
+    }
+
+    /// Ends an exchange that did not come to its end.
+    #[cold]
+    fn fail(&self, client: &mut Client, tally: Tally<'_>, failure: &Failure, flow: Flow) {
+        let kind = match *failure {
+            Failure::Unsent => {
+                let refusal = (ForwardErrorKind::Request, StatusCode::BAD_GATEWAY);
+                return self.refuse(client, tally, refusal);
+            }
+            // Routes with filters go another way, so nobody says this.
+            Failure::Extension(status) => {
+                let refusal = (ForwardErrorKind::Extension, status);
+                return self.refuse(client, tally, refusal);
+            }
+            Failure::Unanswered(kind, status) => return self.refuse(client, tally, (kind, status)),
+            Failure::Cut(kind) => {
+                client.exchange.outcome = Outcome::Failed;
+                if let Some(draft) = &mut client.exchange.draft {
+                    draft.failed(Some(kind));
+                }
+                if let Some(mut download) = flow.download {
+                    download.cut();
+                }
+                kind
+            }
+            Failure::Gone(kind) => kind,
+        };
+        tally.end(Some(kind));
+    }
+
+    /// Answers for a destination that did not.
+    #[cold]
+    fn refuse(
+        &self,
+        client: &mut Client,
+        mut tally: Tally<'_>,
+        (kind, status): (ForwardErrorKind, StatusCode),
+    ) {
+        tally.refused(status);
+        if client.exchange.draft.is_some() {
+            let mut info = self.info(&tally, None);
+            info.error = Some(kind);
+            client.exchange.answered(status, Some(info));
+        }
+        if let (ForwardErrorKind::RequestBodyClient, 408 | 413) = (kind, status.as_u16()) {
+            let refusal = Refusal::new(status, "the request's body was refused");
+            client.exchange.refused(refusal);
+        }
+        if let Some(sent) = send_own(client, status, self.is_head(), self.plan()) {
+            client.exchange.sent = sent;
+            client.exchange.outcome = Outcome::Complete;
+        }
+        tally.end(Some(kind));
+    }
+}

@@ -1,0 +1,270 @@
+//! A request on its way from a stream to a destination of HTTP/1.1.
+
+use std::num::NonZeroU64;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use h2::RecvStream;
+use http::{HeaderMap, HeaderName, StatusCode};
+use tokio::io::AsyncWrite;
+
+use crate::engine::upload::{Broken, Stage};
+use crate::forward::headers::strip_trailers;
+use crate::http1::{CHUNK_END, ChunkHead, LAST_CHUNK};
+use crate::server::DataRate;
+use crate::server::connection::UploadPace;
+use crate::stream::{poll_write_all, spare};
+
+/// Frames that came together and leave with one write.
+const FRAMES: usize = 8;
+
+/// The end of a chunk, and of the body.
+const CHUNK_AND_BODY_END: &[u8] = b"\r\n0\r\n\r\n";
+
+/// A request on its way to a destination.
+///
+/// The client's window opens by what the destination has taken.
+#[derive(Debug)]
+pub(super) struct Upload {
+    /// The head, and later the framing, until it is sent.
+    outgoing: Vec<u8>,
+    /// What of the body follows that.
+    frames: [Bytes; FRAMES],
+    count: usize,
+    /// The framing behind that.
+    end: &'static [u8],
+    /// How much of all that was written.
+    written: usize,
+    is_chunked: bool,
+    /// The client has sent all, and it was read.
+    has_all: bool,
+    /// Content that the request may still have.
+    allowed: u64,
+    stage: Stage,
+    /// Nothing has been written.
+    is_unsent: bool,
+    /// Bytes of content that were sent.
+    pub(super) sent: u64,
+    /// How slow the client may be, while the rest of the body is waited for.
+    pace: Option<Box<UploadPace>>,
+}
+
+impl Upload {
+    pub(super) fn new(head: Vec<u8>, is_chunked: bool, has_body: bool, allowed: u64) -> Self {
+        Self {
+            outgoing: head,
+            frames: Default::default(),
+            count: 0,
+            end: b"",
+            written: 0,
+            is_chunked,
+            has_all: !has_body,
+            allowed,
+            stage: Stage::Destination,
+            is_unsent: true,
+            sent: 0,
+            pace: None,
+        }
+    }
+
+    /// Gives up on a client that is slower than `rate`.
+    pub(super) fn pace(&mut self, rate: DataRate) {
+        self.pace = Some(Box::new(UploadPace::new(rate)));
+    }
+
+    /// To be polled when there is nothing to do but wait: ready when it is for a client that is too slow.
+    pub(super) fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match (&mut self.pace, self.stage) {
+            (Some(pace), Stage::Client) => pace.poll_too_slow(cx),
+            _ => Poll::Pending,
+        }
+    }
+
+    #[inline]
+    pub(super) fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// Sends no more, though there may be more.
+    pub(super) fn stop(&mut self) {
+        self.stage = Stage::Done;
+        self.rest();
+    }
+
+    /// Gives its memory back. Who waits for a response holds no buffer.
+    pub(super) fn rest(&mut self) {
+        self.frames = Default::default();
+        spare::give_back(std::mem::take(&mut self.outgoing));
+    }
+
+    /// Sends what there is; ready when all is sent. `has_news` is set when the client sent something.
+    pub(super) fn poll<U: AsyncWrite + Unpin>(
+        &mut self,
+        cx: &mut Context<'_>,
+        body: &mut Option<RecvStream>,
+        destination: &mut U,
+        has_news: &mut bool,
+    ) -> Poll<Result<(), Broken>> {
+        if self.is_unsent && self.count == 0 && !self.has_all {
+            // What has come of the body leaves with the head.
+            if let Poll::Ready(read) = self.poll_read(cx, body) {
+                read?;
+            }
+        }
+        loop {
+            if self.outgoing.len() + self.count + self.end.len() > 0 {
+                ready!(self.poll_write(cx, body, destination))?;
+            }
+            if self.has_all {
+                self.stage = Stage::Done;
+                self.rest();
+                *body = None;
+                return Poll::Ready(Ok(()));
+            }
+            self.stage = Stage::Client;
+            ready!(self.poll_read(cx, body))?;
+            *has_news = true;
+        }
+    }
+
+    fn poll_write<U: AsyncWrite + Unpin>(
+        &mut self,
+        cx: &mut Context<'_>,
+        body: &mut Option<RecvStream>,
+        destination: &mut U,
+    ) -> Poll<Result<(), Broken>> {
+        self.stage = Stage::Destination;
+        let polled = match self.count {
+            0 => {
+                let parts = [&*self.outgoing, self.end];
+                poll_write_all(destination, cx, parts, &mut self.written)
+            }
+            _ => {
+                let mut parts = [b"".as_slice(); FRAMES + 2];
+                parts[0] = &self.outgoing;
+                for (part, frame) in parts[1..].iter_mut().zip(&self.frames) {
+                    *part = frame;
+                }
+                parts[FRAMES + 1] = self.end;
+                poll_write_all(destination, cx, parts, &mut self.written)
+            }
+        };
+        self.is_unsent &= self.written == 0;
+        ready!(polled).map_err(|_| Broken::Destination {
+            is_unsent: self.is_unsent,
+        })?;
+        self.written = 0;
+        self.outgoing.clear();
+        self.end = b"";
+        if self.count > 0 {
+            let content: usize = self.frames.iter().map(Bytes::len).sum();
+            self.frames = Default::default();
+            self.count = 0;
+            self.sent += content as u64;
+            if let Some(body) = body {
+                // It only fails for more than was received.
+                let _ = body.flow_control().release_capacity(content);
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Takes what has come of the body; ready when there is something, be it the end.
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        body: &mut Option<RecvStream>,
+    ) -> Poll<Result<(), Broken>> {
+        let Some(body) = body else {
+            self.has_all = true;
+            return Poll::Ready(Ok(()));
+        };
+        let mut content = 0;
+        let mut has_ended = false;
+        while self.count < FRAMES && !self.has_all {
+            match body.poll_data(cx) {
+                Poll::Ready(Some(Ok(data))) => {
+                    self.has_all = body.is_end_stream();
+                    if !data.is_empty() {
+                        content += data.len() as u64;
+                        self.frames[self.count] = data;
+                        self.count += 1;
+                    }
+                }
+                Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(broken())),
+                Poll::Ready(None) => {
+                    has_ended = true;
+                    break;
+                }
+                Poll::Pending if self.count == 0 => return Poll::Pending,
+                Poll::Pending => break,
+            }
+        }
+        match self.allowed.checked_sub(content) {
+            Some(rest) => self.allowed = rest,
+            None => {
+                return Poll::Ready(Err(Broken::Client {
+                    status: StatusCode::PAYLOAD_TOO_LARGE,
+                    is_malformed: false,
+                }));
+            }
+        }
+        if let Some(pace) = &mut self.pace {
+            pace.arrived(content);
+        }
+        if let Some(size) = NonZeroU64::new(content) {
+            self.frame(size);
+        } else if has_ended {
+            let trailers = ready!(body.poll_trailers(cx)).map_err(|_| broken())?;
+            self.has_all = true;
+            self.end_body(trailers);
+        } else if self.has_all {
+            self.end_body(None);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Frames so much content, which is one chunk however many frames it came in.
+    fn frame(&mut self, size: NonZeroU64) {
+        if self.is_chunked {
+            let head = ChunkHead::new(size);
+            self.outgoing.extend_from_slice(head.as_bytes());
+            self.end = match self.has_all {
+                true => CHUNK_AND_BODY_END,
+                false => CHUNK_END,
+            };
+        }
+    }
+
+    /// A body whose length was told has no trailers (RFC 9110 section 6.5).
+    fn end_body(&mut self, trailers: Option<HeaderMap>) {
+        if !self.is_chunked {
+            return;
+        }
+        let Some(mut trailers) = trailers else {
+            self.end = LAST_CHUNK;
+            return;
+        };
+        strip_trailers(&mut trailers);
+        self.outgoing.extend_from_slice(b"0\r\n");
+        for (name, value) in &trailers {
+            write_field(name, value.as_bytes(), &mut self.outgoing);
+        }
+        self.end = CHUNK_END;
+    }
+}
+
+fn write_field(name: &HeaderName, value: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(name.as_str().as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The client has reset the stream, or gone.
+fn broken() -> Broken {
+    Broken::Client {
+        status: StatusCode::BAD_REQUEST,
+        is_malformed: false,
+    }
+}

@@ -1,0 +1,157 @@
+//! Where a request goes, whatever version of HTTP its client speaks.
+
+use std::net::SocketAddr;
+
+use http::StatusCode;
+use proxy_model::RequestHead;
+use proxy_model::compiled::{BodyLimit, Cluster, ClusterIndex, RouteIndex};
+use proxy_model::matching::Lookup;
+use tokio::time::{Instant, timeout_at};
+
+use super::Engine;
+use super::plan::HeadPlan;
+use super::tally::Tally;
+use crate::filter::Filters;
+use crate::forward::timeout::after;
+use crate::forward::{ExchangeInfo, ForwardError, ForwardErrorKind, no_connection};
+use crate::state::{ClusterState, DestinationState, Generation, Picked};
+use crate::upstream::{Lease, Protocols, Wanted};
+
+/// The route that takes a request and can do so on bytes, and the cluster that the request goes to.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) generation: &'a Generation,
+    pub(super) route: RouteIndex,
+    pub(super) cluster: ClusterIndex,
+}
+
+impl<'a> Place<'a> {
+    /// `None` if the request is one for the way over `http` types.
+    #[inline]
+    pub(super) fn find<H: RequestHead>(
+        engine: &'a Engine,
+        generation: &'a Generation,
+        head: &H,
+    ) -> Option<Self> {
+        let snapshot = generation.snapshot();
+        let Lookup::Matched(route) = snapshot.table().find(snapshot.routes(), head) else {
+            return None;
+        };
+        let state = generation.route(route);
+        state.plan()?;
+        if state.refusal().is_some() {
+            return None;
+        }
+        let random = engine.service().shared().random();
+        let cluster = state.choose(snapshot.route_at(route), head, random).ok()?;
+        generation.cluster(cluster).speaks_http1().then_some(Self {
+            engine,
+            generation,
+            route,
+            cluster,
+        })
+    }
+
+    /// The most content that a request may have: the route says, else the proxy; and never more than the `server` allows.
+    #[inline]
+    pub(super) fn allowed(&self, server: Option<u64>) -> u64 {
+        let route = self.generation.snapshot().route_at(self.route);
+        let most = match route.body_limit() {
+            BodyLimit::Server => self.engine.service().shared().max_request_body(),
+            BodyLimit::Unlimited => None,
+            BodyLimit::Bytes(limit) => Some(limit),
+        };
+        most.unwrap_or(u64::MAX).min(server.unwrap_or(u64::MAX))
+    }
+
+    #[inline]
+    pub(super) fn plan(&self) -> &'a HeadPlan {
+        let plan = self.generation.route(self.route).plan();
+        plan.expect("the route was chosen for having one")
+    }
+
+    /// The filters of the route.
+    #[inline]
+    pub(super) fn filters(&self) -> Option<&'a Filters> {
+        self.generation.route(self.route).extensions()?.filters()
+    }
+
+    #[inline]
+    pub(super) fn state(&self) -> &'a ClusterState {
+        self.generation.cluster(self.cluster)
+    }
+
+    #[inline]
+    pub(super) fn destination(&self, picked: &Picked) -> &'a DestinationState {
+        self.state().destination(picked.index)
+    }
+
+    #[inline]
+    pub(super) fn cluster(&self) -> &'a Cluster {
+        self.generation.snapshot().cluster_at(self.cluster)
+    }
+
+    /// When the response must have begun.
+    #[inline]
+    pub(super) fn head_due(&self, tally: &Tally<'_>) -> Option<Instant> {
+        let timeout = self.generation.snapshot().route_at(self.route).timeout();
+        timeout.map(|wait| after(tally.started(), wait))
+    }
+
+    #[inline]
+    pub(super) fn pick<H: RequestHead>(&self, head: &H) -> Option<Picked> {
+        self.state().pick(self.cluster(), head)
+    }
+
+    #[inline]
+    pub(super) fn wanted<'w>(&self, picked: &'w Picked) -> Wanted<'w>
+    where
+        'a: 'w,
+    {
+        Wanted {
+            destination: picked.in_flight.destination(),
+            upstream: self.cluster().upstream(),
+            client: self.state().client(),
+            protocols: Protocols::Http1,
+            fresh: false,
+        }
+    }
+
+    /// A connection to a picked destination, by `due`.
+    pub(super) async fn acquire(
+        &self,
+        picked: &Picked,
+        fresh: bool,
+        due: Option<Instant>,
+    ) -> Result<Lease, ForwardError> {
+        let mut wanted = self.wanted(picked);
+        wanted.fresh = fresh;
+        let acquiring = self.engine.service().pool().acquire(wanted);
+        let acquired = match due {
+            None => acquiring.await,
+            Some(due) => timeout_at(due, acquiring).await.map_err(|_| {
+                ForwardError::new(
+                    ForwardErrorKind::RequestTimedOut,
+                    StatusCode::GATEWAY_TIMEOUT,
+                )
+            })?,
+        };
+        acquired.map_err(no_connection)
+    }
+
+    /// What there is to say of a request, for logs.
+    #[cold]
+    pub(super) fn info(&self, tally: &Tally<'_>, upstream: Option<SocketAddr>) -> ExchangeInfo {
+        ExchangeInfo {
+            route: Some(self.generation.snapshot().route_at(self.route).id().clone()),
+            cluster: Some(self.cluster().id().clone()),
+            destination: tally
+                .destination()
+                .map(|destination| destination.id().clone()),
+            upstream,
+            error: None,
+            time_to_head: upstream.map(|_| tally.waited()),
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! What is hard to provoke from outside.
+
+mod allocations;
+mod interim;
+mod scene;
+mod second_try;
+mod waiting;

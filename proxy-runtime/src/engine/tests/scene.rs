@@ -1,0 +1,78 @@
+//! A client and a destination over memory, and a server between them.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use proxy_model::compiled::ClusterIndex;
+use tokio::io::{AsyncReadExt, DuplexStream, duplex};
+use tokio::task::LocalSet;
+
+use crate::fixtures::snapshot;
+use crate::server::Limits;
+use crate::server::connection::{Served, serve_cleartext};
+use crate::server::metrics::ServerMetrics;
+use crate::server::shared::WorkerShared;
+use crate::upstream::{Lease, Protocols, Scripted, Wanted};
+use crate::{ConnectionInfo, Proxy, ProxyService};
+
+/// How long a destination may be silent, in seconds.
+pub(super) const ACTIVITY_TIMEOUT: u64 = 10;
+
+/// A proxy for the destination at `url`, to which there may be one connection: that one goes on over `transport`, and is
+/// held until it is given back.
+pub(super) async fn connected(
+    url: &str,
+    transport: impl Scripted + 'static,
+) -> (ProxyService, Lease) {
+    let snapshot = snapshot(&format!(
+        r#"{{"Routes":{{"r":{{"ClusterId":"c","Match":{{"Path":"/{{**rest}}"}}}}}},
+            "Clusters":{{"c":{{"HttpClient":{{"MaxConnectionsPerServer":1}},
+                "HttpRequest":{{"ActivityTimeout":"00:00:{ACTIVITY_TIMEOUT}"}},
+                "Destinations":{{"d":{{"Address":"{url}"}}}}}}}}}}"#
+    ));
+    let (proxy, _) = Proxy::builder().snapshot(snapshot).build().unwrap();
+    let service = proxy.service();
+    let generation = service.shared().load_full();
+    let state = generation.cluster(ClusterIndex(0));
+    let wanted = Wanted {
+        destination: &state.destinations()[0],
+        upstream: generation.snapshot().clusters()[0].upstream(),
+        client: state.client(),
+        protocols: Protocols::Http1,
+        fresh: false,
+    };
+    let mut lease = service.pool().acquire(wanted).await.unwrap();
+    lease.raw().unwrap().io.replace(transport);
+    (service, lease)
+}
+
+/// The client's end of a connection that takes `capacity` bytes before they are read.
+pub(super) fn serve(service: ProxyService, capacity: usize) -> DuplexStream {
+    let (near, far) = duplex(capacity);
+    let metrics = ServerMetrics::new(1);
+    let worker = WorkerShared::new(Limits::default(), 100, metrics.worker(0).clone(), None);
+    let worker = Arc::new(worker);
+    tokio::task::spawn_local(serve_cleartext(
+        far,
+        ConnectionInfo::new(([192, 0, 2, 7], 4711).into()),
+        Rc::new(Served::new(service)),
+        worker.enter(),
+        worker,
+    ));
+    near
+}
+
+/// What comes, up to `end`.
+pub(super) async fn read_to(stream: &mut DuplexStream, end: &str) -> String {
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(end.as_bytes()) {
+        let byte = stream.read_u8().await;
+        let text = String::from_utf8_lossy(&bytes);
+        bytes.push(byte.unwrap_or_else(|error| panic!("{error} after {text:?}")));
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+pub(super) async fn local<F: Future>(test: F) -> F::Output {
+    LocalSet::new().run_until(test).await
+}

@@ -1,0 +1,79 @@
+//! Requests that are sent a second time.
+
+use http::{Request, StatusCode};
+
+use super::error::{ForwardError, ForwardErrorKind};
+use super::request::{Framing, OutgoingHead};
+use super::upload::RequestBody;
+
+/// Why there is no response.
+pub(super) struct Failure {
+    pub(super) error: ForwardError,
+    /// The request, if no byte of it was sent.
+    pub(super) unsent: Option<Box<Request<RequestBody>>>,
+    /// Whether the destination says that it has not looked at the request.
+    pub(super) unprocessed: bool,
+}
+
+impl Failure {
+    /// What to send again, if it is known that no destination has it. `head` is to make it anew.
+    pub(super) fn again(
+        self,
+        head: Option<OutgoingHead>,
+        framing: Framing,
+    ) -> Result<Again, ForwardError> {
+        let is_bodiless = framing == Framing::Empty;
+        if self.unsent.is_some() || (self.unprocessed && is_bodiless && head.is_some()) {
+            return Ok(Again {
+                unsent: self.unsent,
+                head,
+                framing,
+            });
+        }
+        Err(self.error)
+    }
+}
+
+impl From<ForwardError> for Failure {
+    fn from(error: ForwardError) -> Self {
+        Self {
+            error,
+            unsent: None,
+            unprocessed: false,
+        }
+    }
+}
+
+/// A request that no destination has, to be sent over another connection.
+pub(super) struct Again {
+    /// As it was to be sent; without it, it has no body.
+    unsent: Option<Box<Request<RequestBody>>>,
+    /// To make it anew.
+    head: Option<OutgoingHead>,
+    framing: Framing,
+}
+
+impl Again {
+    /// The request, which was made for one version of HTTP, for the one that the new connection speaks.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be said in that version.
+    pub(super) fn into_request(
+        self,
+        was_http2: bool,
+        is_http2: bool,
+    ) -> Result<Request<RequestBody>, ForwardError> {
+        match (self.unsent, self.head) {
+            (Some(unsent), _) if was_http2 == is_http2 => Ok(*unsent),
+            (unsent, Some(head)) => {
+                let body = unsent.map_or_else(RequestBody::empty, |unsent| unsent.into_body());
+                head.into_request(body, self.framing, is_http2)
+            }
+            (_, None) => Err(ForwardError::new(
+                ForwardErrorKind::Request,
+                StatusCode::BAD_GATEWAY,
+            )),
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The client's side of one stream.
+
+use bytes::Bytes;
+use h2::RecvStream;
+use h2::server::SendResponse;
+
+use super::deadlines::Deadline;
+use crate::server::connection::Exchange;
+
+/// The client's side of one stream. Dropped, the stream is reset unless its response is complete.
+pub(crate) struct Client {
+    pub(crate) respond: SendResponse<Bytes>,
+    /// The request's body, if there is one.
+    pub(crate) body: Option<RecvStream>,
+    /// For the counters and the access log, which are told when it is dropped.
+    pub(crate) exchange: Exchange,
+    pub(crate) deadline: Deadline,
+}

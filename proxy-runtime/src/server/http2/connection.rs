@@ -1,0 +1,174 @@
+//! One connection of HTTP/2: what `h2` reads and writes, and the streams that are served over it.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::Bytes;
+use h2::server::{Builder, Handshake, SendResponse};
+use h2::{Ping, PingPong, RecvStream};
+use http::Request;
+use tokio::task::coop::has_budget_remaining;
+
+use super::deadlines::{Alarm, Deadline};
+use super::driver::Engine;
+use super::ready::{CONNECTION, Part, Ready};
+use super::streams::{Serving, Streams};
+use crate::server::connection::{ConnectionIo, Transport};
+use crate::server::limits::Limits;
+
+/// Rounds after which other connections have their turn.
+const ROUNDS: usize = 16;
+
+/// One connection of HTTP/2, which serves each stream with what `serve` makes of it.
+///
+/// Dropped, it cancels what is being served.
+pub(super) struct Connection<T: Transport, F> {
+    phase: Phase<T>,
+    streams: Streams,
+    ready: Arc<Ready>,
+    /// The connection's own part of the task.
+    part: Arc<Part>,
+    waker: Waker,
+    alarm: Alarm,
+    serve: F,
+}
+
+enum Phase<T: Transport> {
+    Opening(Box<Handshake<ConnectionIo<T>, Bytes>>),
+    Open(Box<Open<T>>),
+    /// It was told to end before it was open.
+    Closed,
+}
+
+struct Open<T: Transport> {
+    h2: h2::server::Connection<ConnectionIo<T>, Bytes>,
+    pings: Option<PingPong>,
+}
+
+impl<T, F> Connection<T, F>
+where
+    T: Transport,
+    F: Fn(Request<RecvStream>, SendResponse<Bytes>, Deadline) -> Serving,
+{
+    pub(super) fn new(io: ConnectionIo<T>, limits: &Limits, serve: F) -> Self {
+        let ready = Arc::<Ready>::default();
+        let part = Part::new(&ready, CONNECTION);
+        let waker = Waker::from(Arc::clone(&part));
+        // It has not been polled yet.
+        waker.wake_by_ref();
+        Self {
+            phase: Phase::Opening(Box::new(builder(limits).handshake(io))),
+            streams: Streams::new(&ready),
+            ready,
+            part,
+            waker,
+            alarm: Alarm::default(),
+            serve,
+        }
+    }
+
+    /// Reads, writes, and begins to serve what came; ready when the connection has ended.
+    fn poll_connection(&mut self) -> Poll<Result<(), h2::Error>> {
+        self.part.begin();
+        let cx = &mut Context::from_waker(&self.waker);
+        loop {
+            match &mut self.phase {
+                Phase::Opening(handshake) => {
+                    let mut h2 = ready!(Pin::new(&mut **handshake).poll(cx))?;
+                    let pings = h2.ping_pong();
+                    self.phase = Phase::Open(Box::new(Open { h2, pings }));
+                }
+                Phase::Open(open) => match ready!(open.h2.poll_accept(cx)) {
+                    Some(accepted) => {
+                        let (request, respond) = accepted?;
+                        let serve = &self.serve;
+                        self.streams
+                            .begin(|deadline| serve(request, respond, deadline));
+                    }
+                    None => return Poll::Ready(Ok(())),
+                },
+                Phase::Closed => return Poll::Ready(Ok(())),
+            }
+        }
+    }
+}
+
+impl<T, F> Future for Connection<T, F>
+where
+    T: Transport,
+    F: Fn(Request<RecvStream>, SendResponse<Bytes>, Deadline) -> Serving + Unpin,
+{
+    type Output = Result<(), h2::Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        this.ready.begin(cx);
+        let mut round = 0;
+        loop {
+            // What the streams have said leaves with the connection's turn, all of it at once; so the connection is asked
+            // first, and the streams that its news are for come then.
+            let is_ready = this.streams.gather();
+            if is_ready && let Poll::Ready(ended) = this.poll_connection() {
+                return Poll::Ready(ended);
+            }
+            this.streams.poll();
+            if this.ready.end() {
+                break;
+            }
+            round += 1;
+            if round == ROUNDS || !has_budget_remaining() {
+                this.ready.pause();
+                break;
+            }
+        }
+        let deadlines = Rc::clone(this.streams.deadlines());
+        this.alarm
+            .poll(cx, &deadlines, |place| this.ready.push(place));
+        Poll::Pending
+    }
+}
+
+impl<T, F> Engine for Connection<T, F>
+where
+    T: Transport,
+    F: Fn(Request<RecvStream>, SendResponse<Bytes>, Deadline) -> Serving + Unpin,
+{
+    fn shut_down(&mut self) {
+        match &mut self.phase {
+            Phase::Opening(_) => self.phase = Phase::Closed,
+            Phase::Open(open) => open.h2.graceful_shutdown(),
+            Phase::Closed => {}
+        }
+        self.waker.wake_by_ref();
+    }
+
+    fn ping(&mut self) {
+        let Phase::Open(open) = &mut self.phase else {
+            return;
+        };
+        let Some(pings) = &mut open.pings else { return };
+        // The answer to the last one has to be fetched; that there was one is seen by what was read.
+        let _ = pings.poll_pong(&mut Context::from_waker(Waker::noop()));
+        if pings.send_ping(Ping::opaque()).is_ok() {
+            self.waker.wake_by_ref();
+        }
+    }
+}
+
+fn builder(limits: &Limits) -> Builder {
+    let http2 = &limits.http2;
+    let mut builder = Builder::new();
+    builder
+        // WebSockets over HTTP/2 (RFC 8441).
+        .enable_connect_protocol()
+        .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
+        .max_send_buffer_size(limits.effective_buffer().min(u32::MAX as usize))
+        .max_concurrent_streams(http2.concurrent_streams)
+        .initial_window_size(http2.stream_window)
+        .initial_connection_window_size(http2.connection_window)
+        .max_pending_accept_reset_streams(http2.pending_resets)
+        .max_local_error_reset_streams(Some(http2.error_resets));
+    builder
+}

@@ -1,0 +1,57 @@
+//! What the server adds to a response's fields, and takes away.
+
+use bytes::Bytes;
+use http::header::{
+    CONNECTION, DATE, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE,
+};
+
+use crate::server::http1::date::write_date;
+
+/// Makes the fields of a response fit for HTTP/2, which has none that concern a connection (RFC 9113 section 8.2.2), and
+/// dates it.
+pub(super) fn settle(headers: &mut HeaderMap) {
+    const OF_CONNECTION: [HeaderName; 6] = [
+        CONNECTION,
+        TRANSFER_ENCODING,
+        UPGRADE,
+        TE,
+        HeaderName::from_static("keep-alive"),
+        HeaderName::from_static("proxy-connection"),
+    ];
+    for name in &OF_CONNECTION {
+        headers.remove(name);
+    }
+    if !headers.contains_key(DATE) {
+        headers.insert(DATE, date());
+    }
+}
+
+/// The present date, as a field's value.
+pub(crate) fn date() -> HeaderValue {
+    let mut text = Vec::new();
+    write_date(&mut text);
+    HeaderValue::from_maybe_shared(Bytes::from(text)).unwrap_or(HeaderValue::from_static(""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_a_connection_go_and_a_date_comes() {
+        let mut headers = HeaderMap::new();
+        for name in ["connection", "keep-alive", "te", "upgrade", "x-stays"] {
+            headers.insert(name, HeaderValue::from_static("x"));
+        }
+        settle(&mut headers);
+        let date = headers.remove(DATE).unwrap();
+        assert!(date.as_bytes().ends_with(b" GMT"));
+        let left: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
+        assert_eq!(left, ["x-stays"]);
+
+        let own = HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT");
+        headers.insert(DATE, own.clone());
+        settle(&mut headers);
+        assert_eq!(headers[DATE], own);
+    }
+}

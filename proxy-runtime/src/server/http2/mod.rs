@@ -1,0 +1,129 @@
+//! The server's HTTP/2, over the `h2` crate.
+//!
+//! One task a connection, and all of its streams are polled in it ([`Streams`](streams::Streams)): no stream is a task,
+//! their timeouts share one timer, and what many of them have to say leaves with one write. `h2` reads and writes frames,
+//! keeps the windows, and ends connections that flood it; clocks, limits and the drain are here ([`driver`]).
+//!
+//! As on HTTP/1.1 there are two ways. If the server's service is a [`ProxyService`](crate::ProxyService), each request
+//! that passed the checks is first offered to [`engine::forward_stream`](crate::engine::forward_stream) with the
+//! [`Client`]. What that declines becomes an `http` request for the service ([`typed`]).
+//!
+//! # Resets
+//!
+//! A client that resets a stream, or whose connection ends, has what is done for it dropped: the request is cancelled at the
+//! destination. A response that breaks off is reset with `INTERNAL_ERROR`. A request whose response is complete before its
+//! body is is reset with `NO_ERROR` (RFC 9113 section 8.1), once nobody reads the body any more.
+
+mod body;
+mod client;
+mod connection;
+mod deadlines;
+mod driver;
+mod fields;
+mod ready;
+mod room;
+mod streams;
+mod tunnel;
+mod typed;
+
+use std::error::Error as StdError;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use h2::RecvStream;
+use h2::server::SendResponse;
+use http::{Request, Response};
+use http_body::Body;
+use tower_service::Service;
+
+pub(crate) use self::body::BodyReader;
+pub(crate) use self::client::Client;
+use self::connection::Connection;
+use self::deadlines::Deadline;
+pub(crate) use self::fields::date;
+pub(crate) use self::room::{Room, poll_room};
+use self::streams::Serving;
+use super::access_log::Draft;
+use super::connection::{ConnectionIo, ConnectionState, Exchange, RequestBody, Served, Transport};
+use super::edge;
+use super::http1::said_length;
+use crate::engine::forward_stream;
+
+type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// Serves HTTP/2 until the connection ends.
+///
+/// Cancel safe: dropped, it closes the connection.
+pub(crate) async fn serve<T, S, B>(
+    io: ConnectionIo<T>,
+    served: Rc<Served<S>>,
+    state: Arc<ConnectionState>,
+) where
+    T: Transport,
+    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: 'static,
+    B: Body<Data = Bytes> + 'static,
+    B::Error: Into<BoxError>,
+{
+    state.set_http2();
+    let serve = {
+        let state = Arc::clone(&state);
+        move |request, respond, deadline| begin(request, respond, deadline, &state, &served)
+    };
+    let connection = Connection::new(io, &state.worker.limits, serve);
+    driver::drive(connection, Arc::clone(&state)).await;
+}
+
+/// Begins to serve a stream.
+fn begin<S, B>(
+    request: Request<RecvStream>,
+    respond: SendResponse<Bytes>,
+    deadline: Deadline,
+    state: &Arc<ConnectionState>,
+    served: &Rc<Served<S>>,
+) -> Serving
+where
+    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: 'static,
+    B: Body<Data = Bytes> + 'static,
+    B::Error: Into<BoxError>,
+{
+    let limits = &state.worker.limits;
+    if state.begin_request() >= limits.requests_per_connection {
+        state.retire();
+    }
+    let open = state.enter_stream();
+    let (mut head, body) = request.into_parts();
+    let mut exchange = Exchange::new(Arc::clone(state));
+    if state.worker.access_log.is_some() {
+        exchange.draft = Some(Box::new(Draft::new(&head, state.info)));
+    }
+    let admission = edge::admit(&mut head, limits)
+        .and_then(|()| edge::admit_length(said_length(&head.headers), limits));
+    let mut client = Client {
+        body: (!body.is_end_stream()).then_some(body),
+        respond,
+        exchange,
+        deadline,
+    };
+    let served = Rc::clone(served);
+    Box::pin(async move {
+        if let (Ok(()), Some(engine)) = (&admission, &served.engine)
+            && forward_stream(&head, &mut client, engine).await
+        {
+            return drop(open);
+        }
+        // Boxed, so that requests that are forwarded as bytes have no room for it.
+        Box::pin(typed::serve(
+            head,
+            client,
+            admission,
+            served.service.clone(),
+        ))
+        .await;
+        drop(open);
+    })
+}

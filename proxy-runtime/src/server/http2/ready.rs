@@ -1,0 +1,170 @@
+//! Which parts of a connection's task have something to do.
+
+use std::sync::atomic::{AtomicBool, Ordering::AcqRel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Wake, Waker};
+
+/// The place of the connection itself, beside its streams.
+pub(super) const CONNECTION: u32 = u32::MAX;
+
+/// Which parts of a connection's task have something to do: the connection, or some of its streams.
+///
+/// All of them live in one task. While that is being polled, a part that has something to do is put on the list and
+/// nothing else: the task looks at it before it waits. Only from outside is the task itself woken.
+#[derive(Debug, Default)]
+pub(super) struct Ready(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    streams: Vec<u32>,
+    connection: bool,
+    /// The task will look at this before it waits.
+    is_polling: bool,
+    task: Option<Waker>,
+}
+
+impl Ready {
+    /// The task begins to look.
+    pub(super) fn begin(&self, cx: &Context<'_>) {
+        let mut state = self.lock();
+        state.is_polling = true;
+        match &mut state.task {
+            Some(task) => task.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+    }
+
+    /// Moves the places of the streams that are ready to `streams`, which is empty, and tells whether the connection is.
+    pub(super) fn take(&self, streams: &mut Vec<u32>) -> bool {
+        let mut state = self.lock();
+        std::mem::swap(&mut state.streams, streams);
+        std::mem::take(&mut state.connection)
+    }
+
+    /// The task has seen it all and is about to wait. Returns whether that is so; if not, it has to look again.
+    pub(super) fn end(&self) -> bool {
+        let mut state = self.lock();
+        state.is_polling = state.connection || !state.streams.is_empty();
+        !state.is_polling
+    }
+
+    /// The task lets others have their turn, and goes on then.
+    pub(super) fn pause(&self) {
+        let task = {
+            let mut state = self.lock();
+            state.is_polling = false;
+            state.task.clone()
+        };
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+
+    /// The part at this place has something to do.
+    pub(super) fn push(&self, place: u32) {
+        let task = {
+            let mut state = self.lock();
+            match place {
+                CONNECTION => state.connection = true,
+                stream => state.streams.push(stream),
+            }
+            match state.is_polling {
+                true => None,
+                false => state.task.clone(),
+            }
+        };
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A part of a connection's task, as those see it who wake it.
+///
+/// It outlives what is at its place: whatever comes there next is polled once too often, which does no harm.
+#[derive(Debug)]
+pub(super) struct Part {
+    ready: Arc<Ready>,
+    place: u32,
+    is_listed: AtomicBool,
+}
+
+impl Part {
+    pub(super) fn new(ready: &Arc<Ready>, place: u32) -> Arc<Self> {
+        Arc::new(Self {
+            ready: Arc::clone(ready),
+            place,
+            is_listed: AtomicBool::new(false),
+        })
+    }
+
+    /// It is about to be polled: what happens from now on is news.
+    pub(super) fn begin(&self) {
+        self.is_listed.swap(false, AcqRel);
+    }
+}
+
+impl Wake for Part {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.is_listed.swap(true, AcqRel) {
+            self.ready.push(self.place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Task(AtomicUsize);
+
+    impl Wake for Task {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    #[test]
+    fn the_task_is_woken_from_outside_only_and_a_part_is_listed_once() {
+        let task = Arc::new(Task::default());
+        let woken = || task.0.load(SeqCst);
+        let waker = Waker::from(task.clone());
+        let ready = Arc::new(Ready::default());
+        let part = Part::new(&ready, 3);
+        let part_waker = Waker::from(part.clone());
+        let mut streams = Vec::new();
+
+        ready.begin(&Context::from_waker(&waker));
+        part_waker.wake_by_ref();
+        part_waker.wake_by_ref();
+        assert_eq!(woken(), 0, "it is looking");
+        assert!(!ready.end(), "there is something");
+        assert!(!ready.take(&mut streams), "not the connection");
+        assert_eq!(streams, [3]);
+        streams.clear();
+        part_waker.wake_by_ref();
+        assert!(ready.end(), "it was not polled since it was listed");
+        part.begin();
+
+        part_waker.wake_by_ref();
+        assert_eq!(woken(), 1);
+        Waker::from(Part::new(&ready, CONNECTION)).wake();
+        assert_eq!(woken(), 2);
+        ready.begin(&Context::from_waker(&waker));
+        assert!(ready.take(&mut streams));
+        assert_eq!(streams, [3]);
+        ready.pause();
+        assert_eq!(woken(), 3);
+    }
+}

@@ -1,0 +1,115 @@
+//! The streams of a connection that are being served, in the connection's own task.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use super::deadlines::{Deadline, Deadlines};
+use super::ready::{Part, Ready};
+
+/// A stream that is being served.
+pub(super) type Serving = Pin<Box<dyn Future<Output = ()>>>;
+
+/// Places that are kept while no stream is open.
+const KEPT: usize = 8;
+
+/// The streams of a connection that are being served.
+///
+/// They are polled in the connection's own task, so that what many of them have to say leaves with one write, and so that
+/// they end with it. A place has a waker that serves one stream after the other.
+#[derive(Debug)]
+pub(super) struct Streams {
+    ready: Arc<Ready>,
+    deadlines: Rc<Deadlines>,
+    places: Vec<Place>,
+    free: Vec<u32>,
+    /// Those that are being polled.
+    batch: Vec<u32>,
+}
+
+struct Place {
+    part: Arc<Part>,
+    waker: Waker,
+    serving: Option<Serving>,
+}
+
+impl std::fmt::Debug for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Place")
+            .field("part", &self.part)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Streams {
+    pub(super) fn new(ready: &Arc<Ready>) -> Self {
+        Self {
+            ready: Arc::clone(ready),
+            deadlines: Rc::default(),
+            places: Vec::new(),
+            free: Vec::new(),
+            batch: Vec::new(),
+        }
+    }
+
+    pub(super) fn deadlines(&self) -> &Rc<Deadlines> {
+        &self.deadlines
+    }
+
+    /// Serves one more stream. It is polled with the next round.
+    pub(super) fn begin(&mut self, make: impl FnOnce(Deadline) -> Serving) {
+        let number = self.free.pop().unwrap_or_else(|| {
+            let number = self.places.len() as u32;
+            let part = Part::new(&self.ready, number);
+            self.places.push(Place {
+                waker: Waker::from(Arc::clone(&part)),
+                part,
+                serving: None,
+            });
+            number
+        });
+        let serving = make(Deadline::new(&self.deadlines, number));
+        if let Some(place) = self.places.get_mut(number as usize) {
+            place.serving = Some(serving);
+            place.waker.wake_by_ref();
+        }
+    }
+
+    /// Whether none is being served.
+    pub(super) fn is_empty(&self) -> bool {
+        self.free.len() == self.places.len()
+    }
+
+    /// Looks which parts of the task are ready; tells whether the connection is.
+    pub(super) fn gather(&mut self) -> bool {
+        self.batch.clear();
+        self.ready.take(&mut self.batch)
+    }
+
+    /// Polls those that were [gathered](Self::gather).
+    pub(super) fn poll(&mut self) {
+        let mut has_ended = false;
+        for number in self.batch.drain(..) {
+            // What was at a place that is given up may still be woken.
+            let Some(place) = self.places.get_mut(number as usize) else {
+                continue;
+            };
+            place.part.begin();
+            let Some(serving) = &mut place.serving else {
+                continue;
+            };
+            let mut cx = Context::from_waker(&place.waker);
+            if serving.as_mut().poll(&mut cx).is_ready() {
+                place.serving = None;
+                self.free.push(number);
+                has_ended = true;
+            }
+        }
+        if has_ended && self.places.len() > KEPT && self.is_empty() {
+            self.places.truncate(KEPT);
+            self.free.clear();
+            self.free.extend((0..KEPT as u32).rev());
+        }
+    }
+}

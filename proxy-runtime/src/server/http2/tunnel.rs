@@ -1,0 +1,110 @@
+//! A stream that has become a tunnel (RFC 8441).
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use h2::{Reason, RecvStream, SendStream};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::room::poll_room;
+use crate::server::connection::OpenStream;
+
+/// A stream that has become a tunnel. Dropped, it is reset unless both sides have ended it.
+pub(super) struct Tunnel {
+    receive: RecvStream,
+    send: SendStream<Bytes>,
+    /// What was received and not read yet.
+    unread: Bytes,
+    has_ended: bool,
+    /// The connection is not idle while it lives.
+    _open: OpenStream,
+}
+
+impl Tunnel {
+    pub(super) fn new(receive: RecvStream, send: SendStream<Bytes>, open: OpenStream) -> Self {
+        Self {
+            receive,
+            send,
+            unread: Bytes::new(),
+            has_ended: false,
+            _open: open,
+        }
+    }
+}
+
+impl AsyncRead for Tunnel {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        while self.unread.is_empty() {
+            match ready!(self.receive.poll_data(cx)) {
+                None => return Poll::Ready(Ok(())),
+                Some(Ok(data)) => self.unread = data,
+                Some(Err(error)) => {
+                    return Poll::Ready(match error.reason() {
+                        // RFC 9113 section 8.5: what CANCEL is to a tunnel, an end is to a connection.
+                        Some(Reason::NO_ERROR | Reason::CANCEL) => Ok(()),
+                        _ => Err(io_error(error)),
+                    });
+                }
+            }
+        }
+        let count = self.unread.len().min(buffer.remaining());
+        buffer.put_slice(&self.unread[..count]);
+        self.unread.advance(count);
+        // It only fails for more than was received.
+        let _ = self.receive.flow_control().release_capacity(count);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Tunnel {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if bytes.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        let Some(room) = ready!(poll_room(&mut self.send, bytes.len(), cx)) else {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        };
+        let data = Bytes::copy_from_slice(&bytes[..room]);
+        let sent = self.send.send_data(data, false);
+        Poll::Ready(sent.map(|()| room).map_err(io_error))
+    }
+
+    /// What was written is the connection's to send.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if std::mem::replace(&mut self.has_ended, true) {
+            return Poll::Ready(Ok(()));
+        }
+        let ended = self.send.send_data(Bytes::new(), true);
+        Poll::Ready(ended.map_err(io_error))
+    }
+}
+
+impl fmt::Debug for Tunnel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tunnel").finish_non_exhaustive()
+    }
+}
+
+fn io_error(error: h2::Error) -> io::Error {
+    match error.is_io() {
+        true => error
+            .into_io()
+            .unwrap_or_else(|| io::ErrorKind::BrokenPipe.into()),
+        false => io::Error::new(io::ErrorKind::ConnectionReset, error),
+    }
+}

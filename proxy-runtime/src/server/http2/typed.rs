@@ -1,0 +1,255 @@
+//! Requests that are served over `http` types.
+
+use std::error::Error as StdError;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream, SendStream};
+use http::header::CONTENT_LENGTH;
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode, response};
+use http_body::{Body, Frame};
+use tower_service::Service;
+
+use super::body::BodyReader;
+use super::client::Client;
+use super::fields::settle;
+use super::room::{Room, poll_room};
+use super::tunnel::Tunnel;
+use crate::server::connection::{
+    Answer, Asked, ConnectionState, RequestBody, ResponseBody, is_grpc,
+};
+use crate::server::edge::Refusal;
+use crate::server::http1::{OnUpgrade, Switch, said_length};
+
+type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// Serves one request with `service`.
+///
+/// Cancel-safe: dropped, the request is cancelled.
+pub(super) async fn serve<S, B>(
+    mut head: Parts,
+    client: Client,
+    admission: Result<(), Refusal>,
+    service: S,
+) where
+    S: Service<Request<RequestBody>, Response = Response<B>>,
+    S::Error: Into<BoxError>,
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    let Client {
+        respond,
+        body,
+        exchange,
+        ..
+    } = client;
+    let connection = exchange.connection.clone();
+    let asked = Asked::of(&head);
+    let is_head = head.method == Method::HEAD;
+    let mut tunnel = None;
+    let mut refused = None;
+    let answer = match admission {
+        Ok(()) if head.method == Method::CONNECT => {
+            tunnel = body.map(|body| (body, offer(&mut head)));
+            let request = Request::from_parts(head, RequestBody::empty());
+            Answer::of(service, request, asked, exchange)
+        }
+        Ok(()) => {
+            let body = match body {
+                Some(body) => {
+                    let reader = BodyReader::new(body, said_length(&head.headers));
+                    RequestBody::incoming(reader, &connection, is_grpc(&head.headers))
+                }
+                None => RequestBody::empty(),
+            };
+            Answer::of(service, Request::from_parts(head, body), asked, exchange)
+        }
+        Err(refusal) => {
+            // Until the client has its answer, what it sends is not in the way.
+            refused = body;
+            Answer::refused(refusal, asked, exchange)
+        }
+    };
+    let mut respond = respond;
+    let mut answer = pin!(answer);
+    let answered = poll_fn(|cx| {
+        if let Poll::Ready(answered) = answer.as_mut().poll(cx) {
+            return Poll::Ready(Some(answered));
+        }
+        respond.poll_reset(cx).map(|_| None)
+    });
+    let Some(Ok(answered)) = answered.await else {
+        return;
+    };
+    let (head, body) = answered.into_parts();
+    match tunnel {
+        Some((receive, switch)) if head.status.is_success() => {
+            begin_tunnel(head, respond, receive, switch, &connection);
+        }
+        _ => {
+            let room = Waiting {
+                connection: &connection,
+                room: Room::default(),
+                is_exempt: is_grpc(&head.headers),
+            };
+            send(head, body, respond, is_head, room).await;
+        }
+    }
+    drop(refused);
+}
+
+/// Lets the service have the stream as a tunnel, if it agrees to one.
+fn offer(head: &mut Parts) -> Switch {
+    let (on_upgrade, switch) = OnUpgrade::new();
+    head.extensions.insert(on_upgrade);
+    // The type that services of others know; there is no other protocol to make one of.
+    let protocol = head.extensions.get::<h2::ext::Protocol>();
+    if protocol.is_some_and(|protocol| protocol.as_str() == "websocket") {
+        let websocket = hyper::ext::Protocol::from_static("websocket");
+        head.extensions.insert(websocket);
+    }
+    switch
+}
+
+/// RFC 8441 section 5: the response to CONNECT has no end of its own, what follows is the tunnel.
+fn begin_tunnel(
+    mut head: response::Parts,
+    mut respond: SendResponse<Bytes>,
+    receive: RecvStream,
+    switch: Switch,
+    connection: &Arc<ConnectionState>,
+) {
+    settle(&mut head.headers);
+    head.headers.remove(CONTENT_LENGTH);
+    if let Ok(send) = respond.send_response(Response::from_parts(head, ()), false) {
+        let tunnel = Tunnel::new(receive, send, connection.enter_stream());
+        switch.complete_stream(Box::new(tunnel));
+    }
+}
+
+/// Sends a response.
+async fn send<B>(
+    mut head: response::Parts,
+    body: ResponseBody<B>,
+    mut respond: SendResponse<Bytes>,
+    is_head: bool,
+    waiting: Waiting<'_>,
+) where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    settle(&mut head.headers);
+    let has_none = is_head
+        || matches!(
+            head.status,
+            StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+        );
+    let is_end = has_none || body.is_end_stream();
+    if !head.headers.contains_key(CONTENT_LENGTH)
+        && head.status != StatusCode::NO_CONTENT
+        && let Some(length) = body.size_hint().exact()
+        && (length > 0 || !is_end)
+    {
+        head.headers.insert(CONTENT_LENGTH, length.into());
+    }
+    let sent = respond.send_response(Response::from_parts(head, ()), is_end);
+    if let (Ok(stream), false) = (sent, is_end) {
+        send_body(stream, body, waiting).await;
+    }
+}
+
+/// Notes when the client is waited for.
+struct Waiting<'a> {
+    connection: &'a Arc<ConnectionState>,
+    room: Room,
+    /// gRPC and the like: a slow reader is no attacker.
+    is_exempt: bool,
+}
+
+/// Sends a response's body. If it breaks off, so does the stream.
+async fn send_body<B>(
+    mut stream: SendStream<Bytes>,
+    body: ResponseBody<B>,
+    mut waiting: Waiting<'_>,
+) where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    let mut body = pin!(body);
+    loop {
+        let next = poll_fn(|cx| poll_next(&mut stream, body.as_mut(), &mut waiting, cx)).await;
+        let sent = match next {
+            Next::Frame(frame) => match frame.into_data() {
+                Ok(data) => {
+                    let is_end = body.is_end_stream();
+                    if data.is_empty() && !is_end {
+                        continue;
+                    }
+                    stream.send_data(data, is_end).map(|()| is_end)
+                }
+                Err(frame) => {
+                    let trailers = frame.into_trailers().unwrap_or_default();
+                    stream.send_trailers(trailers).map(|()| true)
+                }
+            },
+            Next::End => stream.send_data(Bytes::new(), true).map(|()| true),
+            Next::Failed => {
+                stream.send_reset(Reason::INTERNAL_ERROR);
+                return;
+            }
+            Next::Gone => return,
+        };
+        match sent {
+            Ok(false) => {}
+            Ok(true) => return,
+            // It cannot be said, or to nobody.
+            Err(_) => {
+                stream.send_reset(Reason::INTERNAL_ERROR);
+                return;
+            }
+        }
+    }
+}
+
+enum Next {
+    Frame(Frame<Bytes>),
+    End,
+    /// The body cannot be had to its end.
+    Failed,
+    /// The client wants no more.
+    Gone,
+}
+
+/// The next part of the body, once there is room for a part of it.
+fn poll_next<B>(
+    stream: &mut SendStream<Bytes>,
+    body: Pin<&mut ResponseBody<B>>,
+    waiting: &mut Waiting<'_>,
+    cx: &mut Context<'_>,
+) -> Poll<Next>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    match poll_room(stream, 1, cx) {
+        Poll::Ready(Some(_)) => waiting.room.is_found(),
+        Poll::Ready(None) => return Poll::Ready(Next::Gone),
+        Poll::Pending => {
+            if !waiting.is_exempt {
+                waiting.room.lacks(waiting.connection);
+            }
+            return Poll::Pending;
+        }
+    }
+    match body.poll_frame(cx) {
+        Poll::Ready(Some(Ok(frame))) => Poll::Ready(Next::Frame(frame)),
+        Poll::Ready(Some(Err(_))) => Poll::Ready(Next::Failed),
+        Poll::Ready(None) => Poll::Ready(Next::End),
+        Poll::Pending => stream.poll_reset(cx).map(|_| Next::Gone),
+    }
+}

@@ -1,0 +1,99 @@
+//! A provider of the family as a source of the control plane.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use discovery_core::{ConfigProvider, ProviderState};
+use proxy_model::{CompileOptions, Problems, Snapshot};
+use tokio::sync::watch;
+
+use super::{BridgeOptions, to_envoy};
+use crate::assemble::{Owner, ServiceResources};
+use crate::sources::{Provided, Reading};
+
+/// What log lines are filtered by.
+const TARGET: &str = "xds::bridge";
+
+/// How many problems are told beside what is provided.
+const MOST_PROBLEMS: usize = 100;
+
+/// What `provider` provides, as [resources](to_envoy): a [source](crate::sources::Sources::with_provided) of a control plane.
+///
+/// Routes and clusters that have errors are left out, and everything that is left out or differs in Envoy is in the log and beside what is provided. What
+/// was last good stays while the provider has nothing else; before its first configuration there is nothing.
+///
+/// The work is done by a task of the current tokio runtime, which ends with the last receiver and with the provider's last
+/// state.
+///
+/// # Panics
+///
+/// Outside of a tokio runtime.
+pub fn provide(provider: impl ConfigProvider + 'static, options: BridgeOptions) -> Provided {
+    let (sender, provided) = watch::channel(Reading::default());
+    tokio::spawn(async move {
+        let mut states = provider.subscribe();
+        let mut told = Problems::new();
+        loop {
+            let state = Arc::clone(&states.borrow_and_update());
+            publish(provider.name(), &state, &options, &mut told, &sender);
+            tokio::select! {
+                () = sender.closed() => return,
+                changed = states.changed() => {
+                    if changed.is_err() {
+                        // The last state goes on serving.
+                        sender.closed().await;
+                        return;
+                    }
+                }
+            }
+        }
+    });
+    provided
+}
+
+fn publish(
+    name: &str,
+    state: &ProviderState,
+    options: &BridgeOptions,
+    told: &mut Problems,
+    sender: &watch::Sender<Reading<Vec<Arc<ServiceResources>>>>,
+) {
+    let Some(config) = &state.config else {
+        return;
+    };
+    let (snapshot, mut problems) =
+        Snapshot::compile_isolated(Arc::clone(config), &CompileOptions::default());
+    let bridged = to_envoy(name, &snapshot, options);
+    problems.append(bridged.problems);
+    // One line per problem that is new, not per change.
+    for problem in problems
+        .iter()
+        .filter(|problem| !told.iter().any(|old| old == *problem))
+    {
+        tracing::warn!(target: TARGET, provider = name, %problem, "Envoy does not do all that is asked");
+    }
+    let shown = problems.iter().take(MOST_PROBLEMS).map(ToString::to_string);
+    let shown = shown.collect();
+    *told = problems;
+    sender.send_if_modified(|reading| {
+        let services = renewed(reading.value.as_deref(), bridged.services);
+        reading.read(services, shown)
+    });
+}
+
+/// The services, those that stay the same as they were.
+fn renewed(
+    before: Option<&Vec<Arc<ServiceResources>>>,
+    services: Vec<ServiceResources>,
+) -> Vec<Arc<ServiceResources>> {
+    let before: BTreeMap<&Owner, _> = before
+        .into_iter()
+        .flatten()
+        .map(|service| (&service.owner, service))
+        .collect();
+    let renew = |service: ServiceResources| match before.get(&service.owner) {
+        Some(known) if ***known == service => Arc::clone(known),
+        _ => Arc::new(service),
+    };
+    services.into_iter().map(renew).collect()
+}

@@ -1,0 +1,310 @@
+//! Connections to control planes.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tonic::transport::{Channel, Endpoint, Uri};
+use tower_service::Service;
+
+use super::XdsOptions;
+
+/// Between signs of life on a connection that is quiet.
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
+/// How long a sign of life may take.
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// TLS with control planes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TlsOptions {
+    /// PEM file with the certificates that control planes are trusted by. `https` servers need one.
+    pub ca_file: Option<PathBuf>,
+    /// PEM file with the certificate that this proxy shows, and those that it is signed by.
+    pub certificate_file: Option<PathBuf>,
+    /// PEM file with its key.
+    pub key_file: Option<PathBuf>,
+    /// What certificates of control planes have to be for. Unset: the host of the address.
+    pub server_name: Option<String>,
+}
+
+impl TlsOptions {
+    /// Sets [`ca_file`](Self::ca_file).
+    #[must_use]
+    pub fn with_ca_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.ca_file = Some(path.into());
+        self
+    }
+
+    /// Sets [`certificate_file`](Self::certificate_file) and [`key_file`](Self::key_file).
+    #[must_use]
+    pub fn with_certificate(mut self, chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.certificate_file = Some(chain.into());
+        self.key_file = Some(key.into());
+        self
+    }
+
+    /// Sets [`server_name`](Self::server_name).
+    #[must_use]
+    pub fn with_server_name(mut self, name: impl Into<String>) -> Self {
+        self.server_name = Some(name.into());
+        self
+    }
+}
+
+/// Why a client cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// There is no server to ask.
+    #[error("no control plane is given; write one such as `http://127.0.0.1:1701`")]
+    NoServer,
+    /// An address is none.
+    #[error("`{server}` is not an address such as `https://xds.example:1701`")]
+    Server {
+        /// What was written.
+        server: String,
+    },
+    /// A file cannot be read.
+    #[error("{}: {message}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        message: String,
+    },
+    /// A server has TLS, and nothing says by what it is trusted.
+    #[error(
+        "an `https` control plane needs `ca_file`, with the certificates that it is trusted by"
+    )]
+    NoRoots,
+    /// A certificate without a key or a key without a certificate.
+    #[error("`certificate_file` and `key_file` come together")]
+    HalfCertificate,
+    /// TLS does not work with what is given.
+    #[error("TLS: {0}")]
+    Tls(#[from] rustls::Error),
+    /// The name that certificates have to be for is none.
+    #[error("`{name}` is no name of a server")]
+    ServerName {
+        /// What was written.
+        name: String,
+    },
+}
+
+/// What connections are made with.
+#[derive(Clone)]
+pub(super) struct Dial {
+    endpoints: Arc<[Endpoint]>,
+    connector: Connector,
+}
+
+impl fmt::Debug for Dial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dial")
+            .field("endpoints", &self.endpoints)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Dial {
+    pub(super) fn new(options: &XdsOptions) -> Result<Self, ClientError> {
+        let mut endpoints = Vec::with_capacity(options.servers.len());
+        let mut has_tls = false;
+        for server in &options.servers {
+            let wrong = || ClientError::Server {
+                server: server.clone(),
+            };
+            let uri: Uri = server.parse().map_err(|_| wrong())?;
+            let scheme = uri.scheme_str();
+            has_tls |= scheme == Some("https");
+            if uri.host().is_none_or(str::is_empty) || !matches!(scheme, Some("http" | "https")) {
+                return Err(wrong());
+            }
+            endpoints.push(
+                Endpoint::from(uri)
+                    .connect_timeout(options.connect_timeout)
+                    .http2_keep_alive_interval(KEEP_ALIVE)
+                    .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
+                    .keep_alive_while_idle(true),
+            );
+        }
+        if endpoints.is_empty() {
+            return Err(ClientError::NoServer);
+        }
+        let tls = has_tls.then(|| client_config(&options.tls)).transpose()?;
+        let server_name = match &options.tls.server_name {
+            None => None,
+            Some(name) => Some(
+                ServerName::try_from(name.clone())
+                    .map_err(|_| ClientError::ServerName { name: name.clone() })?,
+            ),
+        };
+        Ok(Self {
+            endpoints: endpoints.into(),
+            connector: Connector {
+                #[cfg(test)]
+                memory: None,
+                tls: tls.map(|config| TlsConnector::from(Arc::new(config))),
+                server_name,
+            },
+        })
+    }
+
+    /// Connections to a server in memory.
+    #[cfg(test)]
+    pub(super) fn in_memory(
+        options: &XdsOptions,
+        connections: tokio::sync::mpsc::Sender<tokio::io::DuplexStream>,
+    ) -> Self {
+        let mut dial = Self::new(options).unwrap();
+        dial.connector.memory = Some(connections);
+        dial
+    }
+
+    /// Connects to one of the servers, in turn.
+    ///
+    /// # Errors
+    /// It is not there, or is not trusted.
+    pub(super) async fn connect(
+        &self,
+        attempt: usize,
+    ) -> Result<(Channel, String), (String, String)> {
+        let Some(endpoint) = self.endpoints.get(attempt % self.endpoints.len().max(1)) else {
+            return Err((String::new(), "no control plane is given".to_owned()));
+        };
+        let server = endpoint.uri().to_string();
+        match endpoint
+            .connect_with_connector(self.connector.clone())
+            .await
+        {
+            Ok(channel) => Ok((channel, server)),
+            Err(error) => Err((server, with_causes(&error))),
+        }
+    }
+}
+
+/// An error and what it comes from, on one line.
+pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let more = inner.to_string();
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = inner.source();
+    }
+    text
+}
+
+fn client_config(options: &TlsOptions) -> Result<ClientConfig, ClientError> {
+    let ca_file = options.ca_file.as_deref().ok_or(ClientError::NoRoots)?;
+    let mut roots = rustls::RootCertStore::empty();
+    for certificate in certificates(ca_file)? {
+        roots.add(certificate)?;
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots);
+    let mut config = match (&options.certificate_file, &options.key_file) {
+        (None, None) => builder.with_no_client_auth(),
+        (Some(chain), Some(key)) => {
+            let key = PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable(key, &error))?;
+            builder.with_client_auth_cert(certificates(chain)?, key)?
+        }
+        _ => return Err(ClientError::HalfCertificate),
+    };
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    Ok(config)
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ClientError> {
+    let read: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path)
+        .map_err(|error| unreadable(path, &error))?
+        .collect();
+    match read {
+        Ok(found) if found.is_empty() => Err(ClientError::File {
+            path: path.to_owned(),
+            message: "there is no certificate in it".to_owned(),
+        }),
+        Ok(found) => Ok(found),
+        Err(error) => Err(unreadable(path, &error)),
+    }
+}
+
+fn unreadable(path: &Path, error: &dyn fmt::Display) -> ClientError {
+    ClientError::File {
+        path: path.to_owned(),
+        message: error.to_string(),
+    }
+}
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// Connects over TCP, with TLS where the address says so.
+#[derive(Clone)]
+struct Connector {
+    #[cfg(test)]
+    memory: Option<tokio::sync::mpsc::Sender<tokio::io::DuplexStream>>,
+    tls: Option<TlsConnector>,
+    server_name: Option<ServerName<'static>>,
+}
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<Box<dyn Stream>>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let connector = self.clone();
+        Box::pin(async move { connector.connect(&uri).await.map(TokioIo::new) })
+    }
+}
+
+impl Connector {
+    async fn connect(self, uri: &Uri) -> io::Result<Box<dyn Stream>> {
+        #[cfg(test)]
+        if let Some(connections) = &self.memory {
+            let (ours, theirs) = tokio::io::duplex(1 << 20);
+            let refused = |_| io::Error::from(io::ErrorKind::ConnectionRefused);
+            connections
+                .try_send(theirs)
+                .map_err(|_| ())
+                .map_err(refused)?;
+            return Ok(Box::new(ours));
+        }
+        let is_https = uri.scheme_str() == Some("https");
+        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+        let port = uri.port_u16().unwrap_or(if is_https { 443 } else { 80 });
+        let stream = TcpStream::connect((host, port)).await?;
+        stream.set_nodelay(true)?;
+        let Some(tls) = self.tls.filter(|_| is_https) else {
+            return Ok(Box::new(stream));
+        };
+        let name = match self.server_name {
+            Some(name) => name,
+            None => ServerName::try_from(host.to_owned()).map_err(io::Error::other)?,
+        };
+        Ok(Box::new(tls.connect(name, stream).await?))
+    }
+}

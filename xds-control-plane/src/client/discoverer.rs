@@ -1,0 +1,163 @@
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use discovery_core::{DiscoverError, Discoverer, Discovery, Runner, RunnerOptions};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use super::XdsOptions;
+use super::connect::{ClientError, Dial};
+use super::session::{Session, wait_for};
+use super::view::View;
+
+/// How often an answer is made although nothing has changed, which shows that the control plane is there. Making one asks
+/// nobody.
+const INTERVAL: Duration = Duration::from_secs(15);
+/// The longest wait after an error. The session says when there is news.
+const BACKOFF_MAX: Duration = Duration::from_secs(10);
+/// How long the first answer is waited for before it is said that there is none.
+const FIRST_ANSWER: Duration = Duration::from_secs(20);
+
+/// Takes configuration from a control plane over xDS.
+///
+/// Route configurations become routes, clusters with their endpoints become clusters; each is a service that can be
+/// quarantined on its own. While the control plane is away the answer is an error, so that a [`Runner`] keeps serving what
+/// was last accepted and shows how old that is.
+///
+/// Clones share everything. The session begins with the first answer that is asked for, and ends with the last clone.
+///
+/// ```no_run
+/// use xds_control_plane::client::{XdsDiscoverer, XdsOptions};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let options = XdsOptions::default().with_servers(vec!["http://xds.example:1701".into()]);
+/// let provider = XdsDiscoverer::new(options)?.runner().start();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct XdsDiscoverer {
+    options: Arc<XdsOptions>,
+    dial: Dial,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    started: Mutex<Option<Started>>,
+    /// What [`Discoverer::changed`] has seen.
+    seen: tokio::sync::Mutex<Option<watch::Receiver<View>>>,
+}
+
+#[derive(Debug)]
+struct Started {
+    views: watch::Receiver<View>,
+    task: AbortHandle,
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl XdsDiscoverer {
+    /// A discoverer that asks the control planes of `options`. It asks nothing yet.
+    ///
+    /// # Errors
+    /// An address or a certificate cannot be used.
+    pub fn new(options: XdsOptions) -> Result<Self, ClientError> {
+        Ok(Self {
+            dial: Dial::new(&options)?,
+            options: Arc::new(options),
+            shared: Arc::default(),
+        })
+    }
+
+    /// A runner for it, which makes it a `ConfigProvider`: one may still add filters and validators.
+    pub fn runner(&self) -> Runner {
+        Runner::new(self.clone())
+            .options(self.runner_options())
+            .required(!self.options.allow_start_before_discovery)
+    }
+
+    /// The options of [`runner`](Self::runner), to change some of them.
+    #[must_use]
+    pub fn runner_options(&self) -> RunnerOptions {
+        let mut runner = RunnerOptions::default()
+            .with_interval(INTERVAL)
+            .with_debounce(Duration::from_millis(5))
+            .with_min_gap(Duration::from_millis(20))
+            .with_discover_timeout(FIRST_ANSWER + self.options.fetch_timeout)
+            .with_backoff_max(BACKOFF_MAX);
+        runner.persist.clone_from(&self.options.persist);
+        runner
+    }
+
+    /// A discoverer that connects in another way.
+    #[cfg(test)]
+    pub(super) fn with_dial(options: XdsOptions, dial: Dial) -> Self {
+        Self {
+            dial,
+            options: Arc::new(options),
+            shared: Arc::default(),
+        }
+    }
+
+    /// What the session shows. Begins it, if that has not been done.
+    fn views(&self) -> watch::Receiver<View> {
+        let mut started = self
+            .shared
+            .started
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let started = started.get_or_insert_with(|| {
+            let (sender, views) = watch::channel(View::default());
+            let session = Session::new(Arc::clone(&self.options), self.dial.clone(), sender);
+            let task = tokio::spawn(session.run()).abort_handle();
+            Started { views, task }
+        });
+        started.views.clone()
+    }
+}
+
+#[async_trait]
+impl Discoverer for XdsDiscoverer {
+    fn name(&self) -> &str {
+        &self.options.name
+    }
+
+    async fn discover(&self) -> Result<Discovery, DiscoverError> {
+        let mut views = self.views();
+        let is_decided =
+            |view: &View| view.error.is_some() || (view.is_live && view.discovery.is_some());
+        let Some(view) = wait_for(&mut views, FIRST_ANSWER, is_decided).await else {
+            return Err(DiscoverError::transient(
+                "the control plane has not said yet what is to be served",
+            ));
+        };
+        match (view.discovery, view.is_live, view.error) {
+            (Some(discovery), true, _) => Ok((*discovery).clone()),
+            (_, _, error) => Err(DiscoverError::transient(format!(
+                "the control plane is lost: {}",
+                error.unwrap_or_else(|| "it is not connected".to_owned())
+            ))),
+        }
+    }
+
+    async fn changed(&self) {
+        let mut seen = self.shared.seen.lock().await;
+        if seen.is_none() {
+            // Of a session that has not begun everything is news.
+            *seen = Some(self.views());
+            return;
+        }
+        if let Some(views) = seen.as_mut()
+            && views.changed().await.is_err()
+        {
+            // The session is gone; the interval remains.
+            std::future::pending::<()>().await;
+        }
+    }
+}

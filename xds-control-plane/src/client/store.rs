@@ -1,0 +1,378 @@
+//! What the control plane has said and was accepted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use discovery_core::text::shortened;
+use discovery_core::{DiscoveredService, Discovery};
+use envoy_types::pb::envoy::config::cluster::v3::Cluster;
+use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
+use envoy_types::pb::envoy::config::listener::v3::Listener;
+use envoy_types::pb::envoy::config::route::v3::RouteConfiguration;
+use envoy_types::pb::google::protobuf::Any;
+use prost::Message;
+use proxy_model::config::ProxyConfig;
+use proxy_model::{CompileOptions, Problem, Problems, Snapshot};
+
+use crate::bridge::{
+    ReadCluster, ReadEndpoints, ReadRoutes, RouteSource, compose, read_cluster, read_endpoints,
+    read_listener, read_routes,
+};
+use crate::snapshot::ResourceType;
+
+/// The longest message of a NACK, in characters: some servers keep them all.
+const LONGEST_REFUSAL: usize = 4000;
+
+/// What one answer brings, whichever variant of the protocol it came by.
+#[derive(Debug, Default)]
+pub(super) struct Update {
+    /// Version and content.
+    pub(super) resources: Vec<(String, Any)>,
+    /// Names of what does not exist any more.
+    pub(super) removed: Vec<String>,
+    /// Whether what is not there does not exist: clusters and listeners in the state of the world.
+    pub(super) is_all: bool,
+}
+
+/// Where a listener's routes are.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Leads {
+    names: Vec<String>,
+    inline: Vec<ReadRoutes>,
+}
+
+#[derive(Debug, Clone)]
+struct Held<T> {
+    version: String,
+    value: T,
+    warnings: Problems,
+}
+
+/// The resources of one type.
+#[derive(Debug)]
+struct Table<T> {
+    held: BTreeMap<String, Held<T>>,
+    /// Those whose newest form cannot be honoured.
+    refused: BTreeMap<String, Problems>,
+    /// Those that were asked for and do not exist.
+    absent: BTreeSet<String>,
+    /// Whether there was an answer.
+    is_answered: bool,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self {
+            held: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            absent: BTreeSet::new(),
+            is_answered: false,
+        }
+    }
+}
+
+type ReadOne<M, T> = fn(&M) -> Result<(T, Problems), Problems>;
+
+impl<T: PartialEq> Table<T> {
+    /// Takes in an answer. Returns whether something changed, and what is refused.
+    fn apply<M: Message + Default>(
+        &mut self,
+        update: Update,
+        name_of: fn(&M) -> &str,
+        read: ReadOne<M, T>,
+        most: usize,
+    ) -> (bool, Vec<Problem>) {
+        let mut changed = !self.is_answered;
+        self.is_answered = true;
+        let mut refusals = Vec::new();
+        if update.resources.len() > most {
+            let message = format!(
+                "{} resources in one answer; at most {most} are taken",
+                update.resources.len()
+            );
+            return (changed, vec![Problem::error("", "too_many", message)]);
+        }
+        let mut named = BTreeSet::new();
+        for (version, any) in update.resources {
+            let Ok(message) = M::decode(any.value.as_slice()) else {
+                refusals.push(Problem::error(
+                    "",
+                    "not_decoded",
+                    format!(
+                        "a resource of type `{}` cannot be decoded",
+                        shortened(&any.type_url, 100)
+                    ),
+                ));
+                continue;
+            };
+            let name = name_of(&message).to_owned();
+            if !named.insert(name.clone()) {
+                refusals.push(Problem::error(
+                    "",
+                    "twice",
+                    format!("`{}` is there twice", shortened(&name, 100)),
+                ));
+                continue;
+            }
+            self.absent.remove(&name);
+            match read(&message) {
+                Ok((value, warnings)) => {
+                    changed |= self.refused.remove(&name).is_some();
+                    let same = (self.held.get(&name)).is_some_and(|held| held.value == value);
+                    changed |= !same;
+                    let held = Held {
+                        version,
+                        value,
+                        warnings,
+                    };
+                    self.held.insert(name, held);
+                }
+                Err(problems) => {
+                    refusals.extend(problems.errors().cloned());
+                    changed = true;
+                    self.refused.insert(name, problems);
+                }
+            }
+        }
+        let gone: Vec<String> = match update.is_all {
+            true => (self.held.keys().chain(self.refused.keys()))
+                .filter(|name| !named.contains(*name))
+                .cloned()
+                .collect(),
+            false => update.removed,
+        };
+        for name in gone {
+            changed |= self.held.remove(&name).is_some() | self.refused.remove(&name).is_some();
+            changed |= self.absent.insert(name);
+        }
+        (changed, refusals)
+    }
+
+    /// Forgets what nobody wants any more.
+    fn keep(&mut self, wanted: &BTreeSet<String>) {
+        self.held.retain(|name, _| wanted.contains(name));
+        self.refused.retain(|name, _| wanted.contains(name));
+        self.absent.retain(|name| wanted.contains(name));
+    }
+
+    /// Whether nothing is known of one that is wanted.
+    fn lacks(&self, name: &str) -> bool {
+        !self.held.contains_key(name)
+            && !self.refused.contains_key(name)
+            && !self.absent.contains(name)
+    }
+
+    fn versions(&self) -> impl Iterator<Item = (String, String)> {
+        (self.held.iter()).map(|(name, held)| (name.clone(), held.version.clone()))
+    }
+
+    fn problems(&self) -> impl Iterator<Item = Problem> {
+        let warnings = self.held.values().flat_map(|held| held.warnings.iter());
+        self.refused
+            .values()
+            .flat_map(Problems::iter)
+            .chain(warnings)
+            .cloned()
+    }
+}
+
+/// Everything that was accepted.
+#[derive(Debug, Default)]
+pub(super) struct Store {
+    route_configs: BTreeSet<String>,
+    listeners_wanted: bool,
+    most: usize,
+    listeners: Table<Leads>,
+    routes: Table<ReadRoutes>,
+    clusters: Table<ReadCluster>,
+    endpoints: Table<ReadEndpoints>,
+}
+
+/// What became of an answer.
+#[derive(Debug)]
+pub(super) struct Applied {
+    pub(super) changed: bool,
+    /// The message of a NACK; `None`: everything is accepted.
+    pub(super) refusal: Option<String>,
+}
+
+impl Store {
+    pub(super) fn new(route_configs: &[String], listeners_wanted: bool, most: usize) -> Self {
+        Self {
+            route_configs: route_configs.iter().cloned().collect(),
+            listeners_wanted,
+            most,
+            ..Self::default()
+        }
+    }
+
+    /// Takes in an answer.
+    pub(super) fn apply(&mut self, resource_type: ResourceType, update: Update) -> Applied {
+        let most = self.most;
+        let (changed, refusals) = match resource_type {
+            ResourceType::Listener => {
+                self.listeners
+                    .apply(update, |listener: &Listener| &listener.name, leads, most)
+            }
+            ResourceType::Route => self.routes.apply(
+                update,
+                |routes: &RouteConfiguration| &routes.name,
+                routes,
+                most,
+            ),
+            ResourceType::Cluster => self.clusters.apply(
+                update,
+                |cluster: &Cluster| &cluster.name,
+                read_cluster,
+                most,
+            ),
+            ResourceType::Endpoint => self.endpoints.apply(
+                update,
+                |assignment: &ClusterLoadAssignment| &assignment.cluster_name,
+                read_endpoints,
+                most,
+            ),
+        };
+        self.routes
+            .keep(&self.wanted(ResourceType::Route).unwrap_or_default());
+        self.endpoints
+            .keep(&self.wanted(ResourceType::Endpoint).unwrap_or_default());
+        // Of what is asked for without names there is nothing to be missed.
+        self.listeners.absent.clear();
+        self.clusters.absent.clear();
+        let refusal = (!refusals.is_empty()).then(|| {
+            let all: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+            shortened(&all.join("; "), LONGEST_REFUSAL)
+        });
+        Applied { changed, refusal }
+    }
+
+    /// The names to ask for; `None`: all there are.
+    pub(super) fn wanted(&self, resource_type: ResourceType) -> Option<BTreeSet<String>> {
+        match resource_type {
+            ResourceType::Cluster | ResourceType::Listener => None,
+            ResourceType::Route => {
+                let listeners = self.listeners.held.values();
+                let named = listeners.flat_map(|held| held.value.names.iter().cloned());
+                Some(named.chain(self.route_configs.iter().cloned()).collect())
+            }
+            ResourceType::Endpoint => {
+                let clusters = self.clusters.held.values();
+                Some(
+                    clusters
+                        .filter_map(|held| held.value.endpoints_from.clone())
+                        .collect(),
+                )
+            }
+        }
+    }
+
+    /// The types that are asked for at all.
+    pub(super) fn types(&self) -> impl Iterator<Item = ResourceType> + use<> {
+        let listeners_wanted = self.listeners_wanted;
+        ResourceType::MAKE_BEFORE_BREAK
+            .into_iter()
+            .filter(move |kind| listeners_wanted || *kind != ResourceType::Listener)
+    }
+
+    /// Whether nothing that is wanted has still to be answered.
+    pub(super) fn is_whole(&self) -> bool {
+        let has_all = |kind: ResourceType, lacks: &dyn Fn(&str) -> bool| {
+            !self
+                .wanted(kind)
+                .unwrap_or_default()
+                .iter()
+                .any(|name| lacks(name))
+        };
+        self.clusters.is_answered
+            && (self.listeners.is_answered || !self.listeners_wanted)
+            && has_all(ResourceType::Route, &|name| self.routes.lacks(name))
+            && has_all(ResourceType::Endpoint, &|name| self.endpoints.lacks(name))
+    }
+
+    /// Whether there is anything to serve: answers about clusters and routes.
+    pub(super) fn is_usable(&self) -> bool {
+        self.clusters.is_answered && (self.routes.is_answered || self.listeners.is_answered)
+    }
+
+    /// What is held of one type, for a control plane that only sends what differs.
+    pub(super) fn versions(&self, resource_type: ResourceType) -> Vec<(String, String)> {
+        match resource_type {
+            ResourceType::Listener => self.listeners.versions().collect(),
+            ResourceType::Route => self.routes.versions().collect(),
+            ResourceType::Cluster => self.clusters.versions().collect(),
+            ResourceType::Endpoint => self.endpoints.versions().collect(),
+        }
+    }
+
+    /// Everything as services: each route configuration and each cluster is one, so that what is wrong with one harms no
+    /// other.
+    pub(super) fn discovery(&self) -> Discovery {
+        let nothing = BTreeMap::new();
+        let mut services = Vec::new();
+        let mut add = |name: String, config: ProxyConfig| {
+            services.push(DiscoveredService::configured(name, config));
+        };
+        for (name, held) in &self.routes.held {
+            let composed = compose([&held.value], &nothing, &BTreeMap::new());
+            add(format!("routes {name}"), composed.config);
+        }
+        for (name, held) in &self.listeners.held {
+            if !held.value.inline.is_empty() {
+                let composed = compose(&held.value.inline, &nothing, &BTreeMap::new());
+                add(format!("listener {name}"), composed.config);
+            }
+        }
+        let clusters: BTreeMap<String, ReadCluster> = (self.clusters.held.iter())
+            .map(|(name, held)| (name.clone(), held.value.clone()))
+            .collect();
+        let endpoints: BTreeMap<String, ReadEndpoints> = (self.endpoints.held.iter())
+            .map(|(name, held)| (name.clone(), held.value.clone()))
+            .collect();
+        for (id, cluster) in compose([], &clusters, &endpoints).config.clusters {
+            let mut config = ProxyConfig::default();
+            let name = format!("cluster {id}");
+            config.clusters.insert(id, cluster);
+            add(name, config);
+        }
+        let mut discovery = Discovery::new(services);
+        let problems = (self.listeners.problems())
+            .chain(self.routes.problems())
+            .chain(self.clusters.problems())
+            .chain(self.endpoints.problems());
+        for problem in problems {
+            discovery = discovery.with_problem(problem);
+        }
+        discovery
+    }
+}
+
+/// Where a listener leads.
+fn leads(listener: &Listener) -> Result<(Leads, Problems), Problems> {
+    let (read, mut warnings) = read_listener(listener)?;
+    let mut found = Leads::default();
+    for source in read.routes {
+        match source {
+            RouteSource::Named(name) => found.names.push(name),
+            RouteSource::Inline(inline) => {
+                let (inline, more) = routes(&inline)?;
+                warnings.append(more);
+                found.inline.push(inline);
+            }
+        }
+    }
+    Ok((found, warnings))
+}
+
+/// Routes that the model takes, too.
+fn routes(routes: &RouteConfiguration) -> Result<(ReadRoutes, Problems), Problems> {
+    let (read, warnings) = read_routes(routes)?;
+    let config = ProxyConfig {
+        routes: read.routes.clone(),
+        ..ProxyConfig::default()
+    };
+    match Snapshot::compile(Arc::new(config), &CompileOptions::default()) {
+        Ok(_) => Ok((read, warnings)),
+        Err(problems) => Err(problems),
+    }
+}

@@ -1,0 +1,38 @@
+//! Tests of the client.
+
+mod delta;
+mod full;
+mod loss;
+mod script;
+mod tls;
+
+use std::sync::Arc;
+
+use discovery_core::{ConfigProvider, ProviderState};
+use proxy_model::config::ProxyConfig;
+use tokio::sync::watch;
+
+/// A route to a cluster with one destination.
+const ONE: &str = r#"{"Routes":{"r":{"ClusterId":"c","Match":{"Path":"/{**rest}"}}},
+    "Clusters":{"c":{"Destinations":{"d":{"Address":"http://10.0.0.1/"}}}}}"#;
+
+/// The first state that is as it should be.
+async fn state(
+    states: &mut watch::Receiver<Arc<ProviderState>>,
+    wanted: impl Fn(&ProviderState) -> bool,
+) -> Arc<ProviderState> {
+    Arc::clone(&*states.wait_for(|state| wanted(state)).await.unwrap())
+}
+
+/// The state that has this configuration.
+async fn serving(
+    states: &mut watch::Receiver<Arc<ProviderState>>,
+    json: &str,
+) -> Arc<ProviderState> {
+    let config = ProxyConfig::from_json(json).unwrap();
+    state(states, |state| state.config.as_deref() == Some(&config)).await
+}
+
+fn states(provider: &impl ConfigProvider) -> watch::Receiver<Arc<ProviderState>> {
+    provider.subscribe()
+}
