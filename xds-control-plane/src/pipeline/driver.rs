@@ -225,7 +225,7 @@ async fn at(time: Option<Instant>) {
 /// The end of a task; never, if there is none.
 async fn ended(task: &mut Option<JoinHandle<Result<(), KeptError>>>) -> Result<(), KeptError> {
     match task {
-        Some(task) => task.await.unwrap_or_else(|_| Ok(())),
+        Some(task) => task.await.unwrap_or(Ok(())),
         None => std::future::pending().await,
     }
 }
