@@ -3,6 +3,7 @@
 //! `cargo xtask` alone prints what there is and where to begin.
 
 mod bench;
+mod descriptors;
 mod disk;
 mod examples;
 mod peers;
@@ -42,6 +43,8 @@ enum Command {
     Test(test::Options),
     /// Fetches the real programs that tests talk to, under target/peers, without root and without touching the system
     Peers(peers::Options),
+    /// Generates the descriptors of Envoy's API that the xDS control plane carries
+    Descriptors,
     /// Runs the benchmarks, or compares the gateway with other proxies
     Bench(bench::Options),
 }
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Some(Command::Test(options)) => test::run(&options),
         Some(Command::Peers(options)) => peers::run(&options),
+        Some(Command::Descriptors) => descriptors::run(),
         Some(Command::Bench(options)) => bench::run(&options),
         None => Arguments::command()
             .print_help()

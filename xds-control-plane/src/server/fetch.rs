@@ -52,11 +52,11 @@ pub(crate) fn fetch(
     context.metrics.fetched(resource_type, subscription);
     let names: BTreeSet<&str> = request.resource_names.iter().map(String::as_str).collect();
     let mut resources: Vec<Arc<Resource>> = if names.is_empty() || names.contains(WILDCARD) {
-        view.all(resource_type).cloned().collect()
+        view.all(resource_type, subscription).cloned().collect()
     } else {
         let found = names
             .iter()
-            .filter_map(|name| view.get(resource_type, name));
+            .filter_map(|name| view.get(resource_type, subscription, name));
         found.cloned().collect()
     };
     let version = resources

@@ -52,6 +52,7 @@ use self::nodes::Nodes;
 pub use self::nodes::{NodeIdentity, NodeStatus, Refusal, StreamKind, StreamStatus, TypeStatus};
 pub use self::options::ServerOptions;
 use self::publish::Publisher;
+use self::view::Feed;
 use crate::snapshot::Snapshot;
 
 /// Serves what a channel holds to Envoys and their like.
@@ -78,8 +79,8 @@ impl XdsServer {
     #[must_use]
     pub fn new(snapshots: watch::Receiver<Option<Arc<Snapshot>>>, options: ServerOptions) -> Self {
         let metrics = Arc::new(Metrics::default());
-        let (publisher, views) =
-            Publisher::new(snapshots, options.removal_grace, Arc::clone(&metrics));
+        let feed = Feed::new(options.removal_grace, options.addition_lead);
+        let (publisher, views) = Publisher::new(snapshots, feed, Arc::clone(&metrics));
         let (stop, stopping) = watch::channel(false);
         let context = Arc::new(Context {
             identifier: Arc::from(options.identifier.as_str()),

@@ -13,6 +13,10 @@ pub struct ServerOptions {
     /// How long a removed cluster is kept for clients that may still have routes to it. On aggregated streams it goes as soon
     /// as the routes have been acknowledged. 30 s by default.
     pub removal_grace: Duration,
+    /// How far new clusters are ahead of listeners and routes on streams of one type and in polls, where no order is kept
+    /// between types: the time that a client may need to hear of a cluster and to warm it. An aggregated stream says when it
+    /// has, and waits for that only. 3 s by default.
+    pub addition_lead: Duration,
     /// How many names a stream may subscribe to for each type. 100,000 by default.
     pub names_per_stream: usize,
     /// How many streams one address may have open. Envoy opens one for each cluster if it has no aggregated stream. 20,000 by
@@ -38,6 +42,7 @@ impl Default for ServerOptions {
             identifier: String::new(),
             patience: Duration::from_secs(10),
             removal_grace: Duration::from_secs(30),
+            addition_lead: Duration::from_secs(3),
             names_per_stream: 100_000,
             streams_per_peer: 20_000,
             streams_per_connection: 20_000,
@@ -69,6 +74,13 @@ impl ServerOptions {
     #[must_use]
     pub fn with_removal_grace(mut self, removal_grace: Duration) -> Self {
         self.removal_grace = removal_grace;
+        self
+    }
+
+    /// Sets [`addition_lead`](Self::addition_lead).
+    #[must_use]
+    pub fn with_addition_lead(mut self, addition_lead: Duration) -> Self {
+        self.addition_lead = addition_lead;
         self
     }
 

@@ -1,6 +1,5 @@
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -22,13 +21,13 @@ impl Publisher {
     /// A publisher of what `snapshots` holds, and where it publishes.
     pub(crate) fn new(
         snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
-        grace: Duration,
+        feed: Feed,
         metrics: Arc<Metrics>,
     ) -> (Self, watch::Receiver<Option<Arc<View>>>) {
         let (views, receiver) = watch::channel(None);
         let publisher = Self {
             snapshots,
-            feed: Feed::new(grace),
+            feed,
             views,
             metrics,
         };

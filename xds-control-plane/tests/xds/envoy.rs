@@ -8,12 +8,11 @@ use std::time::Duration;
 use http::StatusCode;
 use testkit::client::{Connection, Load};
 use testkit::origin::{NamedOrigin, Origin};
-use testkit::time::eventually;
 use xds_control_plane::server::{ServerOptions, TypeStatus};
 use xds_control_plane::snapshot::ResourceType;
 
 use crate::support::Running;
-use crate::support::envoy::{Envoy, Way, free_address};
+use crate::support::envoy::{Envoy, Place, Way};
 use crate::support::resources::Plan;
 
 /// Who answers a request for the service of that name; nothing if nobody does.
@@ -28,12 +27,10 @@ async fn who_answers(envoy: SocketAddr, service: &str) -> Option<(StatusCode, St
 
 async fn wait_for_answer(envoy: &Envoy, at: SocketAddr, service: &str, origin: &NamedOrigin) {
     let expected = Some((StatusCode::OK, origin.name().to_owned()));
-    let what = format!(
-        "{service} is answered by {}\n{}",
-        origin.name(),
-        envoy.output()
-    );
-    eventually(what, async || who_answers(at, service).await == expected).await;
+    let what = format!("{service} is answered by {}", origin.name());
+    envoy
+        .eventually(&what, async || who_answers(at, service).await == expected)
+        .await;
 }
 
 #[tokio::test]
@@ -41,13 +38,14 @@ async fn every_kind_of_subscription_becomes_active_and_follows_changes() {
     let Some(program) = Envoy::find() else { return };
     let (one, other) = (Origin::named("one"), Origin::named("other"));
     for way in Way::ALL {
-        let listen = free_address();
+        let place = Place::new();
+        let listen = place.listener();
         let plan = |endpoint: &NamedOrigin| {
             let service = Plan::default().service("svc", &[endpoint.addr()]);
             service.listen(listen).snapshot()
         };
         let server = Running::start(plan(&one)).await;
-        let envoy = Envoy::start(&program, way, server.address).await;
+        let envoy = Envoy::start(&program, place, way, server.address);
         wait_for_answer(&envoy, listen, "svc", &one).await;
         server.publish(plan(&other));
         wait_for_answer(&envoy, listen, "svc", &other).await;
@@ -85,12 +83,13 @@ async fn what_envoy_refuses_is_seen_and_not_sent_again() {
     let Some(program) = Envoy::find() else { return };
     let (origin, other) = (Origin::named("origin"), Origin::named("other"));
     for way in [Way::Aggregated, Way::AggregatedDelta, Way::Separate] {
-        let listen = free_address();
+        let place = Place::new();
+        let listen = place.listener();
         let good = Plan::default()
             .service("svc", &[origin.addr()])
             .listen(listen);
         let server = Running::start(good.snapshot()).await;
-        let envoy = Envoy::start(&program, way, server.address).await;
+        let envoy = Envoy::start(&program, place, way, server.address);
         wait_for_answer(&envoy, listen, "svc", &origin).await;
 
         let broken = Plan {
@@ -98,10 +97,11 @@ async fn what_envoy_refuses_is_seen_and_not_sent_again() {
             ..good.clone()
         };
         server.publish(broken.snapshot());
-        eventually(format!("{way:?}: the refusal is known"), async || {
-            clusters_of(&server).is_some_and(|of| of.refused.is_some())
-        })
-        .await;
+        envoy
+            .eventually("the refusal is known", async || {
+                clusters_of(&server).is_some_and(|of| of.refused.is_some())
+            })
+            .await;
         let of = clusters_of(&server).unwrap();
         let refusal = of.refused.unwrap();
         assert_eq!(Some(refusal.version), of.sent, "{way:?}");
@@ -142,15 +142,18 @@ async fn what_envoy_refuses_is_seen_and_not_sent_again() {
 async fn a_service_comes_and_goes_under_load_without_a_503() {
     let Some(program) = Envoy::find() else { return };
     let origin = Origin::named("origin");
-    for way in [Way::Aggregated, Way::AggregatedDelta, Way::Separate] {
-        let listen = free_address();
+    for way in Way::ALL {
+        let place = Place::new();
+        let listen = place.listener();
         let stays = Plan::default()
             .service("stays", &[origin.addr()])
             .listen(listen);
         let both = stays.clone().service("comes", &[origin.addr()]);
-        let options = ServerOptions::default().with_removal_grace(Duration::from_secs(2));
+        let options = ServerOptions::default()
+            .with_removal_grace(Duration::from_secs(2))
+            .with_addition_lead(Duration::from_secs(1));
         let server = Running::with(stays.snapshot(), options).await;
-        let envoy = Envoy::start(&program, way, server.address).await;
+        let envoy = Envoy::start(&program, place, way, server.address);
         wait_for_answer(&envoy, listen, "stays", &origin).await;
 
         let steady = Load::new(listen)
@@ -170,11 +173,12 @@ async fn a_service_comes_and_goes_under_load_without_a_503() {
             server.publish(both.snapshot());
             wait_for_answer(&envoy, listen, "comes", &origin).await;
             server.publish(stays.snapshot());
-            eventually(format!("{way:?}: the cluster is gone"), async || {
-                let clusters = envoy.ask("/clusters").await;
-                clusters.is_some_and(|clusters| !clusters.contains("comes::"))
-            })
-            .await;
+            envoy
+                .eventually("the cluster is gone", async || {
+                    let clusters = envoy.ask("/clusters").await;
+                    clusters.is_some_and(|clusters| !clusters.contains("comes::"))
+                })
+                .await;
             let answer = who_answers(listen, "comes").await.unwrap();
             assert_eq!(answer.0, StatusCode::NOT_FOUND, "{way:?}");
         }
@@ -187,8 +191,13 @@ async fn a_service_comes_and_goes_under_load_without_a_503() {
             .snapshot(),
         );
         wait_for_answer(&envoy, listen, "comes", &origin).await;
-        steady.stop().await.assert_no_failure();
-        moved.stop().await.assert_no_failure();
+        for load in [steady, moved] {
+            let report = load.stop().await;
+            assert!(
+                report.succeeded > 0 && report.failures() == 0,
+                "{way:?}: {report}"
+            );
+        }
     }
 }
 
@@ -204,12 +213,13 @@ async fn five_hundred_clusters_over_separate_streams_are_all_warm() {
     const CLUSTERS: u64 = 500;
     let Some(program) = Envoy::find() else { return };
     let origin = Origin::named("origin");
-    let listen = free_address();
+    let place = Place::new();
+    let listen = place.listener();
     let plan = (0..CLUSTERS).fold(Plan::default().listen(listen), |plan, number| {
         plan.service(&format!("svc-{number}"), &[origin.addr()])
     });
     let server = Running::start(plan.snapshot()).await;
-    let envoy = Envoy::start(&program, Way::Separate, server.address).await;
+    let envoy = Envoy::start(&program, place, Way::Separate, server.address);
     // One more is the control plane itself.
     envoy
         .wait_for_stat("cluster_manager.active_clusters", |count| {

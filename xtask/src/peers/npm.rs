@@ -4,12 +4,15 @@ use std::path::{Path, PathBuf};
 
 use crate::process::Invocation;
 
+use super::table::Peer;
+use super::wrapper::{self, Environment};
 use super::{PROBE_LIMIT, download, last_lines, on_path};
 
-/// Installs a package with its exact version, and loads it once. None of its scripts is run.
+/// Installs a package with its exact version, and writes a wrapper for each of its programs; one without is loaded once.
+/// None of its scripts is run.
 ///
 /// `package` is a name and a version: `playwright-core@1.64.1`.
-pub(super) fn fetch(root: &Path, package: &str) -> crate::Result<()> {
+pub(super) fn fetch(root: &Path, peer: &Peer, package: &str) -> crate::Result<()> {
     let install = Invocation::new(program(root, "npm")?)
         .args(["install", "--prefix"])
         .arg(root)
@@ -27,7 +30,18 @@ pub(super) fn fetch(root: &Path, package: &str) -> crate::Result<()> {
         .arg(root.join("npm-cache"))
         .arg(package);
     download(&install)?;
+    if peer.programs.is_empty() {
+        return load(root, package);
+    }
+    for program in peer.programs {
+        let script = wrapper::script(program.path, program.arguments, &Environment::default());
+        wrapper::write(&root.join("bin").join(program.name), &script)?;
+    }
+    Ok(())
+}
 
+/// Sees whether Node can use the package.
+fn load(root: &Path, package: &str) -> crate::Result<()> {
     let load = Invocation::new(program(root, "node")?)
         .args(["--eval", "require(process.argv[1])"])
         .arg(name(package))

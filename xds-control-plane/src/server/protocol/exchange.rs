@@ -135,7 +135,8 @@ impl Exchange {
         let Some(channel) = &mut self.channels[resource_type as usize] else {
             return;
         };
-        let Some((reply, changed)) = channel.reply(view, keep, scope, nonce, now) else {
+        let served = view.served(resource_type, self.subscription);
+        let Some((reply, changed)) = channel.reply(served, keep, scope, nonce, now) else {
             return;
         };
         self.nonce = nonce;
@@ -166,7 +167,7 @@ impl Exchange {
         let settled = |resource_type: ResourceType| {
             self.channels[resource_type as usize]
                 .as_ref()
-                .map(|channel| channel.is_settled(view))
+                .map(|channel| channel.is_settled(view.served(resource_type, self.subscription)))
         };
         self.subscription == Subscription::Aggregated
             && settled(ResourceType::Route) == Some(true)

@@ -18,13 +18,15 @@ pub(super) struct Full {
     asked: bool,
     /// The client has refused what it was told last.
     is_refused: bool,
+    /// What it has accepted last.
+    accepted: Option<Told>,
     /// What a client that reconnects says it has.
     claim: Option<Version>,
     told: Option<Told>,
 }
 
-/// What the client has been told last.
-#[derive(Debug)]
+/// What the client has been told.
+#[derive(Debug, Clone)]
 struct Told {
     version: Version,
     set: Arc<ResourceSet>,
@@ -37,6 +39,12 @@ struct Told {
 pub(super) struct FullContent {
     pub(super) content: Content,
     pub(super) changed: Vec<Arc<str>>,
+}
+
+impl Told {
+    fn get(&self, name: &str) -> Option<&Arc<Resource>> {
+        self.kept.get(name).or_else(|| self.set.get(name))
+    }
 }
 
 impl Full {
@@ -76,14 +84,26 @@ impl Full {
         }
     }
 
-    /// The client has refused the last response, which had that version. If it has let go of something since, the rest is
-    /// another response, and may be accepted.
+    /// The client has accepted the last response, which had that version.
+    pub(super) fn acknowledged(&mut self, version: Version) {
+        self.is_refused = false;
+        let accepted = self.told.as_ref().filter(|told| told.version == version);
+        if let Some(accepted) = accepted {
+            self.accepted = Some(accepted.clone());
+        }
+    }
+
+    /// The client has refused the last response, which had that version. If it has let go of something since, or something
+    /// was kept in it that it may not have, the rest is another response, and may be accepted.
     pub(super) fn refused(&mut self, version: Version) {
         self.is_refused = true;
-        self.asked |= self
-            .told
-            .as_ref()
-            .is_some_and(|told| told.version != version);
+        let accepted = self.accepted.as_ref();
+        if let Some(told) = &mut self.told {
+            let kept = told.kept.len();
+            told.kept
+                .retain(|name, _| accepted.is_some_and(|accepted| accepted.get(name).is_some()));
+            self.asked |= told.version != version || told.kept.len() < kept;
+        }
     }
 
     /// What has to be told: everything, if anything is different or the client waits. What is in `retained` stays although
@@ -164,9 +184,13 @@ impl Full {
         retained
             .filter(|(name, _)| self.wants(name) && set.get(name).is_none())
             .filter_map(|(name, resource)| {
-                let held = match &self.told {
-                    None => Some(resource),
-                    Some(told) => told.kept.get(name).or_else(|| told.set.get(name)),
+                let held = match (&self.told, &self.accepted) {
+                    (None, _) => Some(resource),
+                    // It does not have what it refused, of which this may have been the cause.
+                    (Some(told), accepted) if self.is_refused => {
+                        told.get(name).and(accepted.as_ref()?.get(name))
+                    }
+                    (Some(told), _) => told.get(name),
                 };
                 held.map(|held| (Arc::clone(name), Arc::clone(held)))
             })

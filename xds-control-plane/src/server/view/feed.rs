@@ -7,13 +7,15 @@ use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
 use prost::Message;
 use tokio::time::Instant;
 
+use super::late::Late;
 use super::{Resources, Served, View};
-use crate::snapshot::{Bodies, Resource, ResourceSet, ResourceType, Snapshot};
+use crate::snapshot::{Bodies, Resource, ResourceSet, ResourceType, Snapshot, Subscription};
 
 /// Makes views of snapshots, and holds what was removed until its time is over. Without I/O and clock.
 #[derive(Debug)]
 pub(crate) struct Feed {
     grace: Duration,
+    late: Late,
     last: Option<Arc<View>>,
     retained: BTreeMap<Arc<str>, Retained>,
 }
@@ -27,10 +29,11 @@ struct Retained {
 }
 
 impl Feed {
-    /// Removed clusters are held for `grace`.
-    pub(crate) fn new(grace: Duration) -> Self {
+    /// Removed clusters are held for `grace`, and new ones are `lead` ahead of what refers to them.
+    pub(crate) fn new(grace: Duration, lead: Duration) -> Self {
         Self {
             grace,
+            late: Late::new(lead),
             last: None,
             retained: BTreeMap::new(),
         }
@@ -38,9 +41,12 @@ impl Feed {
 
     /// The view of a new snapshot.
     pub(crate) fn publish(&mut self, snapshot: Arc<Snapshot>, now: Instant) -> Arc<View> {
+        let mut adds = false;
         if let Some(last) = self.last.clone() {
+            adds = self.adds_clusters(&last, &snapshot);
             self.retain_removed(&last, &snapshot, now);
         }
+        self.late.publish(&snapshot, adds, now);
         let clusters = snapshot.resources(ResourceType::Cluster);
         self.retained
             .retain(|name, retained| clusters.get(name).is_none() && retained.until > now);
@@ -51,15 +57,27 @@ impl Feed {
     pub(crate) fn expire(&mut self, now: Instant) -> Option<Arc<View>> {
         let before = self.retained.len();
         self.retained.retain(|_, retained| retained.until > now);
+        let is_late = self.late.expire(now);
         let last = self.last.as_ref()?;
-        (self.retained.len() < before)
+        (is_late || self.retained.len() < before)
             .then(|| Arc::clone(last.snapshot()))
             .map(|snapshot| self.view(snapshot))
     }
 
     /// When to call [`Feed::expire`].
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.retained.values().map(|retained| retained.until).min()
+        let retained = self.retained.values().map(|retained| retained.until);
+        retained.chain(self.late.deadline()).min()
+    }
+
+    /// Whether there are clusters that nobody has yet.
+    fn adds_clusters(&self, last: &View, snapshot: &Snapshot) -> bool {
+        let before = last.snapshot.resources(ResourceType::Cluster);
+        let mut clusters = snapshot.resources(ResourceType::Cluster).iter();
+        clusters.any(|cluster| {
+            let name = cluster.name();
+            before.get(name).is_none() && !self.retained.contains_key(name)
+        })
     }
 
     fn retain_removed(&mut self, last: &View, snapshot: &Snapshot, now: Instant) {
@@ -82,16 +100,15 @@ impl Feed {
     fn view(&mut self, snapshot: Arc<Snapshot>) -> Arc<View> {
         let nothing = Served::default();
         let last = self.last.as_deref();
-        let after = |resource_type, set| {
-            Served::after(
-                last.map_or(&nothing, |view| view.served(resource_type)),
-                set,
-            )
+        let after = |resource_type, subscription, set| {
+            let last = last.map(|view| view.served(resource_type, subscription));
+            Served::after(last.unwrap_or(&nothing), set)
         };
         let same = |resource_type| {
             let set = snapshot.resources(resource_type);
-            after(resource_type, Arc::clone(set))
+            after(resource_type, Subscription::Aggregated, Arc::clone(set))
         };
+        let late = self.late.shown().cloned().unwrap_or_default();
         let endpoints = self.endpoints(&snapshot);
         let retained: Resources = self
             .retained
@@ -100,9 +117,15 @@ impl Feed {
             .collect();
         let view = Arc::new(View {
             clusters: same(ResourceType::Cluster),
-            endpoints: after(ResourceType::Endpoint, endpoints),
+            endpoints: after(ResourceType::Endpoint, Subscription::Aggregated, endpoints),
             listeners: same(ResourceType::Listener),
             routes: same(ResourceType::Route),
+            late_listeners: after(
+                ResourceType::Listener,
+                Subscription::Separate,
+                late.listeners,
+            ),
+            late_routes: after(ResourceType::Route, Subscription::Separate, late.routes),
             retained: Arc::new(retained),
             snapshot,
         });
@@ -141,13 +164,14 @@ impl Feed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::fixtures::{clusters, endpoints, snapshot};
+    use super::super::super::fixtures::{clusters, endpoints, routes, snapshot};
     use super::*;
 
     const GRACE: Duration = Duration::from_secs(30);
+    const LEAD: Duration = Duration::from_secs(3);
 
     fn names(view: &View, resource_type: ResourceType) -> String {
-        let set = view.served(resource_type).set();
+        let set = view.served(resource_type, Subscription::Aggregated).set();
         let names: Vec<_> = set.iter().map(|resource| &**resource.name()).collect();
         names.join(" ")
     }
@@ -159,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_removed_cluster_is_held_with_its_endpoints_until_its_time_is_over() {
-        let mut feed = Feed::new(GRACE);
+        let mut feed = Feed::new(GRACE, LEAD);
         let start = Instant::now();
         let both = snapshot(&[clusters(&["a=1", "b=1"]), endpoints(&["a=1", "b=1"])]);
         let view = feed.publish(both, start);
@@ -179,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_cluster_that_comes_back_is_not_removed_later() {
-        let mut feed = Feed::new(GRACE);
+        let mut feed = Feed::new(GRACE, LEAD);
         let start = Instant::now();
         feed.publish(snapshot(&[clusters(&["a=1"])]), start);
         feed.publish(snapshot(&[]), start);
@@ -190,7 +214,7 @@ mod tests {
 
     #[test]
     fn removals_at_different_times_end_at_different_times() {
-        let mut feed = Feed::new(GRACE);
+        let mut feed = Feed::new(GRACE, LEAD);
         let start = Instant::now();
         feed.publish(snapshot(&[clusters(&["a=1", "b=1"])]), start);
         feed.publish(snapshot(&[clusters(&["b=1"])]), start);
@@ -202,35 +226,75 @@ mod tests {
 
     #[test]
     fn a_cluster_without_endpoints_has_an_empty_assignment_that_nobody_published() {
-        let mut feed = Feed::new(GRACE);
+        let mut feed = Feed::new(GRACE, LEAD);
         let view = feed.publish(
             snapshot(&[clusters(&["a=1", "b=1"]), endpoints(&["b=1"])]),
             Instant::now(),
         );
         assert_eq!(names(&view, ResourceType::Endpoint), "a b");
-        let empty = view.get(ResourceType::Endpoint, "a").unwrap();
-        let body = empty.body(crate::snapshot::Subscription::Aggregated);
+        let empty = view
+            .get(ResourceType::Endpoint, Subscription::Aggregated, "a")
+            .unwrap();
+        let body = empty.body(Subscription::Aggregated);
         let assignment = ClusterLoadAssignment::decode(body.clone()).unwrap();
         assert_eq!(assignment.cluster_name, "a");
         assert_eq!(assignment.endpoints, []);
-        let all: Vec<_> = view.all(ResourceType::Endpoint).collect();
+        let all: Vec<_> = view
+            .all(ResourceType::Endpoint, Subscription::Rest)
+            .collect();
         assert_eq!(all.len(), 1);
     }
 
     #[test]
     fn the_way_from_the_last_view_is_known_and_any_other_is_found() {
-        let mut feed = Feed::new(GRACE);
+        let mut feed = Feed::new(GRACE, LEAD);
         let first = feed.publish(snapshot(&[endpoints(&["a=1", "b=1"])]), Instant::now());
         let second = feed.publish(snapshot(&[endpoints(&["a=2", "b=1"])]), Instant::now());
         let third = feed.publish(snapshot(&[endpoints(&["a=2"])]), Instant::now());
-        let served = third.served(ResourceType::Endpoint);
+        let served = third.served(ResourceType::Endpoint, Subscription::Aggregated);
         let since = |view: &View| {
             served
-                .changed_since(view.served(ResourceType::Endpoint).set())
+                .changed_since(
+                    view.served(ResourceType::Endpoint, Subscription::Aggregated)
+                        .set(),
+                )
                 .join(" ")
         };
         assert_eq!(since(&second), "b");
         assert_eq!(since(&first), "a b");
         assert_eq!(since(&third), "");
+    }
+
+    #[test]
+    fn routes_to_new_clusters_come_later_to_who_has_no_aggregated_stream() {
+        let mut feed = Feed::new(GRACE, LEAD);
+        let start = Instant::now();
+        let shown = |view: &View, subscription| {
+            let set = view.served(ResourceType::Route, subscription).set();
+            let route = set.get("r").unwrap();
+            String::from_utf8_lossy(route.body(subscription)).into_owned()
+        };
+        let late = |view: &View| shown(view, Subscription::Separate);
+        let state = |cluster: &[&str], route: &str| {
+            snapshot(&[clusters(cluster), routes(&[&format!("r={route}")])])
+        };
+        // At first nobody has anything.
+        let view = feed.publish(state(&["a=1"], "a"), start);
+        assert_eq!(late(&view), "a");
+        let view = feed.publish(state(&["a=1", "b=1"], "a+b"), start);
+        assert_eq!(shown(&view, Subscription::Aggregated), "a+b");
+        assert_eq!(late(&view), "a");
+        assert_eq!(feed.deadline(), Some(start + LEAD));
+        // What comes after that keeps its place, and is not put off by it.
+        let view = feed.publish(state(&["a=2", "b=1"], "b"), start + LEAD / 2);
+        assert_eq!(late(&view), "a");
+        let view = feed.expire(start + LEAD).unwrap();
+        assert_eq!(late(&view), "b");
+        // Without new clusters there is nothing to wait for.
+        let view = feed.publish(state(&["b=1"], "none"), start + LEAD);
+        assert_eq!(late(&view), "none");
+        // A cluster that is still held is not new.
+        let view = feed.publish(state(&["a=1", "b=1"], "both"), start + LEAD);
+        assert_eq!(late(&view), "both");
     }
 }

@@ -1,13 +1,14 @@
 //! A snapshot as it is served: with what has to be held for a while, and with what changed since the one before.
 
 mod feed;
+mod late;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(crate) use self::feed::Feed;
-use crate::snapshot::{Resource, ResourceSet, ResourceType, Snapshot, Version};
+use crate::snapshot::{Resource, ResourceSet, ResourceType, Snapshot, Subscription, Version};
 
 /// Resources by name.
 pub(crate) type Resources = BTreeMap<Arc<str>, Arc<Resource>>;
@@ -20,6 +21,9 @@ pub(crate) struct View {
     endpoints: Served,
     listeners: Served,
     routes: Served,
+    /// What comes later to who does not say when its clusters are warm.
+    late_listeners: Served,
+    late_routes: Served,
     retained: Arc<Resources>,
 }
 
@@ -30,13 +34,20 @@ impl View {
     }
 
     /// What is served of a type. Load assignments are more than the snapshot has: those of retained clusters, and an empty
-    /// one for each cluster without, so that the cluster need not wait for what will not come.
-    pub(crate) fn served(&self, resource_type: ResourceType) -> &Served {
-        match resource_type {
-            ResourceType::Cluster => &self.clusters,
-            ResourceType::Endpoint => &self.endpoints,
-            ResourceType::Listener => &self.listeners,
-            ResourceType::Route => &self.routes,
+    /// one for each cluster without, so that the cluster need not wait for what will not come. Listeners and routes come
+    /// later to who has no aggregated stream.
+    pub(crate) fn served(
+        &self,
+        resource_type: ResourceType,
+        subscription: Subscription,
+    ) -> &Served {
+        match (resource_type, subscription) {
+            (ResourceType::Cluster, _) => &self.clusters,
+            (ResourceType::Endpoint, _) => &self.endpoints,
+            (ResourceType::Listener, Subscription::Aggregated) => &self.listeners,
+            (ResourceType::Listener, _) => &self.late_listeners,
+            (ResourceType::Route, Subscription::Aggregated) => &self.routes,
+            (ResourceType::Route, _) => &self.late_routes,
         }
     }
 
@@ -47,24 +58,36 @@ impl View {
     }
 
     /// The resource of that name, retained or not.
-    pub(crate) fn get(&self, resource_type: ResourceType, name: &str) -> Option<&Arc<Resource>> {
-        let served = self.served(resource_type).set().get(name);
+    pub(crate) fn get(
+        &self,
+        resource_type: ResourceType,
+        subscription: Subscription,
+        name: &str,
+    ) -> Option<&Arc<Resource>> {
+        let served = self.served(resource_type, subscription).set().get(name);
         served.or_else(|| self.retained(resource_type)?.get(name))
     }
 
-    /// All resources of a type that the snapshot has or that are retained.
-    pub(crate) fn all(&self, resource_type: ResourceType) -> impl Iterator<Item = &Arc<Resource>> {
+    /// All resources of a type, but for assignments that nobody published.
+    pub(crate) fn all(
+        &self,
+        resource_type: ResourceType,
+        subscription: Subscription,
+    ) -> impl Iterator<Item = &Arc<Resource>> {
+        let published = match resource_type {
+            ResourceType::Endpoint => self.snapshot.resources(resource_type),
+            ResourceType::Cluster | ResourceType::Listener | ResourceType::Route => {
+                self.served(resource_type, subscription).set()
+            }
+        };
         let retained = self.retained(resource_type);
         let retained = retained.into_iter().flat_map(BTreeMap::values);
-        self.snapshot
-            .resources(resource_type)
-            .iter()
-            .chain(retained)
+        published.iter().chain(retained)
     }
 
     /// A name as the resources have it, so that subscriptions of many streams share one allocation.
     pub(crate) fn intern(&self, resource_type: ResourceType, name: &str) -> Arc<str> {
-        self.get(resource_type, name)
+        self.get(resource_type, Subscription::Aggregated, name)
             .map_or_else(|| Arc::from(name), |resource| Arc::clone(resource.name()))
     }
 }

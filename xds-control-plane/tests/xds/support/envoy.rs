@@ -1,11 +1,13 @@
 //! A real Envoy, fed by the server under test.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::client::Connection;
 use testkit::peers::{self, Peer, PeerProcess};
-use testkit::time::eventually;
+use testkit::time::{GUARD, within};
 
 /// How an Envoy asks for its configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +60,28 @@ pub(crate) struct Envoy {
     admin: SocketAddr,
 }
 
+/// Where an Envoy is: on an address of loopback that nobody else has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place(Ipv4Addr);
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicU8 = AtomicU8::new(0);
+        let [_, _, high, low] = std::process::id().to_be_bytes();
+        let own = COUNT.fetch_add(1, Ordering::Relaxed);
+        Self(Ipv4Addr::new(127, 100 + own, high, low))
+    }
+
+    /// Where it takes requests.
+    pub(crate) fn listener(self) -> SocketAddr {
+        SocketAddr::from((self.0, 10_000))
+    }
+
+    fn admin(self) -> SocketAddr {
+        SocketAddr::from((self.0, 9_901))
+    }
+}
+
 impl Envoy {
     /// The program, if it is there.
     #[track_caller]
@@ -65,8 +89,8 @@ impl Envoy {
         peers::find("envoy")
     }
 
-    pub(crate) async fn start(program: &Peer, way: Way, server: SocketAddr) -> Self {
-        let admin = free_address();
+    pub(crate) fn start(program: &Peer, place: Place, way: Way, server: SocketAddr) -> Self {
+        let admin = place.admin();
         let config = json!({
             "node": { "id": "wtf", "cluster": "vertis-cluster" },
             "admin": { "address": address(admin) },
@@ -82,12 +106,24 @@ impl Envoy {
             "warning",
         ]);
         command.args(["--config-yaml", &config.to_string()]);
-        let mut envoy = Self {
+        Self {
             process: peers::spawn(command),
             admin,
-        };
-        let _ = &mut envoy.process;
-        envoy
+        }
+    }
+
+    /// Waits until `condition` is true; shows what Envoy said if it does not become so.
+    pub(crate) async fn eventually(&self, what: &str, condition: impl AsyncFn() -> bool) {
+        let asked = within(GUARD, async {
+            while !condition().await {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        });
+        if asked.await.is_err() {
+            let output = self.process.output();
+            let stats = self.ask("/stats?filter=update_|active|warming").await;
+            panic!("not within {GUARD:?}: {what}\n{output}\n{stats:?}");
+        }
     }
 
     /// What its admin API answers; nothing while it is not there.
@@ -107,18 +143,9 @@ impl Envoy {
     }
 
     pub(crate) async fn wait_for_stat(&self, name: &str, holds: impl Fn(u64) -> bool) {
-        let what = format!("{name} of Envoy\n{}", self.process.output());
-        eventually(what, async || self.stat(name).await.is_some_and(&holds)).await;
+        self.eventually(name, async || self.stat(name).await.is_some_and(&holds))
+            .await;
     }
-
-    pub(crate) fn output(&self) -> String {
-        self.process.output()
-    }
-}
-
-/// An address of loopback that was free a moment ago.
-pub(crate) fn free_address() -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::LOCALHOST, peers::free_port()))
 }
 
 fn address(socket: SocketAddr) -> Value {

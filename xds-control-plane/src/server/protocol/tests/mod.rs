@@ -19,6 +19,7 @@ use crate::snapshot::ResourceType::{Cluster, Endpoint, Listener, Route};
 use crate::snapshot::Subscription;
 
 pub(super) const GRACE: Duration = Duration::from_secs(30);
+pub(super) const LEAD: Duration = Duration::from_secs(3);
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) const NAMES: usize = 10;
 
@@ -44,7 +45,7 @@ impl Peer {
         Self {
             protocol,
             subscription,
-            feed: Feed::new(GRACE),
+            feed: Feed::new(GRACE, LEAD),
             exchange: exchange(protocol, subscription),
             now: Instant::now(),
             last: BTreeMap::new(),

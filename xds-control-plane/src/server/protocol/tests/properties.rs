@@ -43,6 +43,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 /// A client of either protocol, which refuses what is bad in the way of Envoy: the whole response.
 struct Client {
     protocol: Protocol,
+    subscription: Subscription,
     exchange: Exchange,
     unread: VecDeque<Reply>,
     wanted: BTreeMap<ResourceType, BTreeSet<Arc<str>>>,
@@ -56,6 +57,7 @@ impl Client {
     fn new(protocol: Protocol, subscription: Subscription) -> Self {
         Self {
             protocol,
+            subscription,
             exchange: exchange(protocol, subscription),
             unread: VecDeque::new(),
             wanted: BTreeMap::new(),
@@ -78,7 +80,7 @@ impl Client {
                 .is_some_and(|names| names.contains(name))
     }
 
-    fn want(&mut self, resource_type: ResourceType, names: BTreeSet<Arc<str>>) {
+    fn want(&mut self, resource_type: ResourceType, names: &BTreeSet<Arc<str>>) {
         let before = self.wanted.insert(resource_type, names.clone());
         let first = before.is_none();
         let before = before.unwrap_or_default();
@@ -95,8 +97,8 @@ impl Client {
                 };
                 Request {
                     wants: Wants::Delta {
-                        subscribe: part(&names, &before),
-                        unsubscribe: part(&before, &names),
+                        subscribe: part(names, &before),
+                        unsubscribe: part(&before, names),
                         initial: self.initial(resource_type, first),
                     },
                     ..Request::default()
@@ -110,7 +112,16 @@ impl Client {
             self.told.retain(|(of, _), _| *of != resource_type);
         }
         let wants_all = self.wants_all(resource_type);
-        if let Some((state, versions)) = self.held.get_mut(&resource_type) {
+        // What is said about an overtaken response is not heard. Who lets go of something then, and wants it again before
+        // anything else is said, cannot be told it again.
+        let is_unheard = self.protocol == Protocol::Sotw
+            && self
+                .unread
+                .iter()
+                .any(|reply| reply.resource_type == resource_type);
+        if let Some((state, versions)) = self.held.get_mut(&resource_type)
+            && !is_unheard
+        {
             state.retain(|name, _| wants_all || names.contains(name));
             versions.retain(|name, _| wants_all || names.contains(name));
         }
@@ -150,8 +161,8 @@ impl Client {
         self.exchange.request(resource_type, request).unwrap();
     }
 
-    fn reconnect(&mut self, view: Option<Arc<View>>, subscription: Subscription) {
-        self.exchange = exchange(self.protocol, subscription);
+    fn reconnect(&mut self, view: Option<Arc<View>>) {
+        self.exchange = exchange(self.protocol, self.subscription);
         if let Some(view) = view {
             self.exchange.publish(view);
         }
@@ -159,14 +170,23 @@ impl Client {
         self.read.clear();
         self.told.clear();
         for (resource_type, names) in std::mem::take(&mut self.wanted) {
-            self.want(resource_type, names);
+            if names.is_empty() {
+                // On a new stream this would be to ask for all.
+                self.held.remove(&resource_type);
+                continue;
+            }
+            self.want(resource_type, &names);
         }
     }
 
     /// What is gone may come back as it was, and is news again.
     fn publish(&mut self, view: Arc<View>) {
-        self.told
-            .retain(|(of, name), _| view.served(*of).set().get(name).is_some());
+        self.told.retain(|(of, name), _| {
+            view.served(*of, self.subscription)
+                .set()
+                .get(name)
+                .is_some()
+        });
         self.exchange.publish(view);
     }
 
@@ -276,7 +296,7 @@ impl Client {
 
     fn check(&self, view: &View) -> Result<(), TestCaseError> {
         for resource_type in ResourceType::MAKE_BEFORE_BREAK {
-            let served = view.served(resource_type).set();
+            let served = view.served(resource_type, self.subscription).set();
             let expected: State = served
                 .iter()
                 .filter(|resource| self.wants(resource_type, resource.name()))
@@ -337,7 +357,7 @@ fn holds(
     subscription: Subscription,
     events: Vec<Event>,
 ) -> Result<(), TestCaseError> {
-    let mut feed = Feed::new(GRACE);
+    let mut feed = Feed::new(GRACE, LEAD);
     let mut now = Instant::now();
     let mut view = None;
     let mut newest = vec![0; NAMES.len() * 4];
@@ -359,11 +379,11 @@ fn holds(
                 let begins_without =
                     names.is_empty() && !client.wanted.contains_key(&resource_type);
                 if !begins_without {
-                    client.want(resource_type, names);
+                    client.want(resource_type, &names);
                 }
             }
             Event::Read => client.read(),
-            Event::Reconnect => client.reconnect(view.clone(), subscription),
+            Event::Reconnect => client.reconnect(view.clone()),
             Event::Pass(seconds) => {
                 now += Duration::from_secs(seconds.into());
                 if let Some(next) = feed.expire(now) {

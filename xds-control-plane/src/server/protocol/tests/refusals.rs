@@ -24,6 +24,17 @@ fn a_refusal_can_change_the_subscription() {
     assert_eq!(peer.refuse(Endpoint, &["a", "b"]), ["eds b=1"]);
 }
 
+/// A client says so once; later requests bear the same nonce, and are about the subscription only.
+#[test]
+fn what_was_refused_stays_refused() {
+    let mut peer = Peer::sotw(&[listeners(&["a=bad", "b=1"])]);
+    peer.want(Listener, &["*"]);
+    peer.refuse(Listener, &["*"]);
+    let nonce = peer.nonce(Listener);
+    let (heard, replies) = peer.say(Listener, sotw(&["b"], &nonce));
+    assert_eq!((heard, replies), (Heard::Asked, vec!["lds b=1".to_owned()]));
+}
+
 /// Both protocols: who refuses a response refuses all of it, so the good ones have to come again once the bad one is mended.
 #[test]
 fn what_was_refused_for_its_company_comes_after_the_mended() {
@@ -86,4 +97,37 @@ fn content_that_is_back_to_what_the_client_has_is_sent() {
     assert_eq!(peer.publish(&[clusters(&["a=bad"])]), ["cds a=bad"]);
     peer.refuse(Cluster, &[]);
     assert_eq!(peer.publish(&[clusters(&["a=1"])]), ["cds a=1"]);
+}
+
+/// It is neither held by the client, nor would it be accepted.
+#[test]
+fn what_was_refused_and_is_gone_is_not_kept() {
+    let mut peer = Peer::new(
+        Protocol::Sotw,
+        Subscription::Separate,
+        &[clusters(&["a=1"])],
+    );
+    peer.want(Cluster, &[]);
+    peer.accept(Cluster, &[]);
+    let next = [clusters(&["a=1", "b=bad"])];
+    assert_eq!(peer.publish(&next), ["cds a=1 b=bad"]);
+    peer.refuse(Cluster, &[]);
+    assert_eq!(peer.publish(&[clusters(&["c=1"])]), ["cds c=1 a=1"]);
+    peer.accept(Cluster, &[]);
+    assert_eq!(peer.pass(GRACE), ["cds c=1"]);
+}
+
+/// Who is new is given what others may still need; if that is refused, it is given the rest.
+#[test]
+fn what_is_kept_for_others_harms_nobody() {
+    let mut peer = Peer::new(
+        Protocol::Sotw,
+        Subscription::Separate,
+        &[clusters(&["a=1", "b=bad"])],
+    );
+    peer.publish(&[clusters(&["a=1"])]);
+    assert_eq!(peer.want(Cluster, &[]), ["cds a=1 b=bad"]);
+    assert_eq!(peer.refuse(Cluster, &[]), ["cds a=1"]);
+    assert_eq!(peer.accept(Cluster, &[]), [""; 0]);
+    assert_eq!(peer.publish(&[clusters(&["a=2"])]), ["cds a=2"]);
 }

@@ -244,7 +244,8 @@ fn who_reconnects_with_the_version_of_all_clusters_is_sent_none() {
     let (_, replies) = peer.say(Cluster, reconnecting(&[], of_clusters));
     assert_eq!(replies, ["cds a=2"]);
     peer.reconnect();
-    let current = peer.exchange.view().unwrap().served(Cluster).version();
+    let current = peer.exchange.view().unwrap();
+    let current = current.served(Cluster, Subscription::Aggregated).version();
     let (_, replies) = peer.say(Cluster, reconnecting(&["a"], current));
     assert_eq!(replies, ["cds a=2"]);
 }

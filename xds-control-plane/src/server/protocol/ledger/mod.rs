@@ -1,5 +1,7 @@
 //! What a client wants and what it holds, name by name.
 
+mod refusals;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -14,6 +16,8 @@ use crate::snapshot::{ResourceSet, Version};
 /// subscribers of five thousand clusters share one set.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
+    /// Whether the protocol has words for what is removed.
+    says_removals: bool,
     wildcard: bool,
     /// Every name subscribed to and, with the wildcard, exceptions.
     entries: BTreeMap<Arc<str>, Entry>,
@@ -46,6 +50,14 @@ enum Held {
 }
 
 impl Ledger {
+    /// An account in the incremental protocol, in which it is said what is removed.
+    pub(super) fn saying_removals() -> Self {
+        Self {
+            says_removals: true,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn is_wildcard(&self) -> bool {
         self.wildcard
     }
@@ -80,9 +92,9 @@ impl Ledger {
     }
 
     /// The client holds this from an earlier stream.
-    pub(super) fn seed(&mut self, name: Arc<str>, version: Option<Version>) {
+    pub(super) fn seed(&mut self, name: &Arc<str>, version: Option<Version>) {
         let held = version.map_or(Held::Unknown, Held::At);
-        self.change(&name, Some(held), false);
+        self.change(name, Some(held), false);
     }
 
     /// Forgets what was seeded and not subscribed to.
@@ -353,82 +365,6 @@ impl Ledger {
     fn exceptions(&self) -> Vec<Arc<str>> {
         let exceptions = self.entries.iter().filter(|(_, entry)| !entry.explicit);
         exceptions.map(|(name, _)| Arc::clone(name)).collect()
-    }
-
-    /// Remembers what went out as the response of that nonce.
-    pub(super) fn sent(&mut self, nonce: u64, content: &Content) {
-        let mut names: Vec<_> = content
-            .resources
-            .iter()
-            .map(|resource| resource.name())
-            .chain(&content.removed)
-            .cloned()
-            .collect();
-        names.sort_unstable();
-        let mut mends = false;
-        if !self.refused.is_empty() {
-            for name in &names {
-                mends |= self.refused.remove(name);
-            }
-        }
-        self.flights.depart(nonce, content, names, mends);
-    }
-
-    /// The client has accepted the response of that nonce. Returns its version.
-    pub(super) fn acknowledged(&mut self, nonce: u64) -> Option<Version> {
-        let flight = self.flights.accepted(nonce)?;
-        if flight.mends {
-            self.retry_refused();
-        }
-        Some(flight.version)
-    }
-
-    /// The client has refused the response of that nonce. Nothing of it is sent again before something of it is different;
-    /// when that has been accepted, the rest is, which may have been refused for the company it was in. Returns its version.
-    pub(super) fn refused(&mut self, nonce: u64) -> Option<Version> {
-        let flight = self.flights.refused(nonce)?;
-        let mut lighter = false;
-        for name in flight.names {
-            if self.flights.is_sent_after(nonce, &name) {
-                continue;
-            }
-            if self.wildcard || self.entries.contains_key(&name) {
-                self.refused.insert(name);
-            } else {
-                lighter = true;
-            }
-        }
-        // Without what the client has let go of meanwhile, the rest is another response.
-        if lighter {
-            self.retry_refused();
-        }
-        Some(flight.version)
-    }
-
-    /// What of `content` is removed is not said, for want of words in the protocol. If any of it was refused, the rest that was
-    /// refused with it, and is not in `content`, is due.
-    pub(super) fn goes_unsaid(&mut self, content: &Content) -> bool {
-        let mut lighter = false;
-        for name in &content.removed {
-            lighter |= self.refused.remove(name);
-        }
-        if lighter {
-            for resource in &content.resources {
-                self.refused.remove(resource.name());
-            }
-            self.retry_refused();
-        }
-        lighter
-    }
-
-    fn retry_refused(&mut self) {
-        for name in std::mem::take(&mut self.refused) {
-            let explicit = self.is_subscribed(&name);
-            if explicit || self.wildcard {
-                self.change(&name, Some(Held::Unknown), explicit);
-                self.ask(name);
-            }
-        }
     }
 }
 

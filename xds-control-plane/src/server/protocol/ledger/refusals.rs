@@ -1,0 +1,87 @@
+//! What becomes of responses: what was refused is not sent again, until something of it is different.
+
+use super::{Held, Ledger};
+use crate::server::protocol::Content;
+use crate::snapshot::Version;
+
+impl Ledger {
+    /// Remembers what went out as the response of that nonce.
+    pub(in crate::server::protocol) fn sent(&mut self, nonce: u64, content: &Content) {
+        let mut names: Vec<_> = content
+            .resources
+            .iter()
+            .map(|resource| resource.name())
+            .chain(&content.removed)
+            .cloned()
+            .collect();
+        names.sort_unstable();
+        let mut mends = false;
+        if !self.refused.is_empty() {
+            for name in &names {
+                mends |= self.refused.remove(name);
+            }
+        }
+        self.flights.depart(nonce, content, names, mends);
+    }
+
+    /// The client has accepted the response of that nonce. Returns its version.
+    pub(in crate::server::protocol) fn acknowledged(&mut self, nonce: u64) -> Option<Version> {
+        let flight = self.flights.accepted(nonce)?;
+        if flight.mends {
+            self.retry_refused();
+        }
+        Some(flight.version)
+    }
+
+    /// The client has refused the response of that nonce. Nothing of it is sent again before something of it is different;
+    /// when that has been accepted, the rest is, which may have been refused for the company it was in. Returns its version.
+    pub(in crate::server::protocol) fn refused(&mut self, nonce: u64) -> Option<Version> {
+        let flight = self.flights.refused(nonce)?;
+        let mut lighter = false;
+        for name in flight.names {
+            if self.flights.is_sent_after(nonce, &name) {
+                continue;
+            }
+            let is_wanted = match self.entries.get(&name) {
+                Some(entry) => self.says_removals || entry.held != Held::Absent,
+                None => self.wildcard,
+            };
+            if is_wanted {
+                self.refused.insert(name);
+            } else {
+                lighter = true;
+            }
+        }
+        // Without what the client has let go of meanwhile, or what is gone unsaid, the rest is another response.
+        if lighter {
+            self.retry_refused();
+        }
+        Some(flight.version)
+    }
+
+    /// What of `content` is removed is not said, for want of words in the protocol. If any of it was refused, the rest that was
+    /// refused with it, and is not in `content`, is due.
+    pub(in crate::server::protocol) fn goes_unsaid(&mut self, content: &Content) -> bool {
+        let mut lighter = false;
+        for name in &content.removed {
+            lighter |= self.refused.remove(name);
+        }
+        if lighter {
+            for resource in &content.resources {
+                self.refused.remove(resource.name());
+            }
+            self.retry_refused();
+        }
+        lighter
+    }
+
+    pub(super) fn retry_refused(&mut self) {
+        for name in std::mem::take(&mut self.refused) {
+            let explicit = self.is_subscribed(&name);
+            if explicit || self.wildcard {
+                self.change(&name, Some(Held::Unknown), explicit);
+                self.ask(name);
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::snapshot::{ResourceSet, ResourceType, Snapshot};
+
+/// States that are waited for at a time. Of more, the newest takes the place of the one before.
+const STATES: usize = 16;
+
+/// Listeners and routes for clients that do not say when their clusters are warm: with streams of one type no order is kept
+/// between types, and a route to a cluster that is not there yet is answered with 503. So what refers to a new cluster
+/// follows it at a distance.
+#[derive(Debug)]
+pub(super) struct Late {
+    lead: Duration,
+    shown: Option<Referring>,
+    coming: VecDeque<(Instant, Referring)>,
+}
+
+/// What refers to clusters.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Referring {
+    pub(super) listeners: Arc<ResourceSet>,
+    pub(super) routes: Arc<ResourceSet>,
+}
+
+impl Late {
+    /// New clusters are `lead` ahead.
+    pub(super) fn new(lead: Duration) -> Self {
+        Self {
+            lead,
+            shown: None,
+            coming: VecDeque::new(),
+        }
+    }
+
+    /// Takes in a new state, in which there are clusters that were not there before if `adds`.
+    pub(super) fn publish(&mut self, snapshot: &Snapshot, adds: bool, now: Instant) {
+        let referring = Referring {
+            listeners: Arc::clone(snapshot.resources(ResourceType::Listener)),
+            routes: Arc::clone(snapshot.resources(ResourceType::Route)),
+        };
+        let last = self.coming.back().map(|(due, _)| *due);
+        let due = match last {
+            _ if adds => now + self.lead,
+            Some(due) => due,
+            None => now,
+        };
+        if self.coming.len() == STATES {
+            self.coming.pop_back();
+        }
+        self.coming.push_back((due, referring));
+        if self.shown.is_none() {
+            // Nobody has routes that could be ahead.
+            self.shown = self.coming.pop_back().map(|(_, referring)| referring);
+        }
+        self.expire(now);
+    }
+
+    /// Shows what has waited long enough; says whether there was such.
+    pub(super) fn expire(&mut self, now: Instant) -> bool {
+        let mut is_new = false;
+        while self.coming.front().is_some_and(|(due, _)| *due <= now) {
+            self.shown = self.coming.pop_front().map(|(_, referring)| referring);
+            is_new = true;
+        }
+        is_new
+    }
+
+    /// When to call [`Late::expire`].
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.coming.front().map(|(due, _)| *due)
+    }
+
+    /// What is shown; nothing before the first state.
+    pub(super) fn shown(&self) -> Option<&Referring> {
+        self.shown.as_ref()
+    }
+}
