@@ -117,7 +117,6 @@ impl Filtering {
             Answer::Status(status) => own_response(status),
             Answer::Reply(reply) => reply.into_response(),
         };
-        let route = run.route;
         let filters = run.filters().zip(passed);
         let context = run.filter_context(connection);
         let shown = shown_response(response, filters, context, run.route.transforms());

@@ -1,5 +1,6 @@
 //! A provider of the family as a source of the control plane.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use discovery_core::{ConfigProvider, ProviderState};
@@ -7,15 +8,18 @@ use proxy_model::{CompileOptions, Problems, Snapshot};
 use tokio::sync::watch;
 
 use super::{BridgeOptions, to_envoy};
-use crate::assemble::ServiceResources;
-use crate::sources::Provided;
+use crate::assemble::{Owner, ServiceResources};
+use crate::sources::{Provided, Reading};
 
 /// What log lines are filtered by.
 const TARGET: &str = "xds::bridge";
 
+/// How many problems are told beside what is provided.
+const MOST_PROBLEMS: usize = 100;
+
 /// What `provider` provides, as [resources](to_envoy): a [source](crate::sources::Sources::with_provided) of a control plane.
 ///
-/// Routes and clusters that have errors are left out, and everything that is left out or differs in Envoy is in the log. What
+/// Routes and clusters that have errors are left out, and everything that is left out or differs in Envoy is in the log and beside what is provided. What
 /// was last good stays while the provider has nothing else; before its first configuration there is nothing.
 ///
 /// The work is done by a task of the current tokio runtime, which ends with the last receiver and with the provider's last
@@ -25,7 +29,7 @@ const TARGET: &str = "xds::bridge";
 ///
 /// Outside of a tokio runtime.
 pub fn provide(provider: impl ConfigProvider + 'static, options: BridgeOptions) -> Provided {
-    let (sender, provided) = watch::channel(None);
+    let (sender, provided) = watch::channel(Reading::default());
     tokio::spawn(async move {
         let mut states = provider.subscribe();
         let mut told = Problems::new();
@@ -52,7 +56,7 @@ fn publish(
     state: &ProviderState,
     options: &BridgeOptions,
     told: &mut Problems,
-    sender: &watch::Sender<Option<Arc<[Arc<ServiceResources>]>>>,
+    sender: &watch::Sender<Reading<Vec<Arc<ServiceResources>>>>,
 ) {
     let Some(config) = &state.config else {
         return;
@@ -68,13 +72,28 @@ fn publish(
     {
         tracing::warn!(target: TARGET, provider = name, %problem, "Envoy does not do all that is asked");
     }
+    let shown = problems.iter().take(MOST_PROBLEMS).map(ToString::to_string);
+    let shown = shown.collect();
     *told = problems;
-    let services: Vec<_> = bridged.services.into_iter().map(Arc::new).collect();
-    sender.send_if_modified(|provided| {
-        let changed = provided.as_deref() != Some(&services[..]);
-        if changed {
-            *provided = Some(services.into());
-        }
-        changed
+    sender.send_if_modified(|reading| {
+        let services = renewed(reading.value.as_deref(), bridged.services);
+        reading.read(services, shown)
     });
+}
+
+/// The services, those that stay the same as they were.
+fn renewed(
+    before: Option<&Vec<Arc<ServiceResources>>>,
+    services: Vec<ServiceResources>,
+) -> Vec<Arc<ServiceResources>> {
+    let before: BTreeMap<&Owner, _> = before
+        .into_iter()
+        .flatten()
+        .map(|service| (&service.owner, service))
+        .collect();
+    let renew = |service: ServiceResources| match before.get(&service.owner) {
+        Some(known) if ***known == service => Arc::clone(known),
+        _ => Arc::new(service),
+    };
+    services.into_iter().map(renew).collect()
 }

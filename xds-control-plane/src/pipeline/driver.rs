@@ -16,7 +16,7 @@ use crate::translate::Translator;
 const TARGET: &str = "xds::pipeline";
 
 /// How long what is served has to last before it is kept, and how long the disk is left alone after that.
-const KEEP_GAP: Duration = Duration::from_secs(5);
+const KEEP_GAP: Duration = Duration::from_secs(30);
 
 pub(super) struct Driver {
     sources: Followed,
@@ -130,27 +130,27 @@ impl Driver {
         if self.lanes.endpoints.is_some_and(|due| due <= now) {
             self.lanes.endpoints = None;
         }
+        if is_config_due {
+            self.lanes.config = None;
+        }
         let Some(services) = self.translate() else {
-            if is_config_due {
-                self.lanes.config = None;
-            }
             return;
         };
-        if is_config_due || !self.has_assembled {
+        match (is_config_due, self.has_assembled) {
             // What has come with the endpoints is in it.
-            if is_config_due {
-                self.lanes.config = None;
-            } else {
-                return;
+            (true, _) => {
+                self.assembled = self.assembler.assemble(&services);
+                self.has_assembled = true;
+                self.is_kept = false;
             }
-            self.assembled = self.assembler.assemble(&services);
-            self.has_assembled = true;
-            self.is_kept = false;
-        } else {
-            self.assembled = self.assembler.update_endpoints(&services);
-            if !self.assembler.is_behind(&services) {
-                self.lanes.config = None;
+            (false, true) => {
+                self.assembled = self.assembler.update_endpoints(&services);
+                if !self.assembler.is_behind(&services) {
+                    self.lanes.config = None;
+                }
             }
+            // The first is a whole.
+            (false, false) => return,
         }
         self.publish();
     }
@@ -196,7 +196,7 @@ impl Driver {
         if let Some(failure) = &failure {
             tracing::warn!(target: TARGET, failure = &**failure, "what is served cannot be kept for the next time");
             self.keep_at
-                .get_or_insert_with(|| Instant::now() + KEEP_GAP * 12);
+                .get_or_insert_with(|| Instant::now() + KEEP_GAP * 4);
         }
         self.persist_failure = failure;
     }
@@ -225,7 +225,7 @@ async fn at(time: Option<Instant>) {
 /// The end of a task; never, if there is none.
 async fn ended(task: &mut Option<JoinHandle<Result<(), KeptError>>>) -> Result<(), KeptError> {
     match task {
-        Some(task) => task.await.unwrap_or_else(|_| Ok(())),
+        Some(task) => task.await.unwrap_or(Ok(())),
         None => std::future::pending().await,
     }
 }

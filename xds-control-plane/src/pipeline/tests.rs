@@ -436,7 +436,7 @@ async fn what_was_served_last_is_served_after_a_restart_until_the_sources_are_th
 /// Whatever a gateway could serve: here a configuration that somebody wrote, in place of a Service Fabric or Serf cluster.
 #[tokio::test]
 async fn configuration_of_the_family_is_served_too() {
-    use discovery_core::{Merge, StaticProvider};
+    use discovery_core::StaticProvider;
     use proxy_model::json::read_reverse_proxy;
 
     let text = r#"{"ReverseProxy": {
@@ -444,9 +444,8 @@ async fn configuration_of_the_family_is_served_too() {
         "Clusters": {"shop": {"Destinations": {"d1": {"Address": "http://10.0.0.1:8080/"}}}}
     }}"#;
     let provider = StaticProvider::new("file", read_reverse_proxy(text).unwrap());
-    let merged = Merge::new().provider(provider).start();
-    let options = crate::bridge::BridgeOptions::default();
-    let sources = Sources::new().with_configuration("gateway", merged, options);
+    let provided = crate::bridge::provide(provider, crate::bridge::BridgeOptions::default());
+    let sources = Sources::new().with_provided("gateway", provided);
     let pipeline = Pipeline::start(sources, PipelineOptions::default());
     let mut snapshots = pipeline.snapshots();
     until(&mut snapshots, |snapshots| {

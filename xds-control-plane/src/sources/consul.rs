@@ -66,11 +66,14 @@ pub(super) async fn follow_catalog(
     }
 }
 
+/// A service in a datacenter as the watch knows it, and what was made of it.
+type Read = (Arc<ServiceState>, Arc<[Instance]>);
+
 /// Makes catalogs of what a watch knows, and the same of the same.
 struct CatalogReader {
     options: ConsulSourceOptions,
     /// By datacenter and name.
-    instances: BTreeMap<(Arc<str>, Arc<str>), (Arc<ServiceState>, Arc<[Instance]>)>,
+    instances: BTreeMap<(Arc<str>, Arc<str>), Read>,
     services: BTreeMap<Arc<str>, Arc<CatalogService>>,
 }
 
@@ -186,11 +189,12 @@ impl CatalogReader {
 }
 
 fn is_same(one: &CatalogService, other: &CatalogService) -> bool {
-    let is_same = |((one, a), (other, b)): ((_, &Arc<[Instance]>), (_, &Arc<[Instance]>))| {
-        one == other && Arc::ptr_eq(a, b)
-    };
-    one.datacenters.len() == other.datacenters.len()
-        && one.datacenters.iter().zip(&other.datacenters).all(is_same)
+    let (one, other) = (&one.datacenters, &other.datacenters);
+    one.len() == other.len()
+        && one.iter().all(|(datacenter, instances)| {
+            let same = other.get(datacenter);
+            same.is_some_and(|same| Arc::ptr_eq(same, instances))
+        })
 }
 
 /// Why what is known is not enough to begin with.

@@ -3,7 +3,6 @@
 //! Each source is followed by a task of its own and keeps what it has read last. An error changes nothing of that; it is
 //! told beside it.
 
-mod configuration;
 mod consul;
 mod document;
 mod file;
@@ -17,7 +16,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use discovery_consul::client::ConsulClient;
-use discovery_core::Merged;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::watch;
@@ -31,7 +29,6 @@ pub use self::registry::{FileRegistry, ParsedRegistry, Registry, RegistryError, 
 #[cfg(feature = "http-registry")]
 pub use self::registry::{HttpRegistry, HttpRegistryOptions, RegistryMode};
 use crate::assemble::ServiceResources;
-use crate::bridge::BridgeOptions;
 use crate::translate::{Catalog, Defaults, Known, RegistryService, StaticConfig};
 
 /// What log lines are filtered by.
@@ -47,7 +44,6 @@ pub struct Sources {
     consul: Option<(ConsulClient, ConsulSourceOptions)>,
     fixed: Option<PathBuf>,
     provided: Vec<(Arc<str>, Provided)>,
-    configurations: Vec<(Arc<str>, Merged, BridgeOptions)>,
 }
 
 impl Sources {
@@ -78,22 +74,10 @@ impl Sources {
         self
     }
 
-    /// With services that are translated elsewhere.
+    /// With services that are translated elsewhere, such as [configuration of the family](crate::bridge::provide).
     #[must_use]
     pub fn with_provided(mut self, name: impl Into<Arc<str>>, provided: Provided) -> Self {
         self.provided.push((name.into(), provided));
-        self
-    }
-
-    /// With configuration of the family, from whatever provides it: the same that a gateway would serve.
-    #[must_use]
-    pub fn with_configuration(
-        mut self,
-        name: impl Into<Arc<str>>,
-        merged: Merged,
-        options: BridgeOptions,
-    ) -> Self {
-        self.configurations.push((name.into(), merged, options));
         self
     }
 
@@ -124,23 +108,12 @@ impl Sources {
             }
             None => (None, None),
         };
-        let mut provided = self.provided;
-        for (name, merged, options) in self.configurations {
-            let (sender, readings) = watch::channel(Reading::default());
-            tasks.spawn(configuration::follow(
-                Arc::clone(&name),
-                merged,
-                options,
-                sender,
-            ));
-            provided.push((name, readings));
-        }
         Followed {
             registry,
             catalog,
             defaults,
             fixed,
-            provided,
+            provided: self.provided,
             built_in: Arc::default(),
             nothing: Arc::default(),
             unwritten: Arc::default(),

@@ -39,7 +39,7 @@ impl<T> Clone for Reading<T> {
 
 impl<T: PartialEq> Reading<T> {
     /// Takes what was read, and says whether anybody has to know.
-    pub(super) fn read(&mut self, value: T, problems: Vec<String>) -> bool {
+    pub(crate) fn read(&mut self, value: T, problems: Vec<String>) -> bool {
         let was_good = self.failure.take().is_none();
         let is_same = self.value.as_deref() == Some(&value) && *self.problems == problems;
         self.last_ok = Some(Moment::now());
@@ -51,7 +51,7 @@ impl<T: PartialEq> Reading<T> {
     }
 
     /// Notes that it could not be read.
-    pub(super) fn failed(&mut self, failure: impl Into<Arc<str>>) -> bool {
+    pub(crate) fn failed(&mut self, failure: impl Into<Arc<str>>) -> bool {
         let failure = failure.into();
         let is_news = self.failure.as_ref() != Some(&failure);
         self.failure = Some(failure);

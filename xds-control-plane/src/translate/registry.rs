@@ -1,5 +1,6 @@
 //! Services of the registry, with their branches.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::clusters::{ClusterSettings, cluster};
@@ -18,13 +19,26 @@ struct Target<'s> {
 }
 
 /// The names of the clusters of a service: those whose instances are looked for in the catalog.
-pub(super) fn cluster_names(service: &RegistryService) -> Vec<Arc<str>> {
-    let targets = targets(service).into_iter();
+pub(super) fn cluster_names(service: &RegistryService, own: &Owned) -> Vec<Arc<str>> {
+    let targets = targets(service, own).into_iter();
     targets.map(|target| target.cluster).collect()
 }
 
+/// The clusters of the services themselves: the branch `api` of `shop` may not take the name of the service `shop-api`.
+pub(super) type Owned = BTreeSet<Arc<str>>;
+
+/// The names of the clusters of all services that run, without their branches.
+pub(super) fn owned(services: &[Arc<RegistryService>]) -> Owned {
+    let running = services.iter().filter(|service| service.is_running);
+    let names = running.flat_map(|service| {
+        let provides = service.provides.iter();
+        provides.map(|provides| cluster_name(&service.name, None, &provides.name))
+    });
+    names.collect()
+}
+
 /// Itself and its branches that run, each with what it provides.
-fn targets(service: &RegistryService) -> Vec<Target<'_>> {
+fn targets<'s>(service: &'s RegistryService, own: &Owned) -> Vec<Target<'s>> {
     if !service.is_running {
         return Vec::new();
     }
@@ -51,19 +65,37 @@ fn targets(service: &RegistryService) -> Vec<Target<'_>> {
             provides,
         })
     });
-    main.chain(branches).collect()
+    let free = branches.filter(|target| !own.contains(&target.cluster));
+    main.chain(free).collect()
+}
+
+/// The names of its branches' clusters that are those of services.
+fn taken(service: &RegistryService, own: &Owned) -> Vec<Arc<str>> {
+    let all = targets(service, &Owned::new()).into_iter();
+    let branches = all.filter(|target| target.branch.is_some());
+    branches
+        .map(|target| target.cluster)
+        .filter(|cluster| own.contains(cluster))
+        .collect()
 }
 
 pub(super) fn translate(
     service: &RegistryService,
     instances: &[Option<Arc<CatalogService>>],
+    own: &Owned,
     known: &Known,
     options: &TranslateOptions,
 ) -> Translated {
     let owner = Owner::new(REGISTRY, Arc::clone(&service.name));
     let mut out = Translated::new(ServiceResources::new(owner));
     out.resources.refresh_delay = Some(known.defaults.refresh_delay);
-    let targets = targets(service);
+    let targets = targets(service, own);
+    for cluster in taken(service, own) {
+        let message = format!(
+            "the name {cluster} of a branch is that of a service; the branch is not served there"
+        );
+        out.warn("branch_name_taken", message);
+    }
     let lives: Vec<_> = (0..targets.len())
         .map(|at| Live::of(instances.get(at).and_then(|service| service.as_deref())))
         .collect();

@@ -63,7 +63,8 @@ struct Ingredients {
 
 #[derive(Debug)]
 enum Described {
-    Registry(Arc<RegistryService>),
+    /// With the names of its clusters, of which those of branches may be other services'.
+    Registry(Arc<RegistryService>, Vec<Arc<str>>),
     /// Everything is in its instances.
     Tagged,
     Static(Arc<StaticConfig>),
@@ -72,7 +73,9 @@ enum Described {
 impl Ingredients {
     fn is_same(&self, other: &Self) -> bool {
         let is_described_the_same = match (&self.service, &other.service) {
-            (Described::Registry(one), Described::Registry(other)) => Arc::ptr_eq(one, other),
+            (Described::Registry(one, names), Described::Registry(other, other_names)) => {
+                Arc::ptr_eq(one, other) && names == other_names
+            }
             (Described::Tagged, Described::Tagged) => true,
             (Described::Static(one), Described::Static(other)) => Arc::ptr_eq(one, other),
             _ => false,
@@ -114,17 +117,18 @@ impl Translator {
         };
         let options = &self.options;
         let mut of_registry: BTreeSet<Arc<str>> = BTreeSet::new();
+        let own = registry::owned(&known.registry);
         for service in &known.registry {
-            let names = registry::cluster_names(service);
+            let names = registry::cluster_names(service, &own);
             if names.is_empty() {
                 continue;
             }
             let instances = names.iter().map(|name| round.instances(name)).collect();
-            of_registry.extend(names);
+            of_registry.extend(names.iter().cloned());
             let owner = Owner::new(super::REGISTRY, Arc::clone(&service.name));
-            let described = Described::Registry(Arc::clone(service));
+            let described = Described::Registry(Arc::clone(service), names);
             round.translate(owner, described, instances, |instances| {
-                registry::translate(service, instances, known, options)
+                registry::translate(service, instances, &own, known, options)
             });
         }
         // Tags are for services that the registry does not know.

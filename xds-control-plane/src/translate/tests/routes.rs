@@ -112,6 +112,31 @@ fn branches_are_routed_to_by_name_before_those_who_stay() {
     );
 }
 
+/// `shop`'s branch `api` and the service `shop-api` would have the same name, and the service keeps it.
+#[test]
+fn a_branch_takes_no_service_its_name() {
+    let both = "[{name: a, provides: [{name: http}], branches: [{name: b, canary_percent: 50}]}, {name: a-b, provides: [{name: http}]}]";
+    let served = World::new()
+        .registry(both)
+        .live("a-b-http@sas=10.0.0.1:80", &[])
+        .translate();
+    assert_eq!(served.routes("a-b-http").len(), 2);
+    assert_eq!(
+        served.routes("a-http").len(),
+        2,
+        "there is no route to the branch"
+    );
+    assert_eq!(served.weights("a-http"), weights(&[("a-http", 100)]));
+    assert_eq!(served.codes(), ["branch_name_taken"]);
+    let owners: Vec<_> = served
+        .translation
+        .services
+        .iter()
+        .map(|service| service.clusters.len())
+        .collect();
+    assert_eq!(owners, [1, 1]);
+}
+
 #[test]
 fn a_branch_with_odd_characters_is_escaped() {
     let odd = "[{name: a, provides: [{name: http}], branches: [{name: 'fix[1.*'}]}]";
