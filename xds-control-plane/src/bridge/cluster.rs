@@ -44,7 +44,7 @@ pub(super) fn cluster(
         ..EnvoyCluster::default()
     };
     balancing(cluster, &mut written, report);
-    protocol::write(cluster, &mut written)?;
+    protocol::write(cluster, &mut written, report)?;
     tls::write(cluster, options, &mut written)?;
     let is_ip = |host: &str| host.parse::<IpAddr>().is_ok();
     let all_ips =

@@ -9,10 +9,10 @@ use envoy_types::pb::envoy::extensions::upstreams::http::v3::http_protocol_optio
 };
 use envoy_types::pb::google::protobuf::Any;
 use prost::Message as _;
-use proxy_model::compiled::{Cluster, Scheme};
+use proxy_model::compiled::{Cluster, Destination, Scheme};
 use proxy_model::config::{HttpVersion, VersionPolicy};
 
-use super::report::Inexpressible;
+use super::report::{Inexpressible, Report};
 
 /// The key under which Envoy finds these options in a cluster.
 pub(super) const KEY: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
@@ -34,9 +34,9 @@ pub(super) fn of(cluster: &Cluster) -> Option<Protocols> {
     use VersionPolicy::{RequestVersionExact, RequestVersionOrHigher, RequestVersionOrLower};
 
     let upstream = cluster.upstream();
-    // Over cleartext nothing is negotiated.
-    let is_https = (cluster.destinations().iter())
-        .any(|destination| destination.address().scheme() == Scheme::Https);
+    // Over cleartext nothing is negotiated, and Envoy wants TLS everywhere to negotiate at all.
+    let is_https =
+        !cluster.destinations().is_empty() && of_https(cluster) == cluster.destinations().len();
     match (upstream.version(), upstream.version_policy()) {
         (Http10 | Http11, RequestVersionOrLower | RequestVersionExact) => Some(Protocols::Http1),
         (Http10 | Http11, RequestVersionOrHigher) | (Http2 | Http3, RequestVersionOrLower) => {
@@ -51,13 +51,33 @@ pub(super) fn of(cluster: &Cluster) -> Option<Protocols> {
     }
 }
 
-pub(super) fn write(cluster: &Cluster, written: &mut EnvoyCluster) -> Result<(), Inexpressible> {
+/// How many destinations speak TLS.
+fn of_https(cluster: &Cluster) -> usize {
+    let is_https = |destination: &&Destination| destination.address().scheme() == Scheme::Https;
+    cluster.destinations().iter().filter(is_https).count()
+}
+
+pub(super) fn write(
+    cluster: &Cluster,
+    written: &mut EnvoyCluster,
+    report: &mut Report<'_>,
+) -> Result<(), Inexpressible> {
     let protocols = of(cluster).ok_or_else(|| {
         Inexpressible::new(
             "HttpRequest/Version",
             "HTTP/3 without another version is not expressed",
         )
     })?;
+    let https = of_https(cluster);
+    if protocols == Protocols::Http1
+        && (1..cluster.destinations().len()).contains(&https)
+        && cluster.upstream().version() != HttpVersion::Http11
+    {
+        report.differs(
+            "HttpRequest/Version",
+            "Envoy negotiates the version only where all destinations speak TLS; HTTP/1.1 is spoken",
+        );
+    }
     let explicit = |protocol| {
         UpstreamProtocolOptions::ExplicitHttpConfig(ExplicitHttpConfig {
             protocol_config: Some(protocol),

@@ -114,6 +114,18 @@ impl<T: PartialEq> Table<T> {
                 ));
                 continue;
             }
+            let is_known = self.held.contains_key(&name) || self.refused.contains_key(&name);
+            if !is_known && !update.is_all && self.held.len() + self.refused.len() >= most {
+                refusals.push(Problem::error(
+                    "",
+                    "too_many",
+                    format!(
+                        "`{}` is one too many; at most {most} resources of a type are taken",
+                        shortened(&name, 100)
+                    ),
+                ));
+                continue;
+            }
             self.absent.remove(&name);
             match read(&message) {
                 Ok((value, warnings)) => {

@@ -255,3 +255,28 @@ async fn listeners_lead_to_routes() {
     }
     serving(&mut states, ONE).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn answers_do_not_add_up_to_more_than_is_taken() {
+    let options = XdsOptions::default()
+        .with_listeners(false)
+        .with_max_resources(1);
+    let (discoverer, mut script) = pair(options);
+    let provider = discoverer.runner().start();
+    let mut stream = script.delta().await;
+    for (name, nonce) in [("a", "1"), ("a", "2"), ("b", "3")] {
+        let json = format!(r#"{{"Clusters":{{"{name}":{{}}}}}}"#);
+        stream
+            .answer(delta(Cds, nonce, nonce, &resources(&json)))
+            .await;
+    }
+    let refused = loop {
+        let request = stream.request().await;
+        if let Some(refused) = request.error_detail {
+            break (request.response_nonce, refused.message);
+        }
+    };
+    assert_eq!(refused.0, "3");
+    assert!(refused.1.contains("`b` is one too many"), "{}", refused.1);
+    drop(provider);
+}
