@@ -39,7 +39,7 @@ pub enum ProviderError {
         /// The service.
         service: ServiceKey,
         /// Why.
-        source: ServiceError,
+        source: Box<ServiceError>,
     },
 }
 
@@ -173,7 +173,7 @@ fn of(report: &Reconciled, service: &Service) -> Result<ServiceOutcome, Provider
     match report.error_of(&service.key) {
         Some(source) => Err(ProviderError::Service {
             service: service.key.clone(),
-            source,
+            source: Box::new(source),
         }),
         None => Ok(report
             .services

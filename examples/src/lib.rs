@@ -139,3 +139,8 @@ pub struct ServiceFabric;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/serf.md")]
 pub struct Serf;
+
+/// The code of the page about Azure, as a doctest.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/azure.md")]
+pub struct Azure;

@@ -91,6 +91,12 @@ impl ReqwestTransport {
         Self::with_verifier(provider, verifier)
     }
 
+    /// The client below, for bodies that come bit by bit.
+    #[cfg(feature = "kube")]
+    pub(crate) fn client(&self) -> &reqwest::Client {
+        &self.client
+    }
+
     fn with_verifier(
         provider: Arc<CryptoProvider>,
         verifier: Arc<dyn ServerCertVerifier>,

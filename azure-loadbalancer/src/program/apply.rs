@@ -58,8 +58,9 @@ async fn watch(options: &Apply) -> Result<Found, Failure> {
         last = Some(result.is_ok_and(|report| report.is_converged() && report.errors().is_empty()));
     };
     let executor = &azure.executor;
+    let pace = FollowOptions::default();
     tokio::select! {
-        () = follow(executor, &mut services, &mut *nodes, &FollowOptions::default(), tell) => {}
+        () = follow(executor, &mut services, &mut *nodes, &pace, tell) => {}
         () = stop::asked() => {}
     }
     Ok(if last == Some(false) {

@@ -6,11 +6,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::readiness::node_now;
-use super::{Source, SourceError};
-use crate::node::{Node, NodeDocument};
+use super::{RECHECK, Source, SourceError};
+use crate::node::{Node, NodeDocument, Readiness};
 use crate::service::Service;
 
 /// How often files are looked at.
@@ -29,6 +29,12 @@ pub trait FromDocument: Sized + Send {
     ///
     /// What is wrong with it.
     fn from_document(document: Value) -> Result<Self, serde_json::Error>;
+
+    /// Whether the same document will be read in the same way later. A node that has stopped being ready is read anew from time to
+    /// time: for how long that has been so matters.
+    fn is_settled(&self) -> bool {
+        true
+    }
 }
 
 impl FromDocument for Service {
@@ -105,6 +111,7 @@ pub struct FileSource<T> {
     path: PathBuf,
     last: Option<String>,
     is_told: bool,
+    recheck: Option<Instant>,
     kind: std::marker::PhantomData<fn() -> T>,
 }
 
@@ -115,6 +122,7 @@ impl<T: FromDocument> FileSource<T> {
             path: path.into(),
             last: None,
             is_told: false,
+            recheck: None,
             kind: std::marker::PhantomData,
         }
     }
@@ -141,11 +149,18 @@ impl<T: FromDocument> Source<T> for FileSource<T> {
                     self.is_told = true;
                     return Err(self.error(error));
                 }
-                Ok(text) if self.last.as_ref() == Some(&text) => self.is_told = false,
                 Ok(text) => {
                     self.is_told = false;
-                    let documents = read_documents(&text);
+                    let is_due = self.recheck.is_some_and(|at| at <= Instant::now());
+                    if self.last.as_ref() == Some(&text) && !is_due {
+                        continue;
+                    }
+                    let documents = read_documents::<T>(&text);
                     self.last = Some(text);
+                    let settled = documents
+                        .as_ref()
+                        .map_or(true, |all| all.iter().all(T::is_settled));
+                    self.recheck = (!settled).then(|| Instant::now() + RECHECK);
                     return documents.map_err(|error| self.error(error));
                 }
             }
@@ -172,5 +187,80 @@ impl FromDocument for Node {
 
     fn from_document(document: Value) -> Result<Self, serde_json::Error> {
         NodeDocument::deserialize(document).map(node_now)
+    }
+
+    fn is_settled(&self) -> bool {
+        /// No grace is longer.
+        const LONG_AGO: Duration = Duration::from_secs(24 * 3_600);
+        match self.readiness {
+            Readiness::Ready => true,
+            Readiness::NotReady(since) => since > LONG_AGO,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+
+    fn names(services: &[Service]) -> Vec<&str> {
+        services
+            .iter()
+            .map(|service| service.key.name.as_str())
+            .collect()
+    }
+
+    #[test]
+    fn lists_documents_and_arrays_are_read() {
+        let web = r#"{"kind":"Service","metadata":{"name":"web"},"spec":{}}"#;
+        let typed = r#"{"metadata":{"name":"web"}}"#;
+        let node = r#"{"kind":"Node","metadata":{"name":"n"}}"#;
+        for text in [
+            web.to_owned(),
+            format!("[{web},{node}]"),
+            format!(r#"{{"kind":"List","items":[{node},{web}]}}"#),
+            format!(r#"{{"kind":"ServiceList","items":[{typed}]}}"#),
+        ] {
+            assert_eq!(names(&read_documents(&text).unwrap()), ["web"], "{text}");
+        }
+        for (text, expected) in [
+            ("", "not JSON"),
+            ("3", "neither a document nor a list"),
+            (r#"{"items":3}"#, "`items` is not a list"),
+            (
+                r#"[{"metadata":{"name":"a","annotations":3}}]"#,
+                "item 0 (Service a)",
+            ),
+        ] {
+            let error = read_documents::<Service>(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_is_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("services.json");
+        let write = |name: &str| {
+            std::fs::write(&path, format!(r#"[{{"metadata":{{"name":"{name}"}}}}]"#)).unwrap()
+        };
+        let mut source = FileSource::<Service>::new(&path);
+        let missing = source.next().await.unwrap_err().to_string();
+        assert!(
+            missing.contains("services.json cannot be read"),
+            "{missing}"
+        );
+        write("a");
+        assert_eq!(names(&source.next().await.unwrap()), ["a"]);
+        std::fs::write(&path, "{").unwrap();
+        source.next().await.unwrap_err();
+        assert!(
+            timeout(INTERVAL * 2, source.next()).await.is_err(),
+            "it is told once"
+        );
+        write("b");
+        assert_eq!(names(&source.next().await.unwrap()), ["b"]);
     }
 }

@@ -4,6 +4,8 @@
 //! meanwhile.
 
 mod files;
+#[cfg(feature = "kube")]
+pub mod kubernetes;
 mod memory;
 mod readiness;
 
@@ -13,6 +15,9 @@ use async_trait::async_trait;
 
 pub use self::files::{DocumentError, FileSource, FromDocument, read_documents};
 pub use self::memory::{MemorySource, Publisher, memory};
+
+/// How often what depends on the time is looked at again.
+pub(crate) const RECHECK: std::time::Duration = std::time::Duration::from_secs(15);
 
 /// A source of services (`Source<Service>`) or nodes (`Source<Node>`).
 #[async_trait]

@@ -12,7 +12,7 @@ fn security_rule(name: &str, priority: u64) -> Value {
     } })
 }
 
-fn group(rules: Vec<Value>) -> Value {
+fn group(rules: &[Value]) -> Value {
     json!({ "location": "westus", "properties": { "securityRules": rules } })
 }
 
@@ -68,7 +68,7 @@ fn limits_of_security_groups_are_kept() {
         (vec![security_rule("a", 500), outbound], None),
         (vec![security_rule("a", 99)], Some("InvalidRequestFormat")),
     ] {
-        let answer = ask(&mut machine, "PUT", &path, Some(group(rules)));
+        let answer = ask(&mut machine, "PUT", &path, Some(group(&rules)));
         match refusal {
             Some(code) => drop(answer.refused(400, code)),
             None => drop(answer.expect(200)),

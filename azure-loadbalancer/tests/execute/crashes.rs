@@ -1,6 +1,7 @@
 //! The process ends after any of its requests, before or after it was carried out, and another one goes on.
 
 use std::future::{Ready, ready};
+use std::slice::from_ref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::task::{Context, Poll};
@@ -141,6 +142,7 @@ fn while_an_address_changes() {
         load_balancer_ip: Some(USER_IP.to_owned()),
         ..auto.clone()
     };
-    run(assert_survives(&[auto.clone()], &[pinned.clone()]));
-    run(assert_survives(&[pinned], &[auto]));
+    let (auto, pinned) = (from_ref(&auto), from_ref(&pinned));
+    run(assert_survives(auto, pinned));
+    run(assert_survives(pinned, auto));
 }

@@ -111,7 +111,7 @@ fn assert_rules_lead_somewhere(contents: &BTreeMap<String, Value>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_goes_wrong_it_converges(

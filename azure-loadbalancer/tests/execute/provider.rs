@@ -72,12 +72,11 @@ async fn an_error_says_which_service_and_why() {
         "3",
     );
     let error = provider.ensure(&bad, &nodes(1)).await.unwrap_err();
-    let ProviderError::Service {
-        service,
-        source: ServiceError::Plan(why),
-    } = &error
-    else {
+    let ProviderError::Service { service, source } = &error else {
         panic!("{error:?}")
+    };
+    let ServiceError::Plan(why) = &**source else {
+        panic!("{source:?}")
     };
     assert_eq!(service, &bad.key);
     assert!(why.to_string().contains("idle-timeout"), "{why}");

@@ -1,0 +1,109 @@
+//! cargo bench --package azure-loadbalancer --bench calls
+//!
+//! How many calls it takes, for 1, 100 and 1,000 services: to make them, when nothing has changed, when all have, and to remove
+//! them. Beside it what the provider that Kubernetes had until 1.13 took when nothing had changed, counted from its source: for
+//! each external service 7 reads, and one or two more for each node, which makes 7 + N to 7 + 2N.
+
+use std::time::Instant;
+
+use azure_loadbalancer::arm::{ArmClient, CallCounts, TowerTransport};
+use azure_loadbalancer::emulator::{Emulator, EmulatorOptions};
+use azure_loadbalancer::service::ServicePort;
+use azure_loadbalancer::{Config, Executor, Node, Service};
+use serde_json::json;
+
+const NODES: u8 = 50;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()?;
+    println!(
+        "Calls of the resource manager with {NODES} nodes: reads + writes + questions about writes\n"
+    );
+    println!(
+        "{:>9} {:>22} {:>14} {:>20} {:>20} {:>26}",
+        "services", "created", "unchanged", "all changed", "removed", "unchanged, original"
+    );
+    for count in [1, 100, 1_000] {
+        runtime.block_on(row(count))?;
+    }
+    Ok(())
+}
+
+async fn row(count: u32) -> Result<(), Box<dyn std::error::Error>> {
+    let emulator = Emulator::new(EmulatorOptions::default());
+    let base = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network";
+    emulator.with(|machine| {
+        machine.add_group("s", "rg", "westus");
+        let subnets =
+            json!([{ "name": "subnet", "properties": { "addressPrefix": "10.0.0.0/16" } }]);
+        machine.put(
+            &format!("{base}/virtualNetworks/vnet"),
+            json!({ "location": "westus", "properties": { "subnets": subnets } }),
+        )?;
+        machine.put(
+            &format!("{base}/networkSecurityGroups/nsg"),
+            json!({ "location": "westus" }),
+        )
+    })?;
+    let config = Config {
+        vnet_name: "vnet".to_owned(),
+        subnet_name: "subnet".to_owned(),
+        security_group_name: Some("nsg".to_owned()),
+        maximum_load_balancer_rule_count: 10_000,
+        ..Config::new("s", "rg", "westus")
+    };
+    let client = ArmClient::builder(TowerTransport::new(emulator)).build()?;
+    let executor = Executor::new(client, config)?;
+    let nodes: Vec<_> = (1..=NODES)
+        .map(|number| Node::new(format!("n{number}"), [10, 0, 200, number].into()))
+        .collect();
+    let mut services: Vec<_> = (0..count)
+        .map(|number| Service {
+            ports: vec![ServicePort::tcp(80, 30_080)],
+            ..Service::new("default", &format!("s{number}"))
+        })
+        .collect();
+
+    let began = Instant::now();
+    let created = calls(&executor, &services, &nodes).await?;
+    let unchanged = calls(&executor, &services, &nodes).await?;
+    assert!(
+        unchanged.writes == 0 && unchanged.reads <= 5,
+        "{unchanged:?}"
+    );
+    for service in &mut services {
+        service.client_affinity = true;
+    }
+    let changed = calls(&executor, &services, &nodes).await?;
+    let removed = calls(&executor, &[], &nodes).await?;
+    let (low, high) = (7 + u32::from(NODES), 7 + 2 * u32::from(NODES));
+    println!(
+        "{count:>9} {:>22} {:>14} {:>20} {:>20} {:>26}    {:.1} s",
+        shown(created),
+        shown(unchanged),
+        shown(changed),
+        shown(removed),
+        format!("{} to {} reads", count * low, count * high),
+        began.elapsed().as_secs_f64()
+    );
+    Ok(())
+}
+
+async fn calls(
+    executor: &Executor,
+    services: &[Service],
+    nodes: &[Node],
+) -> Result<CallCounts, Box<dyn std::error::Error>> {
+    let report = executor.reconcile(services, nodes).await?;
+    if let Some((service, error)) = report.errors().into_iter().next() {
+        return Err(format!("{service}: {error}").into());
+    }
+    assert!(report.is_converged(), "{:?}", report.left);
+    Ok(report.calls)
+}
+
+fn shown(calls: CallCounts) -> String {
+    format!("{} + {} + {}", calls.reads, calls.writes, calls.polls)
+}

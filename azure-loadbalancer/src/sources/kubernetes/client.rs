@@ -1,0 +1,388 @@
+//! The API server, over any `tower` service.
+
+use std::error::Error;
+use std::fmt;
+use std::future::poll_fn;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body::Body;
+use http_body_util::{BodyExt, Limited};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use tower_service::Service;
+use url::Url;
+
+use super::watch::{KubernetesSource, WatchOptions};
+use crate::node::Node;
+use crate::plan::Ingress;
+use crate::service::{Service as LoadBalanced, ServiceKey};
+
+/// How long an answer may take, but for a watch, which is answered bit by bit.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// A page of a list.
+const MAX_BODY: usize = 64 * 1024 * 1024;
+/// What is read of an error.
+const MAX_ERROR: usize = 64 * 1024;
+/// Where a pod finds its token.
+#[cfg(feature = "reqwest")]
+const TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+/// Where a pod finds whom to trust.
+#[cfg(feature = "reqwest")]
+const CA_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
+
+/// A client of a Kubernetes API server, over a `tower` service whose answers have bodies that come bit by bit.
+#[derive(Clone)]
+pub struct KubernetesClient<S> {
+    service: S,
+    endpoint: Url,
+    token_file: Option<PathBuf>,
+    namespace: Option<String>,
+}
+
+/// A call of the API server that came to nothing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KubernetesError {
+    /// The address is not one of an API server, or the environment is not that of a pod.
+    #[error("{0}")]
+    Setup(String),
+    /// There is no answer.
+    #[error("{call}: there is no answer")]
+    Unreachable {
+        /// The call.
+        call: String,
+        /// Why.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// No answer came in time.
+    #[error("{call}: there was no answer within {PATIENCE:?}")]
+    TimedOut {
+        /// The call.
+        call: String,
+    },
+    /// The answer is an error.
+    #[error("{call}: {status}: {message}")]
+    Refused {
+        /// The call.
+        call: String,
+        /// The status.
+        status: StatusCode,
+        /// What the API server said.
+        message: String,
+    },
+    /// The answer is not what the API server answers.
+    #[error("{call}: {why}")]
+    Malformed {
+        /// The call.
+        call: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl KubernetesError {
+    /// Whether the version that was asked for is not known any more.
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused {
+                status: StatusCode::GONE,
+                ..
+            }
+        )
+    }
+}
+
+impl<S> KubernetesClient<S> {
+    /// A client of the API server at an address such as `https://10.0.0.1:443`.
+    ///
+    /// # Errors
+    ///
+    /// It is not an absolute `http` or `https` address without a path.
+    pub fn new(service: S, endpoint: &str) -> Result<Self, KubernetesError> {
+        let wrong = |why: &str| {
+            KubernetesError::Setup(format!(
+                "{endpoint:?} is not the address of an API server: {why}"
+            ))
+        };
+        let url = Url::parse(endpoint).map_err(|error| wrong(&error.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") || !matches!(url.path(), "" | "/") {
+            return Err(wrong("write for example https://10.0.0.1:443"));
+        }
+        Ok(Self {
+            service,
+            endpoint: url,
+            token_file: None,
+            namespace: None,
+        })
+    }
+
+    /// A file with the bearer token, which is read for each call, since tokens are replaced. Default: requests have none.
+    #[must_use]
+    pub fn token_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.token_file = Some(path.into());
+        self
+    }
+
+    /// Only the services of one namespace. Default: of all.
+    #[must_use]
+    pub fn namespace(mut self, name: impl Into<String>) -> Self {
+        self.namespace = Some(name.into());
+        self
+    }
+}
+
+impl<S> fmt::Debug for KubernetesClient<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KubernetesClient")
+            .field("endpoint", &self.endpoint.as_str())
+            .field("namespace", &self.namespace)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S, B> KubernetesClient<S>
+where
+    S: Service<Request<Bytes>, Response = Response<B>> + Clone + Send + Sync,
+    S::Error: Into<Box<dyn Error + Send + Sync>> + Send,
+    S::Future: Send,
+    B: Body<Data = Bytes> + Send + Unpin,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    /// The services, as they are and as they change.
+    pub fn services(&self) -> KubernetesSource<LoadBalanced, S, B> {
+        let path: Vec<&str> = match &self.namespace {
+            Some(namespace) => vec!["api", "v1", "namespaces", namespace, "services"],
+            None => vec!["api", "v1", "services"],
+        };
+        KubernetesSource::new(self.clone(), &path, WatchOptions::default())
+    }
+
+    /// The nodes, as they are and as they change.
+    pub fn nodes(&self) -> KubernetesSource<Node, S, B> {
+        KubernetesSource::new(
+            self.clone(),
+            &["api", "v1", "nodes"],
+            WatchOptions::default(),
+        )
+    }
+
+    /// Writes where a service is reached into its status.
+    ///
+    /// # Errors
+    ///
+    /// There is no answer, or it is an error. A service that is gone needs no status.
+    pub async fn write_status(
+        &self,
+        service: &ServiceKey,
+        ingress: &[Ingress],
+    ) -> Result<(), KubernetesError> {
+        let path = [
+            "api",
+            "v1",
+            "namespaces",
+            &service.namespace,
+            "services",
+            &service.name,
+            "status",
+        ];
+        let ingress: Vec<_> = ingress.iter().map(|one| json!({ "ip": one.ip })).collect();
+        let body = json!({ "status": { "loadBalancer": { "ingress": ingress } } });
+        let mut request = self
+            .request(
+                Method::PATCH,
+                self.url(&path, &[]),
+                Bytes::from(body.to_string()),
+            )
+            .await?;
+        let merge = HeaderValue::from_static("application/merge-patch+json");
+        request.headers_mut().insert(CONTENT_TYPE, merge);
+        match self.whole(request).await {
+            Err(KubernetesError::Refused {
+                status: StatusCode::NOT_FOUND,
+                ..
+            }) => Ok(()),
+            done => done.map(drop),
+        }
+    }
+
+    pub(super) fn url(&self, path: &[&str], query: &[(&str, &str)]) -> Url {
+        let mut url = self.endpoint.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.clear().extend(path);
+        }
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        url
+    }
+
+    async fn request(
+        &self,
+        method: Method,
+        url: Url,
+        body: Bytes,
+    ) -> Result<Request<Bytes>, KubernetesError> {
+        let mut builder = Request::builder()
+            .method(method)
+            .uri(url.as_str())
+            .header(ACCEPT, "application/json");
+        if let Some(path) = self.token_file.clone() {
+            let shown = path.display().to_string();
+            let failed = |why: String| {
+                KubernetesError::Setup(format!("cannot read a token from {shown}: {why}"))
+            };
+            let text = tokio::task::spawn_blocking(move || std::fs::read_to_string(path)).await;
+            let text = text
+                .map_err(|error| failed(error.to_string()))?
+                .map_err(|error| failed(error.to_string()))?;
+            let mut value = HeaderValue::from_str(&format!("Bearer {}", text.trim()))
+                .map_err(|_| failed("it is not a token".to_owned()))?;
+            value.set_sensitive(true);
+            builder = builder.header(AUTHORIZATION, value);
+        }
+        builder
+            .body(body)
+            .map_err(|error| KubernetesError::Setup(error.to_string()))
+    }
+
+    /// Begins a `GET`; the body is still to come.
+    pub(super) async fn get(&self, url: Url) -> Result<(String, B), KubernetesError> {
+        let request = self.request(Method::GET, url, Bytes::new()).await?;
+        self.send(request).await
+    }
+
+    async fn send(&self, request: Request<Bytes>) -> Result<(String, B), KubernetesError> {
+        let call = format!("{} {}", request.method(), request.uri().path());
+        let mut service = self.service.clone();
+        let sent = async {
+            poll_fn(|context| service.poll_ready(context))
+                .await
+                .map_err(Into::into)?;
+            service.call(request).await.map_err(Into::into)
+        };
+        let response = match timeout(PATIENCE, sent).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(source)) => return Err(KubernetesError::Unreachable { call, source }),
+            Err(_) => return Err(KubernetesError::TimedOut { call }),
+        };
+        let status = response.status();
+        let body = response.into_body();
+        if status.is_success() {
+            return Ok((call, body));
+        }
+        let text = timeout(PATIENCE, Limited::new(body, MAX_ERROR).collect()).await;
+        let text = text
+            .ok()
+            .and_then(Result::ok)
+            .map(|body| body.to_bytes())
+            .unwrap_or_default();
+        let said: Value = serde_json::from_slice(&text).unwrap_or_default();
+        let message = said["message"]
+            .as_str()
+            .unwrap_or("the answer does not say why");
+        let message = message
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(500)
+            .collect();
+        Err(KubernetesError::Refused {
+            call,
+            status,
+            message,
+        })
+    }
+
+    async fn whole(&self, request: Request<Bytes>) -> Result<(String, Bytes), KubernetesError> {
+        let (call, body) = self.send(request).await?;
+        match timeout(PATIENCE, Limited::new(body, MAX_BODY).collect()).await {
+            Ok(Ok(body)) => Ok((call, body.to_bytes())),
+            Ok(Err(source)) => Err(KubernetesError::Unreachable { call, source }),
+            Err(_) => Err(KubernetesError::TimedOut { call }),
+        }
+    }
+
+    /// A `GET` that is answered with one document.
+    pub(super) async fn document(&self, url: Url) -> Result<Value, KubernetesError> {
+        let request = self.request(Method::GET, url, Bytes::new()).await?;
+        let (call, body) = self.whole(request).await?;
+        serde_json::from_slice(&body).map_err(|error| KubernetesError::Malformed {
+            call,
+            why: error.to_string(),
+        })
+    }
+}
+
+/// reqwest, as a `tower` service.
+#[cfg(feature = "reqwest")]
+mod in_cluster {
+    use std::env;
+    use std::path::Path;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use super::*;
+    use crate::arm::ReqwestTransport;
+
+    type Answer = Result<Response<reqwest::Body>, reqwest::Error>;
+
+    impl Service<Request<Bytes>> for ReqwestTransport {
+        type Response = Response<reqwest::Body>;
+        type Error = reqwest::Error;
+        type Future = Pin<Box<dyn Future<Output = Answer> + Send>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), reqwest::Error>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, request: Request<Bytes>) -> Self::Future {
+            let client = self.client().clone();
+            Box::pin(async move {
+                let request = reqwest::Request::try_from(request)?;
+                client
+                    .execute(request)
+                    .await
+                    .map(Response::from)
+                    .map_err(reqwest::Error::without_url)
+            })
+        }
+    }
+
+    impl KubernetesClient<ReqwestTransport> {
+        /// A client for a pod, by its service account.
+        ///
+        /// # Errors
+        ///
+        /// The environment is not that of a pod.
+        pub fn in_cluster() -> Result<Self, KubernetesError> {
+            let variable = |name: &str| {
+                env::var(name).map_err(|_| {
+                    KubernetesError::Setup(format!(
+                        "{name} is not set: this is not a pod of Kubernetes"
+                    ))
+                })
+            };
+            let (host, port) = (
+                variable("KUBERNETES_SERVICE_HOST")?,
+                variable("KUBERNETES_SERVICE_PORT")?,
+            );
+            let host = if host.contains(':') {
+                format!("[{host}]")
+            } else {
+                host
+            };
+            let transport = ReqwestTransport::trusting(Path::new(CA_FILE)).map_err(|error| {
+                let cause = error
+                    .source()
+                    .map(|cause| format!(": {cause}"))
+                    .unwrap_or_default();
+                KubernetesError::Setup(format!("{error}{cause}"))
+            })?;
+            Ok(Self::new(transport, &format!("https://{host}:{port}"))?.token_file(TOKEN_FILE))
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! Listed once, watched from there, and listed anew when the API server has forgotten since when.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body::Body;
+use http_body_util::BodyExt;
+use serde_json::Value;
+use tokio::time::{Instant, sleep_until, timeout_at};
+use tower_service::Service;
+use url::Url;
+
+use super::client::{KubernetesClient, KubernetesError};
+use super::lines::Lines;
+use crate::sources::{FromDocument, RECHECK, Source, SourceError};
+
+/// Objects of a page.
+const PAGE: &str = "500";
+/// More pages than any cluster has.
+const MAX_PAGES: usize = 1_000;
+/// The longest wait between two attempts.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// How a watch is kept up.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct WatchOptions {
+    /// How long one watch lasts; the next goes on where it ended. Default: 290 s.
+    pub watch: Duration,
+    /// After which time everything is listed anew all the same. Default: 1 h.
+    pub resync: Duration,
+    /// The wait after a failure, which doubles with each until 30 s. Default: 1 s.
+    pub first_wait: Duration,
+}
+
+impl Default for WatchOptions {
+    fn default() -> Self {
+        Self {
+            watch: Duration::from_secs(290),
+            resync: Duration::from_secs(3_600),
+            first_wait: Duration::from_secs(1),
+        }
+    }
+}
+
+/// The objects of one kind, as they are and as they change.
+pub struct KubernetesSource<T, S, B> {
+    client: KubernetesClient<S>,
+    path: Vec<String>,
+    options: WatchOptions,
+    documents: BTreeMap<String, Value>,
+    /// Since when to watch; nothing before the first list and after it was forgotten.
+    version: Option<String>,
+    listed: Option<Instant>,
+    stream: Option<Stream<B>>,
+    failures: u32,
+    retry_at: Option<Instant>,
+    /// When objects that depend on the time are to be looked at again.
+    recheck: Option<Instant>,
+    kind: PhantomData<fn() -> T>,
+}
+
+/// A watch that is open.
+struct Stream<B> {
+    call: String,
+    body: B,
+    lines: Lines,
+    /// When it should have ended by itself.
+    ends: Instant,
+}
+
+/// What a turn of the wheel came to.
+enum Turn {
+    /// The state is another one, or is to be looked at again.
+    Changed,
+    /// It is not, as far as that is known.
+    Same,
+}
+
+impl<T, S, B> KubernetesSource<T, S, B>
+where
+    T: FromDocument,
+    S: Service<Request<Bytes>, Response = Response<B>> + Clone + Send + Sync,
+    S::Error: Into<Box<dyn Error + Send + Sync>> + Send,
+    S::Future: Send,
+    B: Body<Data = Bytes> + Send + Unpin,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    pub(super) fn new(client: KubernetesClient<S>, path: &[&str], options: WatchOptions) -> Self {
+        Self {
+            client,
+            path: path.iter().map(|segment| (*segment).to_owned()).collect(),
+            options,
+            documents: BTreeMap::new(),
+            version: None,
+            listed: None,
+            stream: None,
+            failures: 0,
+            retry_at: None,
+            recheck: None,
+            kind: PhantomData,
+        }
+    }
+
+    /// How the watch is kept up.
+    #[must_use]
+    pub fn options(mut self, options: WatchOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    fn url(&self, query: &[(&str, &str)]) -> Url {
+        let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
+        self.client.url(&path, query)
+    }
+
+    /// Lists everything. State changes only when all pages are there.
+    async fn list(&mut self) -> Result<Turn, KubernetesError> {
+        let mut documents = BTreeMap::new();
+        let mut next = String::new();
+        for _ in 0..MAX_PAGES {
+            let url = match next.as_str() {
+                "" => self.url(&[("limit", PAGE)]),
+                token => self.url(&[("limit", PAGE), ("continue", token)]),
+            };
+            let mut page = self.client.document(url).await?;
+            let malformed = |why: &str| KubernetesError::Malformed {
+                call: "list".to_owned(),
+                why: why.to_owned(),
+            };
+            let Some(items) = page.get_mut("items").map(Value::take) else {
+                return Err(malformed("the list has no items"));
+            };
+            // An empty list may be `null` in Go.
+            for item in items.as_array().into_iter().flatten() {
+                let key = key(item).ok_or_else(|| malformed("an object has no name"))?;
+                // One that cannot be read is no reason to take down what it has: the last state stays in force.
+                T::from_document(item.clone())
+                    .map_err(|error| malformed(&format!("{key}: {error}")))?;
+                documents.insert(key, item.clone());
+            }
+            next = page["metadata"]["continue"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+            if next.is_empty() {
+                let version = page["metadata"]["resourceVersion"]
+                    .as_str()
+                    .unwrap_or_default();
+                self.version = Some(version.to_owned());
+                self.listed = Some(Instant::now());
+                let is_same = self.documents == documents && self.listed_before();
+                self.documents = documents;
+                return Ok(if is_same { Turn::Same } else { Turn::Changed });
+            }
+        }
+        Err(KubernetesError::Malformed {
+            call: "list".to_owned(),
+            why: format!("the list has more than {MAX_PAGES} pages"),
+        })
+    }
+
+    /// The first list is news even if nothing is in it.
+    fn listed_before(&self) -> bool {
+        self.recheck.is_some()
+    }
+
+    async fn open(&mut self, version: &str) -> Result<(), KubernetesError> {
+        let seconds = self.options.watch.as_secs().max(1).to_string();
+        let url = self.url(&[
+            ("watch", "1"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", version),
+            ("timeoutSeconds", &seconds),
+        ]);
+        let (call, body) = self.client.get(url).await?;
+        // A connection that hangs says nothing; half as long again is patience enough.
+        let ends = Instant::now() + self.options.watch.mul_f64(1.5);
+        self.stream = Some(Stream {
+            call,
+            body,
+            lines: Lines::default(),
+            ends,
+        });
+        Ok(())
+    }
+
+    /// Reads from the watch until something has changed or it is over.
+    async fn read(&mut self) -> Result<Turn, KubernetesError> {
+        let mut has_changed = false;
+        loop {
+            let Some(stream) = &mut self.stream else {
+                return Ok(if has_changed {
+                    Turn::Changed
+                } else {
+                    Turn::Same
+                });
+            };
+            while let Some(line) = stream.lines.next() {
+                let event = line.map_err(|why| KubernetesError::Malformed {
+                    call: stream.call.clone(),
+                    why,
+                })?;
+                has_changed |=
+                    apply::<T>(&mut self.documents, &mut self.version, &stream.call, event)?;
+                self.failures = 0;
+            }
+            if has_changed {
+                return Ok(Turn::Changed);
+            }
+            match timeout_at(stream.ends, stream.body.frame()).await {
+                Ok(Some(Ok(frame))) => {
+                    if let Some(bytes) = frame.data_ref() {
+                        stream.lines.push(bytes);
+                    }
+                }
+                Ok(Some(Err(error))) => {
+                    let call = stream.call.clone();
+                    return Err(KubernetesError::Unreachable {
+                        call,
+                        source: error.into(),
+                    });
+                }
+                // It ends by itself after a while, and the next one goes on from there.
+                Ok(None) | Err(_) => self.stream = None,
+            }
+        }
+    }
+
+    async fn turn(&mut self) -> Result<Turn, KubernetesError> {
+        if self.stream.is_some() {
+            return self.read().await;
+        }
+        let is_stale = self
+            .listed
+            .is_none_or(|listed| listed.elapsed() >= self.options.resync);
+        match self.version.clone() {
+            Some(version) if !is_stale => self.open(&version).await.map(|()| Turn::Same),
+            _ => self.list().await,
+        }
+    }
+
+    /// The state as it is now.
+    fn state(&mut self) -> Result<Vec<T>, SourceError> {
+        let read = self.documents.iter().map(|(key, document)| {
+            let failed =
+                |error| SourceError::new(format!("{key} cannot be read")).with_source(error);
+            T::from_document(document.clone()).map_err(failed)
+        });
+        let state = read.collect::<Result<Vec<T>, _>>()?;
+        let depends_on_time = !state.iter().all(T::is_settled);
+        // Far away is never; it also says that there was a first list.
+        let wait = if depends_on_time {
+            RECHECK
+        } else {
+            Duration::from_secs(365 * 24 * 3_600)
+        };
+        self.recheck = Some(Instant::now() + wait);
+        Ok(state)
+    }
+
+    /// After a failure: what is to be done, and when.
+    fn recover(&mut self, error: &KubernetesError) -> bool {
+        self.stream = None;
+        if error.is_gone() {
+            // The version is too old. That is no failure, as long as it does not happen again and again.
+            self.version = None;
+            if self.failures == 0 {
+                self.failures = 1;
+                return false;
+            }
+        }
+        let wait = self.options.first_wait * 2_u32.saturating_pow(self.failures.min(10));
+        let wait = wait.min(LONGEST_WAIT).mul_f64(0.5 + fastrand::f64() / 2.0);
+        self.failures = self.failures.saturating_add(1);
+        self.retry_at = Some(Instant::now() + wait);
+        true
+    }
+}
+
+#[async_trait]
+impl<T, S, B> Source<T> for KubernetesSource<T, S, B>
+where
+    T: FromDocument,
+    S: Service<Request<Bytes>, Response = Response<B>> + Clone + Send + Sync,
+    S::Error: Into<Box<dyn Error + Send + Sync>> + Send,
+    S::Future: Send,
+    B: Body<Data = Bytes> + Send + Unpin,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    async fn next(&mut self) -> Result<Vec<T>, SourceError> {
+        loop {
+            if let Some(at) = self.retry_at {
+                sleep_until(at).await;
+                self.retry_at = None;
+            }
+            let recheck = self.recheck;
+            let turned = match recheck {
+                // What was read of the stream is kept when the time comes first.
+                Some(at) => timeout_at(at, self.turn())
+                    .await
+                    .unwrap_or(Ok(Turn::Changed)),
+                None => self.turn().await,
+            };
+            match turned {
+                Ok(Turn::Changed) => return self.state(),
+                Ok(Turn::Same) => {}
+                Err(error) => {
+                    if self.recover(&error) {
+                        return Err(SourceError::new("the API server cannot be followed")
+                            .with_source(error));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Takes an event over; whether the documents are others.
+fn apply<T: FromDocument>(
+    documents: &mut BTreeMap<String, Value>,
+    version: &mut Option<String>,
+    call: &str,
+    mut event: Value,
+) -> Result<bool, KubernetesError> {
+    let object = event.get_mut("object").map(Value::take).unwrap_or_default();
+    let kind = event["type"].as_str().unwrap_or_default();
+    if kind == "ERROR" {
+        let status = object["code"]
+            .as_u64()
+            .and_then(|code| u16::try_from(code).ok());
+        return Err(KubernetesError::Refused {
+            call: call.to_owned(),
+            status: status
+                .and_then(|code| StatusCode::from_u16(code).ok())
+                .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            message: object["message"]
+                .as_str()
+                .unwrap_or("the watch has ended with an error")
+                .to_owned(),
+        });
+    }
+    if let Some(new) = object["metadata"]["resourceVersion"].as_str() {
+        *version = Some(new.to_owned());
+    }
+    let Some(key) = key(&object) else {
+        // A bookmark has only a version.
+        return Ok(false);
+    };
+    match kind {
+        "ADDED" | "MODIFIED" => {
+            if let Err(error) = T::from_document(object.clone()) {
+                tracing::warn!(%error, object = key, "an object cannot be read; its last form stays in force");
+                return Ok(false);
+            }
+            Ok(documents.insert(key, object.clone()).as_ref() != Some(&object))
+        }
+        "DELETED" => Ok(documents.remove(&key).is_some()),
+        _ => Ok(false),
+    }
+}
+
+fn key(object: &Value) -> Option<String> {
+    let metadata = &object["metadata"];
+    let name = metadata["name"].as_str().filter(|name| !name.is_empty())?;
+    Some(format!(
+        "{}/{name}",
+        metadata["namespace"].as_str().unwrap_or_default()
+    ))
+}
+
+impl<T, S, B> fmt::Debug for KubernetesSource<T, S, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KubernetesSource")
+            .field("path", &self.path)
+            .field("objects", &self.documents.len())
+            .field("version", &self.version)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,147 @@
+//! An API server that answers what a test says, one answer after the other.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use azure_loadbalancer::sources::kubernetes::KubernetesClient;
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Request, Response};
+use http_body::{Body, Frame};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// A body that comes bit by bit.
+#[derive(Debug)]
+pub(crate) struct Bits(mpsc::UnboundedReceiver<Bytes>);
+
+impl Body for Bits {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0
+            .poll_recv(context)
+            .map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+    }
+}
+
+/// What writes such a body. It ends when this is dropped.
+pub(crate) struct Stream(mpsc::UnboundedSender<Bytes>);
+
+impl Stream {
+    pub(crate) fn send(&self, text: &str) {
+        // Nobody may read it any more.
+        let _ = self.0.send(Bytes::copy_from_slice(text.as_bytes()));
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Server {
+    state: Arc<Mutex<State>>,
+    began: Instant,
+}
+
+#[derive(Default)]
+struct State {
+    answers: VecDeque<Response<Bits>>,
+    asked: Vec<(Duration, Parts, Bytes)>,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            state: Arc::default(),
+            began: Instant::now(),
+        }
+    }
+}
+
+impl Server {
+    pub(crate) fn client(&self) -> KubernetesClient<Self> {
+        KubernetesClient::new(self.clone(), "https://kubernetes.test").unwrap()
+    }
+
+    /// The next answer, whole.
+    pub(crate) fn answer(&self, status: u16, body: &str) {
+        self.next(status).send(body);
+    }
+
+    /// The next answer, bit by bit.
+    pub(crate) fn stream(&self) -> Stream {
+        self.next(200)
+    }
+
+    fn next(&self, status: u16) -> Stream {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let response = Response::builder()
+            .status(status)
+            .body(Bits(receiver))
+            .unwrap();
+        self.state.lock().unwrap().answers.push_back(response);
+        Stream(sender)
+    }
+
+    /// What was asked: methods and targets.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        let state = self.state.lock().unwrap();
+        let shown = state.asked.iter().map(|(_, request, _)| {
+            format!(
+                "{} {}",
+                request.method,
+                request.uri.path_and_query().unwrap()
+            )
+        });
+        shown.collect()
+    }
+
+    pub(crate) fn times(&self) -> Vec<Duration> {
+        self.state
+            .lock()
+            .unwrap()
+            .asked
+            .iter()
+            .map(|(at, _, _)| *at)
+            .collect()
+    }
+
+    pub(crate) fn last_request(&self) -> (Parts, Bytes) {
+        let (_, request, body) = self.state.lock().unwrap().asked.pop().unwrap();
+        (request, body)
+    }
+}
+
+impl tower_service::Service<Request<Bytes>> for Server {
+    type Response = Response<Bits>;
+    type Error = std::io::Error;
+    type Future = Ready<Result<Response<Bits>, std::io::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Bytes>) -> Self::Future {
+        let mut state = self.state.lock().unwrap();
+        let (parts, body) = request.into_parts();
+        state.asked.push((self.began.elapsed(), parts, body));
+        ready(
+            state
+                .answers
+                .pop_front()
+                .ok_or_else(|| std::io::Error::other("nothing more to say")),
+        )
+    }
+}
+
+/// An error as the API server writes it.
+pub(crate) fn error(code: u16, message: &str) -> String {
+    serde_json::json!({ "kind": "Status", "code": code, "message": message }).to_string()
+}
