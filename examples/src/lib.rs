@@ -164,3 +164,8 @@ pub struct Serf;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/consul.md")]
 pub struct Consul;
+
+/// The code of the page about Azure, as a doctest.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/azure.md")]
+pub struct Azure;

@@ -22,7 +22,7 @@ pub struct Plan {
     pub deferred: Vec<Deferred>,
     /// What is odd and does no harm.
     pub warnings: Vec<Warning>,
-    /// What belongs to no service, and is removed or not as [`Config::orphans`] says.
+    /// What belongs to no service, and is removed or not as [`Config::orphans`](crate::Config::orphans) says.
     pub orphans: Vec<Orphan>,
 }
 
