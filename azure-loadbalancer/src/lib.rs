@@ -3,6 +3,8 @@
 pub mod annotations;
 pub mod arm;
 pub mod config;
+#[cfg(feature = "discovery")]
+pub mod discovery;
 #[cfg(feature = "emulator")]
 pub mod emulator;
 pub mod execute;

@@ -5,7 +5,7 @@
 //!   so that nothing is open that leads nowhere and an address that is given back opens nothing for its next owner.
 //! - A machine can join a pool when the pool is there; a scale set must have left before the load balancer can go.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::balancer::Drafts;
 use super::diff;
@@ -35,8 +35,10 @@ struct Step<'d> {
     rank: Rank,
     id: ArmId,
     action: Action,
-    /// Of a load balancer: what it is now, and what it becomes.
-    balancers: (Option<&'d LoadBalancer>, Option<&'d LoadBalancer>),
+    /// Of a load balancer: the public addresses that it refers to now.
+    refers: HashSet<&'d ArmId>,
+    /// Of a load balancer: the public addresses that it will refer to.
+    will_refer: HashSet<&'d ArmId>,
     /// The load balancers that must be written before, or of a scale set that leaves, after.
     joins: BTreeSet<ArmId>,
     leaves: bool,
@@ -90,13 +92,13 @@ fn push<'s, 'd>(
     action: Action,
 ) -> Option<&'s mut Step<'d>> {
     let id = action.operation.target().cloned().unwrap_or_default();
-    let joins = BTreeSet::new();
     steps.push(Step {
         rank,
         id,
         action,
-        balancers: (None, None),
-        joins,
+        refers: HashSet::new(),
+        will_refer: HashSet::new(),
+        joins: BTreeSet::new(),
         leaves: false,
     });
     steps.last_mut()
@@ -177,10 +179,8 @@ fn balancers<'d>(steps: &mut Vec<Step<'d>>, world: &World<'_>, drafts: &'d Draft
             },
         );
         if let Some(step) = step {
-            step.balancers = (
-                draft.current,
-                (!draft.is_deleted()).then_some(&draft.resource),
-            );
+            step.refers = referred(draft.current);
+            step.will_refer = referred(Some(&draft.resource));
         }
     }
 }
@@ -277,18 +277,19 @@ fn why(first: &Step<'_>, second: &Step<'_>) -> Option<&'static str> {
         SecurityGroup, Upgrade,
     };
     match (first.rank, second.rank) {
-        (PublicIp, GrowingBalancer | Balancer) => {
-            refers(second.balancers.1, &first.id).then_some("a frontend needs its public address")
-        }
+        (PublicIp, GrowingBalancer | Balancer) => second
+            .will_refer
+            .contains(&first.id)
+            .then_some("a frontend needs its public address"),
         (GrowingBalancer, SecurityGroup) => Some("security rules need the address of the frontend"),
         (SecurityGroup, Balancer | DeleteBalancer) => Some(
             "what is closed is closed before its address goes, and what is opened before another way goes",
         ),
         (SecurityGroup, DeletePublicIp) => Some("an address that is given back is open to nobody"),
-        (GrowingBalancer | Balancer | DeleteBalancer, DeletePublicIp) => {
-            refers(first.balancers.0, &second.id)
-                .then_some("the frontend lets go of its public address first")
-        }
+        (GrowingBalancer | Balancer | DeleteBalancer, DeletePublicIp) => first
+            .refers
+            .contains(&second.id)
+            .then_some("the frontend lets go of its public address first"),
         (GrowingBalancer | Balancer, Members) => second
             .joins
             .contains(&first.id)
@@ -303,11 +304,11 @@ fn why(first: &Step<'_>, second: &Step<'_>) -> Option<&'static str> {
     }
 }
 
-fn refers(balancer: Option<&LoadBalancer>, public_ip: &ArmId) -> bool {
+fn referred(balancer: Option<&LoadBalancer>) -> HashSet<&ArmId> {
     let frontends = balancer
-        .iter()
-        .flat_map(|b| &b.properties.frontend_ip_configurations);
+        .into_iter()
+        .flat_map(|balancer| &balancer.properties.frontend_ip_configurations);
     frontends
         .filter_map(|frontend| frontend.properties.public_ip_address.as_ref()?.id.as_ref())
-        .any(|id| id == public_ip)
+        .collect()
 }

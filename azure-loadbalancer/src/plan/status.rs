@@ -6,7 +6,6 @@ use super::{Ingress, PlanError, ServiceOutcome};
 use crate::annotations;
 use crate::config::Edition;
 use crate::naming;
-use crate::plan::tags::Owners;
 use crate::resources::{FrontendIpConfiguration, LoadBalancer};
 
 pub(super) fn outcome(
@@ -86,18 +85,5 @@ fn leaves_anything(world: &World<'_>, index: SubjectIndex) -> bool {
     let Some(subject) = world.subjects.get(index) else {
         return false;
     };
-    !world.frontends_of(index).is_empty()
-        || world
-            .snapshot
-            .public_ips
-            .iter()
-            .filter_map(Owners::of)
-            .any(|owners| {
-                let cluster = owners
-                    .cluster
-                    .as_deref()
-                    .unwrap_or(&world.config.cluster_name);
-                cluster.eq_ignore_ascii_case(&world.config.cluster_name)
-                    && owners.services.contains(subject.key())
-            })
+    !world.frontends_of(index).is_empty() || world.is_tagged(subject.key())
 }

@@ -1,7 +1,8 @@
 //! What is wanted, beside what is there: the common ground of all stages of a plan.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use super::tags::Owners;
 use super::{PlanError, Request, Snapshot};
 use crate::annotations::Intent;
 use crate::config::{Config, OrphanPolicy};
@@ -75,6 +76,8 @@ pub(super) struct World<'a> {
     pub(super) subjects: Vec<Subject<'a>>,
     by_prefix: HashMap<String, SubjectIndex>,
     by_key: HashMap<&'a ServiceKey, SubjectIndex>,
+    /// The services that public addresses of this cluster are tagged with.
+    tagged: HashSet<ServiceKey>,
     /// Public addresses by id.
     public_ips: HashMap<&'a ArmId, &'a PublicIpAddress>,
     /// The frontend that refers to a public address.
@@ -132,6 +135,7 @@ impl<'a> World<'a> {
             subjects,
             by_prefix,
             by_key,
+            tagged: HashSet::new(),
             public_ips: HashMap::new(),
             referrers: HashMap::new(),
             frontends: HashMap::new(),
@@ -144,6 +148,13 @@ impl<'a> World<'a> {
         for address in &snapshot.public_ips {
             if let Some(id) = &address.id {
                 self.public_ips.insert(id, address);
+            }
+            if let Some(owners) = Owners::of(address) {
+                let cluster = &self.config.cluster_name;
+                let named = owners.cluster.as_ref().unwrap_or(cluster);
+                if named.eq_ignore_ascii_case(cluster) {
+                    self.tagged.extend(owners.services);
+                }
             }
         }
         for balancer in &snapshot.load_balancers {
@@ -203,6 +214,11 @@ impl<'a> World<'a> {
 
     pub(super) fn public_ip(&self, id: &ArmId) -> Option<&'a PublicIpAddress> {
         self.public_ips.get(id).copied()
+    }
+
+    /// Whether a public address of this cluster is tagged with a service.
+    pub(super) fn is_tagged(&self, service: &ServiceKey) -> bool {
+        self.tagged.contains(service)
     }
 
     /// The frontend that refers to a public address now.

@@ -4,6 +4,7 @@
 mod azure;
 mod echo;
 mod fixture;
+mod refusals;
 
 pub(crate) use self::azure::Azure;
 pub(crate) use self::echo::Echo;

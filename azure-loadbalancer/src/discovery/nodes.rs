@@ -1,0 +1,180 @@
+//! Nodes that are the destinations of a discovered cluster.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use discovery_core::{ConfigProvider, ProviderState};
+use proxy_model::config::ClusterConfig;
+use tokio::sync::watch;
+use url::{Host, Url};
+
+use crate::node::Node;
+use crate::sources::{Source, SourceError};
+
+/// Nodes that are the destinations of one cluster of a live configuration.
+///
+/// Each address is one node, whose name is made of it: two destinations at one address are one machine. Destinations that have a
+/// host name in place of an address are left out and logged, since a pool has addresses.
+///
+/// A configuration that is not known yet, or has no such cluster, says nothing: the last nodes stay. A cluster that is there and
+/// has no destination has no node.
+#[derive(Debug)]
+pub struct ClusterNodes {
+    states: watch::Receiver<Arc<ProviderState>>,
+    cluster: String,
+    /// What was returned last.
+    last: Option<Vec<Node>>,
+}
+
+impl ClusterNodes {
+    /// The nodes of the cluster with this id, as the provider has it.
+    pub fn new(provider: &dyn ConfigProvider, cluster: impl Into<String>) -> Self {
+        Self {
+            states: provider.subscribe(),
+            cluster: cluster.into(),
+            last: None,
+        }
+    }
+
+    fn current(&mut self) -> Option<Vec<Node>> {
+        let state = self.states.borrow_and_update();
+        let clusters = &state.config.as_ref()?.clusters;
+        // Ids are compared ignoring case, as everywhere in a configuration.
+        let (_, cluster) = clusters
+            .iter()
+            .find(|(id, _)| id.as_str().eq_ignore_ascii_case(&self.cluster))?;
+        Some(nodes_of(&self.cluster, cluster))
+    }
+}
+
+#[async_trait]
+impl Source<Node> for ClusterNodes {
+    async fn next(&mut self) -> Result<Vec<Node>, SourceError> {
+        loop {
+            if let Some(nodes) = self.current()
+                && self.last.as_ref() != Some(&nodes)
+            {
+                self.last = Some(nodes.clone());
+                return Ok(nodes);
+            }
+            if self.states.changed().await.is_err() {
+                // The provider has gone, and the last state with it goes on serving.
+                return std::future::pending().await;
+            }
+        }
+    }
+}
+
+fn nodes_of(cluster: &str, config: &ClusterConfig) -> Vec<Node> {
+    let mut nodes = BTreeMap::new();
+    for (id, destination) in &config.destinations {
+        let url = Url::parse(&destination.address).ok();
+        let address = url
+            .as_ref()
+            .and_then(Url::host)
+            .and_then(|host| match host {
+                Host::Ipv4(address) => Some(IpAddr::V4(address)),
+                Host::Ipv6(address) => Some(IpAddr::V6(address)),
+                Host::Domain(_) => None,
+            });
+        let Some(address) = address else {
+            tracing::warn!(
+                %cluster,
+                destination = id.as_str(),
+                address = destination.address,
+                "a destination takes no part in the pool: its host is no address"
+            );
+            continue;
+        };
+        let name = format!("node-{}", address.to_string().replace(['.', ':'], "-"));
+        nodes.insert(address, Node::new(name, address));
+    }
+    nodes.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use discovery_core::{ConfigProvider, ProviderState};
+    use proxy_model::config::ProxyConfig;
+    use serde_json::json;
+    use tokio::sync::watch;
+
+    use super::ClusterNodes;
+    use crate::sources::Source;
+
+    struct Pushed(watch::Sender<Arc<ProviderState>>);
+
+    impl Pushed {
+        fn new() -> Self {
+            Self(watch::Sender::new(Arc::new(ProviderState::waiting())))
+        }
+
+        fn push(&self, cluster: &str, addresses: &[&str]) {
+            let destinations: serde_json::Map<_, _> = addresses
+                .iter()
+                .enumerate()
+                .map(|(index, address)| (index.to_string(), json!({ "Address": address })))
+                .collect();
+            let config: ProxyConfig = serde_json::from_value(
+                json!({"Clusters": {cluster: {"Destinations": destinations}}}),
+            )
+            .expect("a configuration");
+            self.0
+                .send_replace(Arc::new(ProviderState::serving(config)));
+        }
+    }
+
+    impl ConfigProvider for Pushed {
+        fn name(&self) -> &str {
+            "pushed"
+        }
+
+        fn subscribe(&self) -> watch::Receiver<Arc<ProviderState>> {
+            self.0.subscribe()
+        }
+    }
+
+    async fn names(source: &mut ClusterNodes) -> Vec<String> {
+        let nodes = source.next().await.expect("it never fails");
+        nodes.into_iter().map(|node| node.name).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn destinations_are_nodes_once_each() {
+        let provider = Pushed::new();
+        let mut source = ClusterNodes::new(&provider, "Proxy");
+        provider.push(
+            "proxy",
+            &[
+                "http://10.0.0.2:80",
+                "http://10.0.0.1:80/x",
+                "https://10.0.0.1",
+                "http://name",
+                "no url",
+            ],
+        );
+        assert_eq!(names(&mut source).await, ["node-10-0-0-1", "node-10-0-0-2"]);
+        // The same again is no news, and neither is a configuration without the cluster.
+        provider.push("proxy", &["http://10.0.0.1", "http://10.0.0.2"]);
+        provider.push("other", &["http://10.0.0.3"]);
+        let wait = tokio::time::timeout(std::time::Duration::from_secs(60), source.next());
+        assert!(wait.await.is_err());
+        provider.push("proxy", &[]);
+        assert!(names(&mut source).await.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_provider_that_has_gone_leaves_its_last_state() {
+        let provider = Pushed::new();
+        let mut source = ClusterNodes::new(&provider, "proxy");
+        provider.push("proxy", &["http://10.0.0.1"]);
+        assert_eq!(names(&mut source).await.len(), 1);
+        drop(provider);
+        let wait = tokio::time::timeout(std::time::Duration::from_secs(60), source.next());
+        assert!(wait.await.is_err());
+    }
+}
