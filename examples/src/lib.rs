@@ -1,6 +1,8 @@
 //! What the examples share: a service to proxy to, a client to try it with, and when to end.
 
 mod followed;
+#[cfg(doctest)]
+mod pages;
 
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -14,6 +16,8 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 
 pub use self::followed::Followed;
+#[cfg(doctest)]
+pub use self::pages::*;
 
 /// What can go wrong in an example.
 pub type Failure = Box<dyn Error + Send + Sync>;
@@ -134,38 +138,3 @@ pub async fn wait_unless_once() -> Result<(), Failure> {
     }
     Ok(())
 }
-
-/// The README's code, as a doctest.
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-pub struct Readme;
-
-/// The code of the page about embedding, as a doctest.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/embed.md")]
-pub struct Embed;
-
-/// The code of the page about discovery, as a doctest.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/discovery.md")]
-pub struct Discovery;
-
-/// The code of the page about Service Fabric, as a doctest.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/service-fabric.md")]
-pub struct ServiceFabric;
-
-/// The code of the page about Serf, as a doctest.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/serf.md")]
-pub struct Serf;
-
-/// The code of the page about Consul, as a doctest.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/consul.md")]
-pub struct Consul;
-
-/// The code of the page about Azure, as a doctest.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/azure.md")]
-pub struct Azure;
