@@ -207,9 +207,13 @@ where
 
     #[inline]
     fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), Failure> {
-        if self.flow.upload.stage() == Stage::Done {
-            return Ok(());
+        match self.flow.upload.stage() {
+            Stage::Done => Ok(()),
+            Stage::Client | Stage::Destination => self.send(cx),
         }
+    }
+
+    fn send(&mut self, cx: &mut Context<'_>) -> Result<(), Failure> {
         let polled = self.flow.upload.poll(
             cx,
             (&mut self.client.io, &mut self.client.input),

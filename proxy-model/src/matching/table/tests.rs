@@ -1,4 +1,5 @@
 use super::RouteTable;
+use crate::RequestHead;
 use crate::compiled::RouteIndex;
 use crate::matching::tests::{TestHead, TestRoute};
 use crate::matching::{Lookup, RouteMatcher};
@@ -53,6 +54,67 @@ fn an_optional_end_ends_at_every_place_where_it_may() {
         };
         let head = TestHead::new("GET", url);
         assert_eq!(table.find(&routes, &head), expected, "{url}");
+    }
+}
+
+/// A head of which it is known that there is nothing to decode in its path.
+struct Plain(TestHead);
+
+impl RequestHead for Plain {
+    fn method(&self) -> &str {
+        self.0.method()
+    }
+
+    fn path(&self) -> &str {
+        self.0.path()
+    }
+
+    fn plain_path(&self) -> Option<&[u8]> {
+        Some(self.0.path().as_bytes())
+    }
+
+    fn query(&self) -> Option<&str> {
+        self.0.query()
+    }
+
+    fn authority(&self) -> &str {
+        self.0.authority()
+    }
+
+    fn is_https(&self) -> bool {
+        self.0.is_https()
+    }
+
+    fn for_each_header(&self, name: &str, each: &mut dyn FnMut(&[u8]) -> bool) {
+        self.0.for_each_header(name, each);
+    }
+}
+
+#[test]
+fn a_path_that_is_known_to_be_plain_leads_to_the_same_route() {
+    let templates = [
+        "/",
+        "/a",
+        "/a/{b:int}/c",
+        "/a/{b}/{c=1}",
+        "/{**rest}",
+        "/A1-long-segment/x",
+    ];
+    let (routes, table) = table(templates.into_iter().map(TestRoute::path));
+    for url in [
+        "h/",
+        "h/a",
+        "h/A/",
+        "h/a/7/c",
+        "h/a/x/c",
+        "h/a//c",
+        "h//",
+        "h/a1-LONG-segment/x",
+        "h/a1-long-segment/x/y",
+    ] {
+        let found = table.find(&routes, &TestHead::new("GET", url));
+        let plain = table.find(&routes, &Plain(TestHead::new("GET", url)));
+        assert_eq!(plain, found, "{url}");
     }
 }
 

@@ -40,10 +40,14 @@ pub(super) fn read_request_line(
         Ok((target, end)) if end <= room => (target, end),
         _ => return Err(not_a_target(window, room, method_end + 1, method)),
     };
-    let version = match window.get(end..).and_then(<[u8]>::first_chunk) {
-        Some(version) if version == b" HTTP/1.1\r\n" => Version::Http11,
-        Some(version) if version == b" HTTP/1.0\r\n" => Version::Http10,
-        _ => return Err(read_version(window, end + 1)),
+    // Compared whole, as is the method: a pattern would be compared byte by byte.
+    let version = window.get(end..).and_then(<[u8]>::first_chunk);
+    let version = if version == Some(b" HTTP/1.1\r\n") {
+        Version::Http11
+    } else if version == Some(b" HTTP/1.0\r\n") {
+        Version::Http10
+    } else {
+        return Err(read_version(window, end + 1));
     };
     let line = RequestLine {
         method,
@@ -69,13 +73,17 @@ fn not_a_target(window: &[u8], room: usize, start: usize, method: Method) -> Sto
 #[inline]
 fn read_method(window: &[u8], start: usize) -> Result<(Method, usize), Stop> {
     let bytes = &window[start..];
-    let (method, length) = match bytes.first_chunk() {
-        // Compared whole: a pattern is compared byte by byte.
-        Some(method) if method == b"GET " => (Method::Get, 3),
-        Some(method) if method == b"PUT " => (Method::Put, 3),
-        Some(method) if method == b"POST" && bytes.get(4) == Some(&b' ') => (Method::Post, 4),
-        Some(method) if method == b"HEAD" && bytes.get(4) == Some(&b' ') => (Method::Head, 4),
-        _ => read_other_method(bytes)?,
+    let first = bytes.first_chunk();
+    let (method, length) = if first == Some(b"GET ") {
+        (Method::Get, 3)
+    } else if first == Some(b"PUT ") {
+        (Method::Put, 3)
+    } else if first == Some(b"POST") && bytes.get(4) == Some(&b' ') {
+        (Method::Post, 4)
+    } else if first == Some(b"HEAD") && bytes.get(4) == Some(&b' ') {
+        (Method::Head, 4)
+    } else {
+        read_other_method(bytes)?
     };
     Ok((method, start + length))
 }

@@ -22,10 +22,13 @@ const STATUS: usize = 9;
 /// Reads the line, and returns it with where the next one begins.
 #[inline]
 pub(super) fn read_status_line(window: &[u8]) -> Result<(StatusLine, usize), Stop> {
-    let version = match window.first_chunk::<STATUS>() {
-        Some(version) if version == b"HTTP/1.1 " => Version::Http11,
-        Some(version) if version == b"HTTP/1.0 " => Version::Http10,
-        _ => return Err(read_version(window)),
+    let version = window.first_chunk::<STATUS>();
+    let version = if version == Some(b"HTTP/1.1 ") {
+        Version::Http11
+    } else if version == Some(b"HTTP/1.0 ") {
+        Version::Http10
+    } else {
+        return Err(read_version(window));
     };
     let (status, end) = match &window[STATUS..] {
         [a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', ..] => {

@@ -140,19 +140,6 @@ impl FieldOperation<'_> {
             _ => None,
         }
     }
-
-    /// The line that it writes.
-    #[inline]
-    fn written(&self) -> Option<(&FieldName, FieldValue<'_>)> {
-        match self {
-            Self::Set(name, value) | Self::Append(name, value)
-                if !PROTECTED.contains(name.class) =>
-            {
-                Some((name, *value))
-            }
-            _ => None,
-        }
-    }
 }
 
 /// What operations leave out, in a form that most fields are told apart by with one look.
@@ -196,23 +183,26 @@ impl<'a> Removed<'a> {
     #[inline]
     pub(super) fn write_others(&self, out: &mut Vec<u8>) {
         for (number, operation) in self.operations.iter().enumerate() {
-            let Some((name, value)) = operation.written() else {
+            let (name, value, doubtful) = match operation {
+                // What sets a line leaves out those before itself.
+                FieldOperation::Set(name, value) => (name, value, self.again),
+                FieldOperation::Append(name, value) => (name, value, self.once),
+                FieldOperation::Remove(_) | FieldOperation::Nothing => continue,
+            };
+            if PROTECTED.union(doubtful).contains(name.class) && !self.is_written(number, name) {
                 continue;
-            };
-            // What sets a line leaves out those before itself.
-            let doubtful = match operation.removed() {
-                Some(_) => self.again,
-                None => self.once,
-            };
-            if !doubtful.contains(name.class) || !self.is_overruled(number, name) {
-                super::put(out, &[name.prefix(), value.as_bytes()]);
             }
+            super::put(out, &[name.prefix(), value.as_bytes()]);
         }
     }
 
-    /// Whether an operation behind that of a number leaves out lines of a name.
-    fn is_overruled(&self, number: usize, name: &FieldName) -> bool {
+    /// Whether the line of an operation is written: it may be, and no later one leaves it out.
+    fn is_written(&self, number: usize, name: &FieldName) -> bool {
         let mut later = self.operations[number + 1..].iter();
-        later.any(|later| later.removed().is_some_and(|other| other.is_same(name)))
+        let is_same = |later: &FieldOperation<'_>| {
+            let other = later.removed();
+            other.is_some_and(|other| other.is_same(name))
+        };
+        !PROTECTED.contains(name.class) && !later.any(is_same)
     }
 }

@@ -46,6 +46,10 @@ fn the_view_says_what_the_client_said() {
         let view = RequestView::new(&bytes, &head, &table, true);
         assert_eq!(view.method(), method);
         assert_eq!(view.path(), path);
+        let is_said = view
+            .plain_path()
+            .is_none_or(|plain| plain == path.as_bytes());
+        assert!(is_said, "{path}");
         assert_eq!(view.query(), query);
         assert_eq!(view.authority(), authority);
         assert!(view.is_https());
@@ -72,4 +76,20 @@ fn values_come_in_order_until_told_to_stop() {
     assert_eq!(values(&bytes, "host", 9), ["t.example"]);
     let absolute = line("GET http://o.example/ HTTP/1.1");
     assert_eq!(values(&absolute, "host", 9), ["o.example"]);
+}
+
+#[test]
+fn a_path_is_plain_if_there_is_nothing_to_decode() {
+    for (target, is_plain) in [
+        ("/a-b_c/7", true),
+        ("http://o.example/a", true),
+        ("/a%2fb", false),
+        ("http://o.example", false),
+        ("*", false),
+    ] {
+        let bytes = line(&format!("OPTIONS {target} HTTP/1.1"));
+        let (head, table) = request(&bytes).unwrap();
+        let view = RequestView::new(&bytes, &head, &table, true);
+        assert_eq!(view.plain_path().is_some(), is_plain, "{target}");
+    }
 }
