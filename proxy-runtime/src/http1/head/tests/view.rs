@@ -87,7 +87,7 @@ fn a_path_is_plain_if_there_is_nothing_to_decode() {
         ("http://o.example", false),
         ("*", false),
     ] {
-        let bytes = line(&format!("OPTIONS {target} HTTP/1.1"));
+        let bytes = line(format!("OPTIONS {target} HTTP/1.1"));
         let (head, table) = request(&bytes).unwrap();
         let view = RequestView::new(&bytes, &head, &table, true);
         assert_eq!(view.plain_path().is_some(), is_plain, "{target}");
