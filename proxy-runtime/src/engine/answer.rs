@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use super::download::append_date;
+use super::client_head::append_date;
 use super::plan::HeadPlan;
 use crate::http1::{
     Asked, HeadLimits, HeadTable, Method, OutgoingConnection, ResponseRewrite, Status,

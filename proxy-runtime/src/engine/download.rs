@@ -6,17 +6,14 @@ use std::task::{Context, Poll, ready};
 use http::StatusCode;
 
 use super::body::{Body, Part};
-use super::filtering::Shown;
-use super::plan::{HeadPlan, MOST_OPERATIONS, with_slice};
-use crate::filter::HeadEdits;
+use super::client_head::{ForClient, lend};
+use super::plan::HeadPlan;
 use crate::forward::ForwardErrorKind;
 use crate::http1::{
-    Asked, CHUNK_END, ChunkHead, Copied, FieldClass, FieldName, FieldOperation, Framing,
-    HeadLimits, HeadTable, LAST_CHUNK, OutgoingConnection, RawResponse, ResponseRewrite, Status,
-    parse_response, write_response, write_trailers,
+    Asked, CHUNK_END, ChunkHead, Framing, HeadLimits, HeadTable, LAST_CHUNK, RawResponse,
+    ResponseRewrite, Status, parse_response, write_response, write_trailers,
 };
-use crate::server::http1::date::write_date;
-use crate::stream::{ByteStream, ReadBuffer, poll_write_all, spare};
+use crate::stream::{ByteStream, ReadBuffer, poll_write_all};
 
 /// The most interim responses (1xx) before the final one. Nobody needs more than two or three.
 pub(super) const MOST_INTERIM: u8 = 16;
@@ -88,16 +85,6 @@ pub(super) enum Cut {
     Destination(&'static str),
     /// The client takes no more.
     Client,
-}
-
-/// What becomes of the head on its way to the client.
-pub(super) struct ForClient<'e> {
-    /// What the route does to it.
-    pub(super) plan: &'e HeadPlan,
-    /// What the client is told of its connection.
-    pub(super) connection: OutgoingConnection<'e>,
-    /// Filters that are to be shown it.
-    pub(super) shown: Option<Shown<'e>>,
 }
 
 impl Download {
@@ -302,44 +289,9 @@ impl Download {
         if framing == Framing::Tunnel {
             return Err(unanswered("it switches protocols"));
         }
-        let is_wrapped = framing == Framing::UntilClose;
-        let ForClient {
-            plan,
-            connection,
-            shown,
-        } = outgoing;
-        let mut rewrite = ResponseRewrite::new(response);
-        rewrite.chunked |= is_wrapped;
-        rewrite.connection = connection;
-        rewrite.copied = plan.response_copy.copied();
         let received = (input.filled(), response, &*table);
-        let given = &*plan.response;
-        if let Some(shown) = shown {
-            let edits = show(shown, status, received)?;
-            let given = given.iter().map(|given| given.for_status(status));
-            with_slice(edits.operations().chain(given), |operations| {
-                let rewrite = ResponseRewrite {
-                    operations,
-                    ..rewrite
-                };
-                write_head(received, &rewrite, output);
-            });
-            return self.begin_body(response, is_wrapped, input, table, output);
-        }
-        let mut room;
-        let operations: &[_] = match given.len() {
-            0 => &[],
-            count => {
-                room = [FieldOperation::Nothing; MOST_OPERATIONS];
-                for (place, given) in room.iter_mut().zip(given) {
-                    *place = given.for_status(status);
-                }
-                &room[..count.min(MOST_OPERATIONS)]
-            }
-        };
-        rewrite.operations = operations;
-        write_head(received, &rewrite, output);
-        self.begin_body(response, is_wrapped, input, table, output)
+        outgoing.write(status, received, output)?;
+        self.begin_body(response, input, table, output)
     }
 
     /// The head is written; of the body, some may have come.
@@ -347,12 +299,12 @@ impl Download {
     fn begin_body(
         &mut self,
         response: &RawResponse,
-        is_wrapped: bool,
         input: &mut ReadBuffer,
         table: &mut HeadTable,
         output: &mut Vec<u8>,
     ) -> Result<(), Cut> {
         let framing = response.framing();
+        let is_wrapped = framing == Framing::UntilClose;
         input.consume(response.head_length());
         self.is_persistent = response.is_persistent() && !is_wrapped;
         self.body = Body::new(framing);
@@ -390,77 +342,8 @@ impl Download {
     }
 }
 
-/// What filters change of a response, which they are shown if it can be passed on.
-#[cold]
-fn show<'e>(
-    shown: Shown<'e>,
-    status: StatusCode,
-    (buffer, response, table): Received<'_>,
-) -> Result<&'e HeadEdits, Cut> {
-    // Looked at beforehand, so that they see what the client gets.
-    let body = &buffer[response.head_length()..];
-    let followed = Body::new(response.framing()).follow(body, &limits(), &mut HeadTable::default());
-    if followed.is_err() {
-        return Err(BROKEN);
-    }
-    let edits = shown.show(status, buffer, table);
-    edits.map_err(|_| Cut::Extension(status))
-}
-
-/// Where the head of a response is.
-type Received<'a> = (&'a [u8], &'a RawResponse, &'a HeadTable);
-
-#[inline]
-fn write_head(
-    (buffer, response, table): Received<'_>,
-    rewrite: &ResponseRewrite<'_>,
-    output: &mut Vec<u8>,
-) {
-    lend(output);
-    write_response(buffer, response, table, rewrite, output);
-    // If it does not say when it was made, who passes it on does (RFC 9110 section 6.6.1).
-    if !has_date(table, rewrite) {
-        append_date(output);
-    }
-}
-
-/// Whether a head says when it was made.
-#[inline]
-fn has_date(table: &HeadTable, rewrite: &ResponseRewrite<'_>) -> bool {
-    let has_come = table.first(FieldClass::Date).is_some();
-    let is = |name: &FieldName| name.class() == FieldClass::Date;
-    let stays = match rewrite.copied {
-        Copied::Only(names) => has_come && names.iter().any(is),
-        Copied::None => false,
-        Copied::All => has_come,
-    };
-    let operations = rewrite.operations.iter();
-    operations.fold(stays, |has_date, operation| match operation {
-        FieldOperation::Remove(name) if is(name) => false,
-        FieldOperation::Set(name, _) | FieldOperation::Append(name, _) if is(name) => true,
-        _ => has_date,
-    })
-}
-
-/// Adds the present date to a head that is written to its end.
-#[cold]
-pub(super) fn append_date(output: &mut Vec<u8>) {
-    output.truncate(output.len() - 2);
-    output.extend_from_slice(b"date: ");
-    write_date(output);
-    output.extend_from_slice(b"\r\n\r\n");
-}
-
-/// Gives the output room, for which there was no need while the response was waited for.
-#[inline]
-fn lend(output: &mut Vec<u8>) {
-    if output.capacity() == 0 {
-        *output = spare::take(spare::SMALL);
-    }
-}
-
 /// The client can still be told of a body that is broken from the start.
-const BROKEN: Cut = Cut::Unanswered(
+pub(super) const BROKEN: Cut = Cut::Unanswered(
     ForwardErrorKind::ResponseBodyDestination,
     "the framing of its body is broken",
 );

@@ -7,7 +7,8 @@ use http::StatusCode;
 use tokio::time::Instant;
 
 use super::body::Body;
-use super::download::{Cut, Download, ForClient};
+use super::client_head::ForClient;
+use super::download::{Cut, Download};
 use super::filtering::Filtering;
 use super::plan::HeadPlan;
 use super::request::Run;

@@ -22,6 +22,7 @@
 mod answer;
 mod begin;
 mod body;
+mod client_head;
 mod connect;
 mod current;
 mod download;

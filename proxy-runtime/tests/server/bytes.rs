@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use testkit::faults::RefusingPort;
 use testkit::raw::{Closed, Framing, RawClient, RawConnection, RawOrigin};
 use testkit::time::{eventually, guarded};
+use tokio::sync::Notify;
 
 use crate::filtered;
 use crate::support::loopback;
@@ -500,14 +501,19 @@ async fn a_request_that_was_read_whole_leaves_its_connection_open_when_nobody_se
 
 #[tokio::test]
 async fn clients_that_leave_while_a_connection_is_waited_for_are_not_served() {
-    let origin = RawOrigin::script(|mut connection| async move {
-        while let Ok((head, _)) = connection.read_whole_request().await {
-            if head.target == "/first" {
-                tokio::time::sleep(Duration::from_millis(300)).await;
+    let answered = Arc::new(Notify::new());
+    let answer = Arc::clone(&answered);
+    let origin = RawOrigin::script(move |mut connection| {
+        let answer = Arc::clone(&answer);
+        async move {
+            while let Ok((head, _)) = connection.read_whole_request().await {
+                if head.target == "/first" {
+                    answer.notified().await;
+                }
+                connection.write_all(OK).await?;
             }
-            connection.write_all(OK).await?;
+            Ok(())
         }
-        Ok(())
     });
     let one = json!({ "HttpClient": { "MaxConnectionsPerServer": 1 } });
     let (server, address) = serve_with(&origin, one);
@@ -537,6 +543,7 @@ async fn clients_that_leave_while_a_connection_is_waited_for_are_not_served() {
         })
         .await;
     }
+    answered.notify_one();
     assert_eq!(first.read_response().await.unwrap().text(), "ok");
     first.write_all(GET).await.unwrap();
     assert_eq!(first.read_response().await.unwrap().text(), "ok");
