@@ -46,7 +46,7 @@ fn block(kind: &str, heading: &str) -> String {
     blocks
         .find(|(under, _)| under == heading)
         .map(|(_, text)| text)
-        .unwrap()
+        .expect("the page has it")
 }
 
 /// The rows of the table under a heading: what is code in the first two columns.
@@ -54,7 +54,7 @@ fn rows(heading: &str) -> Vec<(String, String)> {
     let section = PAGE
         .split("\n## ")
         .find(|section| section.starts_with(heading))
-        .unwrap();
+        .expect("the page has it");
     let rows = section.lines().filter(|line| line.starts_with("| `"));
     rows.map(|row| {
         let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();

@@ -11,7 +11,7 @@
 //!
 //! Each stream is a state machine that knows which version of which resource its client holds, so only what differs is sent,
 //! in an order in which nothing is referred to that is not there. What a client refuses is not sent again until it is
-//! different. [`XdsServer::nodes`] tells what each client has and what it refused.
+//! different. [`ServerHandle::nodes`] tells what each client has and what it refused.
 
 mod context;
 mod descriptors;
