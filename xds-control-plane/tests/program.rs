@@ -1,5 +1,7 @@
 //! The program, as somebody runs it.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::fs;
 use std::path::Path;
 use std::time::Duration;

@@ -129,7 +129,7 @@ fn a_bad_service_is_quarantined_with_reasons_and_the_rest_goes_out() {
 fn a_service_that_turns_bad_keeps_its_last_good_form_with_endpoints_that_move() {
     let mut assembler = Assembler::new(AssembleOptions::default());
     let good = service("registry", "a");
-    let first = assembler.assemble(&all(&[good.clone()]));
+    let first = assembler.assemble(&all(std::slice::from_ref(&good)));
     let mut bad = good.clone();
     bad.clusters[0].connect_timeout = Some(crate::proto::duration(Duration::ZERO));
     bad.assignments = vec![assignment("a", &[81])];
@@ -209,7 +209,7 @@ fn new_endpoints_touch_nothing_else() {
 fn endpoints_that_went_back_meanwhile_are_served_as_wanted() {
     let mut assembler = Assembler::new(AssembleOptions::default());
     let first = service("registry", "a");
-    assembler.assemble(&all(&[first.clone()]));
+    assembler.assemble(&all(std::slice::from_ref(&first)));
     let mut moved = first.clone();
     moved.assignments = vec![assignment("a", &[81])];
     assembler.update_endpoints(&all(&[moved]));
@@ -221,7 +221,9 @@ fn endpoints_that_went_back_meanwhile_are_served_as_wanted() {
 fn bad_endpoints_do_not_get_by_on_the_fast_way() {
     let mut assembler = Assembler::new(AssembleOptions::default());
     let good = service("registry", "a");
-    let first = assembler.assemble(&all(&[good.clone()])).snapshot;
+    let first = assembler
+        .assemble(&all(std::slice::from_ref(&good)))
+        .snapshot;
     let mut bad = good;
     bad.assignments = vec![testing::assignment_at("a", "host.example", 80)];
     let fast = assembler.update_endpoints(&all(&[bad])).snapshot;
@@ -333,7 +335,7 @@ fn a_listener_and_its_address_are_had_once() {
 fn what_is_kept_begins_again_as_it_was() {
     let mut assembler = Assembler::new(AssembleOptions::default());
     let good = service("registry", "a");
-    assembler.assemble(&all(&[good.clone()]));
+    assembler.assemble(&all(std::slice::from_ref(&good)));
     let mut moved = good;
     moved.assignments = vec![assignment("a", &[81])];
     let served = assembler.update_endpoints(&all(&[moved])).snapshot;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use discovery_consul::client::{CheckDefinition, HealthStatus, ServiceDefinition};
 use discovery_consul::testing::{FakeConsul, Fault};
+use discovery_consul::watch::Datacenters;
 use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
 use envoy_types::pb::envoy::config::route::v3::RouteConfiguration;
 use envoy_types::pb::envoy::config::route::v3::route::Action;
@@ -192,9 +193,11 @@ async fn endpoints_overtake_configuration() {
     let sources = Sources::new()
         .with_registry(told)
         .with_consul(consul.client(), ConsulSourceOptions::default());
-    let mut options = PipelineOptions::default();
-    options.config_quiet = Duration::from_secs(20);
-    options.config_max = Duration::from_secs(60);
+    let options = PipelineOptions {
+        config_quiet: Duration::from_secs(20),
+        config_max: Duration::from_secs(60),
+        ..PipelineOptions::default()
+    };
     let pipeline = Pipeline::start(sources, options);
     let mut snapshots = pipeline.snapshots();
     say.send(SHOP.to_owned()).unwrap();
@@ -285,6 +288,51 @@ async fn settings_that_cannot_be_used_leave_those_that_were_good() {
         .unwrap();
     sleep(Duration::from_secs(5)).await;
     assert_eq!(*snapshots.borrow(), first);
+}
+
+/// Only a successful answer that nobody is there moves requests to other datacenters; an outage of the own one moves nobody.
+#[tokio::test(start_paused = true)]
+async fn an_outage_of_the_own_datacenter_moves_nobody() {
+    let consul = FakeConsul::new("sas");
+    consul.add_datacenter("vla");
+    consul.register("sas", "near", instance("shop-http", 80));
+    consul.register("vla", "far", instance("shop-http", 81));
+    let (say, told) = registry();
+    let mut options = ConsulSourceOptions::default();
+    options.watch = options.watch.with_datacenters(Datacenters::All);
+    let sources = Sources::new()
+        .with_registry(told)
+        .with_consul(consul.client(), options);
+    let pipeline = Pipeline::start(sources, PipelineOptions::default());
+    let mut snapshots = pipeline.snapshots();
+    say.send(SHOP.to_owned()).unwrap();
+    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
+    assert_eq!(ports_of(&snapshots, "shop-http"), [80, 81]);
+    let before = snapshots.borrow_and_update().clone();
+
+    consul.fail_in("sas", "", Fault::Status(500, "No cluster leader"));
+    let mut status = pipeline.status();
+    let told =
+        status.wait_for(|status| status.sources.iter().any(|source| source.failure.is_some()));
+    timeout(Duration::from_secs(600), told)
+        .await
+        .unwrap()
+        .unwrap();
+    sleep(Duration::from_secs(120)).await;
+    assert_eq!(*snapshots.borrow(), before);
+
+    consul.heal();
+    consul.set_check("sas", "shop-http-80", HealthStatus::Critical);
+    until(&mut snapshots, |snapshots| {
+        ports_of(snapshots, "shop-http") == [81]
+    })
+    .await;
+    let told =
+        status.wait_for(|status| status.sources.iter().all(|source| source.failure.is_none()));
+    timeout(Duration::from_secs(600), told)
+        .await
+        .unwrap()
+        .unwrap();
 }
 
 /// Case K07: what a token may not read any more stays as it was, and what it never could is built in.
@@ -387,8 +435,10 @@ async fn an_instance_that_flaps_does_not_flood() {
 #[tokio::test(start_paused = true)]
 async fn what_was_served_last_is_served_after_a_restart_until_the_sources_are_there() {
     let folder = tempfile::tempdir().unwrap();
-    let mut options = PipelineOptions::default();
-    options.persist = Some(folder.path().join("last"));
+    let options = PipelineOptions {
+        persist: Some(folder.path().join("last")),
+        ..PipelineOptions::default()
+    };
     let (say, told) = registry();
     let first = Pipeline::start(Sources::new().with_registry(told), options.clone());
     let mut snapshots = first.snapshots();

@@ -34,7 +34,7 @@ pub(super) fn run(options: &cli::Check) -> Result<(), Failure> {
 
 fn check(path: &Path) -> Result<Vec<Checked>, Failure> {
     let text = read(path)?;
-    let folder = path.parent().unwrap_or(Path::new(""));
+    let folder = path.parent().unwrap_or_else(|| Path::new(""));
     let parsed = Config::parse(&text, folder);
     let mut all = vec![checked(path, parsed.as_ref().err(), Vec::new())];
     let Ok(config) = parsed else {

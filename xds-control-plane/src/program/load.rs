@@ -13,7 +13,7 @@ use super::failure::{Failure, read};
 /// Reads a configuration.
 pub(super) fn config(path: &Path) -> Result<Config, Failure> {
     let text = read(path)?;
-    let folder = path.parent().unwrap_or(Path::new(""));
+    let folder = path.parent().unwrap_or_else(|| Path::new(""));
     Config::parse(&text, folder)
         .map_err(|problems| Failure::new(format!("{} cannot be used:\n{problems}", path.display())))
 }

@@ -28,12 +28,10 @@ pub(super) fn show(config: &Config, address: SocketAddr) -> Result<(), Failure> 
         .consul
         .as_ref()
         .map_or("none", |consul| &consul.consul.address);
-    let fixed = config
-        .static_file
-        .as_ref()
-        .map_or("none".to_owned(), |path| {
-            format!("the file {}", path.display())
-        });
+    let fixed = match &config.static_file {
+        Some(path) => format!("the file {}", path.display()),
+        None => "none".to_owned(),
+    };
     let service = "envoy.service";
     let node = r#"{"node":{"cluster":"vertis-cluster","id":"wtf"}}"#;
     let mut out = io::stderr().lock();

@@ -108,9 +108,13 @@ impl CatalogReader {
             failure.chain(held).chain(hidden).chain(unread)
         }).collect();
         problems.extend(state.failure.iter().map(ToString::to_string));
-        let last_ok = state.datacenters.first().and_then(|own| own.last_ok);
+        let own = state.datacenters.first();
         let is_news = reading.read(catalog, problems);
-        reading.last_ok = last_ok;
+        reading.last_ok = own.and_then(|own| own.last_ok);
+        // What is known of it stays; that it is not the newest is to be seen.
+        if let Some(failure) = own.and_then(|own| own.failure.clone()) {
+            return reading.failed(failure) || is_news;
+        }
         is_news
     }
 

@@ -4,8 +4,11 @@ use envoy_types::pb::envoy::config::cluster::v3::cluster::{
 use envoy_types::pb::envoy::config::cluster::v3::{Cluster, OutlierDetection};
 use envoy_types::pb::envoy::config::core::v3::HealthCheck;
 use envoy_types::pb::envoy::config::core::v3::health_check::HealthChecker;
+use envoy_types::pb::envoy::config::core::v3::transport_socket::ConfigType;
+use envoy_types::pb::envoy::extensions::transport_sockets::tls::v3::UpstreamTlsContext;
 use envoy_types::pb::envoy::extensions::upstreams::http::v3::HttpProtocolOptions;
 use envoy_types::pb::envoy::extensions::upstreams::http::v3::http_protocol_options::UpstreamProtocolOptions;
+use envoy_types::pb::google::protobuf::Any;
 use prost::Name;
 
 use super::{Findings, assignment};
@@ -26,7 +29,7 @@ pub(super) fn validate(cluster: &Cluster, findings: &mut Findings) {
         outlier_detection(outliers, findings);
     }
     for (name, options) in &cluster.typed_extension_protocol_options {
-        protocol_options(name, options, findings);
+        protocol_options(name, options, is_tls(cluster), findings);
     }
 }
 
@@ -205,11 +208,24 @@ fn outlier_detection(outliers: &OutlierDetection, findings: &mut Findings) {
     }
 }
 
-fn protocol_options(
-    name: &str,
-    options: &envoy_types::pb::google::protobuf::Any,
-    findings: &mut Findings,
-) {
+/// Whether all connections to it are TLS.
+fn is_tls(cluster: &Cluster) -> bool {
+    let matched = cluster.transport_socket_matches.iter();
+    let mut sockets = matched
+        .map(|matched| matched.transport_socket.as_ref())
+        .chain([cluster.transport_socket.as_ref()]);
+    sockets.all(
+        |socket| match socket.and_then(|socket| socket.config_type.as_ref()) {
+            Some(ConfigType::TypedConfig(config)) => {
+                config.type_url == UpstreamTlsContext::type_url()
+            }
+            // Without one it is plain.
+            None => false,
+        },
+    )
+}
+
+fn protocol_options(name: &str, options: &Any, is_tls: bool, findings: &mut Findings) {
     let field = "typed_extension_protocol_options";
     if name != HTTP_OPTIONS || options.type_url != HttpProtocolOptions::type_url() {
         let message = format!(
@@ -227,6 +243,9 @@ fn protocol_options(
             if explicit.protocol_config.is_none() =>
         {
             findings.refuse(field, "explicit_http_config names no protocol");
+        }
+        Some(UpstreamProtocolOptions::AutoConfig(_)) if !is_tls => {
+            findings.refuse(field, "auto_config asks for the protocol by ALPN, so every transport socket has to be TLS");
         }
         Some(_) => {}
     }

@@ -9,12 +9,16 @@ use envoy_types::pb::envoy::config::route::v3::route::Action;
 use envoy_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
 use envoy_types::pb::envoy::config::route::v3::weighted_cluster::ClusterWeight;
 use envoy_types::pb::envoy::config::route::v3::{HeaderMatcher, WeightedCluster};
+use envoy_types::pb::envoy::extensions::upstreams::http::v3::HttpProtocolOptions;
+use envoy_types::pb::envoy::extensions::upstreams::http::v3::http_protocol_options::{
+    AutoHttpConfig, UpstreamProtocolOptions,
+};
+use prost::Name;
 
 use super::super::oracle;
 use super::super::testing::{assignment_at, listener, service};
 use super::*;
-
-use crate::proto::{duration, number, regex};
+use crate::proto::{any, duration, number, regex};
 
 fn tcp_check() -> HealthCheck {
     HealthCheck {
@@ -146,6 +150,7 @@ const REFUSED: &[(Change, &str)] = &[
         |s| s.clusters[0].connect_timeout = Some(duration(Duration::ZERO)),
         "cluster a connect_timeout",
     ),
+    (set_alpn, "cluster a typed_extension_protocol_options"),
     (
         |s| s.assignments[0].endpoints[0].priority = 129,
         "endpoints a endpoints[0].priority",
@@ -224,6 +229,18 @@ fn found(change: Change) -> Vec<String> {
     reasons
         .map(|reason| format!("{} {}", reason.resource, reason.field))
         .collect()
+}
+
+/// The protocol is asked for by ALPN, and the connection has none.
+fn set_alpn(service: &mut ServiceResources) {
+    let options = HttpProtocolOptions {
+        upstream_protocol_options: Some(UpstreamProtocolOptions::AutoConfig(
+            AutoHttpConfig::default(),
+        )),
+        ..HttpProtocolOptions::default()
+    };
+    let known = &mut service.clusters[0].typed_extension_protocol_options;
+    known.insert(HttpProtocolOptions::full_name(), any(&options));
 }
 
 fn set_to_unknown(service: &mut ServiceResources) {

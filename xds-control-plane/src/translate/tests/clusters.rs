@@ -162,7 +162,7 @@ fn settings_are_read_leniently_field_by_field() {
         max_retries: 5,
         max_requests: 7,
         upstream_timeout: Duration::from_secs(120),
-        ..built_in.clone()
+        ..Defaults::default()
     };
     assert_eq!((read_all, problems), (expected, Vec::new()));
 

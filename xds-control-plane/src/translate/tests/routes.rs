@@ -150,7 +150,13 @@ fn canaries_get_their_share() {
     let with = |branches: &str| {
         format!("[{{name: a, provides: [{{name: http}}], branches: [{branches}]}}]")
     };
-    let cases: &[(&str, &[(&str, u32)], &[&str])] = &[
+    // Branches, weights, and the codes of what is reported.
+    type Case = (
+        &'static str,
+        &'static [(&'static str, u32)],
+        &'static [&'static str],
+    );
+    let cases: &[Case] = &[
         (
             "{name: b1, canary_percent: 5}",
             &[("a-http", 95), ("a-b1-http", 5)],
@@ -208,7 +214,14 @@ fn canaries_get_their_share() {
 /// Cases R22 to R30.
 #[test]
 fn services_that_the_registry_does_not_know_ask_by_tags() {
-    let cases: &[(&[&str], &[&str], u32, &[&str])] = &[
+    // Tags, domains, the timeout in seconds, and the codes of what is reported.
+    type Case = (
+        &'static [&'static str],
+        &'static [&'static str],
+        u32,
+        &'static [&'static str],
+    );
+    let cases: &[Case] = &[
         (&["domain-x"], &["x", "x:80"], 10, &[]),
         (
             &["domain-x", "domain-y"],

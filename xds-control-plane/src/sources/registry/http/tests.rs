@@ -8,11 +8,13 @@ use tokio::time::timeout;
 
 use super::*;
 
+type Headers = Vec<(String, String)>;
+
 /// What the server says, and what it was asked.
 #[derive(Clone)]
 struct Server {
     document: watch::Sender<(u32, String)>,
-    asked: Arc<Mutex<Vec<Vec<(String, String)>>>>,
+    asked: Arc<Mutex<Vec<Headers>>>,
 }
 
 impl Server {
@@ -73,7 +75,7 @@ impl Server {
         .unwrap()
     }
 
-    fn asked(&self) -> Vec<Vec<(String, String)>> {
+    fn asked(&self) -> Vec<Headers> {
         self.asked
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
