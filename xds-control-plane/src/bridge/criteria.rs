@@ -12,16 +12,31 @@ use proxy_model::config::{
 };
 
 use super::re2;
-use super::report::Inexpressible;
+use super::re2_size;
+use super::report::{Inexpressible, Report};
 
 /// The conditions of a route but for host and path.
-pub(super) fn header_matchers(wanted: &RouteMatch) -> Result<Vec<HeaderMatcher>, Inexpressible> {
+pub(super) fn header_matchers(
+    wanted: &RouteMatch,
+    report: &mut Report<'_>,
+) -> Result<Vec<HeaderMatcher>, Inexpressible> {
     let mut matchers = Vec::new();
     matchers.extend(methods(wanted.methods.as_deref().unwrap_or_default()));
     for header in wanted.headers.iter().flatten() {
         matchers.push(self::header(header)?);
     }
-    matchers.extend(wanted.query_parameters.iter().flatten().map(query));
+    for parameter in wanted.query_parameters.iter().flatten() {
+        matchers.push(self::query(parameter, report));
+    }
+    for matcher in &matchers {
+        if let Some(HeaderMatchSpecifier::StringMatch(StringMatcher {
+            match_pattern: Some(MatchPattern::SafeRegex(regex)),
+            ..
+        })) = &matcher.header_match_specifier
+        {
+            re2_size::check(&format!("Match ({})", matcher.name), &regex.regex)?;
+        }
+    }
     Ok(matchers)
 }
 
@@ -106,12 +121,26 @@ fn contains(values: &[String], ignore_case: bool) -> StringMatcher {
     }
 }
 
-fn query(parameter: &RouteQueryParameter) -> HeaderMatcher {
-    let name = re2::in_query(&parameter.name, true);
+fn query(parameter: &RouteQueryParameter, report: &mut Report<'_>) -> HeaderMatcher {
+    let mut expression = query_expression(parameter, re2::in_query);
+    if !re2_size::fits(&expression) {
+        expression = query_expression(parameter, re2::in_query_as_sent);
+        report.differs(
+            "Match/QueryParameters",
+            format!("Envoy does not recognize `{}` where letters or digits are escaped: the expression would be too large", parameter.name),
+        );
+    }
+    let has = matching(":path", regex(expression));
+    match parameter.mode {
+        QueryMatchMode::NotContains => not(has),
+        _ => has,
+    }
+}
+
+fn query_expression(parameter: &RouteQueryParameter, text: fn(&str, bool) -> String) -> String {
+    let name = text(&parameter.name, true);
     let values = parameter.values.as_deref().unwrap_or_default();
-    let value = re2::one_of(
-        (values.iter()).map(|value| re2::in_query(value, !parameter.is_case_sensitive)),
-    );
+    let value = re2::one_of((values.iter()).map(|value| text(value, !parameter.is_case_sensitive)));
     let value = match parameter.mode {
         QueryMatchMode::Exists => "[^&]+".to_owned(),
         QueryMatchMode::Exact => value,
@@ -121,14 +150,7 @@ fn query(parameter: &RouteQueryParameter) -> HeaderMatcher {
             format!("(?:[^&%]|%[0-9a-fA-F]{{2}})*{value}[^&]*")
         }
     };
-    let has = matching(
-        ":path",
-        regex(format!("[^?]*\\?(?:[^&]*&)*{name}={value}(?:&.*)?")),
-    );
-    match parameter.mode {
-        QueryMatchMode::NotContains => not(has),
-        _ => has,
-    }
+    format!("[^?]*\\?(?:[^&]*&)*{name}={value}(?:&.*)?")
 }
 
 pub(super) fn regex(regex: impl Into<String>) -> StringMatcher {

@@ -8,7 +8,7 @@
 //! | in the model | in Envoy |
 //! |---|---|
 //! | precedence of routes over all hosts | each domain has all routes that take requests to it, in that order |
-//! | path templates | prefixes, or expressions; sizes of integers are not checked |
+//! | path templates | prefixes, or expressions; sizes of integers are not checked. Envoys take expressions of at most 100 instructions, about as many characters |
 //! | query parameters, methods | expressions over `:path` and `:method` |
 //! | changes of the path, paths of addresses | one `regex_rewrite` |
 //! | `Host` of the destination | `auto_host_rewrite` with `hostname` of the endpoint |
@@ -32,6 +32,7 @@ mod path;
 mod protocol;
 mod provide;
 mod re2;
+mod re2_size;
 mod read;
 mod report;
 mod rewrite;

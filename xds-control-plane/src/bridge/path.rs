@@ -4,6 +4,7 @@ use envoy_types::pb::envoy::config::route::v3::route_match::PathSpecifier;
 use proxy_model::matching::{PathTemplate, TemplateParameter, TemplatePart, TemplateSegment};
 
 use super::re2;
+use super::re2_size;
 use super::report::{Inexpressible, Report};
 
 /// How a path is matched.
@@ -62,6 +63,7 @@ pub(super) fn path_match(
     if !catches_all {
         regex.push_str("/?");
     }
+    re2_size::check(KEY, &regex)?;
     Ok(PathMatch {
         specifier: PathSpecifier::SafeRegex(re2::matcher(regex)),
         case_sensitive: true,
@@ -182,20 +184,26 @@ pub(super) fn value(
                         parameter.name
                     ),
                 );
-                "[+-]?[0-9]{1,19}".to_owned()
+                "[+-]?[0-9]+".to_owned()
             }
             "bool" => "(?:true|false)".to_owned(),
             "alpha" => "[a-z]+".to_owned(),
-            "guid" => GUID.to_owned(),
+            "guid" => {
+                report.differs(
+                    KEY,
+                    format!(
+                        "Envoy takes every way to put dashes into `{{{}}}`, and no braces",
+                        parameter.name
+                    ),
+                );
+                GUID.to_owned()
+            }
             "nonfile" => "(?:[^/.]+\\.*|\\.+)".to_owned(),
             "file" => "[^/.]*\\.[^/]*[^/.][^/]*".to_owned(),
             "length" | "minlength" | "maxlength" => {
                 report.differs(
                     KEY,
-                    format!(
-                        "Envoy takes no `%2F` in `{{{}}}`, whatever its length",
-                        parameter.name
-                    ),
+                    format!("Envoy counts each escaped byte of `{{{}}}`", parameter.name),
                 );
                 length(name, arguments).ok_or_else(|| inexpressible(parameter))?
             }
@@ -209,12 +217,11 @@ pub(super) fn value(
     Ok(found.unwrap_or_else(|| "[^/]+".to_owned()))
 }
 
-/// Thirty-two digits, or with dashes, or so in braces or parentheses.
-const GUID: &str =
-    "(?:[0-9a-f]{32}|(?:\\(|%28|%7b)?[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?:\\)|%29|%7d)?)";
+/// Thirty-two digits, perhaps with dashes between the groups.
+const GUID: &str = "[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}";
 
-/// One character, plain or escaped.
-const CHARACTER: &str = "(?:[^/%]|%[013-7][0-9a-f]|%2[0-9a-e]|%[cd][0-9a-f]%[0-9a-f]{2}|%e[0-9a-f](?:%[0-9a-f]{2}){2}|%f[0-9a-f](?:%[0-9a-f]{2}){3})";
+/// One character, or one byte of one that is escaped.
+const CHARACTER: &str = "(?:[^/%]|%[0-9a-f][0-9a-f])";
 
 fn length(name: &str, arguments: &str) -> Option<String> {
     // RE2 counts to 1,000.

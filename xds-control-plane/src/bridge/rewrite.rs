@@ -6,6 +6,7 @@ use proxy_model::transform::{PathText, TargetTransform};
 
 use super::path;
 use super::re2;
+use super::re2_size;
 use super::report::{Inexpressible, Report};
 
 /// Where in `Transforms` it is cannot be told from the compiled form.
@@ -95,6 +96,22 @@ pub(super) fn rewrite(
             }
         };
     }
+    let rewrite = written(change, template, base, report)?;
+    let pattern = rewrite
+        .as_ref()
+        .and_then(|rewrite| rewrite.pattern.as_ref());
+    if let Some(pattern) = pattern {
+        re2_size::check(KEY, &pattern.regex)?;
+    }
+    Ok(rewrite)
+}
+
+fn written(
+    change: Change<'_>,
+    template: &PathTemplate,
+    base: &str,
+    report: &mut Report<'_>,
+) -> Result<Option<RegexMatchAndSubstitute>, Inexpressible> {
     match change {
         Change::Set(path) => {
             let path = joined(base, &path);

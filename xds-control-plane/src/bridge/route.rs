@@ -67,7 +67,7 @@ fn route_match(route: &Route, report: &mut Report<'_>) -> Result<RouteMatch, Ine
     Ok(RouteMatch {
         path_specifier: Some(path.specifier),
         case_sensitive: (!path.case_sensitive).then_some(BoolValue { value: false }),
-        headers: criteria::header_matchers(&route.config().r#match)?,
+        headers: criteria::header_matchers(&route.config().r#match, report)?,
         ..RouteMatch::default()
     })
 }

@@ -106,17 +106,16 @@ fn a_route_of_which_envoy_cannot_say_what_it_matches_is_left_out_and_named() {
     for path in [
         "/{a:regex(^a.b$)}",
         "/{a:datetime}",
-        "/{a:alpha:guid}",
+        "/{a:alpha:bool}",
+        "/{a:length(2,900)}",
+        "/{a:guid}/{b:guid}",
         "/{a}-{b:int}",
         "/v{a}.{b?}",
         "/{a=1}/{**b:file}",
     ] {
         let (found, _) = said(path, r#""ClusterId":"c""#);
-        assert_eq!(
-            found,
-            [("/Routes/a~1b/Match/Path".to_owned(), LEFT_OUT.to_owned())],
-            "{path}"
-        );
+        let expected = ("/Routes/a~1b/Match/Path".to_owned(), LEFT_OUT.to_owned());
+        assert_eq!(found.last(), Some(&expected), "{path}");
     }
     let (_, bridged) = bridged(
         r#"{"Routes":{"r":{"Match":{"Path":"/","Headers":[{"Name":"a","Values":["x,y"]}]}}}}"#,
