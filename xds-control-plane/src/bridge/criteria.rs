@@ -26,7 +26,7 @@ pub(super) fn header_matchers(
         matchers.push(self::header(header)?);
     }
     for parameter in wanted.query_parameters.iter().flatten() {
-        matchers.push(self::query(parameter, report));
+        matchers.push(query(parameter, report));
     }
     for matcher in &matchers {
         if let Some(HeaderMatchSpecifier::StringMatch(StringMatcher {
