@@ -32,7 +32,12 @@ fn pools(azure: &Azure, nic: usize) -> Vec<String> {
 
 fn nodes(count: u8) -> Vec<Node> {
     (0..count)
-        .map(|i| Node::new(format!("n{i}"), format!("10.0.5.{i}").parse().unwrap()))
+        .map(|i| {
+            Node::new(
+                format!("n{i}"),
+                format!("10.0.5.{i}").parse().expect("it is valid"),
+            )
+        })
         .collect()
 }
 
@@ -155,16 +160,16 @@ fn scale_set(azure: &mut Azure, instances: usize) -> Vec<Node> {
         "ipConfigurations": [{"name": "ip", "properties": {"primary": true}}]}}]});
     let set: ScaleSet = serde_json::from_value(json!({"id": id, "name": "VMSS",
         "properties": {"virtualMachineProfile": {"networkProfile": profile}}}))
-    .unwrap();
+    .expect("it is valid");
     azure.snapshot.scale_sets.push(set);
     (0..instances)
         .map(|index| {
             let own = id.child("virtualMachines", &index.to_string());
             let instance: ScaleSetInstance = serde_json::from_value(json!({"id": own, "name": format!("vmss_{index}"),
-                "properties": {"latestModelApplied": true, "networkProfileConfiguration": profile}})).unwrap();
+                "properties": {"latestModelApplied": true, "networkProfileConfiguration": profile}})).expect("it is valid");
             azure.snapshot.scale_set_instances.push(instance);
             let provider_id = Some(format!("azure://{own}").to_uppercase().replace("AZURE://", "azure://"));
-            Node { provider_id, ..Node::new(format!("node{index}"), format!("10.0.6.{index}").parse().unwrap()) }
+            Node { provider_id, ..Node::new(format!("node{index}"), format!("10.0.6.{index}").parse().expect("it is valid")) }
         })
         .collect()
 }

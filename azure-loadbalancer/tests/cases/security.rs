@@ -2,7 +2,9 @@
 
 use azure_loadbalancer::annotations::keys;
 use azure_loadbalancer::plan::PlanError;
-use azure_loadbalancer::resources::{Access, SecurityProtocol};
+use azure_loadbalancer::resources::{
+    Access, SecurityProtocol, SecurityRule, SecurityRuleProperties,
+};
 use azure_loadbalancer::service::ServicePort;
 use azure_loadbalancer::steps::Steps;
 use azure_loadbalancer::{Config, Service};
@@ -210,9 +212,11 @@ fn when_all_priorities_are_used_nothing_is_written() {
     let group = azure.snapshot.security_group.as_mut().expect("a group");
     // More rules than Azure takes, so that priorities run out before the number of rules does.
     for priority in 500..4096u16 {
-        let mut rule = azure_loadbalancer::resources::SecurityRule::default();
-        rule.name = format!("theirs-{priority}");
-        rule.properties.priority = priority;
+        let properties = SecurityRuleProperties {
+            priority,
+            ..SecurityRuleProperties::default()
+        };
+        let rule = SecurityRule::named(format!("theirs-{priority}"), properties);
         group.properties.security_rules.push(rule);
     }
     let (plan, log) = azure.converge(&note(), &[service("a", &[80])], &[]);

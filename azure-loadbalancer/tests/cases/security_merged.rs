@@ -387,7 +387,7 @@ fn in_2018_an_address_is_of_one_service() {
         at(service("a", &[80]), "192.168.33.44"),
         at(service("b", &[443]), "192.168.33.44"),
     );
-    let (plan, _) = azure.converge(&note(), &[b.clone()], &[]);
+    let (plan, _) = azure.converge(&note(), std::slice::from_ref(&b), &[]);
     assert!(plan.services[&key("b")].error.is_none());
     // Who has it keeps it.
     let (plan, log) = azure.converge(&note(), &[a, b], &[]);

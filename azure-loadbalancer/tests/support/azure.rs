@@ -379,7 +379,7 @@ impl Azure {
         let balancer = id
             .parent()
             .and_then(|of| self.balancer(&of))
-            .ok_or(format!("no balancer of {id}"))?;
+            .ok_or_else(|| format!("no balancer of {id}"))?;
         let mut pools = balancer.properties.backend_address_pools.iter();
         if pools.any(|pool| pool.is_named(id.name())) {
             Ok(())

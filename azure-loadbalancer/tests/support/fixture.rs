@@ -229,7 +229,7 @@ impl Azure {
     }
 }
 
-fn sorted<'a, T>(parts: &'a [T], name: impl Fn(&T) -> &String) -> Vec<&'a T> {
+fn sorted<T>(parts: &[T], name: impl Fn(&T) -> &String) -> Vec<&T> {
     let mut sorted: Vec<_> = parts.iter().collect();
     sorted.sort_by(|a, b| name(a).cmp(name(b)));
     sorted

@@ -33,7 +33,7 @@ impl Azure {
                         .public_ips
                         .iter()
                         .find(|ip| ip.id.as_ref() == Some(public));
-                    let found = found.ok_or(format!("no public address {public}"))?;
+                    let found = found.ok_or_else(|| format!("no public address {public}"))?;
                     if found.sku.as_ref().and_then(|sku| sku.name.clone())
                         != resource.sku.as_ref().and_then(|s| s.name.clone())
                     {
