@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod configuration;
 mod frontends;
 mod lifecycle;
 mod members;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::desired::DesiredRule;
 use crate::naming;
 use crate::plan::world::{Owner, World};
-use crate::resources::{Access, Direction, SecurityProtocol, SecurityRule, SecurityRuleProperties};
+use crate::resources::{Direction, SecurityProtocol, SecurityRule, SecurityRuleProperties};
 
 /// Whether a rule is one that several services use: `shared-TCP-80-…`, or an aggregated one.
 pub(super) fn is_merged(name: &str) -> bool {
@@ -99,7 +99,6 @@ pub(super) fn update(
         false,
     );
     set_destinations(properties, destinations, desired.as_lists);
-    debug_assert!(matches!(desired.access, Access::Allow | Access::Deny));
     before != *properties
 }
 
