@@ -34,12 +34,16 @@ fn compare(table: &Table, options: &impl Debug) {
 
 /// The fields of a struct with their values, as `Debug` shows them.
 fn fields(options: &impl Debug) -> BTreeMap<String, String> {
-    let shown = format!("{options:#?}");
+    // On one line, so that what is set looks as what need not be set.
+    let shown = format!("{options:#?}").replace("Some(\n        ", "Some(");
     let outermost = shown.lines().filter_map(|line| line.strip_prefix("    "));
     outermost
         .filter(|line| line.starts_with(|c: char| c.is_alphabetic()))
         .filter_map(|line| line.split_once(": "))
-        .map(|(name, value)| (name.to_owned(), value.trim_end_matches(',').to_owned()))
+        .map(|(name, value)| {
+            let value = value.trim_start_matches("Some(").trim_end_matches(',');
+            (name.to_owned(), value.to_owned())
+        })
         .collect()
 }
 
