@@ -32,8 +32,9 @@ async fn every_configuration_is_valid_and_without_a_warning() {
 
 #[test]
 fn blocks_are_of_the_kinds_that_something_looks_at() {
-    // Those in YAML belong to Envoy and the control plane, whose own tests read them.
-    const KINDS: [&str; 7] = [
+    // Those in YAML and plain JSON belong to the control plane and to Envoy; the control plane's own tests read them.
+    const KINDS: [&str; 8] = [
+        "json",
         "json config",
         "mermaid",
         "rust",
