@@ -88,11 +88,15 @@ fn read(data: &[u8]) -> Response<Bytes> {
     };
     let mut response = Response::new(Bytes::copy_from_slice(body));
     let mut lines = head.split(|byte| *byte == b'\n');
-    let status = lines.next().and_then(|line| StatusCode::from_bytes(line).ok());
+    let status = lines
+        .next()
+        .and_then(|line| StatusCode::from_bytes(line).ok());
     *response.status_mut() = status.unwrap_or(StatusCode::OK);
     for line in lines {
         let mut parts = line.splitn(2, |byte| *byte == b':');
-        let name = parts.next().and_then(|name| HeaderName::from_bytes(name).ok());
+        let name = parts
+            .next()
+            .and_then(|name| HeaderName::from_bytes(name).ok());
         let value = parts.next().unwrap_or_default();
         let value = HeaderValue::from_bytes(value.trim_ascii()).ok();
         if let (Some(name), Some(value)) = (name, value) {

@@ -32,16 +32,19 @@ struct ControlPlane {
 
 impl ControlPlane {
     async fn start(config: &str) -> Self {
-        Self::at("127.0.0.1:0".parse().unwrap(), config).await
+        Self::at("127.0.0.1:0".parse().expect("an address"), config).await
     }
 
     async fn at(address: SocketAddr, config: &str) -> Self {
-        let provider = StaticProvider::new("code", ProxyConfig::from_json(config).unwrap());
+        let provider = StaticProvider::new(
+            "code",
+            ProxyConfig::from_json(config).expect("a configuration"),
+        );
         let provided = provide(provider.clone(), BridgeOptions::default());
         let sources = Sources::new().with_provided("code", provided);
         let pipeline = Pipeline::start(sources, PipelineOptions::default());
-        let listener = TcpListener::bind(address).await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let listener = TcpListener::bind(address).await.expect("a port");
+        let address = listener.local_addr().expect("it is bound");
         let server = XdsServer::new(pipeline.snapshots(), ServerOptions::default());
         let server = tokio::spawn(server.serve(listener, std::future::pending()));
         Self {
@@ -54,7 +57,7 @@ impl ControlPlane {
 
     fn publish(&self, config: &str) {
         self.provider
-            .update(ProxyConfig::from_json(config).unwrap());
+            .update(ProxyConfig::from_json(config).expect("a configuration"));
     }
 }
 
@@ -188,7 +191,7 @@ async fn seen(
     }
     let mut client = Connection::http1(proxy).await.expect("it listens");
     let answer = client
-        .send(request.body(Empty::new()).unwrap())
+        .send(request.body(Empty::new()).expect("a request"))
         .await
         .expect("it answers");
     let status = answer.status.as_u16();
