@@ -37,7 +37,7 @@ const PATHS: [&str; 37] = [
     "/api//",
     "/api/users",
     "/api/users/",
-    "/api/Users/x",
+    "/api/uSers/x",
     "/api/7",
     "/api/7/",
     "/api/7/edit",
