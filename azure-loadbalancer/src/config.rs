@@ -57,7 +57,7 @@ pub struct Config {
     #[serde(default)]
     pub maximum_load_balancer_rule_count: usize,
     /// Whether control-plane nodes take no part with standard load balancers; default: yes.
-    #[serde(default = "yes")]
+    #[serde(default = "yes", rename = "excludeMasterFromStandardLB")]
     pub exclude_master_from_standard_lb: bool,
     /// Whether members of a standard load balancer may not reach out with its addresses; default: no.
     #[serde(default, rename = "disableOutboundSNAT")]
@@ -334,5 +334,29 @@ mod seconds {
         deserializer: D,
     ) -> Result<Duration, D::Error> {
         u64::deserialize(deserializer).map(Duration::from_secs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cloud_config_of_kubernetes_is_read() {
+        let config: Config = serde_json::from_str(
+            r#"{
+                "cloud": "AzurePublicCloud", "tenantId": "t", "subscriptionId": "s", "resourceGroup": "g", "location": "westeurope",
+                "vnetName": "v", "vnetResourceGroup": "vg", "subnetName": "n", "securityGroupName": "nsg",
+                "primaryAvailabilitySetName": "as", "loadBalancerSku": "basic", "maximumLoadBalancerRuleCount": 100,
+                "excludeMasterFromStandardLB": false, "disableOutboundSNAT": true, "useInstanceMetadata": true
+            }"#,
+        )
+        .unwrap();
+        assert_eq!(config.primary_vm_set, "as");
+        assert_eq!(config.load_balancer_sku, LoadBalancerSku::Basic);
+        assert_eq!(config.maximum_load_balancer_rule_count, 100);
+        assert!(!config.exclude_master_from_standard_lb && config.disable_outbound_snat);
+        let written = serde_json::to_string(&config).unwrap();
+        assert!(written.contains("excludeMasterFromStandardLB"), "{written}");
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use discovery_consul::client::{ConsulClient, ConsulErrorKind, Query, Token};
+use discovery_core::SourceState;
 use testkit::consul::{Consul, ConsulAgent};
 
 use crate::support::{Published, consul as consul_options, options, served};
@@ -97,10 +98,10 @@ async fn tokens_see_what_they_may_and_losing_them_takes_nothing_away() {
         .unwrap();
     sas.call("DELETE", &format!("/v1/acl/token/{accessor}"), "")
         .await;
-    published.problem("datacenter_failing", true).await;
+    published.is(SourceState::Failing).await;
     published.service("web", &both).await;
     std::fs::write(&file, MASTER).unwrap();
-    published.problem("datacenter_failing", false).await;
+    published.is(SourceState::Live).await;
     master
         .register(&served("web", "web-2", 8012))
         .await

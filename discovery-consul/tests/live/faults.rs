@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use discovery_consul::client::HealthStatus;
+use discovery_core::SourceState;
 use testkit::consul::Consul;
 
 use crate::support::{CHANGE, Published, Stopwatch, client_of, options, served};
@@ -134,7 +135,7 @@ async fn an_agent_that_hangs_is_noticed_and_followed_when_it_goes_on() {
         .await;
     sas.suspend();
     let clock = Stopwatch::start();
-    published.problem("datacenter_failing", true).await;
+    published.is(SourceState::Failing).await;
     // The wait, a sixteenth, and the time for an answer.
     clock.stop("noticed", Duration::from_secs(8));
     published
@@ -147,5 +148,5 @@ async fn an_agent_that_hangs_is_noticed_and_followed_when_it_goes_on() {
         .unwrap();
     let both = [("sas/sas-1/web-1", 8001, 0), ("sas/sas-1/web-2", 8002, 0)];
     published.service("web", &both).await;
-    published.problem("datacenter_failing", false).await;
+    published.is(SourceState::Live).await;
 }

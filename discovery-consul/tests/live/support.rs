@@ -10,7 +10,7 @@ use discovery_consul::client::{
 };
 use discovery_consul::options::DiscoveryOptions;
 use discovery_consul::watch::{Datacenters, ShrinkGuard, WatchOptions};
-use discovery_core::{ConfigProvider, DiscoveryProvider, ProviderState};
+use discovery_core::{ConfigProvider, DiscoveryProvider, ProviderState, SourceState};
 use proxy_model::ClusterId;
 use testkit::consul::ConsulAgent;
 use testkit::time::{GUARD, within};
@@ -112,6 +112,12 @@ impl Published {
             state.problems.iter().any(|p| p.code == code) == is_there
         })
         .await;
+    }
+
+    /// Waits until nobody answers, or somebody does again.
+    pub(crate) async fn is(&self, wanted: SourceState) {
+        self.when(wanted.as_str(), |state| state.status.state == wanted)
+            .await;
     }
 }
 
