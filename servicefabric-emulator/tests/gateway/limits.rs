@@ -197,3 +197,20 @@ async fn bodies_that_are_no_objects_are_told_so() {
         }
     }
 }
+
+#[tokio::test]
+async fn what_is_answered_unread_leaves_a_connection_that_can_be_used() {
+    let gateway = Gateway::start().await;
+    let mut client = RawClient::connect(gateway.emulator.address())
+        .await
+        .unwrap();
+    for _ in 0..3 {
+        let head = "POST /Nowhere HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\n";
+        client.write_all(head).await.unwrap();
+        // There is something to answer already, and time to do so: nothing depends on how much it is.
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        client.write_all("{}  ").await.unwrap();
+        let response = client.read_response().await.unwrap();
+        assert_eq!(response.head.status, 404);
+    }
+}

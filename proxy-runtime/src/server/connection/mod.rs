@@ -37,7 +37,7 @@ pub(crate) use self::state::ConnectionState;
 #[cfg(feature = "http2")]
 pub(crate) use self::state::OpenStream;
 use super::http1::{self, Client};
-#[cfg(feature = "http2")]
+#[cfg(all(feature = "http2", feature = "tls"))]
 use super::http2;
 #[cfg(feature = "tls")]
 use super::metrics::WorkerMetrics;

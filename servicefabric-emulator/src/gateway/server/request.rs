@@ -51,7 +51,7 @@ impl Gateway {
     async fn answer(
         &self,
         head: &Parts,
-        body: Incoming,
+        body: &mut Option<Incoming>,
         peer: Peer,
         fault: Option<&FaultAction>,
     ) -> Result<Answer, Refused> {
@@ -85,7 +85,10 @@ impl Gateway {
             }
         };
         let arguments = Arguments::parse(head.uri.query().unwrap_or_default())?;
-        let body = body::read(head, body).await?;
+        let body = match body.take() {
+            Some(body) => body::read(head, body).await?,
+            None => Bytes::new(),
+        };
         if route.moves_time {
             admin::move_time(&self.shared, &body).await?;
         }
@@ -135,18 +138,24 @@ impl Answers for Gateway {
         peer: Peer,
     ) -> Result<Response<Reply>, ClosedByFault> {
         let (head, body) = request.into_parts();
+        let mut body = Some(body);
         let fault = self.fault_for(&head);
         if let Some(FaultAction::Delay { milliseconds }) = fault {
             sleep(Duration::from_millis(milliseconds)).await;
         }
         let (answer, reason) = match fault.as_ref().and_then(FaultAction::instead) {
             Some(answer) => (answer, None),
-            None => match self.answer(&head, body, peer, fault.as_ref()).await {
+            None => match self.answer(&head, &mut body, peer, fault.as_ref()).await {
                 Ok(answer) => (answer, None),
                 Err(Refused::Error(error)) => (error.into(), None),
                 Err(Refused::Access(refusal)) => refusal.answer(),
             },
         };
+        // What was answered unread is read all the same: with a rest of it in the connection that could only be closed, under
+        // a client that may be about to use it again.
+        if let Some(unread) = body {
+            let _ = body::read(&head, unread).await;
+        }
         tracing::debug!(
             method = %head.method,
             path = head.uri.path(),
