@@ -6,6 +6,8 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
+use crate::http1::{ClassSet, classify, is_imitation};
+
 /// Fields that concern one connection only and are never sent on: those of RFC 9110 section 7.6.1, and those that YARP
 /// adds to them. In lower case.
 const HOP_BY_HOP: [&str; 17] = [
@@ -134,11 +136,16 @@ pub(crate) fn drop_pointless_length(status: StatusCode, headers: &mut HeaderMap)
     }
 }
 
-/// Removes what has no business in trailers: fields about one connection, about framing and about routing (RFC 9110
-/// section 6.5.1).
+/// Removes what has no business in trailers: fields about one connection, about framing and routing, those by which a
+/// request is attributed or authorised (RFC 9110 section 6.5.1), and names that imitate them.
 pub(crate) fn strip_trailers(trailers: &mut HeaderMap) {
     strip_hop_by_hop(trailers);
-    for name in [CONTENT_LENGTH, HOST, TRAILER] {
+    let is_dropped = |name: &&HeaderName| {
+        let name = name.as_str().as_bytes();
+        ClassSet::DROPPED_FROM_TRAILERS.contains(classify(name)) || is_imitation(name)
+    };
+    let dropped: Vec<_> = trailers.keys().filter(is_dropped).cloned().collect();
+    for name in dropped {
         trailers.remove(name);
     }
 }
@@ -302,13 +309,21 @@ mod tests {
     }
 
     #[test]
-    fn trailers_say_nothing_about_framing() {
+    fn trailers_say_nothing_about_framing_or_about_who_asks() {
         let mut trailers = map(&[
             ("grpc-status", "0"),
             ("content-length", "5"),
             ("transfer-encoding", "chunked"),
             ("host", "x"),
             ("trailer", "grpc-status"),
+            ("x-forwarded-for", "203.0.113.9"),
+            ("x_forwarded_for", "203.0.113.9"),
+            ("forwarded", "for=203.0.113.9"),
+            ("authorization", "Bearer t"),
+            ("cookie", "a=1"),
+            ("set-cookie", "a=1"),
+            ("content-type", "text/html"),
+            ("expect", "100-continue"),
         ]);
         strip_trailers(&mut trailers);
         assert_eq!(lines(&trailers), [("grpc-status".into(), "0".into())]);

@@ -204,6 +204,13 @@ pub(super) fn is_target(bytes: &[u8]) -> bool {
     query_end(bytes, 0) == bytes.len()
 }
 
+/// Whether path and query, which is without its `?`, are what a request line may have: the same for every version of HTTP,
+/// since they are written into one.
+#[cfg(all(feature = "http2", feature = "server"))]
+pub(crate) fn is_path_and_query(path: &[u8], query: Option<&[u8]>) -> bool {
+    run_end(path, 0, PATH) == path.len() && query.is_none_or(is_target)
+}
+
 /// `bytes` without spaces and tabs at both ends (`OWS`, RFC 9110 section 5.6.3).
 #[inline]
 pub(super) fn trim(mut bytes: &[u8]) -> &[u8] {

@@ -177,7 +177,7 @@ impl Field {
 ///
 /// The length tells most names apart, the first letter nearly all others; what is left is one comparison of known length.
 #[inline]
-pub(super) fn classify(name: &[u8]) -> FieldClass {
+pub(crate) fn classify(name: &[u8]) -> FieldClass {
     use FieldClass as Class;
     let Some(first) = name.first() else {
         return Class::Other;

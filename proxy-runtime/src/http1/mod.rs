@@ -73,10 +73,12 @@ mod refusal;
 mod rewrite;
 mod span;
 
-pub use self::chunked::{CHUNK_END, ChunkHead, ChunkTracker, LAST_CHUNK, Progress};
 #[cfg(all(feature = "server", feature = "http2"))]
-pub(crate) use self::field::is_imitation;
+#[cfg(all(feature = "http2", feature = "server"))]
+pub(crate) use self::bytes::is_path_and_query;
+pub use self::chunked::{CHUNK_END, ChunkHead, ChunkTracker, LAST_CHUNK, Progress};
 pub use self::field::{ClassSet, Field, FieldClass};
+pub(crate) use self::field::{classify, is_imitation};
 pub use self::framing::Framing;
 #[cfg(all(feature = "server", feature = "http2"))]
 pub(crate) use self::head::is_authority;

@@ -125,7 +125,12 @@ async fn requests_are_the_same_both_ways() {
                 method: "POST",
                 fields: &[("te", "trailers"), ("trailer", "x-sum")],
                 body: Some("abc"),
-                trailers: &[("x-sum", "1"), ("host", "evil")],
+                trailers: &[
+                    ("x-sum", "1"),
+                    ("host", "evil"),
+                    ("x-forwarded-for", "203.0.113.9"),
+                    ("authorization", "Bearer t"),
+                ],
                 ..GET
             },
         ),

@@ -6,7 +6,7 @@ use http::{HeaderMap, Method, StatusCode};
 
 use super::path::{self, Path};
 use super::{METHOD_NOT_ALLOWED, Refusal, bad, with_path};
-use crate::http1::{is_authority, is_imitation};
+use crate::http1::{is_authority, is_imitation, is_path_and_query};
 use crate::server::limits::Limits;
 
 /// The longest method name that is passed on. The longest registered one has 17 letters.
@@ -102,7 +102,11 @@ fn check_authority(request: &Parts) -> Result<(), Refusal> {
 /// A path, or for OPTIONS the whole server (RFC 9112 section 3.2.4).
 fn check_target(request: &Parts) -> Result<(), Refusal> {
     let path = request.uri.path();
-    if path.starts_with('/') || (path == "*" && request.method == Method::OPTIONS) {
+    if path == "*" && request.method == Method::OPTIONS {
+        return Ok(());
+    }
+    let query = request.uri.query().map(str::as_bytes);
+    if path.starts_with('/') && is_path_and_query(path.as_bytes(), query) {
         return Ok(());
     }
     Err(bad("the request's target is not a path"))

@@ -39,6 +39,12 @@ fn targets_in_other_forms_are_refused() {
         ("path-dot-param", "GET", "/pub/..;/adm", 400),
         ("path-pct-nul", "GET", "/a%00", 400),
         ("path-pct-bad", "GET", "/a%zz", 400),
+        // What HTTP/1.1 refuses in a request line, since that is where it goes.
+        ("u-backslash", "GET", "/pub/..\\adm", 400),
+        ("u-brace", "GET", "/a{b}", 400),
+        ("u-quote", "GET", "/a\"b", 400),
+        ("u-utf8", "GET", "/\u{e9}", 400),
+        ("path-bar", "GET", "/a|b^c[d]?e[f]={g}", 200),
     ] {
         let parts = request(method, target, host);
         assert_eq!(status(parts), expected, "{id}");
