@@ -83,12 +83,7 @@ impl Sending<'_> {
         B::Error: Into<BoxError>,
     {
         let deadline = self.route.timeout().map(|wait| after(self.started, wait));
-        let prepared = self.pick_and_prepare(account)?;
-        let (prepared, mut lease) = match self.idle_connection(&prepared) {
-            Some(lease) => (prepared, lease),
-            // Boxed, as is what follows a failure: most requests need none of it, and would carry the room for it about.
-            None => Box::pin(within(deadline, self.connect(prepared, account))).await?,
-        };
+        let (prepared, mut lease) = self.connect(account, deadline).await?;
         let Prepared {
             picked,
             picked_at,
@@ -107,7 +102,7 @@ impl Sending<'_> {
         // Any request can be made again if the new connection turns out to be one of the other version.
         let may_change = protocols == Protocols::Either;
         let is_spare = is_http2 && (may_change || self.framing == Framing::Empty);
-        let spare = is_spare.then(|| head.clone());
+        let spare = is_spare.then(|| Box::new(head.clone()));
         let body = self.body(body, &exchange, continuation.as_ref());
         let mut request = head.into_request(body, self.framing, is_http2)?;
         if let Some(continuation) = &continuation {
@@ -144,6 +139,20 @@ impl Sending<'_> {
         })
     }
 
+    /// Picks a destination and gets hold of a connection to it.
+    async fn connect(
+        &self,
+        account: &mut Account,
+        deadline: Option<Instant>,
+    ) -> Result<(Prepared, Lease), ForwardError> {
+        let prepared = self.pick_and_prepare(account)?;
+        match self.idle_connection(&prepared) {
+            Some(lease) => Ok((prepared, lease)),
+            // Boxed, as is what follows a failure: most requests need none of it, and would carry the room for it about.
+            None => Box::pin(within(deadline, self.open(prepared, account))).await,
+        }
+    }
+
     /// Picks a destination, and makes the head for it.
     fn pick_and_prepare(&self, account: &mut Account) -> Result<Prepared, ForwardError> {
         let picked = contained_call(|| self.pick())
@@ -170,7 +179,7 @@ impl Sending<'_> {
     }
 
     /// Gets hold of a connection to the destination, or to another one if none can be opened there.
-    async fn connect(
+    async fn open(
         &self,
         prepared: Prepared,
         account: &mut Account,
