@@ -247,9 +247,15 @@ impl Lease {
 
 /// The head of a response to come.
 #[must_use = "futures do nothing unless polled"]
+#[cfg_attr(
+    feature = "http2",
+    expect(
+        clippy::large_enum_variant,
+        reason = "the large one is meant to be where it is; the other is small beside what a stream costs"
+    )
+)]
 pub(crate) enum Sent<'a> {
     Http1(http1::Sent<'a>),
-    // In a place of its own, which costs little beside a stream, so that others do not have its size.
     #[cfg(feature = "http2")]
     Http2(Pin<Box<dyn Future<Output = Result<Response<IncomingBody>, SendError>> + Send + 'a>>),
 }
