@@ -84,6 +84,24 @@ impl Transforms {
         &self.target
     }
 
+    /// Whether any change asks for what the route's template took from the path. If none does, nobody has to
+    /// [capture](crate::matching::PathTemplate::capture) it.
+    pub fn uses_route_values(&self) -> bool {
+        let by_target = |change: &TargetTransform| {
+            matches!(
+                change,
+                TargetTransform::PathPattern(_)
+                    | TargetTransform::Query(QueryChange::Value {
+                        value: QueryValue::RouteValue(_),
+                        ..
+                    })
+            )
+        };
+        let by_header =
+            |change: &RequestTransform| matches!(change, RequestTransform::RouteValue { .. });
+        self.target.iter().any(by_target) || self.request.iter().any(by_header)
+    }
+
     /// Whether the client's `Host` is sent on, rather than the destination's. A change to the header `Host` among
     /// [`request`](Self::request) has precedence over both.
     pub fn original_host(&self) -> bool {

@@ -19,7 +19,7 @@ impl Failure {
     /// What to send again, if it is known that no destination has it. `head` is to make it anew.
     pub(super) fn again(
         self,
-        head: Option<OutgoingHead>,
+        head: Option<Box<OutgoingHead>>,
         framing: Framing,
     ) -> Result<Again, ForwardError> {
         let is_bodiless = framing == Framing::Empty;
@@ -49,7 +49,7 @@ pub(super) struct Again {
     /// As it was to be sent; without it, it has no body.
     unsent: Option<Box<Request<RequestBody>>>,
     /// To make it anew.
-    head: Option<OutgoingHead>,
+    head: Option<Box<OutgoingHead>>,
     framing: Framing,
 }
 

@@ -1,6 +1,6 @@
 //! The head of a request in `http` types, as routing and transforms see it.
 
-use http::header::HOST;
+use http::header::{HOST, HeaderValue};
 use http::request::Parts;
 use http::uri::Scheme;
 use http::{HeaderMap, Method, Uri, Version};
@@ -14,6 +14,9 @@ use crate::filter::HeadEdits;
 pub(crate) struct HttpHead<'a> {
     parts: &'a Parts,
     method: &'a Method,
+    /// Of HTTP/2's `:authority`, an absolute target and `Host` the first one that is there counts (RFC 9112 section
+    /// 3.2.2, RFC 9113 section 8.3.1).
+    authority: &'a str,
     connection: ConnectionInfo,
     https: bool,
     edits: Option<&'a HeadEdits>,
@@ -36,6 +39,7 @@ impl<'a> HttpHead<'a> {
         Self {
             parts,
             method: method(parts),
+            authority: authority(parts),
             connection,
             https: connection.tls,
             edits: None,
@@ -83,18 +87,30 @@ impl<'a> HttpHead<'a> {
         &self.parts.headers
     }
 
-    /// Host and port as the client named them. Of HTTP/2's `:authority`, an absolute target and `Host` the first one
-    /// that is there counts (RFC 9112 section 3.2.2, RFC 9113 section 8.3.1).
+    /// Host and port as the client named them; empty when it named none.
     pub(crate) fn authority_str(&self) -> &'a str {
-        if let Some(authority) = self.parts.uri.authority() {
-            return authority.as_str();
-        }
-        self.parts
-            .headers
-            .get(HOST)
-            .and_then(|host| std::str::from_utf8(host.as_bytes()).ok())
-            .unwrap_or_default()
+        self.authority
     }
+
+    /// The same as the value of a header, if the client named any. Where that is how the client said it, it shares its memory.
+    pub(crate) fn authority_value(&self) -> Option<HeaderValue> {
+        if self.authority.is_empty() {
+            return None;
+        }
+        match self.parts.headers.get(HOST) {
+            Some(host) if host.as_bytes() == self.authority.as_bytes() => Some(host.clone()),
+            _ => HeaderValue::from_str(self.authority).ok(),
+        }
+    }
+}
+
+fn authority(parts: &Parts) -> &str {
+    if let Some(authority) = parts.uri.authority() {
+        return authority.as_str();
+    }
+    let host = parts.headers.get(HOST);
+    host.and_then(|host| std::str::from_utf8(host.as_bytes()).ok())
+        .unwrap_or_default()
 }
 
 #[cfg(feature = "http2")]
@@ -173,11 +189,11 @@ mod tests {
                 request = request.header(HOST, host);
             }
             let parts = parts(request);
-            assert_eq!(
-                HttpHead::new(&parts).authority(),
-                expected,
-                "{uri} {host:?}"
-            );
+            let head = HttpHead::new(&parts);
+            assert_eq!(head.authority(), expected, "{uri} {host:?}");
+            let value = head.authority_value();
+            let value = value.as_ref().map_or("", |value| value.to_str().unwrap());
+            assert_eq!(value, expected, "{uri} {host:?}");
         }
     }
 

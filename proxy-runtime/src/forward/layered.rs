@@ -17,10 +17,11 @@ use super::info::ExchangeInfo;
 use super::pipeline::{Routed, body_limit, finish};
 use super::plan;
 use super::response as answer;
+use super::service::ResponseFuture;
 use super::timeout::after;
 use super::upgrade::Upgrade;
 use crate::BoxError;
-use crate::layer::{ProxyRequestBody, RouteContext, RouteService};
+use crate::layer::{ProxyRequestBody, RouteContext, RouteFuture, RouteService};
 use crate::observe::targets;
 use crate::transform::apply_to_own_response;
 
@@ -36,19 +37,19 @@ impl Layered {
     }
 
     /// Has the request answered by the layers.
-    pub(super) async fn forward<B>(
+    pub(super) fn forward<B>(
         mut self,
         mut parts: Parts,
         body: B,
         upgrade: Option<Upgrade>,
         mut account: Box<Account>,
-    ) -> Response<ProxyBody>
+    ) -> ResponseFuture
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
         if let Err(error) = self.admit(&parts, upgrade.as_ref(), body.is_end_stream()) {
-            return self.fail(&error, account);
+            return ResponseFuture::known(self.fail(&error, account));
         }
         account.layered(&self.context);
         if let Some(upgrade) = upgrade {
@@ -58,11 +59,13 @@ impl Layered {
         parts.extensions.insert(self.context.clone());
         let limit = body_limit(self.context.service(), self.route());
         let body = ProxyRequestBody::of_client(body, limit);
-        let request = Request::from_parts(parts, body);
-        match self.answer(request).await {
-            Ok(response) => self.pass_on(response, account),
-            Err(error) => self.fail(&error, account),
-        }
+        let answer = self.service.call(Request::from_parts(parts, body));
+        ResponseFuture::awaited(async move {
+            match self.answer(answer).await {
+                Ok(response) => self.pass_on(response, account),
+                Err(error) => self.fail(&error, account),
+            }
+        })
     }
 
     /// Whether the layers are to be asked at all.
@@ -81,11 +84,7 @@ impl Layered {
         Ok(())
     }
 
-    async fn answer(
-        &mut self,
-        request: Request<ProxyRequestBody>,
-    ) -> Result<Response<ProxyBody>, ForwardError> {
-        let answer = self.service.call(request);
+    async fn answer(&self, answer: RouteFuture) -> Result<Response<ProxyBody>, ForwardError> {
         let answered = match self.route().timeout() {
             None => answer.await,
             Some(wait) => {
@@ -113,7 +112,13 @@ impl Layered {
         if error.is_some() {
             account.failed_in_attempt();
         }
-        response.extensions_mut().insert(account.info(error));
+        let info = account.info(error);
+        match response.extensions_mut().get_mut::<ExchangeInfo>() {
+            Some(of_attempt) => *of_attempt = info,
+            None => {
+                response.extensions_mut().insert(info);
+            }
+        }
         if let Some(account) = self.context.attempts().count_tunnel(account) {
             response.body_mut().account(account, error);
         }

@@ -20,6 +20,7 @@ use super::layered::Layered;
 use super::plan::{self, Unrouted};
 use super::response::{self as answer, TrailerRules};
 use super::send::{Answered, Sending};
+use super::service::ResponseFuture;
 use super::upgrade::{Agreed, Upgrade};
 use crate::BoxError;
 use crate::extensions::RouteExtensions;
@@ -30,7 +31,7 @@ use crate::proxy::ProxyService;
 use crate::state::Generation;
 
 /// Forwards one request. Whatever goes wrong becomes a response.
-pub(super) async fn forward<B>(service: &ProxyService, request: Request<B>) -> Response<ProxyBody>
+pub(super) fn forward<B>(service: &ProxyService, request: Request<B>) -> ResponseFuture
 where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
@@ -43,7 +44,7 @@ where
     let head = HttpHead::new(&parts);
     let index = match plan::find_route(&generation, &head) {
         Ok(index) => index,
-        Err(unrouted) => return refuse(&unrouted, account),
+        Err(unrouted) => return ResponseFuture::known(refuse(&unrouted, account)),
     };
     let route = generation.snapshot().route_at(index);
     let state = generation.route(index);
@@ -52,17 +53,20 @@ where
     if let Some(layers) = extensions.and_then(RouteExtensions::layers) {
         let context = RouteContext::new(service, &generation, index, Instant::now());
         let layered = Layered::new(context, layers.service().clone());
-        // Boxed, so that requests without layers do not have its size.
-        return Box::pin(layered.forward(parts, body, upgrade, account)).await;
+        return layered.forward(parts, body, upgrade, account);
     }
-    let routed = Routed {
-        service,
-        generation: &generation,
-        index,
-        head,
-        started: Instant::now(),
-    };
-    routed.respond(body, upgrade, account).await
+    let service = service.clone();
+    let started = Instant::now();
+    ResponseFuture::awaited(async move {
+        let routed = Routed {
+            service: &service,
+            generation: &generation,
+            index,
+            head: HttpHead::new(&parts),
+            started,
+        };
+        routed.respond(body, upgrade, account).await
+    })
 }
 
 /// A request and the route that takes it.

@@ -243,9 +243,9 @@ pub(crate) fn parse_length(value: &HeaderValue) -> Option<u64> {
     text.parse().ok()
 }
 
-/// What the route's template took from the path. Without changes nobody asks.
+/// What the route's template took from the path, if any change asks for it.
 fn route_values(head: &HttpHead<'_>, route: &Route) -> RouteValues {
-    if route.config().transforms.as_ref().is_none_or(Vec::is_empty) {
+    if !route.transforms().uses_route_values() {
         return RouteValues::new();
     }
     route
@@ -326,9 +326,9 @@ fn copied(head: &HttpHead<'_>, copy: &HeaderCopy) -> HeaderMap {
 
 /// The client's `Host`, if the route sends it on.
 fn original_host(head: &HttpHead<'_>, transforms: &Transforms) -> Option<HeaderValue> {
-    let authority = head.authority_str();
-    (transforms.original_host() && !authority.is_empty())
-        .then(|| HeaderValue::from_str(authority).ok())
+    transforms
+        .original_host()
+        .then(|| head.authority_value())
         .flatten()
 }
 

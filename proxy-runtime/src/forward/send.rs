@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use bytes::Bytes;
 use http::header::EXPECT;
@@ -22,7 +23,7 @@ use super::handshake::Handshake;
 use super::head::HttpHead;
 use super::headers;
 use super::request::{Framing, OutgoingHead};
-use super::timeout::{IdleTimer, after};
+use super::timeout::{Expired, Patience, after};
 use super::upload::{RequestBody, UploadLimits};
 use crate::BoxError;
 use crate::contain::{Panicked, contained_call};
@@ -60,13 +61,12 @@ pub(super) struct Answered {
     pub(super) picked_at: Instant,
 }
 
-/// A connection to a picked destination, and what is to be sent over it.
-struct Connected {
+/// A picked destination, and what is to be sent to it.
+struct Prepared {
     picked: Picked,
     picked_at: Instant,
     head: OutgoingHead,
     protocols: Protocols,
-    lease: Lease,
 }
 
 impl Sending<'_> {
@@ -83,14 +83,13 @@ impl Sending<'_> {
         B::Error: Into<BoxError>,
     {
         let deadline = self.route.timeout().map(|wait| after(self.started, wait));
-        let connected = within(deadline, self.connect(account)).await?;
-        let Connected {
+        let (prepared, mut lease) = self.connect(account, deadline).await?;
+        let Prepared {
             picked,
             picked_at,
             head,
             protocols,
-            mut lease,
-        } = connected;
+        } = prepared;
         let destination = Arc::clone(picked.in_flight.destination());
         let exchange = Arc::new(Exchange::new(
             picked.in_flight,
@@ -103,7 +102,7 @@ impl Sending<'_> {
         // Any request can be made again if the new connection turns out to be one of the other version.
         let may_change = protocols == Protocols::Either;
         let is_spare = is_http2 && (may_change || self.framing == Framing::Empty);
-        let spare = is_spare.then(|| head.clone());
+        let spare = is_spare.then(|| Box::new(head.clone()));
         let body = self.body(body, &exchange, continuation.as_ref());
         let mut request = head.into_request(body, self.framing, is_http2)?;
         if let Some(continuation) = &continuation {
@@ -116,13 +115,20 @@ impl Sending<'_> {
                     return Err(error);
                 }
                 let again = failure.again(spare, self.framing)?;
-                // The new connection may need its place.
-                drop(lease);
-                lease = within(deadline, self.acquire(&destination, protocols, true)).await?;
-                let request = again.into_request(is_http2, lease.is_http2())?;
-                wait(&mut lease, request, &exchange, deadline)
-                    .await
-                    .map_err(|failure| failure.error)?
+                let repeated = async {
+                    // The new connection may need its place.
+                    drop(lease);
+                    let acquired = self.acquire(&destination, protocols, true);
+                    let mut lease = within(deadline, acquired).await?;
+                    let request = again.into_request(is_http2, lease.is_http2())?;
+                    let answered = wait(&mut lease, request, &exchange, deadline).await;
+                    answered
+                        .map(|response| (response, lease))
+                        .map_err(|failure| failure.error)
+                };
+                let response;
+                (response, lease) = Box::pin(repeated).await?;
+                response
             }
         };
         Ok(Answered {
@@ -134,7 +140,21 @@ impl Sending<'_> {
     }
 
     /// Picks a destination and gets hold of a connection to it.
-    async fn connect(&self, account: &mut Account) -> Result<Connected, ForwardError> {
+    async fn connect(
+        &self,
+        account: &mut Account,
+        deadline: Option<Instant>,
+    ) -> Result<(Prepared, Lease), ForwardError> {
+        let prepared = self.pick_and_prepare(account)?;
+        match self.idle_connection(&prepared) {
+            Some(lease) => Ok((prepared, lease)),
+            // Boxed, as is what follows a failure: most requests need none of it, and would carry the room for it about.
+            None => Box::pin(within(deadline, self.open(prepared, account))).await,
+        }
+    }
+
+    /// Picks a destination, and makes the head for it.
+    fn pick_and_prepare(&self, account: &mut Account) -> Result<Prepared, ForwardError> {
         let picked = contained_call(|| self.pick())
             .map_err(|panic| panicked(&panic))?
             .ok_or_else(|| {
@@ -144,44 +164,47 @@ impl Sending<'_> {
                 )
             })?;
         account.sent_to(picked.in_flight.destination());
-        let (picked, error) = match self.connect_to(picked).await {
-            Ok(connected) => return Ok(connected),
-            Err(failed) => *failed,
+        self.prepare(picked)
+    }
+
+    /// A connection that is there already.
+    fn idle_connection(&self, prepared: &Prepared) -> Option<Lease> {
+        // For a switch there is more to ask of a connection.
+        if self.handshake.protocols().is_some() {
+            return None;
+        }
+        let destination = prepared.picked.in_flight.destination();
+        let wanted = self.wanted(destination, prepared.protocols, false);
+        self.pool.ready(&wanted, Instant::now())
+    }
+
+    /// Gets hold of a connection to the destination, or to another one if none can be opened there.
+    async fn open(
+        &self,
+        prepared: Prepared,
+        account: &mut Account,
+    ) -> Result<(Prepared, Lease), ForwardError> {
+        let error = match self.acquire_for(&prepared).await {
+            Ok(lease) => return Ok((prepared, lease)),
+            Err(error) => error,
         };
         if !error.is_unsent() {
             return Err(error);
         }
         // The first one stays in flight meanwhile, so that policies that look at the load prefer another.
-        let Some(other) = self.pick_other(&picked) else {
+        let Some(other) = self.pick_other(&prepared.picked) else {
             return Err(error);
         };
         account.failed(error.kind());
         account.sent_to(other.in_flight.destination());
-        self.connect_to(other).await.map_err(|failed| failed.1)
+        let other = self.prepare(other)?;
+        let lease = self.acquire_for(&other).await?;
+        Ok((other, lease))
     }
 
-    async fn connect_to(&self, picked: Picked) -> Result<Connected, Box<(Picked, ForwardError)>> {
+    fn prepare(&self, picked: Picked) -> Result<Prepared, ForwardError> {
         let picked_at = Instant::now();
-        let prepared = self.prepare(&picked);
-        let (head, protocols) = match prepared {
-            Ok(prepared) => prepared,
-            Err(error) => return Err(Box::new((picked, error))),
-        };
-        let destination = picked.in_flight.destination();
-        match self.acquire(destination, protocols, false).await {
-            Ok(lease) => Ok(Connected {
-                picked,
-                picked_at,
-                head,
-                protocols,
-                lease,
-            }),
-            Err(error) => Err(Box::new((picked, error))),
-        }
-    }
-
-    fn prepare(&self, picked: &Picked) -> Result<(OutgoingHead, Protocols), ForwardError> {
-        let destination = self.destination(picked);
+        let destination = self.destination(&picked);
         let upstream = self.cluster.upstream();
         let protocols = match self.handshake.protocols() {
             Some(protocols) => Ok(protocols),
@@ -192,7 +215,17 @@ impl Sending<'_> {
                 .with_source(reason)
         })?;
         let head = OutgoingHead::new(&self.head, self.route, destination)?;
-        Ok((head.in_version(upstream.version()), protocols))
+        Ok(Prepared {
+            picked,
+            picked_at,
+            head: head.in_version(upstream.version()),
+            protocols,
+        })
+    }
+
+    async fn acquire_for(&self, prepared: &Prepared) -> Result<Lease, ForwardError> {
+        let destination = prepared.picked.in_flight.destination();
+        self.acquire(destination, prepared.protocols, false).await
     }
 
     async fn acquire(
@@ -201,18 +234,27 @@ impl Sending<'_> {
         protocols: Protocols,
         fresh: bool,
     ) -> Result<Lease, ForwardError> {
-        let wanted = Wanted {
-            destination,
-            upstream: self.cluster.upstream(),
-            client: self.state.client(),
-            protocols,
-            fresh,
-        };
+        let wanted = self.wanted(destination, protocols, fresh);
         let lease = self.pool.acquire(wanted).await.map_err(no_connection)?;
         if self.handshake.protocols().is_some() {
             lease.prepare_connect().await.map_err(no_connection)?;
         }
         Ok(lease)
+    }
+
+    fn wanted<'d>(
+        &'d self,
+        destination: &'d Arc<DestinationState>,
+        protocols: Protocols,
+        fresh: bool,
+    ) -> Wanted<'d> {
+        Wanted {
+            destination,
+            upstream: self.cluster.upstream(),
+            client: self.state.client(),
+            protocols,
+            fresh,
+        }
     }
 
     fn pick(&self) -> Option<Picked> {
@@ -271,22 +313,20 @@ async fn wait(
     exchange: &Exchange,
     deadline: Option<Instant>,
 ) -> Result<Response<IncomingBody>, Failure> {
-    let mut idle = IdleTimer::default();
-    let sent = within(deadline, async {
-        tokio::select! {
-            biased;
-            sent = lease.send(request) => Ok(sent),
-            () = poll_fn(|cx| idle.poll_expired(cx, &exchange.activity)) => {
-                Err(exchange.upload.timed_out())
-            }
-        }
+    let mut sending = pin!(lease.send(request));
+    let mut patience = pin!(Patience::new(&exchange.activity, deadline));
+    let sent = poll_fn(|cx| match sending.as_mut().poll(cx) {
+        Poll::Ready(sent) => Poll::Ready(Ok(sent)),
+        Poll::Pending => patience.as_mut().poll_expired(cx).map(Err),
     });
-    match sent.await? {
-        Ok(response) => {
+    match sent.await {
+        Err(Expired::Idle) => Err(exchange.upload.timed_out().into()),
+        Err(Expired::Deadline) => Err(too_late().into()),
+        Ok(Ok(response)) => {
             exchange.activity.touch();
             Ok(response)
         }
-        Err(failed) => Err(Failure {
+        Ok(Err(failed)) => Err(Failure {
             unprocessed: failed.error.is_unprocessed(),
             error: broken(failed.error, exchange),
             unsent: failed.unsent,
@@ -306,11 +346,16 @@ async fn within<T>(
     tokio::select! {
         biased;
         done = work => done,
-        () = expired.as_mut() => Err(ForwardError::new(
-            ForwardErrorKind::RequestTimedOut,
-            StatusCode::GATEWAY_TIMEOUT,
-        )),
+        () = expired.as_mut() => Err(too_late()),
     }
+}
+
+/// The route's deadline has come.
+fn too_late() -> ForwardError {
+    ForwardError::new(
+        ForwardErrorKind::RequestTimedOut,
+        StatusCode::GATEWAY_TIMEOUT,
+    )
 }
 
 /// Why a request that was sent has no response.

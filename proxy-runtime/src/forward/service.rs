@@ -29,20 +29,43 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture {
-        let service = self.clone();
-        ResponseFuture(Box::pin(async move { forward(&service, request).await }))
+        forward(self, request)
     }
 }
 
 /// The response to come. Dropped, it cancels the request at the destination.
 #[must_use = "futures do nothing unless polled"]
-pub struct ResponseFuture(Pin<Box<dyn Future<Output = Response<ProxyBody>> + Send>>);
+pub struct ResponseFuture(State);
+
+enum State {
+    /// Nobody has to be asked. Taken when it is given out.
+    Known(Option<Box<Response<ProxyBody>>>),
+    Awaited(Pin<Box<dyn Future<Output = Response<ProxyBody>> + Send>>),
+}
+
+impl ResponseFuture {
+    pub(super) fn known(response: Response<ProxyBody>) -> Self {
+        Self(State::Known(Some(Box::new(response))))
+    }
+
+    pub(super) fn awaited(
+        response: impl Future<Output = Response<ProxyBody>> + Send + 'static,
+    ) -> Self {
+        Self(State::Awaited(Box::pin(response)))
+    }
+}
 
 impl Future for ResponseFuture {
     type Output = Result<Response<ProxyBody>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.as_mut().poll(cx).map(Ok)
+        match &mut self.0 {
+            State::Known(response) => {
+                let response = response.take().expect("a finished future is not polled");
+                Poll::Ready(Ok(*response))
+            }
+            State::Awaited(response) => response.as_mut().poll(cx).map(Ok),
+        }
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// Longer than any program runs; adding it to a moment does not overflow.
@@ -49,6 +50,69 @@ impl Activity {
     }
 }
 
+pin_project! {
+    /// The timer of who waits for an exchange that may not be idle for too long, nor go on beyond a deadline.
+    ///
+    /// As [`IdleTimer`], but in its place, without memory of its own.
+    pub(crate) struct Patience<'a> {
+        activity: &'a Activity,
+        deadline: Option<Instant>,
+        #[pin]
+        sleep: Option<Sleep>,
+    }
+}
+
+/// Why waiting ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expired {
+    /// Nothing has happened for too long.
+    Idle,
+    /// The deadline has come.
+    Deadline,
+}
+
+impl<'a> Patience<'a> {
+    pub(crate) fn new(activity: &'a Activity, deadline: Option<Instant>) -> Self {
+        Self {
+            activity,
+            deadline,
+            sleep: None,
+        }
+    }
+
+    /// When to look again.
+    fn due(&self) -> Instant {
+        let idle = self.activity.deadline();
+        self.deadline.map_or(idle, |deadline| deadline.min(idle))
+    }
+
+    /// Ready when there is nothing left to wait for.
+    pub(crate) fn poll_expired(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Expired> {
+        if self.sleep.is_none() {
+            let due = self.due();
+            self.as_mut().project().sleep.set(Some(sleep_until(due)));
+        }
+        loop {
+            let mut this = self.as_mut().project();
+            let Some(sleep) = this.sleep.as_mut().as_pin_mut() else {
+                return Poll::Pending;
+            };
+            ready!(sleep.poll(cx));
+            let now = Instant::now();
+            if self.activity.deadline() <= now {
+                return Poll::Ready(Expired::Idle);
+            }
+            if self.deadline.is_some_and(|deadline| deadline <= now) {
+                return Poll::Ready(Expired::Deadline);
+            }
+            let due = self.due();
+            if let Some(sleep) = self.as_mut().project().sleep.as_pin_mut() {
+                sleep.reset(due);
+            }
+        }
+    }
+}
+
 /// A timer for an [`Activity`].
 ///
 /// It is armed when it is first waited for, and it is not moved when something happens: it looks when it fires, and
@@ -76,6 +140,7 @@ impl IdleTimer {
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
+    use std::pin::pin;
 
     use tokio::time::{advance, timeout};
 
@@ -93,6 +158,41 @@ mod tests {
         }
         poll_fn(|cx| timer.poll_expired(cx, &activity)).await;
         assert_eq!(started.elapsed().as_secs(), 5 * 9 + 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn patience_ends_with_whichever_comes_first() {
+        for (deadline, expected, seconds) in [
+            (None, Expired::Idle, 10),
+            (Some(20), Expired::Idle, 10),
+            (Some(10), Expired::Idle, 10),
+            (Some(5), Expired::Deadline, 5),
+        ] {
+            let started = Instant::now();
+            let activity = Activity::new(Duration::from_secs(10));
+            let deadline = deadline.map(|seconds| started + Duration::from_secs(seconds));
+            let mut patience = pin!(Patience::new(&activity, deadline));
+            let expired = poll_fn(|cx| patience.as_mut().poll_expired(cx)).await;
+            assert_eq!((expired, started.elapsed().as_secs()), (expected, seconds));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn activity_postpones_the_end_but_not_the_deadline() {
+        let started = Instant::now();
+        let activity = Activity::new(Duration::from_secs(10));
+        let deadline = started + Duration::from_secs(25);
+        let mut patience = pin!(Patience::new(&activity, Some(deadline)));
+        for _ in 0..3 {
+            let expired = poll_fn(|cx| patience.as_mut().poll_expired(cx));
+            assert!(timeout(Duration::from_secs(8), expired).await.is_err());
+            activity.touch();
+        }
+        let expired = poll_fn(|cx| patience.as_mut().poll_expired(cx)).await;
+        assert_eq!(
+            (expired, started.elapsed().as_secs()),
+            (Expired::Deadline, 25)
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -2,7 +2,6 @@
 
 use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use proxy_model::RequestHead;
 use proxy_model::matching::RouteValues;
 use proxy_model::transform::{ForwardedAction, RequestTransform, SetOrAppend};
 
@@ -27,8 +26,7 @@ pub(crate) fn apply_to_request(
 ) {
     let origin = Origin {
         connection: head.connection(),
-        authority: head.authority_str(),
-        is_https: head.is_https(),
+        head,
     };
     for transform in transforms {
         match transform {

@@ -1,6 +1,7 @@
 //! A connection while one request uses it.
 
 use std::net::SocketAddr;
+use std::pin::Pin;
 #[cfg(feature = "http2")]
 use std::sync::Arc;
 use std::sync::Weak;
@@ -15,7 +16,7 @@ use tokio::time::Instant;
 
 use super::destination::DestinationPool;
 use super::error::{ConnectError, ExchangeError, SendError};
-use super::http1::{Http1Connection, Rest, Upload};
+use super::http1::{self, Http1Connection, Rest, Upload};
 #[cfg(feature = "http2")]
 use super::http2::Http2Connection;
 use super::incoming::IncomingBody;
@@ -174,31 +175,16 @@ impl Lease {
     /// # Panics
     ///
     /// Never: a lease that was finished cannot be used.
-    pub(crate) async fn send(
-        &mut self,
-        request: Request<RequestBody>,
-    ) -> Result<Response<IncomingBody>, SendError> {
+    pub(crate) fn send(&mut self, request: Request<RequestBody>) -> Sent<'_> {
         match &mut self.held {
             Held::Http1(connection) => {
                 let connection = connection
                     .as_mut()
                     .expect("only what ends the lease takes it out");
-                match connection.send(request).await {
-                    Ok(response) => Ok(response.map(IncomingBody::Http1)),
-                    Err((error, unsent)) => Err(SendError {
-                        error: ExchangeError::Http1(error),
-                        unsent,
-                    }),
-                }
+                Sent::Http1(connection.send(request))
             }
             #[cfg(feature = "http2")]
-            Held::Http2(connection) => match connection.sender().try_send_request(request).await {
-                Ok(response) => Ok(response.map(IncomingBody::Http2)),
-                Err(mut failed) => Err(SendError {
-                    unsent: failed.take_message().map(Box::new),
-                    error: ExchangeError::Http2(failed.into_error()),
-                }),
-            },
+            Held::Http2(connection) => Sent::Http2(Box::pin(send_http2(connection, request))),
         }
     }
 
@@ -256,6 +242,53 @@ impl Lease {
             #[cfg(feature = "http2")]
             Held::Http2(_) => None,
         }
+    }
+}
+
+/// The head of a response to come.
+#[must_use = "futures do nothing unless polled"]
+#[cfg_attr(
+    feature = "http2",
+    expect(
+        clippy::large_enum_variant,
+        reason = "the large one is meant to be where it is; the other is small beside what a stream costs"
+    )
+)]
+pub(crate) enum Sent<'a> {
+    Http1(http1::Sent<'a>),
+    #[cfg(feature = "http2")]
+    Http2(Pin<Box<dyn Future<Output = Result<Response<IncomingBody>, SendError>> + Send + 'a>>),
+}
+
+impl Future for Sent<'_> {
+    type Output = Result<Response<IncomingBody>, SendError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut *self {
+            Self::Http1(sent) => Pin::new(sent).poll(cx).map(|answered| match answered {
+                Ok(response) => Ok(response.map(IncomingBody::Http1)),
+                Err((error, unsent)) => Err(SendError {
+                    error: ExchangeError::Http1(error),
+                    unsent,
+                }),
+            }),
+            #[cfg(feature = "http2")]
+            Self::Http2(sent) => sent.as_mut().poll(cx),
+        }
+    }
+}
+
+#[cfg(feature = "http2")]
+async fn send_http2(
+    connection: &Http2Connection,
+    request: Request<RequestBody>,
+) -> Result<Response<IncomingBody>, SendError> {
+    match connection.sender().try_send_request(request).await {
+        Ok(response) => Ok(response.map(IncomingBody::Http2)),
+        Err(mut failed) => Err(SendError {
+            unsent: failed.take_message().map(Box::new),
+            error: ExchangeError::Http2(failed.into_error()),
+        }),
     }
 }
 

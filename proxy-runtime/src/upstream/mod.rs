@@ -143,8 +143,8 @@ impl UpstreamPool {
             .await
             .unwrap_or(Err(ConnectError::TimedOut))
     }
+
     /// A connection that is there already.
-    #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn ready(&self, wanted: &Wanted<'_>, now: Instant) -> Option<Lease> {
         self.of(wanted).ready(wanted.protocols, now)

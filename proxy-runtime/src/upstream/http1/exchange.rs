@@ -1,6 +1,6 @@
 //! A request and the head of its response.
 
-use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -31,35 +31,53 @@ impl Http1Connection {
     ///
     /// With the request, if it is known that nothing of it has left: the connection had carried others, and broke before it
     /// took a byte.
-    pub(in crate::upstream) async fn send(
-        &mut self,
-        request: Request<RequestBody>,
-    ) -> Result<Response<Http1Body>, Failed> {
+    pub(in crate::upstream) fn send(&mut self, request: Request<RequestBody>) -> Sent<'_> {
         let (mut head, body) = request.into_parts();
         let is_retriable = self.is_reused() && !self.io.is_tls();
-        let upload = Upload::new(&head, body, is_retriable).map_err(|error| (error, None))?;
-        let mut exchange = Exchange {
+        let exchange = Upload::new(&head, body, is_retriable).map(|upload| Exchange {
             asked: asked(&head),
             continuation: head.extensions.remove(),
             upload: Some(upload),
             broken: None,
             interim: 0,
             table: Table::lend(),
+        });
+        Sent {
+            connection: self,
+            asked: Some((head, exchange)),
+        }
+    }
+}
+
+/// The head of a response to come.
+#[must_use = "futures do nothing unless polled"]
+pub(crate) struct Sent<'a> {
+    connection: &'a mut Http1Connection,
+    /// The request's head and what becomes of it, until it is over.
+    asked: Option<(request::Parts, Result<Exchange, Http1Error>)>,
+}
+
+impl Future for Sent<'_> {
+    type Output = Result<Response<Http1Body>, Failed>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { connection, asked } = &mut *self;
+        let answered = match asked {
+            Some((_, Ok(exchange))) => ready!(exchange.poll(connection, cx)),
+            _ => Err(Http1Error::NoResponse),
         };
-        let answered = poll_fn(|cx| exchange.poll(self, cx)).await;
-        let (answer, bytes) = match answered {
-            Ok(answered) => answered,
-            Err(error) => {
-                // A request whose own body failed is not whole any more.
-                let upload = exchange.upload.filter(|_| error.is_of_connection());
-                let body = upload.and_then(Upload::into_unsent);
-                let request = body.map(|body| Box::new(Request::from_parts(head, body)));
-                return Err((error, request));
-            }
+        let (head, exchange) = match asked.take() {
+            Some((head, Ok(exchange))) => (head, exchange),
+            Some((_, Err(error))) => return Poll::Ready(Err((error, None))),
+            // Polled after its end.
+            None => return Poll::Ready(Err((Http1Error::NoResponse, None))),
         };
-        exchange
-            .into_response(&answer, &bytes)
-            .map_err(|error| (error, None))
+        Poll::Ready(match answered {
+            Ok((answer, bytes)) => exchange
+                .into_response(&answer, &bytes)
+                .map_err(|error| (error, None)),
+            Err(error) => Err(exchange.fail(error, head)),
+        })
     }
 }
 
@@ -138,6 +156,15 @@ impl Exchange {
                 return Poll::Ready(Err(Http1Error::NoResponse));
             }
         }
+    }
+
+    /// Why there is no response, and the request if nothing of it has left.
+    fn fail(self, error: Http1Error, head: request::Parts) -> Failed {
+        // A request whose own body failed is not whole any more.
+        let upload = self.upload.filter(|_| error.is_of_connection());
+        let body = upload.and_then(Upload::into_unsent);
+        let request = body.map(|body| Box::new(Request::from_parts(head, body)));
+        (error, request)
     }
 
     fn interim(&mut self, head: &RawResponse) -> Result<(), Http1Error> {

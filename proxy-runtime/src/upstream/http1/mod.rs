@@ -37,6 +37,7 @@ use tokio::time::Instant;
 
 pub(crate) use self::body::{Http1Body, Rest};
 pub(crate) use self::error::Http1Error;
+pub(super) use self::exchange::Sent;
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::spare::Table;
 pub(super) use self::upload::Upload;
