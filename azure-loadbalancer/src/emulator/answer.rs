@@ -78,7 +78,7 @@ impl Machine {
             return Some(finish(control::answer(self, request)));
         }
         self.tick();
-        let struck = self.faults.strike(request.method(), path);
+        let struck = self.faults.strike(request.method(), path, request.body());
         let target = request
             .uri()
             .path_and_query()

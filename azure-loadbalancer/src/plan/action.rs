@@ -41,6 +41,9 @@ pub enum Operation {
     DeletePublicIp {
         /// Which one.
         id: ArmId,
+        /// The etag that it must still have. Absent where a frontend lets go of it in the same plan, which gives it another one:
+        /// then the resource manager's own refusal to delete an address in use protects it.
+        if_match: Option<String>,
     },
     /// Creates or changes a load balancer.
     PutLoadBalancer {
@@ -53,6 +56,8 @@ pub enum Operation {
     DeleteLoadBalancer {
         /// Which one.
         id: ArmId,
+        /// The etag that it must still have, so that a frontend which somebody has added meanwhile is not lost.
+        if_match: Option<String>,
     },
     /// Changes the network security group.
     PutSecurityGroup {
@@ -101,8 +106,8 @@ impl Operation {
             Self::PutNetworkInterface { resource, .. } => resource.id.as_ref(),
             Self::PutPool { resource, .. } => resource.id.as_ref(),
             Self::PutScaleSet { resource, .. } => resource.id.as_ref(),
-            Self::DeletePublicIp { id }
-            | Self::DeleteLoadBalancer { id }
+            Self::DeletePublicIp { id, .. }
+            | Self::DeleteLoadBalancer { id, .. }
             | Self::UpgradeScaleSetInstances { id, .. } => Some(id),
         }
     }

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashSet};
 use super::balancer::Drafts;
 use super::diff;
 use super::members::Members;
-use super::public_ip::PublicIps;
+use super::public_ip::{PublicIpDeletion, PublicIps};
 use super::security::SecurityDraft;
 use super::world::World;
 use super::{Action, Edge, Operation};
@@ -126,9 +126,17 @@ fn public_ips(steps: &mut Vec<Step<'_>>, addresses: &PublicIps<'_>) {
         };
         push(steps, Rank::PublicIp, action);
     }
-    for (id, services) in &addresses.deletes {
+    for PublicIpDeletion {
+        id,
+        if_match,
+        services,
+    } in &addresses.deletes
+    {
         let action = Action {
-            operation: Operation::DeletePublicIp { id: id.clone() },
+            operation: Operation::DeletePublicIp {
+                id: id.clone(),
+                if_match: if_match.clone(),
+            },
             reasons: services
                 .iter()
                 .map(|key| format!("{key} needs it no more"))
@@ -145,6 +153,7 @@ fn balancers<'d>(steps: &mut Vec<Step<'d>>, world: &World<'_>, drafts: &'d Draft
         let (rank, operation, changes) = if draft.is_deleted() {
             let operation = Operation::DeleteLoadBalancer {
                 id: draft.id.clone(),
+                if_match: draft.current.and_then(|current| current.etag.clone()),
             };
             (Rank::DeleteBalancer, operation, Vec::new())
         } else if let Some(operation) = draft.pool_only.then(|| put_pool(world, draft)).flatten() {

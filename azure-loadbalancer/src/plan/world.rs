@@ -202,7 +202,9 @@ impl<'a> World<'a> {
 
     /// Whether what belongs to no service is removed.
     pub(super) fn sweeps(&self) -> bool {
-        self.request.only.is_none() && self.config.orphans == OrphanPolicy::Remove
+        self.request.only.is_none()
+            && !self.request.keeps_orphans
+            && self.config.orphans == OrphanPolicy::Remove
     }
 
     pub(super) fn balancer(&self, name: &str) -> Option<&'a LoadBalancer> {
@@ -268,7 +270,7 @@ fn standing(
     service: &Service,
     failures: &mut BTreeMap<ServiceKey, PlanError>,
 ) -> Standing {
-    if failures.contains_key(&service.key) {
+    if failures.contains_key(&service.key) || request.held.contains(&service.key) {
         return Standing::Held;
     }
     let wanted = match &request.only {

@@ -7,6 +7,8 @@ mod crashes;
 mod following;
 mod invariants;
 mod provider;
+mod refusals;
 mod rounds;
 mod scenario;
+mod steps;
 mod world;
