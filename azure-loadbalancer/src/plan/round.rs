@@ -96,7 +96,7 @@ fn round(
             .only
             .as_ref()
             .is_none_or(|only| only.key == *key);
-        if !is_asked_about {
+        if !is_asked_about || !world.config.serves(subject.service) {
             continue;
         }
         let texts = subject.intent().map_or(&[][..], |intent| &intent.warnings);

@@ -102,10 +102,11 @@ impl<'a> World<'a> {
         let mut by_prefix: HashMap<String, SubjectIndex> = HashMap::new();
         let mut subjects: Vec<Subject<'a>> = Vec::with_capacity(sorted.len());
         for service in sorted {
-            let prefix = naming::prefix(&service.uid);
+            let uid = service.uid_in(&config.cluster_name);
+            let prefix = naming::prefix(&uid);
             if let Some(first) = by_prefix.get(&prefix.to_ascii_lowercase()) {
                 let error = PlanError::DuplicateUid {
-                    uid: service.uid.clone(),
+                    uid: uid.into_owned(),
                     other: subjects[*first].key().clone(),
                 };
                 failures.entry(service.key.clone()).or_insert(error);
@@ -163,6 +164,9 @@ impl<'a> World<'a> {
                 if let Some(id) = reference.and_then(|reference| reference.id.as_ref()) {
                     self.referrers.insert(id, (balancer, frontend));
                 }
+                if !self.may_be_ours(balancer) {
+                    continue;
+                }
                 let owner = naming::owner_of(&frontend.name);
                 self.frontends
                     .entry(owner)
@@ -184,7 +188,19 @@ impl<'a> World<'a> {
             .filter_map(|(index, subject)| Some((index, subject, subject.intent()?)))
     }
 
-    /// Whose a name is that is on a load balancer, which is `ours` or not.
+    /// Whether parts of this cluster may be on a load balancer: it has the cluster's pool or, before that is there, one of its
+    /// names. Another cluster in the same resource group may have services with the same UIDs. Basic load balancers are named
+    /// after sets of machines, which are not always known.
+    pub(super) fn may_be_ours(&self, balancer: &LoadBalancer) -> bool {
+        let cluster = &self.config.cluster_name;
+        !self.config.is_standard()
+            || self.is_ours(balancer)
+            || [false, true]
+                .iter()
+                .any(|internal| balancer.is_named(&naming::load_balancer(cluster, None, *internal)))
+    }
+
+    /// Whose a name is that is on a load balancer which may be of this cluster, and which is `ours` or not.
     pub(super) fn owner(&self, name: &str, ours: bool) -> Owner {
         let prefix = naming::owner_of(name);
         match self.by_prefix.get(&prefix) {
@@ -270,6 +286,10 @@ fn standing(
     service: &Service,
     failures: &mut BTreeMap<ServiceKey, PlanError>,
 ) -> Standing {
+    // Whose names those are is another controller's business.
+    if !config.serves(service) {
+        return Standing::Held;
+    }
     if failures.contains_key(&service.key) || request.held.contains(&service.key) {
         return Standing::Held;
     }

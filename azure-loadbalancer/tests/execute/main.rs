@@ -6,6 +6,7 @@ mod cost;
 mod crashes;
 mod following;
 mod invariants;
+mod neighbours;
 mod provider;
 mod refusals;
 mod rounds;

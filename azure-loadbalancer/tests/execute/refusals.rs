@@ -9,6 +9,10 @@ use tokio::time::Instant;
 
 use crate::world::*;
 
+fn prefix(service: &Service) -> String {
+    naming::prefix(&service.uid_in("testCluster"))
+}
+
 fn refuse(status: u16, code: &str) -> Fault {
     let action = FaultAction::Answer {
         status,
@@ -20,9 +24,9 @@ fn refuse(status: u16, code: &str) -> Fault {
 
 /// Refuses writes of a kind as long as they have a part of this service.
 fn refuse_part(emulator: &Emulator, kind: &str, service: &Service) {
-    let prefix = naming::prefix(&service.uid);
+    let text = prefix(service);
     let fault = refuse(400, "InvalidPart").method(&Method::PUT);
-    emulator.with(|machine| machine.inject(fault.path(kind).body(prefix)));
+    emulator.with(|machine| machine.inject(fault.path(kind).body(text)));
 }
 
 fn key(name: &str) -> ServiceKey {
@@ -170,7 +174,7 @@ async fn what_belongs_to_nobody_and_cannot_go_is_held_against_nobody() {
     let services = many(3);
     executor.reconcile(&services, &nodes(1)).await.unwrap();
     // The load balancer must keep the frontend of the one that has gone.
-    let gone = format!(r#""name":"{}""#, naming::prefix(&services[0].uid));
+    let gone = format!(r#""name":"{}""#, prefix(&services[0]));
     let guarded = Guarded {
         emulator: emulator.clone(),
         needed: gone,

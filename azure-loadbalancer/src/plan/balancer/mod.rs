@@ -78,7 +78,8 @@ pub(super) struct Drafts<'a> {
 
 pub(super) fn build<'a>(world: &World<'a>, placement: &Placement) -> Drafts<'a> {
     let mut names: BTreeMap<String, Option<&'a LoadBalancer>> = BTreeMap::new();
-    for balancer in &world.snapshot.load_balancers {
+    let ours = world.snapshot.load_balancers.iter();
+    for balancer in ours.filter(|balancer| world.may_be_ours(balancer)) {
         names.insert(balancer.name.to_ascii_lowercase(), Some(balancer));
     }
     let mut spelled: BTreeMap<String, &str> = BTreeMap::new();

@@ -109,7 +109,7 @@ fn addresses(
             && match node.readiness {
                 Readiness::Ready => true,
                 Readiness::NotReady(since) => {
-                    since < world.config.not_ready_grace_seconds && is_member(node)
+                    since < world.config.not_ready_grace && is_member(node)
                 }
             }
     };
