@@ -16,7 +16,7 @@ mod run;
 mod write;
 
 pub use self::executor::{Executor, ReconcileError};
-pub use self::follow::{FollowOptions, follow};
+pub use self::follow::{FollowOptions, Observer, follow};
 pub use self::options::ExecutorOptions;
 pub use self::outcome::{ActionResult, Executed, Reconciled, ServiceError, WrittenAction};
 pub use self::read::read_snapshot;

@@ -54,11 +54,12 @@ pub struct DocumentError {
 }
 
 /// Reads documents from a text: a list (`kind: List` or `…List`, with `items`), one document, or a JSON array of documents.
-/// Documents of another kind are passed over.
+/// Documents of another kind are passed over, but a text that has no others is refused: it is another file than was meant, and
+/// nothing at all would be taken for what is wanted.
 ///
 /// # Errors
 ///
-/// The text is not JSON, or a document of the wanted kind is not what it should be.
+/// The text is not JSON, has only documents of other kinds, or a document of the wanted kind is not what it should be.
 pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentError> {
     let whole = |why: String| DocumentError {
         place: "the whole text".to_owned(),
@@ -70,10 +71,23 @@ pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentErr
             T::KIND.to_lowercase()
         ))
     })?;
+    // Items of a typed list have no kind of their own.
+    let mut of_items = T::KIND.to_owned();
+    let mut stranger = None;
     let documents = match value {
         Value::Array(items) => items,
         Value::Object(mut object) => match object.get_mut("items").map(Value::take) {
-            Some(Value::Array(items)) => items,
+            Some(Value::Array(items)) => {
+                let kind = object
+                    .get("kind")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default();
+                if let Some(kind) = kind.strip_suffix("List").filter(|kind| !kind.is_empty()) {
+                    kind.clone_into(&mut of_items);
+                    stranger = (kind != T::KIND).then(|| kind.to_owned());
+                }
+                items
+            }
             Some(_) => return Err(whole("`items` is not a list".to_owned())),
             None => vec![Value::Object(object)],
         },
@@ -85,9 +99,9 @@ pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentErr
     };
     let mut found = Vec::new();
     for (index, document) in documents.into_iter().enumerate() {
-        // Items of a typed list have no kind of their own.
-        let kind = document["kind"].as_str().unwrap_or(T::KIND);
+        let kind = document["kind"].as_str().unwrap_or(&of_items);
         if kind != T::KIND {
+            stranger.get_or_insert_with(|| kind.to_owned());
             continue;
         }
         let name = document["metadata"]["name"]
@@ -100,6 +114,13 @@ pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentErr
             place,
             why: error.to_string(),
         })?);
+    }
+    if let (true, Some(stranger)) = (found.is_empty(), stranger) {
+        let kind: String = stranger.chars().take(60).collect();
+        return Err(whole(format!(
+            "it has documents of kind {kind:?} and none of kind {}; was another file meant?",
+            T::KIND
+        )));
     }
     Ok(found)
 }
@@ -225,7 +246,23 @@ mod tests {
         ] {
             assert_eq!(names(&read_documents(&text).unwrap()), ["web"], "{text}");
         }
+        // A typed list says its kind once.
+        for text in ["[]", r#"{"kind":"List","items":[]}"#] {
+            assert!(
+                read_documents::<Service>(text).unwrap().is_empty(),
+                "{text}"
+            );
+        }
         for (text, expected) in [
+            (
+                r#"{"kind":"List","items":[{"kind":"Node","metadata":{"name":"n"}}]}"#,
+                "none of kind Service",
+            ),
+            (
+                r#"{"kind":"NodeList","items":[{"metadata":{"name":"n"}}]}"#,
+                "none of kind Service",
+            ),
+            (r#"{"kind":"NodeList","items":[]}"#, "none of kind Service"),
             ("", "not JSON"),
             ("3", "neither a document nor a list"),
             (r#"{"items":3}"#, "`items` is not a list"),

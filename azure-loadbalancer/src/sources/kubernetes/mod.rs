@@ -6,7 +6,9 @@
 
 mod client;
 mod lines;
+mod status;
 mod watch;
 
 pub use self::client::{KubernetesClient, KubernetesError};
+pub use self::status::StatusWriter;
 pub use self::watch::{KubernetesSource, WatchOptions};
