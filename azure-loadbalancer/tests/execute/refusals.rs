@@ -291,3 +291,54 @@ async fn the_wait_that_a_conflict_asks_for_is_kept() {
     );
     assert!(began.elapsed().as_secs() >= 60, "{:?}", began.elapsed());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_tag_that_is_none_keeps_nobody_else_out() {
+    let emulator = azure(EmulatorOptions::default());
+    let executor = executor(&emulator);
+    let mistyped = annotated(
+        service("bad", &[81]),
+        "azure-allowed-service-tags",
+        "AzureFrontdor.Backend",
+    );
+    let services = [
+        service("good", &[80]),
+        mistyped,
+        internal(service("inside", &[82])),
+    ];
+    let report = executor.reconcile(&services, &nodes(1)).await.unwrap();
+    assert_only_fails(&report, &["bad"], "SecurityRuleInvalidAddressPrefix");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pool_of_interfaces_keeps_nobody_out() {
+    let emulator = azure(EmulatorOptions::default());
+    let executor = executor(&emulator);
+    executor.reconcile(&many(1), &[]).await.unwrap();
+    let pool = format!(
+        "{}/backendAddressPools/testCluster",
+        network("loadBalancers", "testCluster")
+    );
+    let interface = serde_json::json!({ "location": "westus", "properties": { "ipConfigurations": [{ "name": "c", "properties": {
+        "subnet": { "id": format!("{NETWORK}/virtualNetworks/vnet/subnets/subnet") },
+        "loadBalancerBackendAddressPools": [{ "id": pool }],
+    } }] } });
+    emulator
+        .with(|machine| machine.put(&network("networkInterfaces", "nic"), interface))
+        .unwrap();
+    let report = executor.reconcile(&many(2), &nodes(2)).await.unwrap();
+    assert!(
+        report.is_converged() && report.errors().is_empty(),
+        "{report:#?}"
+    );
+    assert!(
+        report
+            .warnings
+            .iter()
+            .any(|warning| warning.what.contains("migrateToIpBased")),
+        "{:?}",
+        report.warnings
+    );
+    let (plan, _) = executor.plan(&many(2), &nodes(2)).await.unwrap();
+    assert!(plan.is_done(), "{plan:#?}");
+}

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) use self::conflicts::find as find_conflicts;
 pub(super) use self::frontends::referenced as frontends_of_others;
+pub(super) use self::pool::other_kind as members_of_other_kind;
 use super::placement::{Placed, Placement};
 use super::request::Balancers;
 use super::world::{Owner, SubjectIndex, World};
@@ -165,7 +166,7 @@ fn one<'a>(
         return None;
     }
     if world.request.classes.load_balancers == Balancers::All {
-        pool::members(world, &mut draft, residents, ours);
+        pool::members(world, &mut draft, residents, ours, &mut all.warnings);
     }
     Some(draft)
 }
