@@ -58,20 +58,20 @@ async function reconciled() {
 
 async function writes() {
   const body = { location: "westus", sku: { name: "Standard" }, publicIPAllocationMethod: "Static" };
-  const address = await client.publicIPAddresses.createOrUpdate(GROUP, "own", body, now);
+  const address = await client.publicIPAddresses.beginCreateOrUpdateAndWait(GROUP, "own", body, now);
   assert.match(address.ipAddress, /^20\./);
   const frontend = { name: "f", publicIPAddress: { id: address.id } };
   const balancer = { location: "westus", sku: { name: "Standard" }, frontendIPConfigurations: [frontend] };
-  const made = await client.loadBalancers.createOrUpdate(GROUP, "own", balancer, now);
+  const made = await client.loadBalancers.beginCreateOrUpdateAndWait(GROUP, "own", balancer, now);
   assert.equal(made.provisioningState, "Succeeded");
-  const stale = { ...now, requestOptions: { headers: { "If-Match": 'W/"stale"' } } };
-  await refused(() => client.loadBalancers.createOrUpdate(GROUP, "own", balancer, stale), 412, "PreconditionFailed");
-  await refused(() => client.publicIPAddresses.delete(GROUP, "own", now), 400, "PublicIPAddressCannotBeDeleted");
+  const stale = { ...now, requestOptions: { customHeaders: { "If-Match": 'W/"stale"' } } };
+  await refused(() => client.loadBalancers.beginCreateOrUpdateAndWait(GROUP, "own", balancer, stale), 412, "PreconditionFailed");
+  await refused(() => client.publicIPAddresses.beginDeleteAndWait(GROUP, "own", now), 400, "PublicIPAddressCannotBeDeleted");
 }
 
 async function deletions() {
-  await client.loadBalancers.delete(GROUP, "own", now);
-  await client.publicIPAddresses.delete(GROUP, "own", now);
+  await client.loadBalancers.beginDeleteAndWait(GROUP, "own", now);
+  await client.publicIPAddresses.beginDeleteAndWait(GROUP, "own", now);
   await refused(() => client.loadBalancers.get(GROUP, "own"), 404, "ResourceNotFound");
 }
 
