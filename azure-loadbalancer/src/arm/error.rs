@@ -86,6 +86,8 @@ struct Envelope {
     error: ErrorBody,
 }
 
+/// How many parts of an error are kept.
+const MOST_DETAILS: usize = 16;
 /// What is kept of texts that somebody else wrote.
 const LONGEST_TEXT: usize = 2_000;
 
@@ -133,6 +135,7 @@ impl ArmError {
         );
         error.0.code = body.code.map(|code| clean(&code));
         error.0.details = body.details.unwrap_or_default();
+        error.0.details.truncate(MOST_DETAILS);
         for detail in &mut error.0.details {
             *detail = ArmErrorDetail {
                 code: clean(&detail.code),
@@ -304,6 +307,16 @@ mod tests {
             "PUT loadBalancers/lb: 412 PreconditionFailed: Precondition failed. [PreconditionFailedEtagMismatch: Etag  \
              [31mdiffers]"
         );
+    }
+
+    #[test]
+    fn an_error_does_not_fill_the_log() {
+        let detail = r#"{"code":"c","message":"m"}"#;
+        let details = vec![detail; 10_000].join(",");
+        let body = format!(r#"{{"error":{{"code":"X","details":[{details}]}}}}"#);
+        let error = ArmError::of_answer("GET x", StatusCode::BAD_REQUEST, body.as_bytes());
+        assert_eq!(error.details().len(), MOST_DETAILS);
+        assert!(error.to_string().len() < 500);
     }
 
     #[test]

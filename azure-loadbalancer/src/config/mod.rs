@@ -98,7 +98,9 @@ pub enum PoolMembership {
     #[default]
     #[serde(rename = "nodeIP")]
     Address,
-    /// By network interface: each interface, or the model of each scale set, lists its pools.
+    /// By network interface: each interface, or the model of each scale set, lists its pools. A node that leaves the cluster stays a
+    /// member until its interface goes. Machines of a scale set join by `manualupgrade`, which brings them to the whole model of
+    /// their scale set: its image as well.
     #[serde(rename = "nodeIPConfiguration")]
     NetworkInterface,
 }

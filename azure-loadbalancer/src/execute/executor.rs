@@ -152,16 +152,19 @@ impl Executor {
         services: &[Service],
         nodes: &[Node],
     ) -> Result<Reconciled, ReconcileError> {
-        self.reconcile_as(&self.config, services, nodes).await
+        self.reconcile_as(&self.config, || services, nodes).await
     }
 
-    pub(crate) async fn reconcile_as(
+    /// `services` is asked once it is this one's turn to write: what is asked for may change until then.
+    pub(crate) async fn reconcile_as<S: AsRef<[Service]>>(
         &self,
         config: &Config,
-        services: &[Service],
+        services: impl FnOnce() -> S,
         nodes: &[Node],
     ) -> Result<Reconciled, ReconcileError> {
         let mut suspects = self.writer.lock().await;
+        let services = services();
+        let services = services.as_ref();
         let before = self.client.counts();
         let mut run = Run::new(self, &suspects, services);
         run.rounds(config, services, nodes).await?;

@@ -116,6 +116,10 @@ fn round(
         let outcome = status::outcome(world, index, &placement, failures.get(key).cloned());
         plan.services.insert(key.clone(), outcome);
     }
+    warnings.extend(world.repeated.iter().map(|key| Warning {
+        service: Some(key.clone()),
+        what: "it is there more than once; only one of them counts".to_owned(),
+    }));
     // Services whose names are those of another are none of the subjects.
     for (key, error) in failures {
         plan.services

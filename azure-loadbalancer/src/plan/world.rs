@@ -74,6 +74,8 @@ pub(super) struct World<'a> {
     pub(super) snapshot: &'a Snapshot,
     /// In the order of their keys.
     pub(super) subjects: Vec<Subject<'a>>,
+    /// The keys that several services have, of which only the first by its UID counts.
+    pub(super) repeated: BTreeSet<ServiceKey>,
     by_prefix: HashMap<String, SubjectIndex>,
     by_key: HashMap<&'a ServiceKey, SubjectIndex>,
     /// The services that public addresses of this cluster are tagged with.
@@ -98,7 +100,14 @@ impl<'a> World<'a> {
     ) -> Self {
         let mut sorted: Vec<_> = services.iter().collect();
         sorted.sort_by(|a, b| (&a.key, &a.uid).cmp(&(&b.key, &b.uid)));
-        sorted.dedup_by(|a, b| a.key == b.key);
+        let mut repeated = BTreeSet::new();
+        sorted.dedup_by(|a, b| {
+            let is_same = a.key == b.key;
+            if is_same {
+                repeated.insert(b.key.clone());
+            }
+            is_same
+        });
         let mut by_prefix: HashMap<String, SubjectIndex> = HashMap::new();
         let mut subjects: Vec<Subject<'a>> = Vec::with_capacity(sorted.len());
         for service in sorted {
@@ -134,6 +143,7 @@ impl<'a> World<'a> {
             nodes,
             snapshot,
             subjects,
+            repeated,
             by_prefix,
             by_key,
             tagged: HashSet::new(),

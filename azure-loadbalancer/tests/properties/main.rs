@@ -34,7 +34,7 @@ proptest! {
             azure.converge(&config, &Asked::services(&list, &config), &nodes);
             open_to_services_only(&azure)?;
             for balancer in &azure.snapshot.load_balancers {
-                prop_assert!(balancer.properties.load_balancing_rules.len() <= config.maximum_rules() + 1);
+                prop_assert!(balancer.properties.load_balancing_rules.len() <= config.maximum_rules());
             }
         }
     }
