@@ -5,6 +5,7 @@ use azure_loadbalancer::emulator::{Emulator, EmulatorOptions, Fault, FaultAction
 use azure_loadbalancer::execute::{Reconciled, ServiceError};
 use azure_loadbalancer::{Executor, Service, ServiceKey, naming};
 use http::Method;
+use proptest::prelude::*;
 use tokio::time::Instant;
 
 use crate::world::*;
@@ -341,4 +342,63 @@ async fn a_pool_of_interfaces_keeps_nobody_out() {
     );
     let (plan, _) = executor.plan(&many(2), &nodes(2)).await.unwrap();
     assert!(plan.is_done(), "{plan:#?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whoever is refused, at whichever kind of resource, is refused alone; and once nothing is refused any more, all have theirs.
+    #[test]
+    fn whoever_is_refused_is_refused_alone(
+        count in 1..24_u16, bad in proptest::collection::btree_set(0..24_usize, 0..4), kind in 0..3_usize, running in any::<bool>(),
+    ) {
+        run(async {
+            let emulator = azure(EmulatorOptions::default());
+            let executor = executor(&emulator);
+            let mut services = many(count);
+            if running {
+                executor.reconcile(&services, &nodes(1)).await.unwrap();
+                for service in &mut services {
+                    service.client_affinity = true;
+                    service.source_ranges = vec!["192.0.2.0/24".to_owned()];
+                }
+            }
+            let bad: Vec<usize> = bad.into_iter().filter(|index| *index < services.len()).collect();
+            for index in &bad {
+                // What differs from the others' is what is refused.
+                let (kind, text) = match kind {
+                    0 => {
+                        let range = format!("10.{index}.0.0/16");
+                        services[*index].source_ranges = vec![range.clone()];
+                        ("networkSecurityGroups", range)
+                    }
+                    1 => {
+                        let minutes = 5 + index;
+                        let patient = annotated(services[*index].clone(), "azure-load-balancer-tcp-idle-timeout", &minutes.to_string());
+                        services[*index] = patient;
+                        ("loadBalancers", format!(r#""idleTimeoutInMinutes":{minutes}"#))
+                    }
+                    _ => ("publicIPAddresses", prefix(&services[*index])),
+                };
+                let fault = refuse(400, "InvalidPart").method(&Method::PUT).path(kind).body(text);
+                emulator.with(|machine| machine.inject(fault));
+            }
+            let report = executor.reconcile(&services, &nodes(2)).await.unwrap();
+            let failed: Vec<_> = report.errors().keys().map(|key| key.name.clone()).collect();
+            let mut expected: Vec<_> = bad.iter().map(|index| format!("svc{index:03}")).collect();
+            // Public addresses that are there already are not written any more.
+            if running && kind == 2 {
+                expected.clear();
+            }
+            assert_eq!(failed, expected, "{report:#?}");
+            if expected.len() < services.len() {
+                assert_eq!(members(&emulator), 2);
+            }
+            emulator.with(|machine| machine.clear_faults());
+            let report = executor.reconcile(&services, &nodes(2)).await.unwrap();
+            assert!(report.is_converged() && report.errors().is_empty(), "{report:#?}");
+            let (plan, _) = executor.plan(&services, &nodes(2)).await.unwrap();
+            assert!(plan.is_done(), "{plan:#?}");
+        });
+    }
 }

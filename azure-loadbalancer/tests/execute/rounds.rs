@@ -257,3 +257,55 @@ async fn an_address_of_the_user_is_used_and_survives() {
     );
     assert_nothing_refused(&emulator);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_service_whose_group_is_not_there_can_go() {
+    for status in [None, Some(403), Some(404)] {
+        let emulator = azure(EmulatorOptions::default());
+        let executor = executor(&emulator);
+        if let Some(status) = status {
+            let refusal = FaultAction::Answer {
+                status,
+                code: "NotThisGroup".to_owned(),
+                retry_after: None,
+            };
+            emulator.with(|machine| {
+                machine.inject(Fault::new(refusal).path("resourceGroups/nope").times(100))
+            });
+        }
+        let named = annotated(
+            service("web", &[80]),
+            "azure-load-balancer-resource-group",
+            "nope",
+        );
+        let going = azure_loadbalancer::Service {
+            deleting: true,
+            ..named
+        };
+        let report = executor
+            .reconcile(std::slice::from_ref(&going), &nodes(1))
+            .await
+            .unwrap();
+        assert!(
+            report.is_converged() && report.errors().is_empty(),
+            "{status:?}: {report:#?}"
+        );
+        assert_eq!(report.calls.writes, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_is_there_twice_is_told() {
+    let emulator = azure(EmulatorOptions::default());
+    let twice = [service("web", &[80]), service("web", &[81])];
+    let report = executor(&emulator)
+        .reconcile(&twice, &nodes(1))
+        .await
+        .unwrap();
+    let told = report
+        .warnings
+        .iter()
+        .any(|warning| warning.what.contains("more than once"));
+    assert!(told, "{:?}", report.warnings);
+    assert!(report.is_converged() && report.errors().is_empty());
+}

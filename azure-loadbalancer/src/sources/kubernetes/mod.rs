@@ -5,6 +5,7 @@
 //! also after a restart.
 
 mod client;
+mod event;
 mod lines;
 mod status;
 mod watch;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{Request, Response};
 use http_body::Body;
 use http_body_util::BodyExt;
 use serde_json::Value;
@@ -17,6 +17,7 @@ use tower_service::Service;
 use url::Url;
 
 use super::client::{KubernetesClient, KubernetesError};
+use super::event::{apply, key};
 use super::lines::Lines;
 use crate::sources::{FromDocument, RECHECK, Source, SourceError};
 
@@ -358,59 +359,6 @@ where
             }
         }
     }
-}
-
-/// Takes an event over; whether the documents are others.
-fn apply<T: FromDocument>(
-    documents: &mut BTreeMap<String, Value>,
-    version: &mut Option<String>,
-    call: &str,
-    mut event: Value,
-) -> Result<bool, KubernetesError> {
-    let object = event.get_mut("object").map(Value::take).unwrap_or_default();
-    let kind = event["type"].as_str().unwrap_or_default();
-    if kind == "ERROR" {
-        let status = object["code"]
-            .as_u64()
-            .and_then(|code| u16::try_from(code).ok());
-        return Err(KubernetesError::Refused {
-            call: call.to_owned(),
-            status: status
-                .and_then(|code| StatusCode::from_u16(code).ok())
-                .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
-            message: object["message"]
-                .as_str()
-                .unwrap_or("the watch has ended with an error")
-                .to_owned(),
-        });
-    }
-    if let Some(new) = object["metadata"]["resourceVersion"].as_str() {
-        *version = Some(new.to_owned());
-    }
-    let Some(key) = key(&object) else {
-        // A bookmark has only a version.
-        return Ok(false);
-    };
-    match kind {
-        "ADDED" | "MODIFIED" => {
-            if let Err(error) = T::from_document(object.clone()) {
-                tracing::warn!(%error, object = key, "an object cannot be read; its last form stays in force");
-                return Ok(false);
-            }
-            Ok(documents.insert(key, object.clone()).as_ref() != Some(&object))
-        }
-        "DELETED" => Ok(documents.remove(&key).is_some()),
-        _ => Ok(false),
-    }
-}
-
-fn key(object: &Value) -> Option<String> {
-    let metadata = &object["metadata"];
-    let name = metadata["name"].as_str().filter(|name| !name.is_empty())?;
-    Some(format!(
-        "{}/{name}",
-        metadata["namespace"].as_str().unwrap_or_default()
-    ))
 }
 
 impl<T, S, B> fmt::Debug for KubernetesSource<T, S, B> {
