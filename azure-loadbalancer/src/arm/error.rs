@@ -7,6 +7,8 @@ use std::time::Duration;
 use http::StatusCode;
 use serde::Deserialize;
 
+use super::token::TokenError;
+
 /// A call of the resource manager that came to nothing.
 ///
 /// Its text names the call and what the resource manager said; the chain of sources has the rest.
@@ -225,8 +227,13 @@ impl ArmError {
             | ArmErrorKind::Conflict
             | ArmErrorKind::Operation
             | ArmErrorKind::PreconditionFailed => true,
-            ArmErrorKind::Token
-            | ArmErrorKind::Unauthenticated
+            ArmErrorKind::Token => {
+                let cause = self.0.source.as_deref();
+                cause
+                    .and_then(|cause| cause.downcast_ref::<TokenError>())
+                    .is_some_and(TokenError::is_transient)
+            }
+            ArmErrorKind::Unauthenticated
             | ArmErrorKind::Forbidden
             | ArmErrorKind::NotFound
             | ArmErrorKind::Rejected

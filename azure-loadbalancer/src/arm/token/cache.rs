@@ -27,7 +27,7 @@ pub(in crate::arm) struct TokenCache {
 struct State {
     held: Option<Held>,
     /// When there was no token the last time, and why.
-    failed: Option<(Instant, String)>,
+    failed: Option<(Instant, String, bool)>,
 }
 
 struct Held {
@@ -53,16 +53,20 @@ impl TokenCache {
         {
             return Ok(held.header.clone());
         }
-        if let Some((at, why)) = &state.failed
+        if let Some((at, why, is_transient)) = &state.failed
             && now < *at + SHARED
         {
-            return Err(TokenError::new(why.clone()));
+            let error = TokenError::new(why.clone());
+            return Err(if *is_transient {
+                error.transient()
+            } else {
+                error
+            });
         }
         let asked = timeout(PATIENCE, self.source.token()).await;
         let asked = asked.unwrap_or_else(|_| {
-            Err(TokenError::new(format!(
-                "there was no token within {PATIENCE:?}"
-            )))
+            let message = format!("there was no token within {PATIENCE:?}");
+            Err(TokenError::new(message).transient())
         });
         match asked.and_then(|token| Held::new(&token, Instant::now())) {
             Ok(new) => {
@@ -78,7 +82,7 @@ impl TokenCache {
                 _ => {
                     let cause = error.source.as_ref().map(|cause| format!(": {cause}"));
                     let why = error.to_string() + &cause.unwrap_or_default();
-                    state.failed = Some((Instant::now(), why));
+                    state.failed = Some((Instant::now(), why, error.is_transient()));
                     Err(error)
                 }
             },
