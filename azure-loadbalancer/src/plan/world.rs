@@ -311,6 +311,10 @@ fn standing(
     if !wanted {
         return Standing::Unwanted;
     }
+    if let Some(why) = &service.unreadable {
+        failures.insert(service.key.clone(), PlanError::Unreadable(why.clone()));
+        return Standing::Held;
+    }
     match Intent::of(service, config) {
         Ok(intent) => Standing::Wanted(Box::new(intent)),
         Err(error) => {

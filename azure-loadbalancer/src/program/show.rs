@@ -252,6 +252,27 @@ mod tests {
     }
 
     #[test]
+    fn on_a_terminal_differences_have_colours() {
+        let change = |from: Option<u8>, to: Option<u8>| {
+            let (path, value) = ("rules[r].port".to_owned(), serde_json::Value::from);
+            let (from, to) = (from.map(value), to.map(value));
+            Style { is_coloured: true }.change(&FieldChange { path, from, to })
+        };
+        assert_eq!(
+            change(None, Some(80)),
+            "\u{1b}[32m+ rules[r].port: 80\u{1b}[0m"
+        );
+        assert_eq!(
+            change(Some(80), None),
+            "\u{1b}[31m- rules[r].port: 80\u{1b}[0m"
+        );
+        assert_eq!(
+            change(Some(80), Some(81)),
+            "\u{1b}[33m~ rules[r].port: 80 -> 81\u{1b}[0m"
+        );
+    }
+
+    #[test]
     fn names_of_others_do_nothing_to_a_terminal() {
         let mut report = Reconciled::default();
         report.orphans.push(Orphan {

@@ -76,6 +76,7 @@ impl From<ServiceDocument> for Service {
             load_balancer_class: spec.load_balancer_class.filter(|class| !class.is_empty()),
             load_balanced: is(&spec.kind, "LoadBalancer"),
             deleting: metadata.deletion_timestamp.is_some(),
+            unreadable: None,
         }
     }
 }

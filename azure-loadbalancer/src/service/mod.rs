@@ -102,6 +102,8 @@ pub struct Service {
     pub load_balanced: bool,
     /// Whether the service is going away (`metadata.deletionTimestamp`).
     pub deleting: bool,
+    /// Why the rest of it could not be read. What it has stays as it is then.
+    pub unreadable: Option<String>,
 }
 
 impl Service {
@@ -120,6 +122,24 @@ impl Service {
             "" => naming::uid_of(&self.key, cluster).into(),
             uid => uid.into(),
         }
+    }
+
+    /// What is known of a service whose document cannot be read; nothing without a name.
+    pub(crate) fn of_unreadable(document: &serde_json::Value, why: &str) -> Option<Self> {
+        let (metadata, spec) = (&document["metadata"], &document["spec"]);
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let namespace = metadata["namespace"].as_str().unwrap_or("default");
+        let name = metadata["name"].as_str().filter(|name| !name.is_empty())?;
+        Some(Self {
+            key: ServiceKey::new(namespace, name),
+            uid: text(&metadata["uid"]),
+            load_balancer_class: Some(text(&spec["loadBalancerClass"]))
+                .filter(|class| !class.is_empty()),
+            load_balanced: spec["type"] == "LoadBalancer",
+            deleting: !metadata["deletionTimestamp"].is_null(),
+            unreadable: Some(why.to_owned()),
+            ..Self::default()
+        })
     }
 
     /// Whether the service is to be reachable through a load balancer.

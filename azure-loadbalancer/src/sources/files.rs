@@ -30,6 +30,13 @@ pub trait FromDocument: Sized + Send {
     /// What is wrong with it.
     fn from_document(document: Value) -> Result<Self, serde_json::Error>;
 
+    /// What stands for a document that cannot be read, so that it is neither forgotten nor in the way of others; nothing if there is
+    /// no such thing.
+    fn unreadable(document: &Value, why: &serde_json::Error) -> Option<Self> {
+        let _ = (document, why);
+        None
+    }
+
     /// Whether the same document will be read in the same way later. A node that has stopped being ready is read anew from time to
     /// time: for how long that has been so matters.
     fn is_settled(&self) -> bool {
@@ -42,6 +49,10 @@ impl FromDocument for Service {
 
     fn from_document(document: Value) -> Result<Self, serde_json::Error> {
         Self::deserialize(document)
+    }
+
+    fn unreadable(document: &Value, why: &serde_json::Error) -> Option<Self> {
+        Self::of_unreadable(document, &why.to_string())
     }
 }
 

@@ -131,16 +131,26 @@ async fn what_cannot_be_read_keeps_its_last_form() {
     events.send(&event("MODIFIED", &odd));
     events.send(&event("ADDED", &service("b", 3)));
     assert_eq!(names(&source.next().await.unwrap()), ["a", "b"]);
-    // A list with such an object is no list: what it has would be taken down.
+    // In a list, too, others are read; the planner leaves alone what such a service has.
     let server = Server::default();
-    server.answer(200, &list(&[odd], 1, ""));
-    let told = server.client().services().next().await.unwrap_err();
-    assert!(
-        std::error::Error::source(&told)
-            .unwrap()
-            .to_string()
-            .contains("default/a")
+    server.answer(200, &list(&[odd, service("b", 3)], 1, ""));
+    let read = server.client().services().next().await.unwrap();
+    assert_eq!(names(&read), ["a", "b"]);
+    assert!(read[0].unreadable.is_some() && read[0].is_wanted());
+    assert_eq!(read[1].unreadable, None);
+    // A node that cannot be read has nothing that could stay.
+    let server = Server::default();
+    server.answer(
+        200,
+        &list(
+            &[json!({ "metadata": { "name": "n" }, "status": { "addresses": 3 } })],
+            1,
+            "",
+        ),
     );
+    let told = server.client().nodes().next().await.unwrap_err();
+    let cause = std::error::Error::source(&told).unwrap().to_string();
+    assert!(cause.contains("/n: "), "{cause}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -41,7 +41,11 @@ pub(super) fn apply<T: FromDocument>(
     };
     match kind {
         "ADDED" | "MODIFIED" => {
-            if let Err(error) = T::from_document(object.clone()) {
+            // Of one that was never read what is known of it is better than nothing.
+            let known = documents.contains_key(&key);
+            if let Err(error) = T::from_document(object.clone())
+                && (known || T::unreadable(&object, &error).is_none())
+            {
                 tracing::warn!(%error, object = key, "an object cannot be read; its last form stays in force");
                 return Ok(false);
             }
@@ -50,6 +54,11 @@ pub(super) fn apply<T: FromDocument>(
         "DELETED" => Ok(documents.remove(&key).is_some()),
         _ => Ok(false),
     }
+}
+
+/// An object, or what stands for it if it cannot be read.
+pub(super) fn object<T: FromDocument>(document: &Value) -> Result<T, serde_json::Error> {
+    T::from_document(document.clone()).or_else(|error| T::unreadable(document, &error).ok_or(error))
 }
 
 /// Which object: its namespace and name.

@@ -17,7 +17,7 @@ use tower_service::Service;
 use url::Url;
 
 use super::client::{KubernetesClient, KubernetesError};
-use super::event::{apply, key};
+use super::event::{apply, key, object};
 use super::lines::Lines;
 use crate::sources::{FromDocument, RECHECK, Source, SourceError};
 
@@ -158,8 +158,7 @@ where
             for item in items.as_array().into_iter().flatten() {
                 let key = key(item).ok_or_else(|| malformed("an object has no name"))?;
                 // One that cannot be read is no reason to take down what it has: the last state stays in force.
-                T::from_document(item.clone())
-                    .map_err(|error| malformed(&format!("{key}: {error}")))?;
+                object::<T>(item).map_err(|error| malformed(&format!("{key}: {error}")))?;
                 listing.documents.insert(key, item.clone());
             }
             page["metadata"]["continue"]
@@ -282,7 +281,7 @@ where
         let read = self.documents.iter().map(|(key, document)| {
             let failed =
                 |error| SourceError::new(format!("{key} cannot be read")).with_source(error);
-            T::from_document(document.clone()).map_err(failed)
+            object::<T>(document).map_err(failed)
         });
         let state = read.collect::<Result<Vec<T>, _>>()?;
         let depends_on_time = !state.iter().all(T::is_settled);
