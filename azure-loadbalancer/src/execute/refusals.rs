@@ -122,12 +122,8 @@ impl Refusals {
             .services
             .iter()
             .filter(|key| plan.services.contains_key(*key) && !request.held.contains(*key));
-        let sweeps = !request.keeps_orphans && plan.orphans.iter().any(|orphan| orphan.removed);
-        of_services
-            .cloned()
-            .map(Some)
-            .chain(sweeps.then_some(None))
-            .collect()
+        let nobody = action.sweeps.then_some(None);
+        of_services.cloned().map(Some).chain(nobody).collect()
     }
 }
 

@@ -24,6 +24,8 @@ pub struct Action {
     pub changes: Vec<FieldChange>,
     /// The services that it is for; empty: for what nobody owns any more.
     pub services: BTreeSet<ServiceKey>,
+    /// Whether it also removes parts that belong to no service.
+    pub sweeps: bool,
 }
 
 /// What is written where. Every resource has its id; `if_match` is the etag of what the plan saw, absent for what is created.

@@ -77,6 +77,7 @@ pub(super) fn assemble(
                 reasons,
                 changes,
                 services,
+                sweeps: draft.swept,
             },
         );
     }
@@ -123,6 +124,7 @@ fn public_ips(steps: &mut Vec<Step<'_>>, addresses: &PublicIps<'_>) {
                 if_match: draft.current.and_then(|current| current.etag.clone()),
             },
             services,
+            sweeps: false,
         };
         push(steps, Rank::PublicIp, action);
     }
@@ -143,6 +145,7 @@ fn public_ips(steps: &mut Vec<Step<'_>>, addresses: &PublicIps<'_>) {
                 .collect(),
             changes: Vec::new(),
             services: services.clone(),
+            sweeps: false,
         };
         push(steps, Rank::DeletePublicIp, action);
     }
@@ -185,6 +188,7 @@ fn balancers<'d>(steps: &mut Vec<Step<'d>>, world: &World<'_>, drafts: &'d Draft
                 reasons,
                 changes,
                 services,
+                sweeps: draft.sweeps(),
             },
         );
         if let Some(step) = step {
@@ -226,6 +230,7 @@ fn machines(steps: &mut Vec<Step<'_>>, members: &Members<'_>) {
                 if_match: change.current.etag.clone(),
             },
             services: BTreeSet::new(),
+            sweeps: false,
         };
         if let Some(step) = push(steps, Rank::Members, action) {
             step.joins = joined(&change.pools);
@@ -245,6 +250,7 @@ fn machines(steps: &mut Vec<Step<'_>>, members: &Members<'_>) {
                 if_match: change.current.etag.clone(),
             },
             services: BTreeSet::new(),
+            sweeps: false,
         };
         if let Some(step) = push(steps, Rank::Members, action) {
             step.joins = joined(&change.pools);
@@ -260,6 +266,7 @@ fn machines(steps: &mut Vec<Step<'_>>, members: &Members<'_>) {
             reasons: vec!["its machines are not what its model says of pools".to_owned()],
             changes: Vec::new(),
             services: BTreeSet::new(),
+            sweeps: false,
         };
         if let Some(step) = push(steps, Rank::Upgrade, action) {
             step.leaves = members.leaving.contains(id);

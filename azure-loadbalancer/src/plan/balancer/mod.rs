@@ -52,6 +52,11 @@ impl Draft<'_> {
         self.touched.keys().flatten().cloned().collect()
     }
 
+    /// Whether parts that belong to no service are removed.
+    pub(super) fn sweeps(&self) -> bool {
+        self.touched.get(&None).is_some_and(|what| *what == SWEPT)
+    }
+
     pub(super) fn reasons(&self) -> Vec<String> {
         let mut reasons: Vec<_> = self
             .touched
