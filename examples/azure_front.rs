@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use azure_loadbalancer::arm::{ArmClient, TowerTransport};
 use azure_loadbalancer::discovery::ClusterNodes;
 use azure_loadbalancer::emulator::{Emulator, EmulatorOptions, EmulatorServer};
-use azure_loadbalancer::execute::{FollowOptions, follow};
+use azure_loadbalancer::execute::{FollowOptions, ReconcileError, Reconciled, follow};
 use azure_loadbalancer::service::ServicePort;
 use azure_loadbalancer::sources::memory;
 use azure_loadbalancer::{Config, Executor, Service};
@@ -131,7 +131,7 @@ impl Front {
         let (told, reconciled) = watch::channel(0);
         tokio::spawn(async move {
             let mut nodes = ClusterNodes::new(&discovered, "service:proxy");
-            let tell = |report: Result<azure_loadbalancer::Reconciled, _>| {
+            let mut tell = |report: &Result<Reconciled, ReconcileError>| {
                 match report {
                     Ok(report) => {
                         let calls = report.calls;
@@ -149,7 +149,7 @@ impl Front {
                 &mut services,
                 &mut nodes,
                 &FollowOptions::default(),
-                tell,
+                &mut tell,
             )
             .await;
         });

@@ -11,6 +11,9 @@ use crate::service::ServiceKey;
 /// The most characters of a name that the resource manager takes.
 pub const LONGEST_NAME: usize = 80;
 
+/// The most characters of the name of a resource group.
+const LONGEST_GROUP: usize = 90;
+
 /// The most characters of a name that is cut; the rest is for suffixes that other providers write.
 const LONGEST_CUT: usize = 75;
 
@@ -20,9 +23,10 @@ const PREFIX_LENGTH: usize = 32;
 /// What a load balancer's name ends with if it is internal.
 pub const INTERNAL_SUFFIX: &str = "-internal";
 
-/// The UID of a service that has none: the same for the same key, and in the form of a UUID.
-pub fn uid_of(key: &ServiceKey) -> String {
-    let hash = hex(&Sha256::digest(key.to_string().as_bytes()));
+/// The UID of a service that has none: the same for the same key in the same cluster, and in the form of a UUID.
+pub fn uid_of(key: &ServiceKey, cluster: &str) -> String {
+    // No cluster has a slash in its name, so no two pairs have the same text.
+    let hash = hex(&Sha256::digest(format!("{cluster}/{key}").as_bytes()));
     let part = |from: usize, to: usize| hash.get(from..to).unwrap_or_default();
     format!(
         "{}-{}-{}-{}-{}",
@@ -182,6 +186,34 @@ pub(crate) fn check_cluster_name(name: &str) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// Whether a text can be the name of a resource of the network provider: what has another form could lead elsewhere within an id.
+pub(crate) fn check_resource_name(name: &str) -> Result<(), String> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let fits = name.len() <= LONGEST_NAME
+        && name.starts_with(is_word)
+        && name.ends_with(is_word)
+        && name.chars().all(|c| is_word(c) || matches!(c, '.' | '-'));
+    fits.then_some(()).ok_or_else(|| {
+        format!(
+            "{name:?} is no name of a resource: up to {LONGEST_NAME} letters, digits, '_', '.' and '-', beginning and ending with a letter, a digit or '_'"
+        )
+    })
+}
+
+/// Whether a text can be the name of a resource group.
+pub(crate) fn check_resource_group(name: &str) -> Result<(), String> {
+    let fits = (1..=LONGEST_GROUP).contains(&name.chars().count())
+        && !name.ends_with('.')
+        && name
+            .chars()
+            .all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '(' | ')'));
+    fits.then_some(()).ok_or_else(|| {
+        format!(
+            "{name:?} is no name of a resource group: up to {LONGEST_GROUP} letters, digits, '_', '-', '.', '(' and ')', not ending with '.'"
+        )
+    })
 }
 
 /// Cuts to `longest` characters; a cut that ends in neither letter nor `_` gets `_`, since a name may not end in a hyphen.

@@ -91,9 +91,10 @@ impl LoadBalancerProvider {
         nodes: &[Node],
     ) -> Result<Vec<Ingress>, ProviderError> {
         self.remember(service);
+        // All that are known when it is this one's turn: one that was deleted meanwhile is not made again.
         let report = self
             .executor
-            .reconcile_as(&self.config, &self.with(service), nodes)
+            .reconcile_as(&self.config, || self.all(), nodes)
             .await?;
         let outcome = of(&report, service)?;
         Ok(outcome.ingress)
@@ -129,11 +130,14 @@ impl LoadBalancerProvider {
         self.remember(&going);
         let report = self
             .executor
-            .reconcile_as(&self.config, &self.with(&going), nodes)
+            .reconcile_as(&self.config, || self.all(), nodes)
             .await?;
         of(&report, &going)?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.remove(&service.key);
+        // It may have been asked for again.
+        if known.get(&service.key).is_some_and(|known| known.deleting) {
+            known.remove(&service.key);
+        }
         Ok(())
     }
 
@@ -158,6 +162,12 @@ impl LoadBalancerProvider {
     fn remember(&self, service: &Service) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(service.key.clone(), service.clone());
+    }
+
+    /// All services that are known.
+    fn all(&self) -> Vec<Service> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.values().cloned().collect()
     }
 
     /// All services that are known, this one as it is now.

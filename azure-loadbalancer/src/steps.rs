@@ -209,6 +209,7 @@ impl<'a> Steps<'a> {
         Request {
             only: Some(only),
             classes,
+            ..Request::EVERYTHING
         }
     }
 

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 
 use super::{Access, AnnotationError, PortIntent, is_internal, keys, ports, text};
 use crate::config::{Config, Edition};
+use crate::naming;
 use crate::service::Service;
 
 /// What a service asks for.
@@ -67,20 +68,22 @@ impl Intent {
         let idle_timeout = text::number(service, keys::TCP_IDLE_TIMEOUT, "minutes", 4..=longest)?;
         let tcp_reset = (current && config.is_standard())
             .then(|| !text::is_true(service, keys::DISABLE_TCP_RESET));
-        let public_ip_name = text::filled(service, keys::PUBLIC_IP_NAME)
-            .filter(|_| current && !internal)
-            .map(str::to_owned);
+        let public_ip_name =
+            text::filled(service, keys::PUBLIC_IP_NAME).filter(|_| current && !internal);
+        if let Some(name) = public_ip_name {
+            // The name becomes a part of an id; what is none could lead to another resource.
+            let checked = naming::check_resource_name(name);
+            checked.map_err(|why| AnnotationError::new(keys::PUBLIC_IP_NAME, name, why))?;
+        }
         Ok(Self {
             internal,
             subnet: text::raw(service, keys::INTERNAL_SUBNET)
                 .filter(|subnet| internal && !subnet.trim().is_empty())
                 .map(str::to_owned),
             mode: mode(service, config, &mut warnings)?,
-            resource_group: super::resource_group(service)
-                .unwrap_or(&config.resource_group)
-                .to_owned(),
+            resource_group: resource_group(service, config, internal)?,
             address: address(service)?,
-            public_ip_name,
+            public_ip_name: public_ip_name.map(str::to_owned),
             dns_label: dns_label(service, config)?.filter(|_| !internal),
             client_affinity: service.client_affinity,
             floating_ip,
@@ -122,6 +125,21 @@ fn mode(
         return Err(AnnotationError::new(keys::MODE, value, why));
     }
     Ok(Mode::Sets(sets.into_iter().collect()))
+}
+
+fn resource_group(
+    service: &Service,
+    config: &Config,
+    internal: bool,
+) -> Result<String, AnnotationError> {
+    let own = &config.resource_group;
+    // An internal service has no public address, so that nothing is looked for in the group.
+    let Some(group) = super::resource_group(service).filter(|_| !internal) else {
+        return Ok(own.clone());
+    };
+    naming::check_resource_group(group)
+        .map(|()| group.to_owned())
+        .map_err(|why| AnnotationError::new(keys::RESOURCE_GROUP, group, why))
 }
 
 fn address(service: &Service) -> Result<Option<Ipv4Addr>, AnnotationError> {

@@ -55,7 +55,16 @@ impl ArmClient {
             }
             inner.gates.pass(call.class).await;
             tries += 1;
-            let token = inner.token(call).await?;
+            let token = match inner.token(call).await {
+                Ok(token) => token,
+                // The metadata service of a machine that has just started, for example, has none yet.
+                Err(error) if error.is_retriable() && tries < policy.tries => {
+                    tracing::debug!(%error, tries, "a token is asked for again");
+                    sleep(policy.wait(tries)).await;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             let error = match inner.once(call, token.as_ref(), tries > 1).await {
                 Ok(answer) if answer.status.is_success() => return Ok(answer),
                 Ok(answer) => answer.error(&call.name),

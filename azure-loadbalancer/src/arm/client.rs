@@ -88,26 +88,36 @@ impl ArmClient {
     ///
     /// # Errors
     ///
-    /// There is no answer, a page is not what a page is, or there are more than [`ArmOptions::max_items`].
+    /// There is no answer, a page is not what a page is, or there is more than [`ArmOptions::max_items`], [`ArmOptions::max_pages`] or
+    /// [`ArmOptions::max_list_bytes`].
     pub async fn list<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, ArmError> {
         let mut call = self.call(Method::GET, CallClass::Read, path)?;
-        let mut items = Vec::new();
-        loop {
-            let page = match self.send(&call).await {
-                Ok(answer) => answer.read::<Page<T>>(&call.name)?,
+        let name = call.name.clone();
+        let too_much = |what: &str, limit: usize| {
+            let message = format!("the list has more than {limit} {what}");
+            ArmError::new(ArmErrorKind::Malformed, &name, message)
+        };
+        let options = &self.inner.options;
+        let (mut items, mut bytes) = (Vec::new(), 0_usize);
+        // Pages may lead to each other in a circle, and have nothing in them.
+        for _ in 0..options.max_pages {
+            let answer = match self.send(&call).await {
+                Ok(answer) => answer,
                 Err(error) if error.has_code("ResourceGroupNotFound") => return Ok(items),
                 Err(error) => return Err(error),
             };
+            bytes = bytes.saturating_add(answer.body.len());
+            if bytes > options.max_list_bytes {
+                return Err(too_much("bytes", options.max_list_bytes));
+            }
+            let page = answer.read::<Page<T>>(&call.name)?;
             items.extend(page.value);
-            let limit = self.inner.options.max_items;
-            if items.len() > limit {
-                let message = format!("the list has more than {limit} items");
-                return Err(ArmError::new(ArmErrorKind::Malformed, &call.name, message));
+            if items.len() > options.max_items {
+                return Err(too_much("items", options.max_items));
             }
             match page.next_link.filter(|link| !link.is_empty()) {
                 Some(link) => {
                     let next = self.inner.same_origin(&call.name, &link)?;
-                    // A page that leads to itself would be read until the limit.
                     if next == call.url {
                         let message = "a page of the list leads to itself";
                         return Err(ArmError::new(ArmErrorKind::Malformed, &call.name, message));
@@ -117,6 +127,7 @@ impl ArmClient {
                 None => return Ok(items),
             }
         }
+        Err(too_much("pages", options.max_pages))
     }
 
     /// Creates or replaces a resource, and waits until that is over. Returns what the answer has of it, which can be less than a
@@ -182,9 +193,16 @@ impl ArmClient {
         let mut parts = path.rsplit('/').take(2).collect::<Vec<_>>();
         parts.reverse();
         let name = format!("{method} {}", parts.join("/"));
-        if !path.starts_with('/') || path.split('/').any(|segment| matches!(segment, "." | "..")) {
-            let message = format!("`{path}` is not a path of the resource manager");
-            return Err(ArmError::new(ArmErrorKind::Rejected, &name, message));
+        // What would be read as another path than it looks like, such as `..` or a tab, which addresses leave out.
+        let is_segment =
+            |text: &str| !matches!(text, "" | "." | "..") && !text.contains(char::is_control);
+        let wrong = || {
+            let message = format!("{path:?} is not a path of the resource manager");
+            ArmError::new(ArmErrorKind::Rejected, &name, message)
+        };
+        let segments = path.strip_prefix('/').ok_or_else(wrong)?.split('/');
+        if !segments.clone().all(is_segment) {
+            return Err(wrong());
         }
         let options = &self.inner.options;
         let is_compute = path
@@ -196,8 +214,11 @@ impl ArmClient {
             &options.network_api_version
         };
         let mut url = self.inner.endpoint.clone();
-        // It escapes `?`, `#` and whatever else is not of a path.
-        url.set_path(path);
+        // One by one, so that none is read as more than one: it escapes `%`, `?`, `#` and `\\`.
+        url.path_segments_mut()
+            .map_err(|()| wrong())?
+            .clear()
+            .extend(segments);
         url.query_pairs_mut().append_pair("api-version", version);
         Ok(Call {
             method,

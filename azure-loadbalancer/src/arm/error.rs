@@ -7,6 +7,8 @@ use std::time::Duration;
 use http::StatusCode;
 use serde::Deserialize;
 
+use super::token::TokenError;
+
 /// A call of the resource manager that came to nothing.
 ///
 /// Its text names the call and what the resource manager said; the chain of sources has the rest.
@@ -86,6 +88,8 @@ struct Envelope {
     error: ErrorBody,
 }
 
+/// How many parts of an error are kept.
+const MOST_DETAILS: usize = 16;
 /// What is kept of texts that somebody else wrote.
 const LONGEST_TEXT: usize = 2_000;
 
@@ -133,6 +137,7 @@ impl ArmError {
         );
         error.0.code = body.code.map(|code| clean(&code));
         error.0.details = body.details.unwrap_or_default();
+        error.0.details.truncate(MOST_DETAILS);
         for detail in &mut error.0.details {
             *detail = ArmErrorDetail {
                 code: clean(&detail.code),
@@ -222,8 +227,13 @@ impl ArmError {
             | ArmErrorKind::Conflict
             | ArmErrorKind::Operation
             | ArmErrorKind::PreconditionFailed => true,
-            ArmErrorKind::Token
-            | ArmErrorKind::Unauthenticated
+            ArmErrorKind::Token => {
+                let cause = self.0.source.as_deref();
+                cause
+                    .and_then(|cause| cause.downcast_ref::<TokenError>())
+                    .is_some_and(TokenError::is_transient)
+            }
+            ArmErrorKind::Unauthenticated
             | ArmErrorKind::Forbidden
             | ArmErrorKind::NotFound
             | ArmErrorKind::Rejected
@@ -304,6 +314,16 @@ mod tests {
             "PUT loadBalancers/lb: 412 PreconditionFailed: Precondition failed. [PreconditionFailedEtagMismatch: Etag  \
              [31mdiffers]"
         );
+    }
+
+    #[test]
+    fn an_error_does_not_fill_the_log() {
+        let detail = r#"{"code":"c","message":"m"}"#;
+        let details = vec![detail; 10_000].join(",");
+        let body = format!(r#"{{"error":{{"code":"X","details":[{details}]}}}}"#);
+        let error = ArmError::of_answer("GET x", StatusCode::BAD_REQUEST, body.as_bytes());
+        assert_eq!(error.details().len(), MOST_DETAILS);
+        assert!(error.to_string().len() < 500);
     }
 
     #[test]

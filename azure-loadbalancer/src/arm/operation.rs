@@ -75,7 +75,7 @@ impl ArmClient {
         let mut interval = options.poll_interval;
         let mut asked = answer.retry_after();
         loop {
-            let wait = asked.unwrap_or(interval).min(LONGEST_INTERVAL);
+            let wait = asked.unwrap_or_else(|| interval.min(LONGEST_INTERVAL));
             if Instant::now() + wait > deadline {
                 let message = format!("it was not over within {:?}", options.operation_timeout);
                 return Err(ArmError::new(ArmErrorKind::TimedOut, &call.name, message));

@@ -23,6 +23,10 @@ pub struct ArmOptions {
     pub max_body: usize,
     /// The items that a list may have over all its pages. Default: 100,000.
     pub max_items: usize,
+    /// The pages that a list may have. Default: 1,000.
+    pub max_pages: usize,
+    /// The bytes that a list may have over all its pages. Default: 256 MiB.
+    pub max_list_bytes: usize,
 }
 
 /// When a call is made again after 408, 429, a status of 500 to 599, or no answer at all.
@@ -37,7 +41,8 @@ pub struct RetryPolicy {
     pub factor: f64,
     /// How much of a wait, as a part of it, is added by chance. Default: 1.
     pub jitter: f64,
-    /// The longest wait. An answer that asks for a longer one is an error at once. Default: 2 min.
+    /// The longest wait. A 429 that asks for a longer one is an error at once; of a longer wait after 408 or a status from 500 on
+    /// this much is kept. Default: 2 min.
     pub longest: Duration,
 }
 
@@ -52,6 +57,8 @@ impl Default for ArmOptions {
             retry: RetryPolicy::default(),
             max_body: 32 * 1024 * 1024,
             max_items: 100_000,
+            max_pages: 1_000,
+            max_list_bytes: 256 * 1024 * 1024,
         }
     }
 }

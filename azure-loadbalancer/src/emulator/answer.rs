@@ -2,23 +2,21 @@
 
 use bytes::Bytes;
 use http::header::{
-    AUTHORIZATION, CONTENT_TYPE, HOST, IF_MATCH, IF_NONE_MATCH, LOCATION, RETRY_AFTER,
-    WWW_AUTHENTICATE,
+    AUTHORIZATION, CONTENT_TYPE, HOST, IF_MATCH, IF_NONE_MATCH, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use http::{HeaderValue, Method, Request, Response, StatusCode};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::casing::scramble;
 use super::fault::FaultAction;
 use super::inside;
-use super::json::{self, Object, object_at};
+use super::json;
 use super::kinds;
 use super::machine::{Conditions, Machine};
-use super::operation::{self, Failing};
-use super::path::{Kind, Place, Target, group_id};
+use super::operation::Failing;
+use super::path::Target;
 use super::references::References;
 use super::refusal::Refusal;
-use super::store::Group;
+use super::resource_calls::{group_not_found, show_group};
 use super::{control, identity, page};
 
 /// A request, as far as its answer depends on it.
@@ -49,7 +47,7 @@ impl Reply {
         }
     }
 
-    fn empty(status: StatusCode) -> Self {
+    pub(super) fn empty(status: StatusCode) -> Self {
         Self {
             status,
             body: None,
@@ -78,7 +76,7 @@ impl Machine {
             return Some(finish(control::answer(self, request)));
         }
         self.tick();
-        let struck = self.faults.strike(request.method(), path);
+        let struck = self.faults.strike(request.method(), path, request.body());
         let target = request
             .uri()
             .path_and_query()
@@ -239,174 +237,6 @@ impl Machine {
             (method, _) => Err(method_not_allowed(method)),
         }
     }
-
-    fn put_group(
-        &mut self,
-        call: &Call<'_>,
-        subscription: &str,
-        name: &str,
-    ) -> Result<Reply, Refusal> {
-        let body = json::object(call.body)?;
-        let Some(location) = body.get("location").and_then(Value::as_str) else {
-            return Err(Refusal::bad(
-                "LocationRequired",
-                "The location property is required for this definition.",
-            ));
-        };
-        json::check_name(name)?;
-        let is_new = self.store.group(subscription, name).is_none();
-        if is_new && self.store.groups(subscription).count() >= self.options.max_resources {
-            return Err(Refusal::conflict(
-                "QuotaExceeded",
-                "There are too many resource groups.",
-            ));
-        }
-        self.add_group(subscription, name, location);
-        let group = self
-            .store
-            .group(subscription, name)
-            .ok_or_else(|| group_not_found(name))?;
-        let mut reply = Reply::ok(show_group(group));
-        if is_new {
-            reply.status = StatusCode::CREATED;
-        }
-        Ok(reply)
-    }
-
-    fn list(
-        &mut self,
-        call: &Call<'_>,
-        wanted: impl Fn(&str, Kind) -> bool,
-    ) -> Result<Reply, Refusal> {
-        let references = References::of(&self.store);
-        let all = self
-            .store
-            .all()
-            .filter(|one| wanted(&one.place.key(), one.place.kind));
-        let found = all
-            .map(|resource| kinds::render(&references, resource))
-            .collect();
-        self.listed(call, found)
-    }
-
-    fn listed(&mut self, call: &Call<'_>, mut items: Vec<Value>) -> Result<Reply, Refusal> {
-        if self.options.id_casing_seed.is_some() {
-            for item in &mut items {
-                scramble(item, &mut self.random);
-            }
-        }
-        page::reply(call, items, self.options.page_size)
-    }
-
-    /// A resource as it is shown.
-    pub(super) fn show(&mut self, place: &Place) -> Result<Value, Refusal> {
-        let found = self
-            .store
-            .get(&place.key())
-            .ok_or_else(|| Refusal::not_found(&place.id()))?;
-        let mut shown = kinds::render(&References::of(&self.store), found);
-        if self.options.id_casing_seed.is_some() {
-            scramble(&mut shown, &mut self.random);
-        }
-        Ok(shown)
-    }
-
-    fn read(&mut self, place: &Place) -> Result<Reply, Refusal> {
-        Ok(Reply::ok(self.show(place)?))
-    }
-
-    pub(super) fn put_resource(
-        &mut self,
-        call: &Call<'_>,
-        place: &Place,
-        body: Object,
-    ) -> Result<Reply, Refusal> {
-        let written = self.write(place, body, &call.conditions, call.failing.clone())?;
-        let mut reply = Reply::ok(self.show(place)?);
-        if written.is_new {
-            reply.status = StatusCode::CREATED;
-        }
-        reply.headers = self.poll_headers(call, place, written.operation, false);
-        Ok(reply)
-    }
-
-    /// Only tags can be patched: those that are given are added or replaced.
-    fn patch_tags(&mut self, call: &Call<'_>, place: &Place) -> Result<Reply, Refusal> {
-        let patch = json::object(call.body)?;
-        let found = self
-            .store
-            .get(&place.key())
-            .ok_or_else(|| Refusal::not_found(&place.id()))?;
-        call.conditions.check(&place.id(), Some(found))?;
-        self.check_idle(&place.key())?;
-        let version = self.store.next_version();
-        if let Some(resource) = self.store.get_mut(&place.key())
-            && let Some(tags) = patch.get("tags").and_then(Value::as_object)
-            && let Some(body) = resource.body.as_object_mut()
-        {
-            let own = object_at(body, "tags")?;
-            own.extend(tags.clone());
-            resource.version = version;
-        }
-        self.read(place)
-    }
-
-    fn operation(&self, id: &str, is_result: bool) -> Result<Reply, Refusal> {
-        let found = self.operations.find(id).ok_or_else(|| {
-            let message = format!("Operation {id} is not known, or has been over for long.");
-            Refusal::new(StatusCode::NOT_FOUND, "OperationNotFound", message)
-        })?;
-        let mut reply = match is_result {
-            false => Reply::ok(found.body()),
-            true if !found.is_over => Reply::empty(StatusCode::ACCEPTED),
-            true => match &found.failing {
-                Some(failing) => {
-                    return Err(Refusal::conflict(&failing.code, failing.message.clone()));
-                }
-                None => Reply::empty(StatusCode::NO_CONTENT),
-            },
-        };
-        if !found.is_over {
-            reply
-                .headers
-                .push((RETRY_AFTER.as_str(), self.options.retry_after.to_string()));
-        }
-        Ok(reply)
-    }
-
-    /// Where to ask what became of a write.
-    pub(super) fn poll_headers(
-        &self,
-        call: &Call<'_>,
-        place: &Place,
-        number: u64,
-        with_location: bool,
-    ) -> Vec<(&'static str, String)> {
-        let region = self
-            .store
-            .get(&place.key())
-            .and_then(|one| one.body["location"].as_str());
-        let version = call.parameter("api-version").unwrap_or_default();
-        let address = |what: &str| {
-            format!(
-                "{}/subscriptions/{}/providers/{}/locations/{}/{what}/{}?api-version={version}",
-                call.origin,
-                place.subscription,
-                place.kind.provider(),
-                region
-                    .unwrap_or("global")
-                    .replace(' ', "")
-                    .to_ascii_lowercase(),
-                operation::id(number)
-            )
-        };
-        let mut headers = vec![("azure-asyncoperation", address("operations"))];
-        if with_location {
-            headers.push((LOCATION.as_str(), address("operationResults")));
-        }
-        headers.push((RETRY_AFTER.as_str(), self.options.retry_after.to_string()));
-        headers
-    }
 }
 
 /// Every call says which version of the interface it speaks; which one it is does not matter here.
@@ -430,24 +260,9 @@ fn check_version(call: &Call<'_>) -> Result<(), Refusal> {
     })
 }
 
-fn group_not_found(name: &str) -> Refusal {
-    let message = format!("Resource group '{name}' could not be found.");
-    Refusal::new(StatusCode::NOT_FOUND, "ResourceGroupNotFound", message)
-}
-
 pub(super) fn method_not_allowed(method: &Method) -> Refusal {
     let message = format!("The method {method} is not supported here.");
     Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
-}
-
-fn show_group(group: &Group) -> Value {
-    json!({
-        "id": group_id(&group.subscription, &group.name),
-        "name": group.name,
-        "type": "Microsoft.Resources/resourceGroups",
-        "location": group.location,
-        "properties": { "provisioningState": "Succeeded" },
-    })
 }
 
 /// What leaves as bytes.

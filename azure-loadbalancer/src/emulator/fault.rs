@@ -23,6 +23,9 @@ pub struct Fault {
     /// Only requests whose path contains this, ignoring case.
     #[serde(default)]
     path: Option<String>,
+    /// Only requests whose body contains this.
+    #[serde(default)]
+    body: Option<String>,
     /// So many requests that match pass first.
     #[serde(default)]
     skip: u32,
@@ -73,6 +76,7 @@ impl Fault {
         Self {
             method: None,
             path: None,
+            body: None,
             skip: 0,
             times: 1,
             action,
@@ -93,6 +97,13 @@ impl Fault {
         self
     }
 
+    /// Only requests whose body contains `text`.
+    #[must_use]
+    pub fn body(mut self, text: impl Into<String>) -> Self {
+        self.body = Some(text.into());
+        self
+    }
+
     /// Lets so many requests that match pass first.
     #[must_use]
     pub fn skip(mut self, requests: u32) -> Self {
@@ -108,7 +119,10 @@ impl Fault {
     }
 
     /// Whether it is about a request.
-    fn matches(&self, method: &Method, path: &str) -> bool {
+    fn matches(&self, method: &Method, path: &str, body: &[u8]) -> bool {
+        let has = |text: &String| {
+            text.is_empty() || body.windows(text.len()).any(|part| part == text.as_bytes())
+        };
         let path = path.to_ascii_lowercase();
         self.method
             .as_deref()
@@ -117,6 +131,7 @@ impl Fault {
                 .path
                 .as_deref()
                 .is_none_or(|part| path.contains(&part.to_ascii_lowercase()))
+            && self.body.as_ref().is_none_or(has)
     }
 }
 
@@ -134,10 +149,15 @@ impl Faults {
     }
 
     /// What goes wrong with a request.
-    pub(super) fn strike(&mut self, method: &Method, path: &str) -> Option<FaultAction> {
+    pub(super) fn strike(
+        &mut self,
+        method: &Method,
+        path: &str,
+        body: &[u8],
+    ) -> Option<FaultAction> {
         let mut struck = None;
         for fault in &mut self.0 {
-            if !fault.matches(method, path) {
+            if !fault.matches(method, path, body) {
                 continue;
             }
             if fault.skip > 0 {
@@ -202,18 +222,20 @@ mod tests {
                 .skip(1)
                 .times(2),
         );
+        faults.add(Fault::new(FaultAction::LoseRequest).body("who"));
         let hits: Vec<_> = [
-            (Method::GET, "/x/loadBalancers/a"),
-            (Method::PUT, "/x/publicIPAddresses/a"),
-            (Method::PUT, "/x/loadBalancers/a"),
-            (Method::PUT, "/x/loadBalancers/a"),
-            (Method::PUT, "/x/loadBalancers/b"),
-            (Method::PUT, "/x/loadBalancers/b"),
+            (Method::GET, "/x/loadBalancers/a", ""),
+            (Method::PUT, "/x/publicIPAddresses/a", "wh"),
+            (Method::PUT, "/x/loadBalancers/a", ""),
+            (Method::PUT, "/x/loadBalancers/a", ""),
+            (Method::PUT, "/x/loadBalancers/b", ""),
+            (Method::PUT, "/x/loadBalancers/b", ""),
+            (Method::GET, "/x/y", "{who}"),
         ]
         .iter()
-        .map(|(method, path)| faults.strike(method, path).is_some())
+        .map(|(method, path, body)| faults.strike(method, path, body.as_bytes()).is_some())
         .collect();
-        assert_eq!(hits, [false, false, false, true, true, false]);
+        assert_eq!(hits, [false, false, false, true, true, false, true]);
     }
 
     #[test]

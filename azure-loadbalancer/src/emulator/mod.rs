@@ -38,6 +38,7 @@ mod page;
 mod path;
 mod references;
 mod refusal;
+mod resource_calls;
 mod restore;
 mod server;
 mod store;

@@ -1,20 +1,19 @@
 //! Read, plan, write, until there is nothing left to do.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use tokio::sync::Mutex;
-use tokio::time::sleep;
 
-use super::graph::{self, Written, is_overtaken};
+use super::graph;
 use super::options::ExecutorOptions;
-use super::outcome::{Reconciled, WrittenAction};
+use super::outcome::{Executed, Reconciled};
 use super::read::read_snapshot;
-use crate::arm::{ArmClient, ArmError, ArmErrorKind};
+use super::run::Run;
+use crate::arm::{ArmClient, ArmError};
 use crate::config::{Config, ConfigError};
 use crate::node::Node;
-use crate::plan::{Action, Deferred, Operation, Plan, Snapshot, plan};
-use crate::service::Service;
+use crate::plan::{Plan, Request, Snapshot, plan_request};
+use crate::service::{Service, ServiceKey};
 
 /// Carries out plans for a cluster. It is the only writer among its users: reconciliations wait for each other, since load
 /// balancers and security groups are written whole.
@@ -23,7 +22,8 @@ pub struct Executor {
     client: ArmClient,
     config: Config,
     options: ExecutorOptions,
-    writer: Mutex<()>,
+    /// Held by who writes. The services are those that a write was held against the last time.
+    writer: Mutex<BTreeSet<ServiceKey>>,
 }
 
 /// A reconciliation that could not be made at all.
@@ -60,13 +60,17 @@ impl Executor {
             client,
             config,
             options,
-            writer: Mutex::new(()),
+            writer: Mutex::default(),
         })
     }
 
     /// The client that it uses, for the counts of calls.
     pub fn client(&self) -> &ArmClient {
         &self.client
+    }
+
+    pub(super) fn options(&self) -> &ExecutorOptions {
+        &self.options
     }
 
     /// The configuration of the cluster.
@@ -93,17 +97,47 @@ impl Executor {
         services: &[Service],
         nodes: &[Node],
     ) -> Result<(Plan, Snapshot), ReconcileError> {
+        let everything = Request::EVERYTHING;
+        self.plan_request(config, &everything, services, nodes)
+            .await
+    }
+
+    pub(super) async fn plan_request(
+        &self,
+        config: &Config,
+        request: &Request,
+        services: &[Service],
+        nodes: &[Node],
+    ) -> Result<(Plan, Snapshot), ReconcileError> {
         let snapshot = read_snapshot(&self.client, config, services)
             .await
             .map_err(ReconcileError::Read)?;
-        Ok((plan(config, services, nodes, &snapshot), snapshot))
+        let plan = plan_request(config, request, services, nodes, &snapshot);
+        Ok((plan, snapshot))
+    }
+
+    /// Carries out the writes of one plan, of [`Steps`](crate::steps::Steps) for example, each once and after those that it waits
+    /// for, and says what became of each. Nothing is read, and nothing is planned anew.
+    ///
+    /// # Cancel safety
+    ///
+    /// As of [`reconcile`](Self::reconcile).
+    pub async fn execute(&self, plan: &Plan) -> Executed {
+        let _only_writer = self.writer.lock().await;
+        let before = self.client.counts();
+        let parallel = self.options.parallel_writes;
+        let results = graph::run(&self.client, plan, parallel, &BTreeSet::new()).await;
+        Executed {
+            actions: results.into_iter().map(Into::into).collect(),
+            calls: self.client.counts().since(before),
+        }
     }
 
     /// Makes everything as the services ask for: reads, plans and writes until nothing is left, at most
     /// [`ExecutorOptions::max_rounds`] times.
     ///
-    /// What one service cannot have, or what is refused for it, does not keep others from having theirs: see
-    /// [`Reconciled::errors`].
+    /// What one service cannot have, or what is refused for it, does not keep others from having theirs: after a refusal the plan
+    /// is made again without whom the refused write was for. See [`Reconciled::errors`].
     ///
     /// # Errors
     ///
@@ -118,166 +152,25 @@ impl Executor {
         services: &[Service],
         nodes: &[Node],
     ) -> Result<Reconciled, ReconcileError> {
-        self.reconcile_as(&self.config, services, nodes).await
+        self.reconcile_as(&self.config, || services, nodes).await
     }
 
-    pub(crate) async fn reconcile_as(
+    /// `services` is asked once it is this one's turn to write: what is asked for may change until then.
+    pub(crate) async fn reconcile_as<S: AsRef<[Service]>>(
         &self,
         config: &Config,
-        services: &[Service],
+        services: impl FnOnce() -> S,
         nodes: &[Node],
     ) -> Result<Reconciled, ReconcileError> {
-        let _only_writer = self.writer.lock().await;
+        let mut suspects = self.writer.lock().await;
+        let services = services();
+        let services = services.as_ref();
         let before = self.client.counts();
-        let mut run = Run {
-            executor: self,
-            report: Reconciled::default(),
-            refused: Vec::new(),
-        };
+        let mut run = Run::new(self, &suspects, services);
         run.rounds(config, services, nodes).await?;
-        let mut report = run.report;
+        *suspects = run.suspects();
+        let mut report = run.into_report();
         report.calls = self.client.counts().since(before);
         Ok(report)
-    }
-}
-
-/// One reconciliation.
-struct Run<'a> {
-    executor: &'a Executor,
-    report: Reconciled,
-    /// What will not be accepted however often it is tried.
-    refused: Vec<Operation>,
-}
-
-/// How a round ended.
-enum Ended {
-    /// There is nothing to do, or nothing that can be done.
-    AllDone,
-    /// Something was written; there may be more to do.
-    Wrote,
-    /// Somebody else has written, or is writing.
-    Overtaken(ArmErrorKind),
-}
-
-impl Run<'_> {
-    async fn rounds(
-        &mut self,
-        config: &Config,
-        services: &[Service],
-        nodes: &[Node],
-    ) -> Result<(), ReconcileError> {
-        let options = &self.executor.options;
-        let mut rounds = 0;
-        loop {
-            let (plan, _) = self.executor.plan_as(config, services, nodes).await?;
-            self.show(&plan);
-            if rounds >= options.max_rounds {
-                self.leave(&plan, &BTreeSet::new());
-                return Ok(());
-            }
-            match self.round(&plan).await {
-                Ended::AllDone => return Ok(()),
-                Ended::Wrote => {
-                    rounds += 1;
-                    self.report.rounds = rounds;
-                }
-                Ended::Overtaken(kind) => {
-                    self.report.conflicts += 1;
-                    let conflicts = self.report.conflicts;
-                    if conflicts >= options.immediate_replans + options.backoff.tries {
-                        self.leave(&plan, &BTreeSet::new());
-                        return Ok(());
-                    }
-                    // What was only overtaken can be planned anew at once; what is under way takes its time.
-                    let is_immediate = kind == ArmErrorKind::PreconditionFailed
-                        && conflicts <= options.immediate_replans;
-                    if !is_immediate {
-                        let waits = conflicts.saturating_sub(options.immediate_replans).max(1);
-                        sleep(options.backoff.wait(waits)).await;
-                    }
-                }
-            }
-        }
-    }
-
-    /// Shows how services fare by the last plan.
-    fn show(&mut self, plan: &Plan) {
-        self.report.services.clone_from(&plan.services);
-        self.report.warnings.clone_from(&plan.warnings);
-        self.report.orphans.clone_from(&plan.orphans);
-        self.report.left.clone_from(&plan.deferred);
-    }
-
-    async fn round(&mut self, plan: &Plan) -> Ended {
-        let passed_over: BTreeSet<usize> = (0..plan.actions.len())
-            .filter(|index| {
-                plan.actions
-                    .get(*index)
-                    .is_some_and(|action| self.refused.contains(&action.operation))
-            })
-            .collect();
-        if passed_over.len() == plan.actions.len() {
-            self.leave(plan, &passed_over);
-            return Ended::AllDone;
-        }
-        let parallel = self.executor.options.parallel_writes;
-        let results = graph::run(&self.executor.client, plan, parallel, &passed_over).await;
-        let (mut has_written, mut overtaken) = (false, None);
-        for (action, result) in plan.actions.iter().zip(results) {
-            match result {
-                Written::Done => {
-                    has_written = true;
-                    self.report
-                        .written
-                        .push(WrittenAction::of(&action.operation));
-                }
-                Written::Failed(error) if is_overtaken(&error) => overtaken = Some(error.kind()),
-                Written::Failed(error) => self.fail(action, error),
-                Written::Skipped => {}
-            }
-        }
-        match overtaken {
-            Some(kind) => Ended::Overtaken(kind),
-            None if has_written => Ended::Wrote,
-            None => {
-                self.leave(plan, &BTreeSet::new());
-                Ended::AllDone
-            }
-        }
-    }
-
-    fn fail(&mut self, action: &Action, error: ArmError) {
-        let error = Arc::new(error);
-        if action.services.is_empty() {
-            self.report.other_failures.push(Arc::clone(&error));
-        }
-        for service in &action.services {
-            let slot = self.report.failures.entry(service.clone());
-            slot.or_insert_with(|| Arc::clone(&error));
-        }
-        // The client has tried already as often as it makes sense.
-        self.refused.push(action.operation.clone());
-    }
-
-    /// Says which writes of a plan are left, but for those that were refused.
-    fn leave(&mut self, plan: &Plan, refused: &BTreeSet<usize>) {
-        for (index, action) in plan.actions.iter().enumerate() {
-            if refused.contains(&index) || self.refused.contains(&action.operation) {
-                continue;
-            }
-            let what = format!("{} was not written", action.operation);
-            if action.services.is_empty() {
-                self.report.left.push(Deferred {
-                    service: None,
-                    what,
-                });
-                continue;
-            }
-            let left = action.services.iter().map(|service| Deferred {
-                service: Some(service.clone()),
-                what: what.clone(),
-            });
-            self.report.left.extend(left);
-        }
     }
 }

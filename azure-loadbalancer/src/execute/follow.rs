@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use tokio::time::{Instant, sleep_until};
 
 use super::executor::{Executor, ReconcileError};
@@ -36,6 +37,26 @@ impl Default for FollowOptions {
     }
 }
 
+/// Who is told what came of each reconciliation. A closure is one that is always done.
+#[async_trait]
+pub trait Observer: Send {
+    /// Takes note of what came of a reconciliation. False if that could not be done: everything is looked at again after the next
+    /// wait of [`FollowOptions::backoff`], and told again.
+    ///
+    /// # Cancel safety
+    ///
+    /// It is dropped when [`follow`] is.
+    async fn reconciled(&mut self, result: &Result<Reconciled, ReconcileError>) -> bool;
+}
+
+#[async_trait]
+impl<F: FnMut(&Result<Reconciled, ReconcileError>) + Send> Observer for F {
+    async fn reconciled(&mut self, result: &Result<Reconciled, ReconcileError>) -> bool {
+        self(result);
+        true
+    }
+}
+
 /// Reconciles whenever services or nodes have changed, after failures, and from time to time anyway; tells what came of each
 /// reconciliation. Begins when both sources have given their first state. It never returns.
 ///
@@ -49,7 +70,7 @@ pub async fn follow(
     services: &mut dyn Source<Service>,
     nodes: &mut dyn Source<Node>,
     options: &FollowOptions,
-    mut tell: impl FnMut(Result<Reconciled, ReconcileError>),
+    observer: &mut dyn Observer,
 ) {
     let mut inputs = Inputs {
         services: None,
@@ -83,7 +104,8 @@ pub async fn follow(
             continue;
         };
         let result = executor.reconcile(wanted, members).await;
-        let is_done = result.as_ref().is_ok_and(Reconciled::is_converged);
+        let is_noted = observer.reconciled(&result).await;
+        let is_done = is_noted && result.as_ref().is_ok_and(Reconciled::is_converged);
         failures = if is_done { 0 } else { failures + 1 };
         let wait = if is_done {
             options.resync
@@ -91,7 +113,6 @@ pub async fn follow(
             options.backoff.wait(failures)
         };
         due = Instant::now() + wait;
-        tell(result);
     }
 }
 

@@ -1,6 +1,7 @@
 //! A plan's writes, each after those that it waits for.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -15,7 +16,7 @@ pub(super) enum Written {
     /// It is done.
     Done,
     /// It came to nothing.
-    Failed(ArmError),
+    Failed(Arc<ArmError>),
     /// It was not begun: what it waits for is not there, or the plan is out of date.
     Skipped,
 }
@@ -69,7 +70,10 @@ pub(super) async fn run(
             is_stale |= is_overtaken(error);
         }
         if let Some(slot) = results.get_mut(index) {
-            *slot = Some(result.map_or_else(Written::Failed, |()| Written::Done));
+            *slot = Some(match result {
+                Ok(()) => Written::Done,
+                Err(error) => Written::Failed(Arc::new(error)),
+            });
         }
     }
     results
@@ -108,13 +112,21 @@ async fn carry_out(client: &ArmClient, action: &Action) -> Result<(), ArmError> 
     result
 }
 
+/// The codes of what is over after a while. What else has the status 409, such as a lock, a quota or a name that is taken, is
+/// refused however often it is tried.
+const UNDER_WAY: [&str; 5] = [
+    "AnotherOperationInProgress",
+    "CanceledAndSupersededDueToAnotherOperation",
+    "OperationPreempted",
+    "ReferencedResourceNotProvisioned",
+    "RetryableError",
+];
+
 /// Whether somebody else has written, or is writing: a new plan may be carried out.
 pub(super) fn is_overtaken(error: &ArmError) -> bool {
     match error.kind() {
-        ArmErrorKind::PreconditionFailed | ArmErrorKind::Conflict => true,
-        _ => {
-            error.has_code("CanceledAndSupersededDueToAnotherOperation")
-                || error.has_code("ReferencedResourceNotProvisioned")
-        }
+        ArmErrorKind::PreconditionFailed => true,
+        ArmErrorKind::Conflict if error.retry_after().is_some() => true,
+        _ => UNDER_WAY.iter().any(|code| error.has_code(code)),
     }
 }

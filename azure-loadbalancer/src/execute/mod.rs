@@ -2,7 +2,8 @@
 //! nothing left to write.
 //!
 //! Writes say which etag they are for. When somebody else has written meanwhile (412) everything is read and planned anew; what is
-//! refused for one service does not keep others from having theirs.
+//! refused for one service does not keep others from having theirs: it is found out whom a write is refused for, and the next plan
+//! leaves what that one has as it is.
 
 mod executor;
 mod follow;
@@ -10,10 +11,12 @@ mod graph;
 mod options;
 mod outcome;
 mod read;
+mod refusals;
+mod run;
 mod write;
 
 pub use self::executor::{Executor, ReconcileError};
-pub use self::follow::{FollowOptions, follow};
+pub use self::follow::{FollowOptions, Observer, follow};
 pub use self::options::ExecutorOptions;
-pub use self::outcome::{Reconciled, ServiceError, WrittenAction};
+pub use self::outcome::{ActionResult, Executed, Reconciled, ServiceError, WrittenAction};
 pub use self::read::read_snapshot;

@@ -6,8 +6,11 @@ use crate::arm::RetryPolicy;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ExecutorOptions {
-    /// Rounds of reading, planning and writing until nothing is left to do. Default: 4.
+    /// Rounds of reading, planning and writing until nothing is left to do; they are counted anew after a refusal. Default: 4.
     pub max_rounds: u32,
+    /// How often the services of a refused write are halved in order to find out whom it was refused for; after that it is held
+    /// against all of them. One that is wrong among a thousand takes ten. Default: 32.
+    pub max_splits: u32,
     /// How often a plan is made again at once because somebody else has written meanwhile; after that with the waits of
     /// [`Self::backoff`]. Default: 3.
     pub immediate_replans: u32,
@@ -21,6 +24,7 @@ impl Default for ExecutorOptions {
     fn default() -> Self {
         Self {
             max_rounds: 4,
+            max_splits: 32,
             immediate_replans: 3,
             backoff: RetryPolicy::default(),
             parallel_writes: 8,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::graph::Written;
 use crate::arm::{ArmError, CallCounts};
 use crate::plan::{Deferred, Operation, Orphan, PlanError, ServiceOutcome, Warning};
 use crate::resources::ArmId;
@@ -28,8 +29,12 @@ pub struct Reconciled {
     pub orphans: Vec<Orphan>,
     /// How often it was read, planned and written.
     pub rounds: u32,
+    /// How often it was planned anew because something was refused.
+    pub refusals: u32,
     /// How often somebody else had written meanwhile.
     pub conflicts: u32,
+    /// What the resource manager said the last time that somebody else had written.
+    pub last_conflict: Option<Arc<ArmError>>,
     /// The calls that it took.
     pub calls: CallCounts,
 }
@@ -64,15 +69,66 @@ pub enum ServiceError {
     #[error("a write came to nothing")]
     Arm(#[source] Arc<ArmError>),
     /// There was still something to do after all rounds.
-    #[error(
-        "not done after {rounds} rounds: {what}; something else may be writing the same resources"
-    )]
+    #[error("not done after {rounds} rounds: {what}{}", if source.is_some() {
+        "; something else may be writing the same resources"
+    } else {
+        ""
+    })]
     NotConverged {
         /// How many rounds there were.
         rounds: u32,
         /// What is left.
         what: String,
+        /// What the resource manager said when somebody else had written meanwhile, if that has happened.
+        source: Option<Arc<ArmError>>,
     },
+}
+
+/// What became of the writes of one plan.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Executed {
+    /// What became of each of [`Plan::actions`](crate::Plan::actions), in their order.
+    pub actions: Vec<ActionResult>,
+    /// The calls that it took.
+    pub calls: CallCounts,
+}
+
+/// What became of a write.
+#[derive(Clone, Debug)]
+pub enum ActionResult {
+    /// It is done.
+    Written,
+    /// It came to nothing.
+    Failed(Arc<ArmError>),
+    /// It was not begun: what it waits for came to nothing, or somebody else has written, so that the plan is out of date.
+    NotBegun,
+}
+
+impl Executed {
+    /// Whether all was written.
+    pub fn is_done(&self) -> bool {
+        let mut actions = self.actions.iter();
+        actions.all(|action| matches!(action, ActionResult::Written))
+    }
+
+    /// The first error, if there is one.
+    pub fn error(&self) -> Option<&Arc<ArmError>> {
+        self.actions.iter().find_map(|action| match action {
+            ActionResult::Failed(error) => Some(error),
+            ActionResult::Written | ActionResult::NotBegun => None,
+        })
+    }
+}
+
+impl From<Written> for ActionResult {
+    fn from(written: Written) -> Self {
+        match written {
+            Written::Done => Self::Written,
+            Written::Failed(error) => Self::Failed(error),
+            Written::Skipped => Self::NotBegun,
+        }
+    }
 }
 
 impl Reconciled {
@@ -100,6 +156,7 @@ impl Reconciled {
         Some(ServiceError::NotConverged {
             rounds: self.rounds,
             what: left.what.clone(),
+            source: self.last_conflict.clone(),
         })
     }
 

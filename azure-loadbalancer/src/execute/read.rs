@@ -32,7 +32,13 @@ pub async fn read_snapshot(
         subscription: &config.subscription_id,
         name: &config.resource_group,
     };
-    let load_balancers: Vec<LoadBalancer> = group.list("Microsoft.Network/loadBalancers").await?;
+    let of_load_balancers = Group {
+        name: config.load_balancer_group(),
+        ..group
+    };
+    let load_balancers: Vec<LoadBalancer> = of_load_balancers
+        .list("Microsoft.Network/loadBalancers")
+        .await?;
     let reads = Reads::of(config, services, &load_balancers);
     let security_group = async {
         match config.security_group_id().filter(|_| reads.security_group) {
@@ -95,8 +101,10 @@ async fn public_ips(
             Ok(addresses) => found.extend(addresses),
             // A service may name a group of somebody else; that is the service's problem when it is planned.
             Err(error)
-                if error.kind() == ArmErrorKind::Forbidden
-                    && !name.eq_ignore_ascii_case(&config.resource_group) =>
+                if matches!(
+                    error.kind(),
+                    ArmErrorKind::Forbidden | ArmErrorKind::Rejected | ArmErrorKind::NotFound
+                ) && !name.eq_ignore_ascii_case(&config.resource_group) =>
             {
                 tracing::warn!(%error, group = name, "public addresses of a resource group cannot be read");
             }
@@ -106,6 +114,7 @@ async fn public_ips(
     Ok(found)
 }
 
+#[derive(Clone, Copy)]
 struct Group<'a> {
     client: &'a ArmClient,
     subscription: &'a str,

@@ -30,8 +30,12 @@ pub(super) async fn write(client: &ArmClient, operation: &Operation) -> Result<(
         Operation::PutScaleSet { resource, if_match } => {
             put(client, resource, if_match.as_deref(), false).await
         }
-        Operation::DeletePublicIp { id } | Operation::DeleteLoadBalancer { id } => {
-            client.delete(id, Precondition::None).await
+        Operation::DeletePublicIp { id, if_match }
+        | Operation::DeleteLoadBalancer { id, if_match } => {
+            let etag = if_match.as_deref();
+            client
+                .delete(id, etag.map_or(Precondition::None, Precondition::Matches))
+                .await
         }
         Operation::UpgradeScaleSetInstances { id, instance_ids } => {
             client

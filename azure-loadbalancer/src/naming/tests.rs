@@ -141,8 +141,38 @@ proptest! {
 
     #[test]
     fn uids_made_of_keys_look_like_uuids(namespace in "[a-z]{1,9}", name in "[a-z-]{1,9}") {
-        let uid = uid_of(&ServiceKey::new(namespace, name));
+        let key = ServiceKey::new(namespace, name);
+        let uid = uid_of(&key, "c");
         prop_assert_eq!(uid.len(), 36);
+        prop_assert_ne!(&uid, &uid_of(&key, "c2"));
         prop_assert!(is_prefix_of_uuid(&prefix(&uid)));
+    }
+}
+
+#[test]
+fn names_that_could_lead_elsewhere_are_none() {
+    for good in ["a", "_a_", "a-b.c_d", "9", &"a".repeat(80)] {
+        assert_eq!(check_resource_name(good), Ok(()), "{good}");
+        assert_eq!(check_resource_group(good), Ok(()), "{good}");
+    }
+    assert_eq!(check_resource_group("Größe_(1)-x"), Ok(()));
+    for bad in [
+        "",
+        ".",
+        "..",
+        "a/b",
+        "..\\a",
+        "%2e%2e",
+        ".%2e",
+        "a b",
+        "a\tb",
+        "a\n",
+        "a?b",
+        "a#b",
+        "a.",
+        &"a".repeat(91),
+    ] {
+        assert!(check_resource_name(bad).is_err(), "{bad:?}");
+        assert!(check_resource_group(bad).is_err(), "{bad:?}");
     }
 }

@@ -24,6 +24,8 @@ pub struct Action {
     pub changes: Vec<FieldChange>,
     /// The services that it is for; empty: for what nobody owns any more.
     pub services: BTreeSet<ServiceKey>,
+    /// Whether it also removes parts that belong to no service.
+    pub sweeps: bool,
 }
 
 /// What is written where. Every resource has its id; `if_match` is the etag of what the plan saw, absent for what is created.
@@ -41,6 +43,9 @@ pub enum Operation {
     DeletePublicIp {
         /// Which one.
         id: ArmId,
+        /// The etag that it must still have. Absent where a frontend lets go of it in the same plan, which gives it another one:
+        /// then the resource manager's own refusal to delete an address in use protects it.
+        if_match: Option<String>,
     },
     /// Creates or changes a load balancer.
     PutLoadBalancer {
@@ -53,6 +58,8 @@ pub enum Operation {
     DeleteLoadBalancer {
         /// Which one.
         id: ArmId,
+        /// The etag that it must still have, so that a frontend which somebody has added meanwhile is not lost.
+        if_match: Option<String>,
     },
     /// Changes the network security group.
     PutSecurityGroup {
@@ -101,8 +108,8 @@ impl Operation {
             Self::PutNetworkInterface { resource, .. } => resource.id.as_ref(),
             Self::PutPool { resource, .. } => resource.id.as_ref(),
             Self::PutScaleSet { resource, .. } => resource.id.as_ref(),
-            Self::DeletePublicIp { id }
-            | Self::DeleteLoadBalancer { id }
+            Self::DeletePublicIp { id, .. }
+            | Self::DeleteLoadBalancer { id, .. }
             | Self::UpgradeScaleSetInstances { id, .. } => Some(id),
         }
     }

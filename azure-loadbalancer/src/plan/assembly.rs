@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashSet};
 use super::balancer::Drafts;
 use super::diff;
 use super::members::Members;
-use super::public_ip::PublicIps;
+use super::public_ip::{PublicIpDeletion, PublicIps};
 use super::security::SecurityDraft;
 use super::world::World;
 use super::{Action, Edge, Operation};
@@ -77,6 +77,7 @@ pub(super) fn assemble(
                 reasons,
                 changes,
                 services,
+                sweeps: draft.swept,
             },
         );
     }
@@ -123,18 +124,28 @@ fn public_ips(steps: &mut Vec<Step<'_>>, addresses: &PublicIps<'_>) {
                 if_match: draft.current.and_then(|current| current.etag.clone()),
             },
             services,
+            sweeps: false,
         };
         push(steps, Rank::PublicIp, action);
     }
-    for (id, services) in &addresses.deletes {
+    for PublicIpDeletion {
+        id,
+        if_match,
+        services,
+    } in &addresses.deletes
+    {
         let action = Action {
-            operation: Operation::DeletePublicIp { id: id.clone() },
+            operation: Operation::DeletePublicIp {
+                id: id.clone(),
+                if_match: if_match.clone(),
+            },
             reasons: services
                 .iter()
                 .map(|key| format!("{key} needs it no more"))
                 .collect(),
             changes: Vec::new(),
             services: services.clone(),
+            sweeps: false,
         };
         push(steps, Rank::DeletePublicIp, action);
     }
@@ -145,6 +156,7 @@ fn balancers<'d>(steps: &mut Vec<Step<'d>>, world: &World<'_>, drafts: &'d Draft
         let (rank, operation, changes) = if draft.is_deleted() {
             let operation = Operation::DeleteLoadBalancer {
                 id: draft.id.clone(),
+                if_match: draft.current.and_then(|current| current.etag.clone()),
             };
             (Rank::DeleteBalancer, operation, Vec::new())
         } else if let Some(operation) = draft.pool_only.then(|| put_pool(world, draft)).flatten() {
@@ -176,6 +188,7 @@ fn balancers<'d>(steps: &mut Vec<Step<'d>>, world: &World<'_>, drafts: &'d Draft
                 reasons,
                 changes,
                 services,
+                sweeps: draft.sweeps(),
             },
         );
         if let Some(step) = step {
@@ -217,6 +230,7 @@ fn machines(steps: &mut Vec<Step<'_>>, members: &Members<'_>) {
                 if_match: change.current.etag.clone(),
             },
             services: BTreeSet::new(),
+            sweeps: false,
         };
         if let Some(step) = push(steps, Rank::Members, action) {
             step.joins = joined(&change.pools);
@@ -236,6 +250,7 @@ fn machines(steps: &mut Vec<Step<'_>>, members: &Members<'_>) {
                 if_match: change.current.etag.clone(),
             },
             services: BTreeSet::new(),
+            sweeps: false,
         };
         if let Some(step) = push(steps, Rank::Members, action) {
             step.joins = joined(&change.pools);
@@ -251,6 +266,7 @@ fn machines(steps: &mut Vec<Step<'_>>, members: &Members<'_>) {
             reasons: vec!["its machines are not what its model says of pools".to_owned()],
             changes: Vec::new(),
             services: BTreeSet::new(),
+            sweeps: false,
         };
         if let Some(step) = push(steps, Rank::Upgrade, action) {
             step.leaves = members.leaving.contains(id);

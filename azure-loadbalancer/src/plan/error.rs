@@ -18,6 +18,9 @@ pub enum PlanError {
     /// An annotation, or a field of the specification, cannot be used.
     #[error(transparent)]
     Annotation(#[from] AnnotationError),
+    /// Its document cannot be read.
+    #[error("it cannot be read: {0}; what it has stays as it is")]
+    Unreadable(String),
     /// Another service has the same UID, so that their resources would have the same names.
     #[error("its UID {uid:?} is that of {other} as well; give each service its own")]
     DuplicateUid {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::balancer::{Draft, Drafts};
+use super::balancer::{self, Draft, Drafts};
 use super::machines::{self, Machine, Machines};
 use super::placement::{self, Placement};
 use super::request::Balancers;
@@ -70,7 +70,8 @@ fn is_concerned(world: &World<'_>, placement: &Placement, draft: &Draft<'_>) -> 
         placed.any(|placed| placed.later.is_none() && draft.resource.is_named(&placed.balancer))
     };
     let has_pool = world.is_ours(&draft.resource);
-    has_pool && (world.request.only.is_none() || has_resident())
+    let is_other_kind = balancer::members_of_other_kind(world, &draft.resource).is_some();
+    has_pool && !is_other_kind && (world.request.only.is_none() || has_resident())
 }
 
 impl<'a> Members<'a> {

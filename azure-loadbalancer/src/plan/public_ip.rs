@@ -24,11 +24,19 @@ pub(super) struct PublicIpDraft<'a> {
     pub(super) services: BTreeSet<ServiceKey>,
 }
 
+/// A public address that goes.
+#[derive(Debug)]
+pub(super) struct PublicIpDeletion {
+    pub(super) id: ArmId,
+    pub(super) if_match: Option<String>,
+    pub(super) services: BTreeSet<ServiceKey>,
+}
+
 /// What becomes of public addresses.
 #[derive(Debug, Default)]
 pub(super) struct PublicIps<'a> {
     pub(super) puts: Vec<PublicIpDraft<'a>>,
-    pub(super) deletes: Vec<(ArmId, BTreeSet<ServiceKey>)>,
+    pub(super) deletes: Vec<PublicIpDeletion>,
     pub(super) deferred: Vec<Deferred>,
     pub(super) warnings: BTreeSet<Warning>,
     pub(super) orphans: Vec<Orphan>,
@@ -357,7 +365,13 @@ fn delete(
         });
         return;
     }
-    all.deletes.push((id.clone(), released));
+    // A frontend that lets go of it in the same plan gives it another etag.
+    let is_free = world.referrer(id).is_none();
+    all.deletes.push(PublicIpDeletion {
+        id: id.clone(),
+        if_match: current.etag.clone().filter(|_| is_free),
+        services: released,
+    });
 }
 
 /// The public addresses that frontends will refer to.

@@ -1,5 +1,7 @@
 //! How much a plan is about.
 
+use std::collections::BTreeSet;
+
 use crate::service::ServiceKey;
 
 /// How much a plan is about: everything, or one class of resources of one service.
@@ -9,6 +11,10 @@ pub(crate) struct Request {
     pub(crate) only: Option<Only>,
     /// What is written.
     pub(crate) classes: Classes,
+    /// Services that are left as they are, because a write for them was refused.
+    pub(crate) held: BTreeSet<ServiceKey>,
+    /// Whether what belongs to no service is left as well, for the same reason.
+    pub(crate) keeps_orphans: bool,
 }
 
 /// The one service that may change.
@@ -52,5 +58,7 @@ impl Request {
             load_balancers: Balancers::All,
             security_group: true,
         },
+        held: BTreeSet::new(),
+        keeps_orphans: false,
     };
 }

@@ -96,7 +96,7 @@ fn round(
             .only
             .as_ref()
             .is_none_or(|only| only.key == *key);
-        if !is_asked_about {
+        if !is_asked_about || !world.config.serves(subject.service) {
             continue;
         }
         let texts = subject.intent().map_or(&[][..], |intent| &intent.warnings);
@@ -116,6 +116,10 @@ fn round(
         let outcome = status::outcome(world, index, &placement, failures.get(key).cloned());
         plan.services.insert(key.clone(), outcome);
     }
+    warnings.extend(world.repeated.iter().map(|key| Warning {
+        service: Some(key.clone()),
+        what: "it is there more than once; only one of them counts".to_owned(),
+    }));
     // Services whose names are those of another are none of the subjects.
     for (key, error) in failures {
         plan.services

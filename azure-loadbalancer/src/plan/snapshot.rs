@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::annotations;
 use crate::config::{Config, PoolMembership};
+use crate::naming;
 use crate::resources::{
     LoadBalancer, NetworkInterface, NetworkSecurityGroup, PublicIpAddress, ScaleSet,
     ScaleSetInstance, VirtualMachine, VirtualNetwork,
@@ -49,7 +50,11 @@ impl Reads {
     /// group that no service names any more.
     pub fn of(config: &Config, services: &[Service], load_balancers: &[LoadBalancer]) -> Self {
         let mut groups = BTreeSet::from([config.resource_group.to_ascii_lowercase()]);
-        let annotated = services.iter().filter_map(annotations::resource_group);
+        let served = || services.iter().filter(|service| config.serves(service));
+        // What is no name of a group is an error of its service, and none of reading.
+        let annotated = served()
+            .filter_map(annotations::resource_group)
+            .filter(|group| naming::check_resource_group(group).is_ok());
         groups.extend(annotated.map(str::to_ascii_lowercase));
         let referenced = load_balancers
             .iter()
@@ -60,8 +65,7 @@ impl Reads {
         Self {
             public_ip_groups: groups,
             security_group: config.security_group_name.is_some(),
-            virtual_network: services
-                .iter()
+            virtual_network: served()
                 .any(|service| service.is_wanted() && annotations::is_internal(service)),
             machines: config.backend_pool_type == PoolMembership::NetworkInterface,
         }

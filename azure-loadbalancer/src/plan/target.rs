@@ -285,7 +285,11 @@ fn share(
     let may_share = world.config.edition == Edition::Current;
     let mut lead = *claimants.first().unwrap_or(&0);
     if let Some((balancer, frontend)) = holder {
-        let owner = world.owner(&frontend.name, world.is_ours(balancer));
+        let owner = if world.may_be_ours(balancer) {
+            world.owner(&frontend.name, world.is_ours(balancer))
+        } else {
+            Owner::Foreign
+        };
         match owner {
             Owner::Foreign => {
                 let by = format!(

@@ -74,6 +74,8 @@ pub(super) struct World<'a> {
     pub(super) snapshot: &'a Snapshot,
     /// In the order of their keys.
     pub(super) subjects: Vec<Subject<'a>>,
+    /// The keys that several services have, of which only the first by its UID counts.
+    pub(super) repeated: BTreeSet<ServiceKey>,
     by_prefix: HashMap<String, SubjectIndex>,
     by_key: HashMap<&'a ServiceKey, SubjectIndex>,
     /// The services that public addresses of this cluster are tagged with.
@@ -98,14 +100,22 @@ impl<'a> World<'a> {
     ) -> Self {
         let mut sorted: Vec<_> = services.iter().collect();
         sorted.sort_by(|a, b| (&a.key, &a.uid).cmp(&(&b.key, &b.uid)));
-        sorted.dedup_by(|a, b| a.key == b.key);
+        let mut repeated = BTreeSet::new();
+        sorted.dedup_by(|a, b| {
+            let is_same = a.key == b.key;
+            if is_same {
+                repeated.insert(b.key.clone());
+            }
+            is_same
+        });
         let mut by_prefix: HashMap<String, SubjectIndex> = HashMap::new();
         let mut subjects: Vec<Subject<'a>> = Vec::with_capacity(sorted.len());
         for service in sorted {
-            let prefix = naming::prefix(&service.uid);
+            let uid = service.uid_in(&config.cluster_name);
+            let prefix = naming::prefix(&uid);
             if let Some(first) = by_prefix.get(&prefix.to_ascii_lowercase()) {
                 let error = PlanError::DuplicateUid {
-                    uid: service.uid.clone(),
+                    uid: uid.into_owned(),
                     other: subjects[*first].key().clone(),
                 };
                 failures.entry(service.key.clone()).or_insert(error);
@@ -133,6 +143,7 @@ impl<'a> World<'a> {
             nodes,
             snapshot,
             subjects,
+            repeated,
             by_prefix,
             by_key,
             tagged: HashSet::new(),
@@ -163,6 +174,9 @@ impl<'a> World<'a> {
                 if let Some(id) = reference.and_then(|reference| reference.id.as_ref()) {
                     self.referrers.insert(id, (balancer, frontend));
                 }
+                if !self.may_be_ours(balancer) {
+                    continue;
+                }
                 let owner = naming::owner_of(&frontend.name);
                 self.frontends
                     .entry(owner)
@@ -184,7 +198,19 @@ impl<'a> World<'a> {
             .filter_map(|(index, subject)| Some((index, subject, subject.intent()?)))
     }
 
-    /// Whose a name is that is on a load balancer, which is `ours` or not.
+    /// Whether parts of this cluster may be on a load balancer: it has the cluster's pool or, before that is there, one of its
+    /// names. Another cluster in the same resource group may have services with the same UIDs. Basic load balancers are named
+    /// after sets of machines, which are not always known.
+    pub(super) fn may_be_ours(&self, balancer: &LoadBalancer) -> bool {
+        let cluster = &self.config.cluster_name;
+        !self.config.is_standard()
+            || self.is_ours(balancer)
+            || [false, true]
+                .iter()
+                .any(|internal| balancer.is_named(&naming::load_balancer(cluster, None, *internal)))
+    }
+
+    /// Whose a name is that is on a load balancer which may be of this cluster, and which is `ours` or not.
     pub(super) fn owner(&self, name: &str, ours: bool) -> Owner {
         let prefix = naming::owner_of(name);
         match self.by_prefix.get(&prefix) {
@@ -202,7 +228,9 @@ impl<'a> World<'a> {
 
     /// Whether what belongs to no service is removed.
     pub(super) fn sweeps(&self) -> bool {
-        self.request.only.is_none() && self.config.orphans == OrphanPolicy::Remove
+        self.request.only.is_none()
+            && !self.request.keeps_orphans
+            && self.config.orphans == OrphanPolicy::Remove
     }
 
     pub(super) fn balancer(&self, name: &str) -> Option<&'a LoadBalancer> {
@@ -268,7 +296,11 @@ fn standing(
     service: &Service,
     failures: &mut BTreeMap<ServiceKey, PlanError>,
 ) -> Standing {
-    if failures.contains_key(&service.key) {
+    // Whose names those are is another controller's business.
+    if !config.serves(service) {
+        return Standing::Held;
+    }
+    if failures.contains_key(&service.key) || request.held.contains(&service.key) {
         return Standing::Held;
     }
     let wanted = match &request.only {
@@ -278,6 +310,10 @@ fn standing(
     };
     if !wanted {
         return Standing::Unwanted;
+    }
+    if let Some(why) = &service.unreadable {
+        failures.insert(service.key.clone(), PlanError::Unreadable(why.clone()));
+        return Standing::Held;
     }
     match Intent::of(service, config) {
         Ok(intent) => Standing::Wanted(Box::new(intent)),

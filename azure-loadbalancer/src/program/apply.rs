@@ -1,14 +1,15 @@
 use std::path::Path;
 
-use azure_loadbalancer::execute::{FollowOptions, ReconcileError, Reconciled, follow};
-use azure_loadbalancer::sources::{FileSource, Source, memory};
+use async_trait::async_trait;
+use azure_loadbalancer::execute::{FollowOptions, Observer, ReconcileError, Reconciled, follow};
+use azure_loadbalancer::sources::Source;
 use azure_loadbalancer::{Node, Service};
 use serde_json::json;
 
 use super::Found;
 use super::cli::Apply;
 use super::failure::Failure;
-use super::inputs::{Wanted, config};
+use super::inputs::{self, Wanted};
 use super::print::print;
 use super::show::{self, Style};
 use super::stop;
@@ -19,7 +20,7 @@ pub(super) async fn run(options: &Apply) -> Result<Found, Failure> {
     if options.watch {
         return watch(options).await;
     }
-    let wanted = Wanted::read(&options.inputs)?;
+    let wanted = Wanted::read(&options.inputs, Some(&options.members)).await?;
     let azure = Azure::open(&options.target, wanted.config)?;
     let done = azure.executor.reconcile(&wanted.services, &wanted.nodes);
     let report = tokio::select! {
@@ -31,43 +32,80 @@ pub(super) async fn run(options: &Apply) -> Result<Found, Failure> {
         &show::reconciled(&report, Style::of_stdout())
             .map_err(|error| Failure::from_error(&error))?,
     )?;
-    let is_good = report.is_converged() && report.errors().is_empty();
-    Ok(if is_good { Found::Good } else { Found::Bad })
+    Ok(found(&report))
+}
+
+fn found(report: &Reconciled) -> Found {
+    if report.is_converged() && report.errors().is_empty() {
+        Found::Good
+    } else {
+        Found::Bad
+    }
 }
 
 async fn watch(options: &Apply) -> Result<Found, Failure> {
-    let azure = Azure::open(&options.target, config(&options.inputs.config)?)?;
-    let mut services = FileSource::<Service>::new(&options.inputs.services);
-    let mut nodes: Box<dyn Source<Node>> = match &options.inputs.nodes {
-        Some(path) => Box::new(FileSource::new(path)),
-        None => Box::new(memory(Vec::new()).1),
+    let config = inputs::config(&options.inputs, Some(&options.members))?;
+    let azure = Azure::open(&options.target, config)?;
+    let (mut services, mut nodes, statuses) = sources(options)?;
+    let mut told = Told {
+        azure: &azure,
+        state: options.target.state.as_deref(),
+        style: Style::of_stdout(),
+        statuses,
+        last: None,
     };
-    let style = Style::of_stdout();
-    let mut last = None;
-    let tell = |result: Result<Reconciled, ReconcileError>| {
-        let text = match &result {
-            Ok(report) => show::reconciled(report, style).unwrap_or_default(),
-            Err(error) => format!("error: {}; it is tried again\n", show::chain(error)),
-        };
-        let kept = keep(options.target.state.as_deref(), &azure);
-        // Somebody who has stopped reading may still want the work done.
-        let _ = print(&text);
-        if let Err(failure) = kept {
-            tracing::error!(%failure, "the state is not kept");
-        }
-        last = Some(result.is_ok_and(|report| report.is_converged() && report.errors().is_empty()));
-    };
-    let executor = &azure.executor;
     let pace = FollowOptions::default();
     tokio::select! {
-        () = follow(executor, &mut services, &mut *nodes, &pace, tell) => {}
+        () = follow(&azure.executor, &mut *services, &mut *nodes, &pace, &mut told) => {}
         () = stop::asked() => {}
     }
-    Ok(if last == Some(false) {
-        Found::Bad
-    } else {
-        Found::Good
-    })
+    Ok(told.last.unwrap_or(Found::Good))
+}
+
+type Sources = (
+    Box<dyn Source<Service>>,
+    Box<dyn Source<Node>>,
+    Option<Box<dyn Observer>>,
+);
+
+/// What is followed, and who writes statuses, if there is an API server that has them.
+fn sources(options: &Apply) -> Result<Sources, Failure> {
+    if let Some(client) = inputs::kubernetes(&options.inputs)? {
+        let statuses: Box<dyn Observer> = Box::new(client.status_writer());
+        let (services, nodes) = (Box::new(client.services()), Box::new(client.nodes()));
+        return Ok((services, nodes, Some(statuses)));
+    }
+    let (services, nodes) = inputs::files(&options.inputs, &options.members)?;
+    Ok((Box::new(services), Box::new(nodes), None))
+}
+
+/// Prints what came of each reconciliation, keeps the state, and has statuses written.
+struct Told<'a> {
+    azure: &'a Azure,
+    state: Option<&'a Path>,
+    style: Style,
+    statuses: Option<Box<dyn Observer>>,
+    last: Option<Found>,
+}
+
+#[async_trait]
+impl Observer for Told<'_> {
+    async fn reconciled(&mut self, result: &Result<Reconciled, ReconcileError>) -> bool {
+        let text = match result {
+            Ok(report) => show::reconciled(report, self.style).unwrap_or_default(),
+            Err(error) => format!("error: {}; it is tried again\n", Failure::from_error(error)),
+        };
+        // Somebody who has stopped reading may still want the work done.
+        let _ = print(&text);
+        if let Err(failure) = keep(self.state, self.azure) {
+            tracing::error!(%failure, "the state is not kept");
+        }
+        self.last = Some(result.as_ref().map_or(Found::Bad, found));
+        match &mut self.statuses {
+            Some(statuses) => statuses.reconciled(result).await,
+            None => true,
+        }
+    }
 }
 
 /// Writes what became of the resources of a file.
@@ -79,7 +117,7 @@ fn keep(path: Option<&Path>, azure: &Azure) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(&json!({ "value": resources }))
         .map_err(|error| Failure::from_error(&error))?;
     // Whoever reads it meanwhile reads the old one or the new one.
-    let draft = path.with_extension("new");
+    let draft = path.with_extension(format!("{}.new", std::process::id()));
     let written = std::fs::write(&draft, text + "\n").and_then(|()| std::fs::rename(&draft, path));
     written.map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display())))
 }

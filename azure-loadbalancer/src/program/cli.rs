@@ -29,6 +29,8 @@ pub(super) struct Plan {
     #[command(flatten)]
     pub(super) inputs: Inputs,
     #[command(flatten)]
+    pub(super) members: Members,
+    #[command(flatten)]
     pub(super) target: Target,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
@@ -40,8 +42,11 @@ pub(super) struct Apply {
     #[command(flatten)]
     pub(super) inputs: Inputs,
     #[command(flatten)]
+    pub(super) members: Members,
+    #[command(flatten)]
     pub(super) target: Target,
-    /// Go on, and follow the files when they change, until Ctrl-C
+    /// Go on, and follow the files or the API server when they change, until Ctrl-C; where services are reached is written into
+    /// their status then
     #[arg(long)]
     pub(super) watch: bool,
 }
@@ -62,25 +67,40 @@ pub(super) struct Inputs {
     /// What is the same for all services, as JSON; an `azure.json` of Kubernetes will do
     #[arg(long, value_name = "FILE")]
     pub(super) config: PathBuf,
-    /// The services, as `kubectl get services -A -o json` writes them
-    #[arg(long, value_name = "FILE")]
-    pub(super) services: PathBuf,
-    /// The nodes, as `kubectl get nodes -o json` writes them; without it there are none
-    #[arg(long, value_name = "FILE")]
+    /// The services, as `kubectl get services -A -o json` writes them: all of them, since what belongs to others has no owner
+    #[arg(long, value_name = "FILE", required_unless_present = "kubernetes")]
+    pub(super) services: Option<PathBuf>,
+    /// Services and nodes of a Kubernetes API server in place of files: `in-cluster` for the one of the pod that this runs in, or
+    /// an address such as that of `kubectl proxy`, http://127.0.0.1:8001
+    #[arg(long, value_name = "WHERE", conflicts_with = "services")]
+    pub(super) kubernetes: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Members {
+    /// The nodes, as `kubectl get nodes -o json` writes them: the members of the pools
+    #[arg(
+        long,
+        value_name = "FILE",
+        required_unless_present = "kubernetes",
+        conflicts_with = "kubernetes"
+    )]
     pub(super) nodes: Option<PathBuf>,
+    /// Remove what belongs to none of the services, public addresses among it, which do not come back. Without it, what is there
+    /// stays, unless the services come from an API server and the configuration says `remove`
+    #[arg(long)]
+    pub(super) remove_orphans: bool,
 }
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Which Azure")]
 pub(super) struct Target {
-    /// The resource manager
-    #[arg(
-        long,
-        value_name = "URL",
-        default_value = "https://management.azure.com",
-        conflicts_with = "state"
-    )]
-    pub(super) endpoint: String,
+    /// The resource manager. Default: that of `cloud` in the configuration, which is https://management.azure.com without it
+    #[arg(long, value_name = "URL", conflicts_with = "state")]
+    pub(super) endpoint: Option<String>,
+    /// What tokens are asked for. Default: what the resource manager wants if it is one of Azure's, else its address
+    #[arg(long, value_name = "URL", conflicts_with = "state")]
+    pub(super) resource: Option<String>,
     /// Resources in a file in place of a resource manager, as `GET /emulator/resources` of an emulator writes them; `apply` writes
     /// what becomes of them there
     #[arg(long, value_name = "FILE")]

@@ -1,13 +1,16 @@
 use std::path::Path;
 
-use azure_loadbalancer::sources::{FromDocument, read_documents};
+use azure_loadbalancer::arm::ReqwestTransport;
+use azure_loadbalancer::config::OrphanPolicy;
+use azure_loadbalancer::sources::kubernetes::KubernetesClient;
+use azure_loadbalancer::sources::{FileSource, FromDocument, Source, read_documents};
 use azure_loadbalancer::{Config, Node, Service};
 use serde_json::Value;
 
-use super::cli::Inputs;
+use super::cli::{Inputs, Members};
 use super::failure::{Failure, read};
 
-/// What is wanted, from files.
+/// What is wanted.
 pub(super) struct Wanted {
     pub(super) config: Config,
     pub(super) services: Vec<Service>,
@@ -15,26 +18,77 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    pub(super) fn read(inputs: &Inputs) -> Result<Self, Failure> {
+    /// Reads services and, where members of pools matter, nodes.
+    pub(super) async fn read(inputs: &Inputs, members: Option<&Members>) -> Result<Self, Failure> {
+        let config = config(inputs, members)?;
+        if let Some(client) = kubernetes(inputs)? {
+            let (mut services, mut nodes) = (client.services(), client.nodes());
+            let failed = |error| Failure::from_error(&error);
+            return Ok(Self {
+                config,
+                services: services.next().await.map_err(failed)?,
+                nodes: match members {
+                    Some(_) => nodes.next().await.map_err(failed)?,
+                    None => Vec::new(),
+                },
+            });
+        }
+        let nodes = members.and_then(|members| members.nodes.as_deref());
         Ok(Self {
-            config: config(&inputs.config)?,
-            services: documents(&inputs.services)?,
-            nodes: inputs
-                .nodes
-                .as_deref()
-                .map_or_else(|| Ok(Vec::new()), documents)?,
+            config,
+            services: inputs.services.as_deref().map_or_else(none, documents)?,
+            nodes: nodes.map_or_else(none, documents)?,
         })
     }
 }
 
-pub(super) fn config(path: &Path) -> Result<Config, Failure> {
+fn none<T>() -> Result<Vec<T>, Failure> {
+    Ok(Vec::new())
+}
+
+/// The client of the API server, if one was named.
+pub(super) fn kubernetes(
+    inputs: &Inputs,
+) -> Result<Option<KubernetesClient<ReqwestTransport>>, Failure> {
+    let client = match inputs.kubernetes.as_deref() {
+        None => return Ok(None),
+        Some("in-cluster") => KubernetesClient::in_cluster(),
+        Some(address) => {
+            let transport = ReqwestTransport::new().map_err(|error| Failure::from_error(&error))?;
+            KubernetesClient::new(transport, address)
+        }
+    };
+    client
+        .map(Some)
+        .map_err(|error| Failure::from_error(&error))
+}
+
+/// Files that are followed.
+pub(super) fn files(
+    inputs: &Inputs,
+    members: &Members,
+) -> Result<(FileSource<Service>, FileSource<Node>), Failure> {
+    match (&inputs.services, &members.nodes) {
+        (Some(services), Some(nodes)) => Ok((FileSource::new(services), FileSource::new(nodes))),
+        _ => Err(Failure::new("--services and --nodes are missing")),
+    }
+}
+
+pub(super) fn config(inputs: &Inputs, members: Option<&Members>) -> Result<Config, Failure> {
+    let path = inputs.config.as_path();
     let text = read(path)?;
     let fail = |error: &dyn std::error::Error| Failure::new(format!("{}: {error}", path.display()));
-    let config: Config = serde_json::from_str(&text).map_err(|error| {
+    let mut config: Config = serde_json::from_str(&text).map_err(|error| {
         let hint = "`azure-loadbalancer schema` prints what it may have";
         Failure::new(format!("{}: {error}; {hint}", path.display()))
     })?;
     config.validate().map_err(|error| fail(&error))?;
+    // A file that is too short, or another one than was meant, must not take everything down.
+    if members.is_some_and(|members| members.remove_orphans) {
+        config.orphans = OrphanPolicy::Remove;
+    } else if inputs.kubernetes.is_none() {
+        config.orphans = OrphanPolicy::Report;
+    }
     Ok(config)
 }
 

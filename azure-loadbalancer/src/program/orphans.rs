@@ -7,11 +7,12 @@ use super::cli::{Format, Orphans};
 use super::failure::Failure;
 use super::inputs::Wanted;
 use super::print::print;
+use super::show;
 use super::target::Azure;
 
 /// Shows what belongs to no service. It is bad if there is something.
 pub(super) async fn run(options: &Orphans) -> Result<Found, Failure> {
-    let mut wanted = Wanted::read(&options.inputs)?;
+    let mut wanted = Wanted::read(&options.inputs, None).await?;
     wanted.config.orphans = OrphanPolicy::Report;
     let azure = Azure::open(&options.target, wanted.config)?;
     let planned = azure.executor.plan(&wanted.services, &wanted.nodes).await;
@@ -27,7 +28,8 @@ pub(super) async fn run(options: &Orphans) -> Result<Found, Failure> {
             let mut text = String::new();
             for orphan in orphans {
                 // A string takes all text.
-                let _ = writeln!(text, "{} (of {})", orphan.id, orphan.owner);
+                let line = format!("{} (of {})", orphan.id, orphan.owner);
+                let _ = writeln!(text, "{}", show::plain(&line));
             }
             text
         }

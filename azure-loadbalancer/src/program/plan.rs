@@ -8,7 +8,7 @@ use super::target::Azure;
 
 /// Shows a plan. It is bad if a service cannot have what it asks for.
 pub(super) async fn run(options: &Plan) -> Result<Found, Failure> {
-    let wanted = Wanted::read(&options.inputs)?;
+    let wanted = Wanted::read(&options.inputs, Some(&options.members)).await?;
     let azure = Azure::open(&options.target, wanted.config)?;
     let planned = azure.executor.plan(&wanted.services, &wanted.nodes).await;
     let (plan, _) = planned.map_err(|error| Failure::from_error(&error))?;

@@ -3,9 +3,11 @@
 use std::fmt::{self, Write};
 use std::io::{self, IsTerminal};
 
-use azure_loadbalancer::Plan;
 use azure_loadbalancer::execute::Reconciled;
-use azure_loadbalancer::plan::{FieldChange, Ingress};
+use azure_loadbalancer::plan::{FieldChange, Ingress, Warning};
+use azure_loadbalancer::{Plan, ServiceKey};
+
+use super::failure::Failure;
 
 /// Colours, if somebody is there to see them.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +52,7 @@ impl Style {
             (_, None) => Colour::Red,
             _ => Colour::Yellow,
         };
-        self.paint(colour, &change.to_string())
+        self.paint(colour, &plain(&change.to_string()))
     }
 }
 
@@ -77,26 +79,9 @@ pub(super) fn plan(plan: &Plan, style: Style) -> Result<String, fmt::Error> {
         }
     }
     for later in &plan.deferred {
-        let service = later
-            .service
-            .as_ref()
-            .map(|service| format!("{service}: "))
-            .unwrap_or_default();
-        writeln!(text, "later: {service}{}", later.what)?;
+        writeln!(text, "later: {}{}", of(later.service.as_ref()), later.what)?;
     }
-    for warning in &plan.warnings {
-        let service = warning
-            .service
-            .as_ref()
-            .map(|service| format!("{service}: "))
-            .unwrap_or_default();
-        writeln!(
-            text,
-            "{} {service}{}",
-            style.paint(Colour::Yellow, "warning:"),
-            warning.what
-        )?;
-    }
+    warnings(&mut text, &plan.warnings, style)?;
     for (service, outcome) in &plan.services {
         if let Some(error) = &outcome.error {
             writeln!(
@@ -149,17 +134,14 @@ pub(super) fn reconciled(report: &Reconciled, style: Style) -> Result<String, fm
             written.verb
         )?;
     }
-    for warning in &report.warnings {
-        let service = warning
-            .service
-            .as_ref()
-            .map(|service| format!("{service}: "))
-            .unwrap_or_default();
+    warnings(&mut text, &report.warnings, style)?;
+    for orphan in report.orphans.iter().filter(|orphan| !orphan.removed) {
         writeln!(
             text,
-            "{} {service}{}",
-            style.paint(Colour::Yellow, "warning:"),
-            warning.what
+            "{} {} (of {}) belongs to no service and stays; `--remove-orphans` removes it",
+            style.paint(Colour::Yellow, "orphan:"),
+            plain(&orphan.id),
+            plain(&orphan.owner)
         )?;
     }
     for (service, outcome) in &report.services {
@@ -173,7 +155,7 @@ pub(super) fn reconciled(report: &Reconciled, style: Style) -> Result<String, fm
             text,
             "{} {service}: {}",
             style.paint(Colour::Red, "error:"),
-            chain(&error)
+            Failure::from_error(&error)
         )?;
     }
     for error in &report.other_failures {
@@ -181,8 +163,20 @@ pub(super) fn reconciled(report: &Reconciled, style: Style) -> Result<String, fm
             text,
             "{} {}",
             style.paint(Colour::Red, "error:"),
-            chain(&**error)
+            Failure::from_error(&**error)
         )?;
+    }
+    // What is left for a service is an error of it, and has been shown.
+    for left in report.left.iter().filter(|left| left.service.is_none()) {
+        write!(text, "{} {}", style.paint(Colour::Red, "left:"), left.what)?;
+        match &report.last_conflict {
+            Some(error) => writeln!(
+                text,
+                "; the last conflict was {}",
+                Failure::from_error(&**error)
+            )?,
+            None => writeln!(text)?,
+        }
     }
     let calls = report.calls;
     writeln!(
@@ -200,14 +194,93 @@ fn address(ingress: &Ingress) -> String {
     }
 }
 
-/// An error with its causes.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
+fn warnings(text: &mut String, warnings: &[Warning], style: Style) -> fmt::Result {
+    for warning in warnings {
+        let title = style.paint(Colour::Yellow, "warning:");
+        writeln!(
+            text,
+            "{title} {}{}",
+            of(warning.service.as_ref()),
+            warning.what
+        )?;
     }
-    text
+    Ok(())
+}
+
+/// Whose a line is.
+fn of(service: Option<&ServiceKey>) -> String {
+    service.map_or_else(String::new, |service| format!("{service}: "))
+}
+
+/// Somebody else's text without what a terminal would obey.
+pub(super) fn plain(text: &str) -> String {
+    let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    plain.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use azure_loadbalancer::plan::{Deferred, Orphan};
+
+    use super::*;
+
+    const PLAIN: Style = Style { is_coloured: false };
+
+    #[test]
+    fn whatever_makes_a_report_bad_is_shown() {
+        let mut report = Reconciled::default();
+        let mut leave = |service: Option<ServiceKey>, what: &str| {
+            let what = what.to_owned();
+            report.left.push(Deferred { service, what });
+        };
+        leave(None, "put networkInterface nic-1 was not written");
+        leave(
+            Some(ServiceKey::new("shop", "web")),
+            "put loadBalancer shop was not written",
+        );
+        assert!(!report.is_converged());
+        let text = reconciled(&report, PLAIN).unwrap();
+        assert!(
+            text.contains("left: put networkInterface nic-1 was not written\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("error: shop/web: not done after 0 rounds"),
+            "{text}"
+        );
+        assert_eq!(text.matches("put loadBalancer shop").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn on_a_terminal_differences_have_colours() {
+        let change = |from: Option<u8>, to: Option<u8>| {
+            let (path, value) = ("rules[r].port".to_owned(), serde_json::Value::from);
+            let (from, to) = (from.map(value), to.map(value));
+            Style { is_coloured: true }.change(&FieldChange { path, from, to })
+        };
+        assert_eq!(
+            change(None, Some(80)),
+            "\u{1b}[32m+ rules[r].port: 80\u{1b}[0m"
+        );
+        assert_eq!(
+            change(Some(80), None),
+            "\u{1b}[31m- rules[r].port: 80\u{1b}[0m"
+        );
+        assert_eq!(
+            change(Some(80), Some(81)),
+            "\u{1b}[33m~ rules[r].port: 80 -> 81\u{1b}[0m"
+        );
+    }
+
+    #[test]
+    fn names_of_others_do_nothing_to_a_terminal() {
+        let mut report = Reconciled::default();
+        report.orphans.push(Orphan {
+            id: "/x/\u{1b}[2Jy".to_owned(),
+            owner: "a\nb".to_owned(),
+            removed: false,
+        });
+        let text = reconciled(&report, PLAIN).unwrap();
+        assert!(text.starts_with("orphan: /x/ [2Jy (of a b) "), "{text:?}");
+    }
 }

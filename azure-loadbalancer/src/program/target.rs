@@ -1,12 +1,13 @@
 use std::env;
 use std::sync::Arc;
 
+use azure_loadbalancer::Executor;
 use azure_loadbalancer::arm::token::{
     ClientCredentials, ManagedIdentity, StaticToken, TokenSource,
 };
 use azure_loadbalancer::arm::{ArmClient, ReqwestTransport, TowerTransport};
+use azure_loadbalancer::config::{Cloud, Config};
 use azure_loadbalancer::emulator::{Emulator, EmulatorOptions};
-use azure_loadbalancer::{Config, Executor};
 
 use super::cli::{Credentials, Target};
 use super::failure::Failure;
@@ -26,18 +27,16 @@ impl Azure {
                 let emulator = Emulator::new(EmulatorOptions::default().operation_requests(0));
                 let found = resources(path)?;
                 let restored = emulator.with(|machine| {
-                    machine.add_group(
-                        &config.subscription_id,
-                        &config.resource_group,
-                        &config.location,
-                    );
+                    for group in [&config.resource_group, config.load_balancer_group()] {
+                        machine.add_group(&config.subscription_id, group, &config.location);
+                    }
                     machine.restore(found)
                 });
                 restored.map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
                 let client = ArmClient::builder(TowerTransport::new(emulator.clone())).build();
                 (client, Some(emulator))
             }
-            None => (client(target)?, None),
+            None => (client(target, &config.cloud)?, None),
         };
         let client = client.map_err(|error| Failure::from_error(&error))?;
         let executor =
@@ -48,41 +47,79 @@ impl Azure {
 
 type Built = Result<ArmClient, azure_loadbalancer::arm::EndpointError>;
 
-fn client(target: &Target) -> Result<Built, Failure> {
+/// Whom to ask, and for what tokens.
+#[derive(Debug, PartialEq, Eq)]
+struct Addresses {
+    endpoint: String,
+    resource: String,
+    authority: Option<&'static str>,
+}
+
+impl Addresses {
+    /// A token is for the resource manager that it is sent to, and for no other.
+    fn of(target: &Target, cloud: &Cloud) -> Result<Self, Failure> {
+        let endpoint = match (&target.endpoint, cloud.resource_manager()) {
+            (Some(endpoint), _) => endpoint.clone(),
+            (None, Some(known)) => known.to_owned(),
+            (None, None) => {
+                let name = String::from(cloud.clone());
+                return Err(Failure::new(format!(
+                    "the configuration is for cloud {name:?}, whose resource manager is not known: give its --endpoint"
+                )));
+            }
+        };
+        let known = Cloud::of_resource_manager(&endpoint);
+        let resource = known.as_ref().and_then(Cloud::token_resource);
+        Ok(Self {
+            resource: match (&target.resource, resource) {
+                (Some(resource), _) => resource.clone(),
+                (None, Some(resource)) => resource.to_owned(),
+                (None, None) => endpoint.clone(),
+            },
+            authority: known.unwrap_or_else(|| cloud.clone()).authority(),
+            endpoint,
+        })
+    }
+}
+
+fn client(target: &Target, cloud: &Cloud) -> Result<Built, Failure> {
+    let addresses = Addresses::of(target, cloud)?;
     let transport = match &target.ca_file {
         Some(file) => ReqwestTransport::trusting(file),
         None => ReqwestTransport::new(),
     };
     let transport = transport.map_err(|error| Failure::from_error(&error))?;
-    let builder = ArmClient::builder(transport.clone()).endpoint(&target.endpoint);
-    Ok(match tokens(target, &transport)? {
+    let builder = ArmClient::builder(transport.clone()).endpoint(&addresses.endpoint);
+    Ok(match tokens(target.credentials, &addresses, &transport)? {
         Some(tokens) => builder.tokens(tokens).build(),
         None => builder.build(),
     })
 }
 
 fn tokens(
-    target: &Target,
+    credentials: Credentials,
+    addresses: &Addresses,
     transport: &ReqwestTransport,
 ) -> Result<Option<Arc<dyn TokenSource>>, Failure> {
     let is_set = |name: &str| env::var(name).is_ok_and(|value| !value.is_empty());
-    let chosen = match target.credentials {
+    let chosen = match credentials {
         Credentials::Auto if is_set("AZURE_ACCESS_TOKEN") => Credentials::Token,
         Credentials::Auto
             if is_set("AZURE_CLIENT_SECRET") || is_set("AZURE_FEDERATED_TOKEN_FILE") =>
         {
             Credentials::Environment
         }
-        Credentials::Auto if target.endpoint.starts_with("http://") => Credentials::None,
+        Credentials::Auto if addresses.endpoint.starts_with("http://") => Credentials::None,
         Credentials::Auto => Credentials::ManagedIdentity,
         chosen => chosen,
     };
     Ok(match chosen {
         Credentials::None | Credentials::Auto => None,
         Credentials::Token => Some(Arc::new(StaticToken::new(variable("AZURE_ACCESS_TOKEN")?))),
-        Credentials::Environment => Some(Arc::new(application(transport)?)),
+        Credentials::Environment => Some(Arc::new(application(transport, addresses)?)),
         Credentials::ManagedIdentity => {
-            let mut identity = ManagedIdentity::new(transport.clone());
+            let mut identity =
+                ManagedIdentity::new(transport.clone()).resource(&addresses.resource);
             if let Ok(host) = variable("AZURE_POD_IDENTITY_AUTHORITY_HOST") {
                 identity = identity.endpoint(host);
             }
@@ -94,7 +131,10 @@ fn tokens(
     })
 }
 
-fn application(transport: &ReqwestTransport) -> Result<ClientCredentials, Failure> {
+fn application(
+    transport: &ReqwestTransport,
+    addresses: &Addresses,
+) -> Result<ClientCredentials, Failure> {
     let (tenant, client) = (variable("AZURE_TENANT_ID")?, variable("AZURE_CLIENT_ID")?);
     let mut credentials = match variable("AZURE_CLIENT_SECRET") {
         Ok(secret) => ClientCredentials::with_secret(transport.clone(), tenant, client, secret),
@@ -103,10 +143,11 @@ fn application(transport: &ReqwestTransport) -> Result<ClientCredentials, Failur
             Err(_) => return Err(missing),
         },
     };
-    if let Ok(authority) = variable("AZURE_AUTHORITY_HOST") {
+    let authority = variable("AZURE_AUTHORITY_HOST").ok();
+    if let Some(authority) = authority.or_else(|| addresses.authority.map(str::to_owned)) {
         credentials = credentials.authority(authority);
     }
-    Ok(credentials)
+    Ok(credentials.resource(&addresses.resource))
 }
 
 fn variable(name: &str) -> Result<String, Failure> {
@@ -116,4 +157,86 @@ fn variable(name: &str) -> Result<String, Failure> {
             "{name} is not set in the environment; set it, or choose other `--credentials`"
         ))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::program::cli::{Cli, Command};
+
+    fn target(arguments: &[&str]) -> Target {
+        let fixed = [
+            "azure-loadbalancer",
+            "orphans",
+            "--config",
+            "c",
+            "--services",
+            "s",
+        ];
+        let all = fixed.iter().chain(arguments);
+        match Cli::try_parse_from(all).unwrap().command {
+            Command::Orphans(options) => options.target,
+            _ => unreachable!("orphans was asked for"),
+        }
+    }
+
+    #[test]
+    fn tokens_are_for_the_resource_manager_that_gets_them() {
+        let (public, government) = (Cloud::Public, Cloud::UsGovernment);
+        let other = Cloud::Other("AzureStackCloud".to_owned());
+        for (arguments, cloud, endpoint, resource, authority) in [
+            (
+                &[][..],
+                &public,
+                "https://management.azure.com",
+                "https://management.azure.com",
+                Some("https://login.microsoftonline.com"),
+            ),
+            (
+                &[],
+                &government,
+                "https://management.usgovcloudapi.net",
+                "https://management.core.usgovcloudapi.net",
+                Some("https://login.microsoftonline.us"),
+            ),
+            (
+                &["--endpoint", "https://management.chinacloudapi.cn/"],
+                &public,
+                "https://management.chinacloudapi.cn/",
+                "https://management.chinacloudapi.cn",
+                Some("https://login.chinacloudapi.cn"),
+            ),
+            (
+                &["--endpoint", "https://arm.example"],
+                &public,
+                "https://arm.example",
+                "https://arm.example",
+                Some("https://login.microsoftonline.com"),
+            ),
+            (
+                &[
+                    "--endpoint",
+                    "https://arm.example",
+                    "--resource",
+                    "https://of.example",
+                ],
+                &other,
+                "https://arm.example",
+                "https://of.example",
+                None,
+            ),
+        ] {
+            let expected = Addresses {
+                endpoint: endpoint.to_owned(),
+                resource: resource.to_owned(),
+                authority,
+            };
+            let found = Addresses::of(&target(arguments), cloud).unwrap();
+            assert_eq!(found, expected, "{arguments:?}");
+        }
+        let error = Addresses::of(&target(&[]), &other).unwrap_err().to_string();
+        assert!(error.contains("--endpoint"), "{error}");
+    }
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::{Service, ServiceKey, ServicePort};
-use crate::naming;
 use crate::resources::null_as_default;
 
 #[derive(Deserialize)]
@@ -41,6 +40,7 @@ struct Spec {
     load_balancer_source_ranges: Vec<String>,
     session_affinity: Option<String>,
     external_traffic_policy: Option<String>,
+    load_balancer_class: Option<String>,
     health_check_node_port: Option<u16>,
 }
 
@@ -62,14 +62,10 @@ impl From<ServiceDocument> for Service {
             namespace => namespace,
         };
         let key = ServiceKey::new(namespace, metadata.name);
-        let uid = match metadata.uid {
-            uid if uid.is_empty() => naming::uid_of(&key),
-            uid => uid,
-        };
         let is = |text: &Option<String>, value: &str| text.as_deref() == Some(value);
         Self {
             key,
-            uid,
+            uid: metadata.uid,
             annotations: metadata.annotations,
             ports: spec.ports.into_iter().map(ServicePort::from).collect(),
             load_balancer_ip: spec.load_balancer_ip.filter(|ip| !ip.trim().is_empty()),
@@ -77,8 +73,10 @@ impl From<ServiceDocument> for Service {
             client_affinity: is(&spec.session_affinity, "ClientIP"),
             local_traffic_only: is(&spec.external_traffic_policy, "Local"),
             health_check_node_port: spec.health_check_node_port.filter(|port| *port != 0),
+            load_balancer_class: spec.load_balancer_class.filter(|class| !class.is_empty()),
             load_balanced: is(&spec.kind, "LoadBalancer"),
             deleting: metadata.deletion_timestamp.is_some(),
+            unreadable: None,
         }
     }
 }

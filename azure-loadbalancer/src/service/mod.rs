@@ -2,6 +2,7 @@
 
 mod kubernetes;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -78,7 +79,8 @@ impl<'de> Deserialize<'de> for ServiceKey {
 pub struct Service {
     /// Which service.
     pub key: ServiceKey,
-    /// What all names of its resources are made of, so it must be unique and never change. Kubernetes gives a UUID.
+    /// What all names of its resources are made of, so it must be unique and never change. Kubernetes gives a UUID. Empty: it is
+    /// made of the cluster's name and the key, so that a service which is deleted and created again keeps its names.
     pub uid: String,
     /// What else is asked for; the keys are in [`crate::annotations::keys`].
     pub annotations: BTreeMap<String, String>,
@@ -94,24 +96,50 @@ pub struct Service {
     pub local_traffic_only: bool,
     /// Where nodes tell whether they have an instance, if only those take part.
     pub health_check_node_port: Option<u16>,
+    /// Which controller is asked (`spec.loadBalancerClass`); see [`Config::load_balancer_class`](crate::Config::load_balancer_class).
+    pub load_balancer_class: Option<String>,
     /// Whether a load balancer is asked for at all (`type: LoadBalancer`).
     pub load_balanced: bool,
     /// Whether the service is going away (`metadata.deletionTimestamp`).
     pub deleting: bool,
+    /// Why the rest of it could not be read. What it has stays as it is then.
+    pub unreadable: Option<String>,
 }
 
 impl Service {
-    /// A load-balanced service without ports, whose UID is made of its key.
-    ///
-    /// Where the UID of a service is its key, a service that is deleted and created again keeps its public address' name.
+    /// A load-balanced service without ports and without a UID of its own.
     pub fn new(namespace: &str, name: &str) -> Self {
-        let key = ServiceKey::new(namespace, name);
         Self {
-            uid: naming::uid_of(&key),
-            key,
+            key: ServiceKey::new(namespace, name),
             load_balanced: true,
             ..Self::default()
         }
+    }
+
+    /// The UID that its names in a cluster are made of.
+    pub fn uid_in(&self, cluster: &str) -> Cow<'_, str> {
+        match self.uid.as_str() {
+            "" => naming::uid_of(&self.key, cluster).into(),
+            uid => uid.into(),
+        }
+    }
+
+    /// What is known of a service whose document cannot be read; nothing without a name.
+    pub(crate) fn of_unreadable(document: &serde_json::Value, why: &str) -> Option<Self> {
+        let (metadata, spec) = (&document["metadata"], &document["spec"]);
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let namespace = metadata["namespace"].as_str().unwrap_or("default");
+        let name = metadata["name"].as_str().filter(|name| !name.is_empty())?;
+        Some(Self {
+            key: ServiceKey::new(namespace, name),
+            uid: text(&metadata["uid"]),
+            load_balancer_class: Some(text(&spec["loadBalancerClass"]))
+                .filter(|class| !class.is_empty()),
+            load_balanced: spec["type"] == "LoadBalancer",
+            deleting: !metadata["deletionTimestamp"].is_null(),
+            unreadable: Some(why.to_owned()),
+            ..Self::default()
+        })
     }
 
     /// Whether the service is to be reachable through a load balancer.

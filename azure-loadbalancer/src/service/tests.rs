@@ -48,8 +48,24 @@ fn without_a_uid_the_key_gives_one() {
     let one = Service::new("default", "web");
     let read: Service =
         serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": {}})).expect("it reads");
-    assert_eq!(one.uid, read.uid);
-    assert_ne!(one.uid, Service::new("default", "web2").uid);
+    assert_eq!(one.uid_in("c"), read.uid_in("c"));
+    assert_ne!(one.uid_in("c"), one.uid_in("d"));
+    assert_ne!(one.uid_in("c"), Service::new("default", "web2").uid_in("c"));
+}
+
+#[test]
+fn the_class_of_a_service_is_read() {
+    let read = |class| {
+        let document = json!({"metadata": {"name": "a"}, "spec": {"type": "LoadBalancer", "loadBalancerClass": class}});
+        serde_json::from_value::<Service>(document)
+            .expect("it reads")
+            .load_balancer_class
+    };
+    assert_eq!(
+        read(json!("example.com/x")).as_deref(),
+        Some("example.com/x")
+    );
+    assert_eq!(read(json!(null)), None);
 }
 
 #[test]

@@ -30,6 +30,13 @@ pub trait FromDocument: Sized + Send {
     /// What is wrong with it.
     fn from_document(document: Value) -> Result<Self, serde_json::Error>;
 
+    /// What stands for a document that cannot be read, so that it is neither forgotten nor in the way of others; nothing if there is
+    /// no such thing.
+    fn unreadable(document: &Value, why: &serde_json::Error) -> Option<Self> {
+        let _ = (document, why);
+        None
+    }
+
     /// Whether the same document will be read in the same way later. A node that has stopped being ready is read anew from time to
     /// time: for how long that has been so matters.
     fn is_settled(&self) -> bool {
@@ -43,6 +50,10 @@ impl FromDocument for Service {
     fn from_document(document: Value) -> Result<Self, serde_json::Error> {
         Self::deserialize(document)
     }
+
+    fn unreadable(document: &Value, why: &serde_json::Error) -> Option<Self> {
+        Self::of_unreadable(document, &why.to_string())
+    }
 }
 
 /// A document that cannot be read: which one, and why.
@@ -54,11 +65,12 @@ pub struct DocumentError {
 }
 
 /// Reads documents from a text: a list (`kind: List` or `…List`, with `items`), one document, or a JSON array of documents.
-/// Documents of another kind are passed over.
+/// Documents of another kind are passed over, but a text that has no others is refused: it is another file than was meant, and
+/// nothing at all would be taken for what is wanted.
 ///
 /// # Errors
 ///
-/// The text is not JSON, or a document of the wanted kind is not what it should be.
+/// The text is not JSON, has only documents of other kinds, or a document of the wanted kind is not what it should be.
 pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentError> {
     let whole = |why: String| DocumentError {
         place: "the whole text".to_owned(),
@@ -70,10 +82,23 @@ pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentErr
             T::KIND.to_lowercase()
         ))
     })?;
+    // Items of a typed list have no kind of their own.
+    let mut of_items = T::KIND.to_owned();
+    let mut stranger = None;
     let documents = match value {
         Value::Array(items) => items,
         Value::Object(mut object) => match object.get_mut("items").map(Value::take) {
-            Some(Value::Array(items)) => items,
+            Some(Value::Array(items)) => {
+                let kind = object
+                    .get("kind")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default();
+                if let Some(kind) = kind.strip_suffix("List").filter(|kind| !kind.is_empty()) {
+                    kind.clone_into(&mut of_items);
+                    stranger = (kind != T::KIND).then(|| kind.to_owned());
+                }
+                items
+            }
             Some(_) => return Err(whole("`items` is not a list".to_owned())),
             None => vec![Value::Object(object)],
         },
@@ -85,9 +110,9 @@ pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentErr
     };
     let mut found = Vec::new();
     for (index, document) in documents.into_iter().enumerate() {
-        // Items of a typed list have no kind of their own.
-        let kind = document["kind"].as_str().unwrap_or(T::KIND);
+        let kind = document["kind"].as_str().unwrap_or(&of_items);
         if kind != T::KIND {
+            stranger.get_or_insert_with(|| kind.to_owned());
             continue;
         }
         let name = document["metadata"]["name"]
@@ -100,6 +125,13 @@ pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentErr
             place,
             why: error.to_string(),
         })?);
+    }
+    if let (true, Some(stranger)) = (found.is_empty(), stranger) {
+        let kind: String = stranger.chars().take(60).collect();
+        return Err(whole(format!(
+            "it has documents of kind {kind:?} and none of kind {}; was another file meant?",
+            T::KIND
+        )));
     }
     Ok(found)
 }
@@ -225,7 +257,23 @@ mod tests {
         ] {
             assert_eq!(names(&read_documents(&text).unwrap()), ["web"], "{text}");
         }
+        // A typed list says its kind once.
+        for text in ["[]", r#"{"kind":"List","items":[]}"#] {
+            assert!(
+                read_documents::<Service>(text).unwrap().is_empty(),
+                "{text}"
+            );
+        }
         for (text, expected) in [
+            (
+                r#"{"kind":"List","items":[{"kind":"Node","metadata":{"name":"n"}}]}"#,
+                "none of kind Service",
+            ),
+            (
+                r#"{"kind":"NodeList","items":[{"metadata":{"name":"n"}}]}"#,
+                "none of kind Service",
+            ),
+            (r#"{"kind":"NodeList","items":[]}"#, "none of kind Service"),
             ("", "not JSON"),
             ("3", "neither a document nor a list"),
             (r#"{"items":3}"#, "`items` is not a list"),

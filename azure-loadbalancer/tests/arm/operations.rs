@@ -21,7 +21,7 @@ async fn a_write_is_followed_until_it_is_over() {
     let script = Script::new(vec![
         answer(
             201,
-            &[("azure-asyncoperation", POLL), ("retry-after", "10")],
+            &[("azure-asyncoperation", POLL), ("retry-after", "45")],
             UPDATING,
         ),
         answer(200, &[("retry-after", "4")], r#"{"status":"InProgress"}"#),
@@ -37,7 +37,7 @@ async fn a_write_is_followed_until_it_is_over() {
             .iter()
             .map(|asked| asked.at.as_millis())
             .collect::<Vec<_>>(),
-        [0, 10_000, 14_000, 18_500]
+        [0, 45_000, 49_000, 53_500]
     );
 }
 

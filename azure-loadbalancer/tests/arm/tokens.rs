@@ -113,3 +113,44 @@ async fn a_refused_token_is_renewed_once() {
         "the header is marked as sensitive"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_is_late_is_asked_for_again() {
+    let token = r#"{"access_token":"late","expires_in":"3600"}"#;
+    // A metadata service that starts (404), changes (410), has too much to do (429), and does not answer.
+    for first in [
+        answer(404, &[], ""),
+        answer(410, &[], ""),
+        answer(429, &[], ""),
+        answer(500, &[], ""),
+        None,
+    ] {
+        let identities = Script::new(vec![first, answer(200, &[], token)]);
+        let script = Script::new(vec![answer(200, &[], "{}")]);
+        let source = ManagedIdentity::new(TowerTransport::new(identities.clone()));
+        let client = script.builder().tokens(source).build().unwrap();
+        client.get::<Value>(&lb()).await.unwrap();
+        assert_eq!(identities.asked().len(), 2);
+        let asked = script.asked();
+        assert_eq!(asked[0].header("authorization"), Some("Bearer late"));
+    }
+    // What is refused stays refused, and of another authority a 404 is no promise.
+    let denied = answer(400, &[], r#"{"error":"invalid_client"}"#);
+    let identities = Script::new(vec![denied]);
+    let source = ManagedIdentity::new(TowerTransport::new(identities.clone()));
+    let client = Script::new(Vec::new())
+        .builder()
+        .tokens(source)
+        .build()
+        .unwrap();
+    let error = client.get::<Value>(&lb()).await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.is_retriable()),
+        (ArmErrorKind::Token, false)
+    );
+    let nowhere = Script::new(vec![answer(404, &[], "")]);
+    let source =
+        ClientCredentials::with_secret(TowerTransport::new(nowhere.clone()), "t", "a", "s")
+            .authority(AUTHORITY);
+    assert!(!source.token().await.unwrap_err().is_transient());
+}

@@ -287,3 +287,22 @@ fn a_plan_tells_what_becomes_different() {
             .contains("\"do\":\"putLoadBalancer\"")
     );
 }
+
+#[test]
+fn a_service_that_cannot_be_read_keeps_what_it_has() {
+    let mut azure = empty();
+    azure.converge(&current(), &[service("a", &[80])], &[]);
+    let unreadable = Service {
+        unreadable: Some("no ports".to_owned()),
+        ports: Vec::new(),
+        ..service("a", &[80])
+    };
+    let (plan, log) = azure.converge(&current(), &[unreadable, service("b", &[81])], &[]);
+    let error = plan.services[&key("a")]
+        .error
+        .as_ref()
+        .map(ToString::to_string);
+    assert!(error.is_some_and(|error| error.contains("no ports")));
+    assert!(!log.is_empty(), "the other is served");
+    assert_eq!(names(&azure.rules("testCluster")).len(), 2);
+}

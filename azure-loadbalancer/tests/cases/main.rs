@@ -4,6 +4,7 @@
 mod support;
 
 mod configuration;
+mod conflicts;
 mod frontends;
 mod lifecycle;
 mod members;

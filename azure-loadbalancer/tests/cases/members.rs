@@ -261,3 +261,45 @@ fn a_service_that_cannot_be_does_not_keep_nodes_from_the_others() {
     assert!(plan.services[&key("a")].error.is_some());
     assert_eq!(log, ["put backendAddressPool testCluster"]);
 }
+
+#[test]
+fn members_of_the_other_kind_stay_and_are_told() {
+    let interfaces = json!({ "backendIPConfigurations": [{ "id": "/x/ipConfigurations/c" }], "loadBalancerBackendAddresses": [{ "name": "nic_c", "properties": {} }] });
+    let addresses = json!({ "loadBalancerBackendAddresses": [{ "name": "n", "properties": { "ipAddress": "10.0.0.7" } }] });
+    let by_interface = Config {
+        backend_pool_type: azure_loadbalancer::config::PoolMembership::NetworkInterface,
+        ..current()
+    };
+    for (config, members, mend) in [
+        (current(), interfaces, "nodeIPConfiguration"),
+        (by_interface, addresses, "backendPoolType nodeIP,"),
+    ] {
+        let (mut azure, mut members_of_cluster) = cluster(2, 1);
+        members_of_cluster.extend(nodes(2));
+        azure.converge(&current(), &[service("a", &[80])], &[]);
+        let mut document = serde_json::to_value(&azure.snapshot.load_balancers[0]).unwrap();
+        let pool = &mut document["properties"]["backendAddressPools"][0];
+        pool["properties"] = members.clone();
+        azure.snapshot.load_balancers[0] = serde_json::from_value(document).unwrap();
+
+        let services = [service("a", &[80]), service("b", &[81])];
+        let (plan, log) = azure.converge(&config, &services, &members_of_cluster);
+        let told: Vec<_> = plan
+            .warnings
+            .iter()
+            .map(|warning| warning.what.as_str())
+            .collect();
+        assert!(told.iter().any(|what| what.contains(mend)), "{told:?}");
+        assert!(
+            log.iter().all(|line| !line.contains("networkInterface")),
+            "{log:?}"
+        );
+        let after = serde_json::to_value(&azure.snapshot.load_balancers[0]).unwrap();
+        let pool = &after["properties"]["backendAddressPools"][0]["properties"];
+        for (field, value) in members.as_object().unwrap() {
+            assert_eq!(pool[field], *value, "{field}");
+        }
+        assert_eq!(plan.services[&key("b")].error, None);
+        assert_eq!(azure.frontends("testCluster").len(), 2);
+    }
+}

@@ -1,5 +1,8 @@
-//! The emulator, asked by clients that nobody here wrote: Microsoft's own libraries for Python. They come with
-//! `cargo xtask peers azure`; what they are asked to do is in `python/`.
+//! The emulator, asked by clients that nobody here wrote: Microsoft's own libraries for Python and for Node. They come with
+//! `cargo xtask peers azure azure-arm-network`; what they are asked to do is in `python/` and `node/`. They also read what the
+//! reconciler has written, so that both ends of the wire are seen by somebody else.
+
+mod reconciled;
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,6 +22,11 @@ async fn start(options: EmulatorOptions) -> EmulatorServer {
 
 /// Runs a script to its good end, and returns what it has checked; nothing if there is no Python for it.
 async fn run(script: &str, endpoint: &str) -> Option<Vec<String>> {
+    run_with(script, endpoint, "").await
+}
+
+/// The same, with what the script is to expect.
+async fn run_with(script: &str, endpoint: &str, expected: &str) -> Option<Vec<String>> {
     let python = peers::find("azure-python")?;
     let home = tempfile::tempdir().expect("a directory can be made");
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/python");
@@ -33,13 +41,17 @@ async fn run(script: &str, endpoint: &str) -> Option<Vec<String>> {
         .env("NO_PROXY", "*")
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("AZURE_POD_IDENTITY_AUTHORITY_HOST", endpoint)
-        .env("ENDPOINT", endpoint);
+        .env("ENDPOINT", endpoint)
+        .env("EXPECTED", expected);
     let done = peers::output_within(LIMIT, command).await.expect_success();
-    let checked = done
-        .stdout
-        .lines()
-        .filter_map(|line| line.strip_prefix("checked "));
-    Some(checked.map(str::to_owned).collect())
+    Some(checked(&done.stdout))
+}
+
+/// What a script says that it has checked.
+fn checked(output: &str) -> Vec<String> {
+    let lines = output.lines();
+    let checked = lines.filter_map(|line| line.strip_prefix("checked "));
+    checked.map(str::to_owned).collect()
 }
 
 const NETWORK_CHECKS: [&str; 6] = [

@@ -5,6 +5,7 @@ mod etags;
 mod faults;
 mod limits;
 mod operations;
+mod pools;
 mod references;
 mod requests;
 mod scale_sets;

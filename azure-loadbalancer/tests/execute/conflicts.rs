@@ -1,9 +1,18 @@
 //! Others write, too.
 
-use azure_loadbalancer::emulator::{EmulatorOptions, Fault, FaultAction};
-use azure_loadbalancer::{LoadBalancerProvider, ServiceKey};
-use http::Method;
+use std::future::Ready;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use azure_loadbalancer::arm::RetryPolicy;
+use azure_loadbalancer::emulator::{Emulator, EmulatorOptions, Fault, FaultAction, Lost};
+use azure_loadbalancer::{Executor, LoadBalancerProvider, ServiceKey};
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use serde_json::json;
 use tokio::time::Instant;
+use tower_service::Service as TowerService;
 
 use crate::world::*;
 
@@ -145,4 +154,62 @@ async fn two_that_know_only_their_own_services_lose_nothing() {
         two.get(&a).await.unwrap().map(|ingress| ingress.len()),
         Some(1)
     );
+}
+
+/// Before a load balancer is deleted somebody adds a frontend to it.
+#[derive(Clone)]
+struct Rival {
+    emulator: Emulator,
+    is_done: Arc<AtomicBool>,
+}
+
+impl TowerService<Request<Bytes>> for Rival {
+    type Response = Response<Bytes>;
+    type Error = Lost;
+    type Future = Ready<Result<Response<Bytes>, Lost>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Lost>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Bytes>) -> Self::Future {
+        let is_deletion =
+            request.method() == Method::DELETE && request.uri().path().contains("loadBalancers");
+        if is_deletion && !self.is_done.swap(true, Ordering::Relaxed) {
+            let id = network("loadBalancers", "testCluster");
+            let all = self.emulator.with(|machine| machine.resources());
+            let mut balancer = all
+                .into_iter()
+                .find(|one| one["id"].as_str() == Some(&id))
+                .unwrap();
+            let frontends = balancer["properties"]["frontendIPConfigurations"]
+                .as_array_mut()
+                .unwrap();
+            frontends.push(json!({ "name": "rival", "properties": { "publicIPAddress": { "id": network("publicIPAddresses", "user-ip") } } }));
+            self.emulator
+                .with(|machine| machine.put(&id, balancer).unwrap());
+        }
+        self.emulator.call(request)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_frontend_that_comes_just_before_a_deletion_is_not_lost() {
+    let emulator = azure(EmulatorOptions::default());
+    executor(&emulator)
+        .reconcile(&[service("web", &[80])], &nodes(1))
+        .await
+        .unwrap();
+    let rival = Rival {
+        emulator: emulator.clone(),
+        is_done: Arc::default(),
+    };
+    let deleting = Executor::new(client_through(rival, RetryPolicy::default()), config()).unwrap();
+    let report = deleting.reconcile(&[], &nodes(1)).await.unwrap();
+    assert!(report.is_converged(), "{report:#?}");
+    assert_eq!(report.conflicts, 1);
+    let all = contents(&emulator);
+    let frontends = &all[&network("loadBalancers", "testCluster").to_lowercase()]["properties"]["frontendIPConfigurations"];
+    assert_eq!(frontends.as_array().unwrap().len(), 1, "{frontends}");
+    assert_eq!(frontends[0]["name"], "rival");
 }

@@ -45,7 +45,7 @@ impl TowerService<Request<Bytes>> for Crashing {
 }
 
 /// Reconciles up to a request; whether it got through.
-async fn up_to(
+pub(crate) async fn up_to(
     emulator: &Emulator,
     requests: i64,
     is_carried_out: bool,

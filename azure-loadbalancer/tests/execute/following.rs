@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use azure_loadbalancer::emulator::{EmulatorOptions, Fault, FaultAction};
-use azure_loadbalancer::execute::{FollowOptions, follow};
+use azure_loadbalancer::execute::{FollowOptions, ReconcileError, Reconciled, follow};
 use azure_loadbalancer::sources::memory;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -23,13 +23,9 @@ async fn what_changes_is_followed_and_what_fails_is_tried_again() {
             &mut service_source,
             &mut node_source,
             &FollowOptions::default(),
-            |report| {
-                told.send(
-                    report
-                        .map(|report| report.calls.writes)
-                        .map_err(|error| error.to_string()),
-                )
-                .unwrap();
+            &mut |report: &Result<Reconciled, ReconcileError>| {
+                let shown = report.as_ref().map(|report| report.calls.writes);
+                told.send(shown.map_err(ToString::to_string)).unwrap();
             },
         )
         .await;

@@ -7,6 +7,7 @@ use azure_loadbalancer::emulator::{Emulator, EmulatorOptions, Fault};
 use proptest::prelude::*;
 use serde_json::Value;
 
+use crate::crashes::up_to;
 use crate::scenario::{faults, services};
 use crate::world::*;
 
@@ -165,8 +166,55 @@ proptest! {
             }
             for (target, times) in writes {
                 assert_ne!(old.get(&target), new.get(&target), "{target} was written and is as it was");
-                assert!(times <= 2, "{target} was written {times} times");
+                // A load balancer that gains and loses addresses is written before and after the security group, so that no
+                // rule leads to an address that is nobody's; and that group after what is gained and before what is lost.
+                let most = if target.contains("/publicipaddresses/") { 1 } else { 2 };
+                assert!(times <= most, "{target} was written {times} times");
             }
+        });
+    }
+
+    #[test]
+    fn wherever_one_ends_another_goes_on(
+        before in services(), after in services(), requests in 0..40_i64, is_carried_out in any::<bool>(), delay in 0..3_u64,
+    ) {
+        run(async {
+            let emulator = azure(EmulatorOptions::default().operation_requests(delay));
+            let initial = contents(&emulator);
+            executor(&emulator).reconcile(&before, &nodes(2)).await.unwrap();
+            up_to(&emulator, requests, is_carried_out, &after).await;
+            settle(&emulator, &after, Vec::new()).await;
+            let now = contents(&emulator);
+            assert_eq!(foreign(&now), foreign(&initial));
+            assert_rules_lead_somewhere(&now);
+            settle(&emulator, &[], Vec::new()).await;
+            assert_eq!(contents(&emulator), initial, "nothing is left behind");
+            assert_nothing_refused(&emulator);
+        });
+    }
+
+    #[test]
+    fn two_writers_at_once_come_to_the_same(before in services(), after in services(), delay in 0..4_u64, seed in any::<u64>()) {
+        run(async {
+            let options = || EmulatorOptions::default().operation_requests(delay).id_casing_seed(seed);
+            let (emulator, alone) = (azure(options()), azure(options()));
+            executor(&emulator).reconcile(&before, &nodes(2)).await.unwrap();
+            let (one, two) = (executor(&emulator), executor(&emulator));
+            let few = nodes(2);
+            let (first, second) = tokio::join!(one.reconcile(&after, &few), two.reconcile(&after, &few));
+            // Each may have been overtaken too often; together they have done it, or the next run does.
+            let _ = (first.unwrap(), second.unwrap());
+            settle(&emulator, &after, Vec::new()).await;
+            executor(&alone).reconcile(&after, &nodes(2)).await.unwrap();
+            let frontends = |emulator: &Emulator| -> BTreeSet<String> {
+                let all = contents(emulator);
+                let of_all = all.values().filter_map(|one| one["properties"]["frontendIPConfigurations"].as_array());
+                of_all.flatten().map(|frontend| frontend["name"].to_string()).collect()
+            };
+            assert_eq!(frontends(&emulator), frontends(&alone));
+            let now = contents(&emulator);
+            assert_eq!(foreign(&now), foreign(&contents(&alone)));
+            assert_rules_lead_somewhere(&now);
         });
     }
 }

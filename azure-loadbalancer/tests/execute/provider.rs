@@ -84,3 +84,20 @@ async fn an_error_says_which_service_and_why() {
     // It can still be deleted.
     provider.ensure_deleted(&bad, &nodes(1)).await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_deleted_while_another_waits_stays_deleted() {
+    let emulator = azure(EmulatorOptions::default().operation_requests(2));
+    let provider = LoadBalancerProvider::new(executor(&emulator));
+    let (a, b, few) = (service("a", &[80]), service("b", &[81]), nodes(1));
+    provider.ensure(&a, &few).await.unwrap();
+    // Both are asked for at the same time as the deletion, and one of them has waited for its turn all the while.
+    let (first, deleted, second) = tokio::join!(
+        provider.ensure(&b, &few),
+        provider.ensure_deleted(&a, &few),
+        provider.ensure(&b, &few)
+    );
+    assert_eq!(first.unwrap(), second.unwrap());
+    deleted.unwrap();
+    assert_eq!(provider.get(&a).await.unwrap(), None);
+}

@@ -66,6 +66,64 @@ async fn what_one_cannot_have_the_others_get() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn names_that_lead_elsewhere_stop_nobody_else() {
+    let emulator = azure(EmulatorOptions::default());
+    let executor = executor(&emulator);
+    let before = contents(&emulator);
+    let elsewhere = "%2e%2e/networkSecurityGroups/nsg";
+    for (key, value) in [
+        ("azure-pip-name", elsewhere),
+        ("azure-pip-name", "..\\networkSecurityGroups\\nsg"),
+        ("azure-pip-name", ".."),
+        ("azure-load-balancer-resource-group", ".."),
+        ("azure-load-balancer-resource-group", "a b!"),
+        ("azure-load-balancer-resource-group", "rg/providers/x"),
+    ] {
+        let services = [
+            service("good", &[80]),
+            annotated(service("bad", &[81]), key, value),
+        ];
+        let report = executor.reconcile(&services, &nodes(1)).await.unwrap();
+        let errors = report.errors();
+        assert_eq!(errors.len(), 1, "{value}: {errors:?}");
+        let error = errors[&services[1].key].to_string();
+        assert!(error.contains(key), "{error}");
+        assert_eq!(report.services[&services[0].key].ingress.len(), 1);
+    }
+    executor.reconcile(&[], &nodes(1)).await.unwrap();
+    assert_eq!(contents(&emulator), before);
+    assert_nothing_refused(&emulator);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_that_cannot_be_read_stops_nobody_else() {
+    for status in [400, 403, 404] {
+        let emulator = azure(EmulatorOptions::default());
+        let executor = executor(&emulator);
+        let refusal = FaultAction::Answer {
+            status,
+            code: "NotThisGroup".to_owned(),
+            retry_after: None,
+        };
+        emulator.with(|machine| {
+            machine.inject(Fault::new(refusal).path("resourceGroups/other").times(100))
+        });
+        let bad = annotated(
+            service("bad", &[81]),
+            "azure-load-balancer-resource-group",
+            "other",
+        );
+        let services = [service("good", &[80]), bad];
+        let report = executor.reconcile(&services, &nodes(1)).await.unwrap();
+        assert_eq!(report.services[&services[0].key].ingress.len(), 1);
+        let ServiceError::Arm(error) = report.error_of(&services[1].key).unwrap() else {
+            panic!("{report:#?}")
+        };
+        assert!(error.has_code("NotThisGroup"), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_refused_is_told_once_and_not_tried_again() {
     let emulator = azure(EmulatorOptions::default());
     let executor = executor(&emulator);
@@ -198,4 +256,56 @@ async fn an_address_of_the_user_is_used_and_survives() {
         contents(&emulator).contains_key(&network("publicIPAddresses", "user-ip").to_lowercase())
     );
     assert_nothing_refused(&emulator);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_whose_group_is_not_there_can_go() {
+    for status in [None, Some(403), Some(404)] {
+        let emulator = azure(EmulatorOptions::default());
+        let executor = executor(&emulator);
+        if let Some(status) = status {
+            let refusal = FaultAction::Answer {
+                status,
+                code: "NotThisGroup".to_owned(),
+                retry_after: None,
+            };
+            emulator.with(|machine| {
+                machine.inject(Fault::new(refusal).path("resourceGroups/nope").times(100))
+            });
+        }
+        let named = annotated(
+            service("web", &[80]),
+            "azure-load-balancer-resource-group",
+            "nope",
+        );
+        let going = azure_loadbalancer::Service {
+            deleting: true,
+            ..named
+        };
+        let report = executor
+            .reconcile(std::slice::from_ref(&going), &nodes(1))
+            .await
+            .unwrap();
+        assert!(
+            report.is_converged() && report.errors().is_empty(),
+            "{status:?}: {report:#?}"
+        );
+        assert_eq!(report.calls.writes, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_is_there_twice_is_told() {
+    let emulator = azure(EmulatorOptions::default());
+    let twice = [service("web", &[80]), service("web", &[81])];
+    let report = executor(&emulator)
+        .reconcile(&twice, &nodes(1))
+        .await
+        .unwrap();
+    let told = report
+        .warnings
+        .iter()
+        .any(|warning| warning.what.contains("more than once"));
+    assert!(told, "{:?}", report.warnings);
+    assert!(report.is_converged() && report.errors().is_empty());
 }

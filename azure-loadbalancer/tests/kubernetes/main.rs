@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod server;
+mod status;
 
 use std::time::Duration;
 
@@ -130,16 +131,26 @@ async fn what_cannot_be_read_keeps_its_last_form() {
     events.send(&event("MODIFIED", &odd));
     events.send(&event("ADDED", &service("b", 3)));
     assert_eq!(names(&source.next().await.unwrap()), ["a", "b"]);
-    // A list with such an object is no list: what it has would be taken down.
+    // In a list, too, others are read; the planner leaves alone what such a service has.
     let server = Server::default();
-    server.answer(200, &list(&[odd], 1, ""));
-    let told = server.client().services().next().await.unwrap_err();
-    assert!(
-        std::error::Error::source(&told)
-            .unwrap()
-            .to_string()
-            .contains("default/a")
+    server.answer(200, &list(&[odd, service("b", 3)], 1, ""));
+    let read = server.client().services().next().await.unwrap();
+    assert_eq!(names(&read), ["a", "b"]);
+    assert!(read[0].unreadable.is_some() && read[0].is_wanted());
+    assert_eq!(read[1].unreadable, None);
+    // A node that cannot be read has nothing that could stay.
+    let server = Server::default();
+    server.answer(
+        200,
+        &list(
+            &[json!({ "metadata": { "name": "n" }, "status": { "addresses": 3 } })],
+            1,
+            "",
+        ),
     );
+    let told = server.client().nodes().next().await.unwrap_err();
+    let cause = std::error::Error::source(&told).unwrap().to_string();
+    assert!(cause.contains("/n: "), "{cause}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -206,4 +217,71 @@ async fn where_a_service_is_reached_is_written_into_its_status() {
         "application/merge-patch+json"
     );
     assert_eq!(body, r#"{"status":{"loadBalancer":{"ingress":[]}}}"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_that_end_at_once_are_opened_with_pauses() {
+    let server = Server::default();
+    server.answer(200, &list(&[service("a", 1)], 1, ""));
+    for _ in 0..200 {
+        server.answer(200, "");
+    }
+    let mut source = server.client().services();
+    source.next().await.unwrap();
+    let waits = timeout(Duration::from_secs(60), source.next()).await;
+    assert!(
+        waits.is_err(),
+        "nothing has changed, and nothing has failed"
+    );
+    let asked = server.asked().len();
+    assert!((4..12).contains(&asked), "{asked} requests in a minute");
+}
+
+#[tokio::test(start_paused = true)]
+async fn single_failures_in_a_quiet_cluster_do_not_add_up() {
+    let server = Server::default();
+    server.answer(200, &list(&[service("a", 1)], 1, ""));
+    let mut quiet = Vec::new();
+    for _ in 0..6 {
+        quiet.push(server.stream());
+        server.answer(500, "");
+    }
+    quiet.push(server.stream());
+    let mut source = server.client().services();
+    source.next().await.unwrap();
+    for _ in 0..6 {
+        source.next().await.unwrap_err();
+    }
+    assert!(
+        timeout(Duration::from_secs(100), source.next())
+            .await
+            .is_err()
+    );
+    let times = server.times();
+    let waits: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let short: Vec<_> = waits
+        .iter()
+        .filter(|wait| **wait < Duration::from_secs(200))
+        .collect();
+    assert!(
+        short.iter().all(|wait| **wait <= Duration::from_secs(1)),
+        "{waits:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_dropped_keeps_the_pages_that_it_has() {
+    let server = Server::default();
+    server.answer(200, &list(&[service("a", 1)], 7, "next"));
+    let slow = server.stream();
+    server.answer(200, &list(&[service("b", 2)], 7, ""));
+    let mut source = server.client().services();
+    assert!(
+        timeout(Duration::from_secs(5), source.next())
+            .await
+            .is_err()
+    );
+    assert_eq!(names(&source.next().await.unwrap()), ["a", "b"]);
+    assert_eq!(server.asked().len(), 3, "the first page is not read again");
+    drop(slow);
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use azure_loadbalancer::sources::kubernetes::KubernetesClient;
 use bytes::Bytes;
 use http::request::Parts;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use http_body::{Body, Frame};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -53,6 +53,9 @@ pub(crate) struct Server {
 #[derive(Default)]
 struct State {
     answers: VecDeque<Response<Bits>>,
+    /// To patches; without one they are done.
+    to_patches: VecDeque<(u16, String)>,
+    patches: Vec<(String, Bytes)>,
     asked: Vec<(Duration, Parts, Bytes)>,
 }
 
@@ -88,6 +91,17 @@ impl Server {
             .unwrap();
         self.state.lock().unwrap().answers.push_back(response);
         Stream(sender)
+    }
+
+    /// The next answer to a patch, which does not come from the other answers.
+    pub(crate) fn answer_patch(&self, status: u16, body: &str) {
+        let mut state = self.state.lock().unwrap();
+        state.to_patches.push_back((status, body.to_owned()));
+    }
+
+    /// The patches since the last time: paths and bodies.
+    pub(crate) fn patches(&self) -> Vec<(String, Bytes)> {
+        std::mem::take(&mut self.state.lock().unwrap().patches)
     }
 
     /// What was asked: methods and targets.
@@ -131,6 +145,18 @@ impl tower_service::Service<Request<Bytes>> for Server {
     fn call(&mut self, request: Request<Bytes>) -> Self::Future {
         let mut state = self.state.lock().unwrap();
         let (parts, body) = request.into_parts();
+        if parts.method == Method::PATCH {
+            let patch = (parts.uri.path().to_owned(), body.clone());
+            state.patches.push(patch);
+            if state.answers.is_empty() || !state.to_patches.is_empty() {
+                let done = (200, "{}".to_owned());
+                let (status, text) = state.to_patches.pop_front().unwrap_or(done);
+                let (sender, receiver) = mpsc::unbounded_channel();
+                sender.send(Bytes::from(text)).unwrap();
+                let response = Response::builder().status(status);
+                return ready(Ok(response.body(Bits(receiver)).unwrap()));
+            }
+        }
         state.asked.push((self.began.elapsed(), parts, body));
         ready(
             state

@@ -1,8 +1,11 @@
 //! The program: what it prints, and how it ends.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod api_server;
+
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::Value;
 use testkit::peers::{self, PeerOutput};
@@ -34,10 +37,11 @@ fn about(command: &str, state: &Path) -> Command {
         .arg(example("azure.json"))
         .arg("--services")
         .arg(example("services.json"))
-        .arg("--nodes")
-        .arg(example("nodes.json"))
         .arg("--state")
         .arg(state);
+    if command != "orphans" {
+        program.arg("--nodes").arg(example("nodes.json"));
+    }
     program
 }
 
@@ -133,6 +137,110 @@ async fn what_belongs_to_nobody_is_told() {
     ended(&peers::output(about("orphans", &state)).await, 0);
 }
 
+/// What there is in a state, without etags.
+fn resources(state: &Path) -> usize {
+    let text = std::fs::read_to_string(state).unwrap();
+    let value: Value = serde_json::from_str(&text).unwrap();
+    value["value"].as_array().unwrap().len()
+}
+
+#[tokio::test]
+async fn another_file_than_was_meant_takes_nothing_down() {
+    let (kept, state) = state();
+    ended(&peers::output(about("apply", &state)).await, 0);
+    let before = resources(&state);
+    let file = |name: &str, text: &str| {
+        let path = kept.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let with = |services: &Path, more: &[&str]| {
+        let mut command = program();
+        command
+            .arg("apply")
+            .arg("--config")
+            .arg(example("azure.json"));
+        command.arg("--services").arg(services).args(more);
+        command.arg("--state").arg(&state);
+        command
+    };
+    let members = example("nodes.json");
+    let nodes = ["--nodes", members.to_str().unwrap()];
+
+    // Nodes in place of services.
+    let swapped = peers::output(with(&members, &nodes)).await;
+    ended(&swapped, 1);
+    assert!(
+        swapped.stderr.contains("none of kind Service"),
+        "{}",
+        swapped.stderr
+    );
+    assert_eq!(resources(&state), before);
+    // No nodes at all would empty the pools.
+    let without = peers::output(with(&example("services.json"), &[])).await;
+    ended(&without, 2);
+    assert!(without.stderr.contains("--nodes"), "{}", without.stderr);
+
+    // A short file: what is missing in it stays, until that is asked for.
+    let short = file("short.json", r#"{"kind":"List","items":[]}"#);
+    let kept_all = peers::output(with(&short, &nodes)).await;
+    ended(&kept_all, 0);
+    assert_eq!(resources(&state), before);
+    assert!(
+        kept_all.stdout.contains("`--remove-orphans` removes it"),
+        "{}",
+        kept_all.stdout
+    );
+    let removed = peers::output(with(&short, &[&nodes[..], &["--remove-orphans"]].concat())).await;
+    ended(&removed, 0);
+    assert!(resources(&state) < before);
+    assert!(!removed.stdout.contains("orphan:"), "{}", removed.stdout);
+}
+
+#[tokio::test]
+async fn services_of_an_api_server_are_served_and_told_where_they_are_reached() {
+    let (_kept, state) = state();
+    let (address, patches) = api_server::start().await;
+    let to_it = |command: &str| {
+        let mut program = program();
+        program
+            .arg(command)
+            .arg("--config")
+            .arg(example("azure.json"));
+        program
+            .args(["--kubernetes", &address])
+            .arg("--state")
+            .arg(&state);
+        program
+    };
+    let planned = peers::output(to_it("plan")).await;
+    ended(&planned, 0);
+    assert!(planned.stdout.contains("shop/web"), "{}", planned.stdout);
+    assert!(planned.stdout.contains("10.20.0.9"), "{}", planned.stdout);
+
+    let mut watching = to_it("apply");
+    watching.arg("--watch");
+    let mut watching = peers::spawn(watching);
+    watching.wait_for_output("shop/web: 20.0.0.1").await;
+    let patched = async {
+        while patches.lock().unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), patched)
+        .await
+        .unwrap();
+    watching.terminate();
+    assert_eq!(watching.wait().await.code(), Some(0));
+    let patches = patches.lock().unwrap();
+    assert_eq!(patches.len(), 1);
+    assert_eq!(patches[0].0, "/api/v1/namespaces/shop/services/web/status");
+    assert_eq!(
+        patches[0].1["status"]["loadBalancer"]["ingress"][0]["ip"],
+        "20.0.0.1"
+    );
+}
+
 #[tokio::test]
 async fn errors_say_what_to_do() {
     let (kept, state) = state();
@@ -159,6 +267,7 @@ async fn errors_say_what_to_do() {
             .arg(file("azure.json", config))
             .arg("--services")
             .arg(file("services.json", services));
+        command.arg("--nodes").arg(example("nodes.json"));
         command.arg("--state").arg(&state);
         let output = peers::output(command).await;
         ended(&output, 1);
@@ -186,6 +295,8 @@ async fn a_service_that_cannot_have_what_it_asks_for_is_bad() {
         .arg(example("azure.json"))
         .arg("--services")
         .arg(services)
+        .arg("--nodes")
+        .arg(example("nodes.json"))
         .arg("--state")
         .arg(&state);
     let output = peers::output(command).await;
@@ -236,7 +347,11 @@ async fn the_emulator_is_an_azure_to_apply_to() {
             .arg(example("azure.json"))
             .arg("--services")
             .arg(example("services.json"));
-        program.arg("--endpoint").arg(&endpoint);
+        program
+            .arg("--nodes")
+            .arg(example("nodes.json"))
+            .arg("--endpoint")
+            .arg(&endpoint);
         program
     };
     ended(&peers::output(to_it("apply")).await, 0);

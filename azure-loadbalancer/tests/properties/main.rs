@@ -34,7 +34,7 @@ proptest! {
             azure.converge(&config, &Asked::services(&list, &config), &nodes);
             open_to_services_only(&azure)?;
             for balancer in &azure.snapshot.load_balancers {
-                prop_assert!(balancer.properties.load_balancing_rules.len() <= config.maximum_rules() + 1);
+                prop_assert!(balancer.properties.load_balancing_rules.len() <= config.maximum_rules());
             }
         }
     }
@@ -270,7 +270,7 @@ fn everything(azure: &Azure, config: &Config) -> BTreeMap<String, Value> {
 
 /// What a service has.
 fn of_service(azure: &Azure, service: &Service) -> BTreeMap<String, Value> {
-    let prefix = azure_loadbalancer::naming::prefix(&service.uid);
+    let prefix = azure_loadbalancer::naming::prefix(&service.uid_in("testCluster"));
     let mut parts = BTreeMap::new();
     for balancer in &azure.snapshot.load_balancers {
         let document = serde_json::to_value(&balancer.properties).expect("JSON");

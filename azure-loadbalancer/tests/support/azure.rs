@@ -90,11 +90,11 @@ impl Azure {
             Operation::PutPublicIp { resource, if_match } => {
                 self.put_public_ip(resource, if_match.as_deref())
             }
-            Operation::DeletePublicIp { id } => self.delete_public_ip(id),
+            Operation::DeletePublicIp { id, .. } => self.delete_public_ip(id),
             Operation::PutLoadBalancer { resource, if_match } => {
                 self.put_load_balancer(resource, if_match.as_deref())
             }
-            Operation::DeleteLoadBalancer { id } => self.delete_load_balancer(id),
+            Operation::DeleteLoadBalancer { id, .. } => self.delete_load_balancer(id),
             Operation::PutSecurityGroup { resource, if_match } => {
                 self.put_security_group(resource, if_match.as_deref())
             }

@@ -96,6 +96,8 @@ pub(super) const PEERS: &[Peer] = &[
     pypi("azure", &["azure-mgmt-network==33.1.0", "azure-identity==1.27.0"], &[
         program("azure-python", "bin/python", "-c print(__import__('azure.mgmt.network').mgmt.network.__version__)"),
     ]),
+    // The last one for Node 20, which Debian has.
+    npm("azure-arm-network", "@azure/arm-network@36.0.0"),
     // Node's parser of HTTP/1.1, llhttp, to compare ours with.
     pypi("httptools", &["httptools==0.9.0"], &[
         program("httptools-python", "bin/python", "-c print(__import__('httptools').__version__)"),

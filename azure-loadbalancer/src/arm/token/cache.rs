@@ -13,12 +13,21 @@ use super::{AccessToken, TokenError, TokenSource};
 const AHEAD: Duration = Duration::from_secs(5 * 60);
 /// How long to wait after a renewal that failed, while the old token is still good.
 const PAUSE: Duration = Duration::from_secs(30);
+/// For how long a failure is that of all who ask: those who have waited for the same answer do not ask for it once more each.
+const SHARED: Duration = Duration::from_secs(1);
 /// How long a source may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(in crate::arm) struct TokenCache {
     source: Arc<dyn TokenSource>,
-    held: Mutex<Option<Held>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    held: Option<Held>,
+    /// When there was no token the last time, and why.
+    failed: Option<(Instant, String, bool)>,
 }
 
 struct Held {
@@ -31,43 +40,60 @@ impl TokenCache {
     pub(in crate::arm) fn new(source: Arc<dyn TokenSource>) -> Self {
         Self {
             source,
-            held: Mutex::default(),
+            state: Mutex::default(),
         }
     }
 
     /// The value of `Authorization`. Those who come while the source is asked wait for the same token.
     pub(in crate::arm) async fn header(&self) -> Result<HeaderValue, TokenError> {
-        let mut held = self.held.lock().await;
+        let mut state = self.state.lock().await;
         let now = Instant::now();
-        if let Some(held) = &*held
+        if let Some(held) = &state.held
             && now < held.renew
         {
             return Ok(held.header.clone());
         }
+        if let Some((at, why, is_transient)) = &state.failed
+            && now < *at + SHARED
+        {
+            let error = TokenError::new(why.clone());
+            return Err(if *is_transient {
+                error.transient()
+            } else {
+                error
+            });
+        }
         let asked = timeout(PATIENCE, self.source.token()).await;
         let asked = asked.unwrap_or_else(|_| {
-            Err(TokenError::new(format!(
-                "there was no token within {PATIENCE:?}"
-            )))
+            let message = format!("there was no token within {PATIENCE:?}");
+            Err(TokenError::new(message).transient())
         });
         match asked.and_then(|token| Held::new(&token, Instant::now())) {
-            Ok(new) => Ok(held.insert(new).header.clone()),
-            Err(error) => match &mut *held {
+            Ok(new) => {
+                state.failed = None;
+                Ok(state.held.insert(new).header.clone())
+            }
+            Err(error) => match &mut state.held {
                 Some(old) if Instant::now() < old.ends => {
                     tracing::warn!(%error, "a token is not renewed yet; the old one is still good");
                     old.renew = Instant::now() + PAUSE;
                     Ok(old.header.clone())
                 }
-                _ => Err(error),
+                _ => {
+                    let cause = error.source.as_ref().map(|cause| format!(": {cause}"));
+                    let why = error.to_string() + &cause.unwrap_or_default();
+                    state.failed = Some((Instant::now(), why, error.is_transient()));
+                    Err(error)
+                }
             },
         }
     }
 
     /// Forgets a token that was refused.
     pub(in crate::arm) async fn forget(&self, header: &HeaderValue) {
-        let mut held = self.held.lock().await;
+        let mut state = self.state.lock().await;
         // Another call may have got a new one meanwhile.
-        held.take_if(|held| held.header == *header);
+        state.held.take_if(|held| held.header == *header);
     }
 }
 
@@ -150,6 +176,32 @@ mod tests {
         assert_eq!(cache.header().await.unwrap(), first);
         cache.forget(&first).await;
         assert_eq!(cache.header().await.unwrap(), "Bearer t2");
+    }
+
+    /// Never answers.
+    struct Silent;
+
+    #[async_trait]
+    impl TokenSource for Silent {
+        async fn token(&self) -> Result<AccessToken, TokenError> {
+            std::future::pending().await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_a_source_that_hangs_waits_once() {
+        let cache = TokenCache::new(Arc::new(Silent));
+        let began = Instant::now();
+        let (one, two, three) = tokio::join!(cache.header(), cache.header(), cache.header());
+        for result in [one, two, three] {
+            let error = result.unwrap_err().to_string();
+            assert!(error.contains("no token within"), "{error}");
+        }
+        assert_eq!(began.elapsed(), PATIENCE);
+        // After a while it is asked anew.
+        advance(SHARED).await;
+        cache.header().await.unwrap_err();
+        assert_eq!(began.elapsed(), PATIENCE * 2 + SHARED);
     }
 
     #[test]

@@ -149,7 +149,7 @@ impl TokenSource for ClientCredentials {
                 TokenError::new("the request for a token cannot be written").with_source(error)
             })?;
         let whom = format!("{} for application {}", self.authority, self.client);
-        grant::ask(&*self.transport, &whom, request).await
+        grant::ask(&*self.transport, &whom, request, &[]).await
     }
 }
 

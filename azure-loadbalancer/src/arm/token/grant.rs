@@ -31,16 +31,25 @@ struct Refused {
     error_description: String,
 }
 
-/// Asks for a token.
+/// Asks for a token. `passing` are the statuses after which it is worth to ask again, besides 408, 429 and those from 500 on.
 pub(super) async fn ask(
     transport: &dyn Transport,
     whom: &str,
     request: Request<Bytes>,
+    passing: &[u16],
 ) -> Result<AccessToken, TokenError> {
     let sent = transport.send(request, MAX_BODY).await;
-    let response = sent
-        .map_err(|error| TokenError::new(format!("{whom} does not answer")).with_source(error))?;
-    read(whom, &response)
+    let response = sent.map_err(|error| {
+        let silent = TokenError::new(format!("{whom} does not answer"));
+        silent.with_source(error).transient()
+    })?;
+    let status = response.status().as_u16();
+    read(whom, &response).map_err(|error| {
+        match matches!(status, 408 | 429 | 500..=599) || passing.contains(&status) {
+            true => error.transient(),
+            false => error,
+        }
+    })
 }
 
 fn read(whom: &str, response: &Response<Bytes>) -> Result<AccessToken, TokenError> {

@@ -14,6 +14,8 @@ use crate::arm::transport::Transport;
 /// The instance metadata service, which only the machine itself reaches.
 const ENDPOINT: &str = "http://169.254.169.254";
 const API_VERSION: &str = "2018-02-01";
+/// What it answers while it starts or is updated ("Retry guidance" in Azure's documentation of managed identities).
+const WHILE_IT_STARTS: [u16; 2] = [404, 410];
 
 /// The identity of the machine that the program runs on, by the instance metadata service (IMDS).
 #[derive(Clone)]
@@ -82,7 +84,8 @@ impl TokenSource for ManagedIdentity {
             .map_err(|error| {
                 TokenError::new("the request for a token cannot be written").with_source(error)
             })?;
-        grant::ask(&*self.transport, "the instance metadata service", request).await
+        let whom = "the instance metadata service";
+        grant::ask(&*self.transport, whom, request, &WHILE_IT_STARTS).await
     }
 }
 

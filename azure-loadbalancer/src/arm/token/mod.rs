@@ -46,6 +46,7 @@ pub struct AccessToken {
 pub struct TokenError {
     message: String,
     source: Option<Box<dyn Error + Send + Sync>>,
+    is_transient: bool,
 }
 
 impl AccessToken {
@@ -72,7 +73,21 @@ impl TokenError {
         Self {
             message: message.into(),
             source: None,
+            is_transient: false,
         }
+    }
+
+    /// Says that there may be a token soon although nobody changes anything: the call that needs it asks again, as
+    /// [`RetryPolicy`](crate::arm::RetryPolicy) says.
+    #[must_use]
+    pub fn transient(mut self) -> Self {
+        self.is_transient = true;
+        self
+    }
+
+    /// Whether there may be a token soon.
+    pub fn is_transient(&self) -> bool {
+        self.is_transient
     }
 
     /// Adds the cause.

@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::Context;
+use super::load_balancer::pools::{MIXED, has_addresses};
 use super::network::requested_address;
-use super::{Context, has_child};
-use crate::emulator::json::{Object, id_of, key, last_segment, object_at, tidy_children};
+use crate::emulator::json::{
+    Object, children, id_of, key, last_segment, name, object_at, tidy_children,
+};
 use crate::emulator::refusal::Refusal;
 use crate::emulator::store::Store;
 
@@ -23,10 +26,7 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
         .and_then(Value::as_array_mut);
     let mut own = BTreeSet::new();
     for configuration in configurations.into_iter().flatten() {
-        let name = configuration["name"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
+        let name = name(configuration).to_owned();
         let Some(properties) = configuration["properties"].as_object_mut() else {
             continue;
         };
@@ -87,10 +87,17 @@ pub(super) fn check_pools(context: &Context<'_>, properties: &Object) -> Result<
             .rsplit_once("/backendaddresspools/")
             .and_then(|(balancer, _)| {
                 let balancer = context.store.get(balancer)?;
-                has_child(&balancer.body, "backendAddressPools", last_segment(pool)).then_some(())
+                let mut pools = children(&balancer.body, "backendAddressPools").iter();
+                pools.find(|one| name(one).eq_ignore_ascii_case(last_segment(pool)))
             });
-        if found.is_none() {
+        let Some(found) = found else {
             return Err(Refusal::dangling(pool, &context.id()));
+        };
+        if has_addresses(found) {
+            let message = format!(
+                "Pool {pool} has addresses as members and cannot have network interfaces as well."
+            );
+            return Err(Refusal::bad(MIXED, message));
         }
     }
     Ok(())

@@ -7,6 +7,7 @@ pub(super) mod public_ip;
 pub(super) mod scale_set;
 mod security_group;
 mod security_rule;
+mod service_tags;
 
 use serde_json::{Value, json};
 

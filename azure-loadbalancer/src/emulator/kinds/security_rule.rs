@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use serde_json::Value;
 
+use super::service_tags;
 use crate::emulator::json::{name, number_in, one_of};
 use crate::emulator::refusal::Refusal;
 
@@ -114,7 +115,7 @@ fn is_prefix(text: &str, several: bool) -> bool {
     if text.contains('/') {
         return text.parse::<IpNet>().is_ok();
     }
-    text.parse::<IpAddr>().is_ok() || text.starts_with(|c: char| c.is_ascii_alphabetic())
+    text.parse::<IpAddr>().is_ok() || service_tags::is_tag(text)
 }
 
 #[cfg(test)]
@@ -150,6 +151,11 @@ mod tests {
             (
                 "sourceAddressPrefix",
                 json!("10.0.0.0/33"),
+                "SecurityRuleInvalidAddressPrefix",
+            ),
+            (
+                "sourceAddressPrefix",
+                json!("Internett"),
                 "SecurityRuleInvalidAddressPrefix",
             ),
             (

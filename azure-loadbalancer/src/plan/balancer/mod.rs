@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) use self::conflicts::find as find_conflicts;
 pub(super) use self::frontends::referenced as frontends_of_others;
+pub(super) use self::pool::other_kind as members_of_other_kind;
 use super::placement::{Placed, Placement};
 use super::request::Balancers;
 use super::world::{Owner, SubjectIndex, World};
@@ -51,6 +52,11 @@ impl Draft<'_> {
         self.touched.keys().flatten().cloned().collect()
     }
 
+    /// Whether parts that belong to no service are removed.
+    pub(super) fn sweeps(&self) -> bool {
+        self.touched.get(&None).is_some_and(|what| *what == SWEPT)
+    }
+
     pub(super) fn reasons(&self) -> Vec<String> {
         let mut reasons: Vec<_> = self
             .touched
@@ -78,7 +84,8 @@ pub(super) struct Drafts<'a> {
 
 pub(super) fn build<'a>(world: &World<'a>, placement: &Placement) -> Drafts<'a> {
     let mut names: BTreeMap<String, Option<&'a LoadBalancer>> = BTreeMap::new();
-    for balancer in &world.snapshot.load_balancers {
+    let ours = world.snapshot.load_balancers.iter();
+    for balancer in ours.filter(|balancer| world.may_be_ours(balancer)) {
         names.insert(balancer.name.to_ascii_lowercase(), Some(balancer));
     }
     let mut spelled: BTreeMap<String, &str> = BTreeMap::new();
@@ -164,7 +171,7 @@ fn one<'a>(
         return None;
     }
     if world.request.classes.load_balancers == Balancers::All {
-        pool::members(world, &mut draft, residents, ours);
+        pool::members(world, &mut draft, residents, ours, &mut all.warnings);
     }
     Some(draft)
 }

@@ -1,17 +1,17 @@
 //! The cluster's pool of a load balancer, and its members if they are addresses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use super::Draft;
 use crate::config::PoolMembership;
 use crate::node::{Node, Readiness};
-use crate::plan::machines;
 use crate::plan::placement::Placed;
 use crate::plan::world::{SubjectIndex, World};
+use crate::plan::{Warning, machines};
 use crate::resources::{
     BackendAddress, BackendAddressPool, BackendAddressPoolProperties, BackendAddressProperties,
-    SubResource,
+    LoadBalancer, SubResource,
 };
 
 /// Makes the pool, if anybody is on the load balancer. Pools of others stay.
@@ -36,11 +36,21 @@ pub(super) fn members(
     draft: &mut Draft<'_>,
     residents: &[(SubjectIndex, &Placed)],
     ours: bool,
+    warnings: &mut BTreeSet<Warning>,
 ) {
     let by_address = world.config.backend_pool_type == PoolMembership::Address;
     // Where one service is asked about, only its load balancer is looked at.
     let concerned = !residents.is_empty() || (ours && world.request.only.is_none());
-    if !by_address || draft.is_deleted() || !concerned {
+    if draft.is_deleted() || !concerned {
+        return;
+    }
+    if let Some(what) = other_kind(world, &draft.resource) {
+        // Azure refuses a load balancer with such a mixture, which would keep all services waiting.
+        let service = None;
+        warnings.insert(Warning { service, what });
+        return;
+    }
+    if !by_address {
         return;
     }
     let changed_before = draft.is_changed();
@@ -95,6 +105,35 @@ pub(super) fn members(
     draft.pool_only = !changed_before && draft.is_changed();
 }
 
+/// Whether the members of the cluster's pool are of the other kind than is configured, and what to do about that. A pool of network
+/// interfaces lists its members as well, by name and without an address.
+pub(in crate::plan) fn other_kind(world: &World<'_>, balancer: &LoadBalancer) -> Option<String> {
+    let cluster = &world.config.cluster_name;
+    let mut pools = balancer.properties.backend_address_pools.iter();
+    let pool = &pools.find(|pool| pool.is_named(cluster))?.properties;
+    let mut entries = pool.load_balancer_backend_addresses.iter().flatten();
+    let has_addresses = entries.any(|entry| entry.properties.ip_address.is_some());
+    let interfaces = pool.other.get("backendIPConfigurations");
+    let has_interfaces = interfaces
+        .and_then(serde_json::Value::as_array)
+        .is_some_and(|interfaces| !interfaces.is_empty());
+    let (has, mend) = match world.config.backend_pool_type {
+        PoolMembership::Address if has_interfaces && !has_addresses => (
+            "network interfaces",
+            "write backendPoolType nodeIPConfiguration, or have Azure change the pool with migrateToIpBased",
+        ),
+        PoolMembership::NetworkInterface if has_addresses => (
+            "addresses",
+            "write backendPoolType nodeIP, or empty the pool",
+        ),
+        PoolMembership::Address | PoolMembership::NetworkInterface => return None,
+    };
+    Some(format!(
+        "the members of pool {cluster} of load balancer {} are {has} and stay as they are; {mend}",
+        balancer.name
+    ))
+}
+
 /// The nodes by lower-case name, each with its address. A node that is not ready is a member for a while if it is one already.
 fn addresses(
     world: &World<'_>,
@@ -109,7 +148,7 @@ fn addresses(
             && match node.readiness {
                 Readiness::Ready => true,
                 Readiness::NotReady(since) => {
-                    since < world.config.not_ready_grace_seconds && is_member(node)
+                    since < world.config.not_ready_grace && is_member(node)
                 }
             }
     };

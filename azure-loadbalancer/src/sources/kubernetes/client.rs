@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use tower_service::Service;
 use url::Url;
 
+use super::status::StatusWriter;
 use super::watch::{KubernetesSource, WatchOptions};
 use crate::node::Node;
 use crate::plan::Ingress;
@@ -128,7 +129,8 @@ impl<S> KubernetesClient<S> {
         self
     }
 
-    /// Only the services of one namespace. Default: of all.
+    /// Only the services of one namespace. Default: of all. What belongs to the services of other namespaces has no owner then:
+    /// write [`OrphanPolicy::Report`](crate::config::OrphanPolicy::Report), or it is removed.
     #[must_use]
     pub fn namespace(mut self, name: impl Into<String>) -> Self {
         self.namespace = Some(name.into());
@@ -171,7 +173,13 @@ where
         )
     }
 
-    /// Writes where a service is reached into its status.
+    /// Writes where services are reached into their status; see [`follow`](crate::execute::follow).
+    pub fn status_writer(&self) -> StatusWriter<S> {
+        StatusWriter::new(self.clone())
+    }
+
+    /// Writes where a service is reached into its status: its addresses. A name in the DNS is left out, as Kubernetes' own provider
+    /// does, since who finds both makes records for both.
     ///
     /// # Errors
     ///

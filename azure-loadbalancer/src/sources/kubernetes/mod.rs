@@ -5,8 +5,11 @@
 //! also after a restart.
 
 mod client;
+mod event;
 mod lines;
+mod status;
 mod watch;
 
 pub use self::client::{KubernetesClient, KubernetesError};
+pub use self::status::StatusWriter;
 pub use self::watch::{KubernetesSource, WatchOptions};

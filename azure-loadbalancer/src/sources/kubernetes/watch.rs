@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{Request, Response};
 use http_body::Body;
 use http_body_util::BodyExt;
 use serde_json::Value;
@@ -17,6 +17,7 @@ use tower_service::Service;
 use url::Url;
 
 use super::client::{KubernetesClient, KubernetesError};
+use super::event::{apply, key, object};
 use super::lines::Lines;
 use crate::sources::{FromDocument, RECHECK, Source, SourceError};
 
@@ -24,6 +25,8 @@ use crate::sources::{FromDocument, RECHECK, Source, SourceError};
 const PAGE: &str = "500";
 /// More pages than any cluster has.
 const MAX_PAGES: usize = 1_000;
+/// A watch that ends sooner, and without an event, is as good as none.
+const SHORTEST_WATCH: Duration = Duration::from_secs(1);
 /// The longest wait between two attempts.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
@@ -58,6 +61,8 @@ pub struct KubernetesSource<T, S, B> {
     /// Since when to watch; nothing before the first list and after it was forgotten.
     version: Option<String>,
     listed: Option<Instant>,
+    /// The pages of a list that is being read.
+    listing: Option<Listing>,
     stream: Option<Stream<B>>,
     failures: u32,
     retry_at: Option<Instant>,
@@ -71,8 +76,18 @@ struct Stream<B> {
     call: String,
     body: B,
     lines: Lines,
+    opened: Instant,
+    has_spoken: bool,
     /// When it should have ended by itself.
     ends: Instant,
+}
+
+/// A list of which not all pages are there yet. It outlives a call that is dropped.
+#[derive(Default)]
+struct Listing {
+    documents: BTreeMap<String, Value>,
+    next: String,
+    pages: usize,
 }
 
 /// What a turn of the wheel came to.
@@ -100,6 +115,7 @@ where
             documents: BTreeMap::new(),
             version: None,
             listed: None,
+            listing: None,
             stream: None,
             failures: 0,
             retry_at: None,
@@ -122,14 +138,15 @@ where
 
     /// Lists everything. State changes only when all pages are there.
     async fn list(&mut self) -> Result<Turn, KubernetesError> {
-        let mut documents = BTreeMap::new();
-        let mut next = String::new();
-        for _ in 0..MAX_PAGES {
-            let url = match next.as_str() {
+        loop {
+            let mut listing = self.listing.take().unwrap_or_default();
+            let url = match listing.next.as_str() {
                 "" => self.url(&[("limit", PAGE)]),
                 token => self.url(&[("limit", PAGE), ("continue", token)]),
             };
+            self.listing = Some(listing);
             let mut page = self.client.document(url).await?;
+            listing = self.listing.take().unwrap_or_default();
             let malformed = |why: &str| KubernetesError::Malformed {
                 call: "list".to_owned(),
                 why: why.to_owned(),
@@ -141,29 +158,31 @@ where
             for item in items.as_array().into_iter().flatten() {
                 let key = key(item).ok_or_else(|| malformed("an object has no name"))?;
                 // One that cannot be read is no reason to take down what it has: the last state stays in force.
-                T::from_document(item.clone())
-                    .map_err(|error| malformed(&format!("{key}: {error}")))?;
-                documents.insert(key, item.clone());
+                object::<T>(item).map_err(|error| malformed(&format!("{key}: {error}")))?;
+                listing.documents.insert(key, item.clone());
             }
-            next = page["metadata"]["continue"]
+            page["metadata"]["continue"]
                 .as_str()
                 .unwrap_or_default()
-                .to_owned();
-            if next.is_empty() {
+                .clone_into(&mut listing.next);
+            listing.pages += 1;
+            if listing.next.is_empty() {
                 let version = page["metadata"]["resourceVersion"]
                     .as_str()
                     .unwrap_or_default();
                 self.version = Some(version.to_owned());
                 self.listed = Some(Instant::now());
-                let is_same = self.documents == documents && self.listed_before();
-                self.documents = documents;
+                let is_same = self.documents == listing.documents && self.listed_before();
+                self.documents = listing.documents;
                 return Ok(if is_same { Turn::Same } else { Turn::Changed });
             }
+            if listing.pages >= MAX_PAGES {
+                return Err(malformed(&format!(
+                    "the list has more than {MAX_PAGES} pages"
+                )));
+            }
+            self.listing = Some(listing);
         }
-        Err(KubernetesError::Malformed {
-            call: "list".to_owned(),
-            why: format!("the list has more than {MAX_PAGES} pages"),
-        })
     }
 
     /// The first list is news even if nothing is in it.
@@ -186,6 +205,8 @@ where
             call,
             body,
             lines: Lines::default(),
+            opened: Instant::now(),
+            has_spoken: false,
             ends,
         });
         Ok(())
@@ -209,6 +230,7 @@ where
                 })?;
                 has_changed |=
                     apply::<T>(&mut self.documents, &mut self.version, &stream.call, event)?;
+                stream.has_spoken = true;
                 self.failures = 0;
             }
             if has_changed {
@@ -228,7 +250,15 @@ where
                     });
                 }
                 // It ends by itself after a while, and the next one goes on from there.
-                Ok(None) | Err(_) => self.stream = None,
+                Ok(None) | Err(_) => {
+                    if stream.has_spoken || stream.opened.elapsed() >= SHORTEST_WATCH {
+                        self.failures = 0;
+                    } else {
+                        // Who ends watches at once would be asked as fast as the network goes.
+                        self.pause();
+                    }
+                    self.stream = None;
+                }
             }
         }
     }
@@ -251,7 +281,7 @@ where
         let read = self.documents.iter().map(|(key, document)| {
             let failed =
                 |error| SourceError::new(format!("{key} cannot be read")).with_source(error);
-            T::from_document(document.clone()).map_err(failed)
+            object::<T>(document).map_err(failed)
         });
         let state = read.collect::<Result<Vec<T>, _>>()?;
         let depends_on_time = !state.iter().all(T::is_settled);
@@ -268,6 +298,7 @@ where
     /// After a failure: what is to be done, and when.
     fn recover(&mut self, error: &KubernetesError) -> bool {
         self.stream = None;
+        self.listing = None;
         if error.is_gone() {
             // The version is too old. That is no failure, as long as it does not happen again and again.
             self.version = None;
@@ -276,11 +307,15 @@ where
                 return false;
             }
         }
+        self.pause();
+        true
+    }
+
+    fn pause(&mut self) {
         let wait = self.options.first_wait * 2_u32.saturating_pow(self.failures.min(10));
         let wait = wait.min(LONGEST_WAIT).mul_f64(0.5 + fastrand::f64() / 2.0);
         self.failures = self.failures.saturating_add(1);
         self.retry_at = Some(Instant::now() + wait);
-        true
     }
 }
 
@@ -297,16 +332,19 @@ where
     async fn next(&mut self) -> Result<Vec<T>, SourceError> {
         loop {
             if let Some(at) = self.retry_at {
-                sleep_until(at).await;
+                let first = self.recheck.map_or(at, |recheck| recheck.min(at));
+                sleep_until(first).await;
+                if first < at {
+                    return self.state();
+                }
                 self.retry_at = None;
             }
-            let recheck = self.recheck;
-            let turned = match recheck {
-                // What was read of the stream is kept when the time comes first.
-                Some(at) => timeout_at(at, self.turn())
+            let turned = match self.recheck {
+                // What was read of the stream is kept when the time comes first. A list is not cut off: it may take longer.
+                Some(at) if self.stream.is_some() => timeout_at(at, self.turn())
                     .await
                     .unwrap_or(Ok(Turn::Changed)),
-                None => self.turn().await,
+                _ => self.turn().await,
             };
             match turned {
                 Ok(Turn::Changed) => return self.state(),
@@ -320,59 +358,6 @@ where
             }
         }
     }
-}
-
-/// Takes an event over; whether the documents are others.
-fn apply<T: FromDocument>(
-    documents: &mut BTreeMap<String, Value>,
-    version: &mut Option<String>,
-    call: &str,
-    mut event: Value,
-) -> Result<bool, KubernetesError> {
-    let object = event.get_mut("object").map(Value::take).unwrap_or_default();
-    let kind = event["type"].as_str().unwrap_or_default();
-    if kind == "ERROR" {
-        let status = object["code"]
-            .as_u64()
-            .and_then(|code| u16::try_from(code).ok());
-        return Err(KubernetesError::Refused {
-            call: call.to_owned(),
-            status: status
-                .and_then(|code| StatusCode::from_u16(code).ok())
-                .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
-            message: object["message"]
-                .as_str()
-                .unwrap_or("the watch has ended with an error")
-                .to_owned(),
-        });
-    }
-    if let Some(new) = object["metadata"]["resourceVersion"].as_str() {
-        *version = Some(new.to_owned());
-    }
-    let Some(key) = key(&object) else {
-        // A bookmark has only a version.
-        return Ok(false);
-    };
-    match kind {
-        "ADDED" | "MODIFIED" => {
-            if let Err(error) = T::from_document(object.clone()) {
-                tracing::warn!(%error, object = key, "an object cannot be read; its last form stays in force");
-                return Ok(false);
-            }
-            Ok(documents.insert(key, object.clone()).as_ref() != Some(&object))
-        }
-        "DELETED" => Ok(documents.remove(&key).is_some()),
-        _ => Ok(false),
-    }
-}
-
-fn key(object: &Value) -> Option<String> {
-    let metadata = &object["metadata"];
-    let name = metadata["name"].as_str().filter(|name| !name.is_empty())?;
-    Some(format!(
-        "{}/{name}",
-        metadata["namespace"].as_str().unwrap_or_default()
-    ))
 }
 
 impl<T, S, B> fmt::Debug for KubernetesSource<T, S, B> {

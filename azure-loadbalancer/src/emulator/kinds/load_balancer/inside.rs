@@ -1,12 +1,11 @@
 //! What refers to what inside one load balancer.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
 use super::super::Context;
-use super::{FRONTENDS, POOLS, PROBES, RULES, resolve};
+use super::{FRONTENDS, POOLS, PROBES, RULES, pools, ports, resolve};
 use crate::emulator::json::{Object, children, id_of, key, name, number_in, one_of};
 use crate::emulator::refusal::Refusal;
 
@@ -48,29 +47,15 @@ pub(super) fn fill_defaults(properties: &mut Object) {
 /// Checks rules, probes and pools, and that ids lead to parts of the same load balancer.
 pub(super) fn check(context: &Context<'_>, body: &Value) -> Result<(), Refusal> {
     let is_basic = body["sku"]["name"] == "Basic";
-    let mut ports = BTreeMap::new();
     for rule in children(body, RULES) {
         check_rule(context, body, rule, is_basic)?;
-        let properties = &rule["properties"];
-        let frontend = id_of(&properties["frontendIPConfiguration"]).map(key);
-        let protocol = properties["protocol"]
-            .as_str()
-            .unwrap_or_default()
-            .to_ascii_lowercase();
-        let used = (frontend, protocol, properties["frontendPort"].as_u64());
-        if let Some(other) = ports.insert(used, name(rule)) {
-            let message = format!(
-                "Load balancing rules {other} and {} have the same frontend, protocol and frontend port.",
-                name(rule)
-            );
-            return Err(Refusal::bad("RulesUseSameFrontendPortAndProtocol", message));
-        }
     }
+    ports::check(body)?;
     for probe in children(body, PROBES) {
         check_probe(probe, is_basic)?;
     }
     for pool in children(body, POOLS) {
-        check_pool(context, pool)?;
+        pools::check(context, pool)?;
     }
     for (collection, fields) in [
         (
@@ -205,38 +190,6 @@ fn check_probe(probe: &Value, is_basic: bool) -> Result<(), Refusal> {
             false => format!("{label} is of protocol Tcp and must not have a requestPath."),
         };
         return Err(invalid(message));
-    }
-    Ok(())
-}
-
-/// Checks the addresses of a pool that is made of addresses.
-fn check_pool(context: &Context<'_>, pool: &Value) -> Result<(), Refusal> {
-    let properties = &pool["properties"];
-    let addresses = properties["loadBalancerBackendAddresses"].as_array();
-    let mut names = std::collections::BTreeSet::new();
-    let mut seen = std::collections::BTreeSet::new();
-    for address in addresses.into_iter().flatten() {
-        let label = format!("backend address {} of pool {}", name(address), name(pool));
-        let invalid = |why: &str| Refusal::bad("InvalidBackendAddress", format!("{label} {why}."));
-        let inner = &address["properties"];
-        if name(address).is_empty() || !names.insert(name(address).to_ascii_lowercase()) {
-            return Err(invalid("needs a name of its own"));
-        }
-        let ip = inner["ipAddress"]
-            .as_str()
-            .and_then(|text| text.parse::<IpAddr>().ok());
-        if !ip.is_some_and(|ip| seen.insert(ip)) {
-            return Err(invalid("needs an IP address of its own"));
-        }
-        let network = id_of(&inner["virtualNetwork"])
-            .or_else(|| id_of(&properties["virtualNetwork"]))
-            .or_else(|| id_of(&inner["subnet"]));
-        let Some(network) = network else {
-            return Err(invalid("has no virtual network, and neither has its pool"));
-        };
-        if context.store.find(network).is_none() && context.store.subnet(network).is_none() {
-            return Err(Refusal::dangling(network, &context.id()));
-        }
     }
     Ok(())
 }

@@ -2,6 +2,8 @@
 
 mod frontends;
 mod inside;
+pub(super) mod pools;
+mod ports;
 
 use serde_json::{Value, json};
 
@@ -49,6 +51,7 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
     for (collection, server_set) in CHILDREN {
         tidy_children(properties, collection, server_set)?;
     }
+    pools::drop_shown_members(context, properties);
     inside::fill_defaults(properties);
     let shown = Value::Object(body.clone());
     check_not_empty(context, &shown)?;
@@ -129,6 +132,7 @@ pub(super) fn render(references: &References, resource: &Resource, body: &mut Va
         let users = references.to(&key(pool["id"].as_str().unwrap_or_default()));
         if !users.is_empty() {
             pool["properties"]["backendIPConfigurations"] = references_to(users);
+            pools::show_members(pool, users);
         }
     }
     let uses = inside::uses(body);

@@ -1,0 +1,145 @@
+//! How a configuration is read: as it comes out of the generators of Kubernetes' cloud-config files, which write `null`, empty texts
+//! and any case.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::{
+    Cloud, Config, Edition, FlipOrder, LoadBalancerSku, OrphanPolicy, PoolMembership,
+    default_cluster_name,
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ConfigDocument {
+    cloud: Option<Cloud>,
+    subscription_id: String,
+    resource_group: String,
+    location: String,
+    cluster_name: Option<String>,
+    load_balancer_resource_group: Option<String>,
+    vnet_name: Option<String>,
+    vnet_resource_group: Option<String>,
+    subnet_name: Option<String>,
+    security_group_name: Option<String>,
+    security_group_resource_group: Option<String>,
+    vm_type: Option<String>,
+    primary_vm_set: Option<String>,
+    primary_availability_set_name: Option<String>,
+    primary_scale_set_name: Option<String>,
+    load_balancer_sku: Option<String>,
+    load_balancer_class: Option<String>,
+    maximum_load_balancer_rule_count: Option<usize>,
+    #[serde(
+        rename = "excludeMasterFromStandardLB",
+        alias = "excludeMasterFromStandardLb"
+    )]
+    exclude_master_from_standard_lb: Option<bool>,
+    #[serde(rename = "disableOutboundSNAT", alias = "disableOutboundSnat")]
+    disable_outbound_snat: Option<bool>,
+    backend_pool_type: Option<String>,
+    not_ready_grace_seconds: Option<u64>,
+    edition: Option<Edition>,
+    flip_order: Option<FlipOrder>,
+    orphans: Option<OrphanPolicy>,
+    exclusive_security_group: Option<bool>,
+}
+
+impl TryFrom<ConfigDocument> for Config {
+    type Error = String;
+
+    fn try_from(document: ConfigDocument) -> Result<Self, String> {
+        let primary_vm_set = document.primary_vm_set();
+        let usual = Self::new(
+            &document.subscription_id,
+            &document.resource_group,
+            &document.location,
+        );
+        Ok(Self {
+            cloud: document.cloud.unwrap_or_default(),
+            cluster_name: filled(document.cluster_name).unwrap_or_else(default_cluster_name),
+            load_balancer_resource_group: filled(document.load_balancer_resource_group),
+            vnet_name: document.vnet_name.unwrap_or_default(),
+            vnet_resource_group: filled(document.vnet_resource_group),
+            subnet_name: document.subnet_name.unwrap_or_default(),
+            // An empty one is not the same as none, and is refused when the configuration is used.
+            security_group_name: document.security_group_name,
+            security_group_resource_group: filled(document.security_group_resource_group),
+            primary_vm_set,
+            load_balancer_sku: sku(document.load_balancer_sku)?,
+            load_balancer_class: filled(document.load_balancer_class),
+            // Absent and zero are the default of the edition.
+            maximum_load_balancer_rule_count: document
+                .maximum_load_balancer_rule_count
+                .unwrap_or_default(),
+            exclude_master_from_standard_lb: document
+                .exclude_master_from_standard_lb
+                .unwrap_or(usual.exclude_master_from_standard_lb),
+            disable_outbound_snat: document
+                .disable_outbound_snat
+                .unwrap_or(usual.disable_outbound_snat),
+            backend_pool_type: membership(document.backend_pool_type)?,
+            not_ready_grace: document
+                .not_ready_grace_seconds
+                .map_or(usual.not_ready_grace, Duration::from_secs),
+            edition: document.edition.unwrap_or_default(),
+            flip_order: document.flip_order.unwrap_or_default(),
+            orphans: document.orphans.unwrap_or_default(),
+            exclusive_security_group: document
+                .exclusive_security_group
+                .unwrap_or(usual.exclusive_security_group),
+            ..usual
+        })
+    }
+}
+
+impl ConfigDocument {
+    /// Generators write the names of both kinds of sets, one or both of them empty; `vmType` says which one counts.
+    fn primary_vm_set(&self) -> String {
+        let is_scale_set = self
+            .vm_type
+            .as_deref()
+            .is_some_and(|kind| kind.eq_ignore_ascii_case("vmss"));
+        let (first, second) = if is_scale_set {
+            (
+                &self.primary_scale_set_name,
+                &self.primary_availability_set_name,
+            )
+        } else {
+            (
+                &self.primary_availability_set_name,
+                &self.primary_scale_set_name,
+            )
+        };
+        let mut names = [&self.primary_vm_set, first, second].into_iter().flatten();
+        let name = names.find(|name| !name.trim().is_empty());
+        name.cloned().unwrap_or_default()
+    }
+}
+
+fn filled(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.trim().is_empty())
+}
+
+fn sku(text: Option<String>) -> Result<LoadBalancerSku, String> {
+    let text = filled(text).unwrap_or_else(|| "standard".to_owned());
+    match text.trim().to_ascii_lowercase().as_str() {
+        "standard" => Ok(LoadBalancerSku::Standard),
+        "basic" => Ok(LoadBalancerSku::Basic),
+        _ => Err(format!(
+            "loadBalancerSku: {text:?} is neither standard nor basic"
+        )),
+    }
+}
+
+fn membership(text: Option<String>) -> Result<PoolMembership, String> {
+    let text = filled(text).unwrap_or_else(|| "nodeIP".to_owned());
+    match text.trim().to_ascii_lowercase().as_str() {
+        "nodeip" | "podip" => Ok(PoolMembership::Address),
+        "nodeipconfiguration" => Ok(PoolMembership::NetworkInterface),
+        _ => Err(format!(
+            "backendPoolType: {text:?} is neither nodeIP nor nodeIPConfiguration"
+        )),
+    }
+}

@@ -1,0 +1,76 @@
+//! Which rule has which ports of a frontend: no two may have the same.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use serde_json::Value;
+
+use super::RULES;
+use crate::emulator::json::{children, id_of, key, name};
+use crate::emulator::refusal::Refusal;
+
+struct Claim<'a> {
+    tcp: bool,
+    udp: bool,
+    ports: RangeInclusive<u64>,
+    by: &'a str,
+}
+
+/// Checks load-balancing rules and inbound NAT together.
+pub(super) fn check(body: &Value) -> Result<(), Refusal> {
+    let mut claims: BTreeMap<String, Vec<Claim<'_>>> = BTreeMap::new();
+    for collection in [RULES, "inboundNatRules", "inboundNatPools"] {
+        for rule in children(body, collection) {
+            let Some((frontend, claim)) = claim(rule) else {
+                continue;
+            };
+            let others = claims.entry(frontend).or_default();
+            if let Some(other) = others.iter().find(|other| other.meets(&claim)) {
+                let message = format!(
+                    "Load balancing rules {} and {} have the same frontend, protocol and frontend port.",
+                    other.by, claim.by
+                );
+                return Err(Refusal::bad("RulesUseSameFrontendPortAndProtocol", message));
+            }
+            others.push(claim);
+        }
+    }
+    Ok(())
+}
+
+/// A NAT rule has a port or a range; a rule for all protocols has port 0, which is all ports.
+fn claim(rule: &Value) -> Option<(String, Claim<'_>)> {
+    let properties = &rule["properties"];
+    let frontend = key(id_of(&properties["frontendIPConfiguration"])?);
+    let protocol = properties["protocol"].as_str().unwrap_or_default();
+    let is = |wanted: &str| {
+        protocol.eq_ignore_ascii_case(wanted) || protocol.eq_ignore_ascii_case("All")
+    };
+    let range = properties["frontendPortRangeStart"]
+        .as_u64()
+        .zip(properties["frontendPortRangeEnd"].as_u64());
+    let ports = match (range, properties["frontendPort"].as_u64()) {
+        (_, Some(0)) if protocol.eq_ignore_ascii_case("All") => 0..=u64::from(u16::MAX),
+        (Some((first, last)), None | Some(0)) => first..=last,
+        (_, Some(port)) => port..=port,
+        (None, None) => return None,
+    };
+    let (tcp, udp, by) = (is("Tcp"), is("Udp"), name(rule));
+    Some((
+        frontend,
+        Claim {
+            tcp,
+            udp,
+            ports,
+            by,
+        },
+    ))
+}
+
+impl Claim<'_> {
+    fn meets(&self, other: &Self) -> bool {
+        ((self.tcp && other.tcp) || (self.udp && other.udp))
+            && self.ports.start() <= other.ports.end()
+            && other.ports.start() <= self.ports.end()
+    }
+}

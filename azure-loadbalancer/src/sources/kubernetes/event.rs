@@ -1,0 +1,72 @@
+//! Events of a watch.
+
+use std::collections::BTreeMap;
+
+use http::StatusCode;
+use serde_json::Value;
+
+use super::client::KubernetesError;
+use crate::sources::FromDocument;
+
+/// Takes an event over; whether the documents are others.
+pub(super) fn apply<T: FromDocument>(
+    documents: &mut BTreeMap<String, Value>,
+    version: &mut Option<String>,
+    call: &str,
+    mut event: Value,
+) -> Result<bool, KubernetesError> {
+    let object = event.get_mut("object").map(Value::take).unwrap_or_default();
+    let kind = event["type"].as_str().unwrap_or_default();
+    if kind == "ERROR" {
+        let status = object["code"]
+            .as_u64()
+            .and_then(|code| u16::try_from(code).ok());
+        return Err(KubernetesError::Refused {
+            call: call.to_owned(),
+            status: status
+                .and_then(|code| StatusCode::from_u16(code).ok())
+                .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            message: object["message"]
+                .as_str()
+                .unwrap_or("the watch has ended with an error")
+                .to_owned(),
+        });
+    }
+    if let Some(new) = object["metadata"]["resourceVersion"].as_str() {
+        *version = Some(new.to_owned());
+    }
+    let Some(key) = key(&object) else {
+        // A bookmark has only a version.
+        return Ok(false);
+    };
+    match kind {
+        "ADDED" | "MODIFIED" => {
+            // Of one that was never read what is known of it is better than nothing.
+            let known = documents.contains_key(&key);
+            if let Err(error) = T::from_document(object.clone())
+                && (known || T::unreadable(&object, &error).is_none())
+            {
+                tracing::warn!(%error, object = key, "an object cannot be read; its last form stays in force");
+                return Ok(false);
+            }
+            Ok(documents.insert(key, object.clone()).as_ref() != Some(&object))
+        }
+        "DELETED" => Ok(documents.remove(&key).is_some()),
+        _ => Ok(false),
+    }
+}
+
+/// An object, or what stands for it if it cannot be read.
+pub(super) fn object<T: FromDocument>(document: &Value) -> Result<T, serde_json::Error> {
+    T::from_document(document.clone()).or_else(|error| T::unreadable(document, &error).ok_or(error))
+}
+
+/// Which object: its namespace and name.
+pub(super) fn key(object: &Value) -> Option<String> {
+    let metadata = &object["metadata"];
+    let name = metadata["name"].as_str().filter(|name| !name.is_empty())?;
+    Some(format!(
+        "{}/{name}",
+        metadata["namespace"].as_str().unwrap_or_default()
+    ))
+}

@@ -1,0 +1,104 @@
+//! Ports that somebody else has on a service's own frontend.
+
+use azure_loadbalancer::plan;
+use azure_loadbalancer::plan::PlanError;
+use serde_json::json;
+
+use super::support::*;
+
+#[test]
+fn ports_of_nat_and_of_rules_for_all_protocols_are_found_before_the_write() {
+    let frontend = current()
+        .load_balancer_id("testCluster")
+        .child("frontendIPConfigurations", "aa");
+    let part = |more: serde_json::Value| {
+        let mut properties = json!({ "frontendIPConfiguration": { "id": frontend } });
+        properties
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        json!([{ "name": "theirs", "properties": properties }])
+    };
+    for (kind, parts, is_taken) in [
+        (
+            "inboundNatRules",
+            part(json!({"protocol": "Tcp", "frontendPort": 81})),
+            true,
+        ),
+        (
+            "inboundNatRules",
+            part(json!({"protocol": "All", "frontendPort": 81})),
+            true,
+        ),
+        (
+            "inboundNatRules",
+            part(json!({"protocol": "Udp", "frontendPort": 81})),
+            false,
+        ),
+        (
+            "inboundNatRules",
+            part(json!({"protocol": "Tcp", "frontendPort": 82})),
+            false,
+        ),
+        (
+            "inboundNatRules",
+            part(
+                json!({"protocol": "Tcp", "frontendPort": 0, "frontendPortRangeStart": 70, "frontendPortRangeEnd": 90}),
+            ),
+            true,
+        ),
+        (
+            "inboundNatPools",
+            part(
+                json!({"protocol": "Tcp", "frontendPortRangeStart": 81, "frontendPortRangeEnd": 99}),
+            ),
+            true,
+        ),
+        (
+            "inboundNatPools",
+            part(
+                json!({"protocol": "Tcp", "frontendPortRangeStart": 82, "frontendPortRangeEnd": 99}),
+            ),
+            false,
+        ),
+        (
+            "loadBalancingRules",
+            part(json!({"protocol": "All", "frontendPort": 0, "backendPort": 0})),
+            true,
+        ),
+        (
+            "loadBalancingRules",
+            part(
+                json!({"protocol": "All", "frontendPort": 81, "backendPort": 81, "enableFloatingIP": true}),
+            ),
+            true,
+        ),
+    ] {
+        let mut azure = empty();
+        azure.converge(&current(), &[service("a", &[80])], &[]);
+        let mut document = serde_json::to_value(&azure.snapshot.load_balancers[0]).unwrap();
+        let list = document["properties"]
+            .as_object_mut()
+            .unwrap()
+            .entry(kind)
+            .or_insert(json!([]));
+        list.as_array_mut()
+            .unwrap()
+            .extend(parts.as_array().unwrap().clone());
+        azure.snapshot.load_balancers[0] = serde_json::from_value(document).unwrap();
+
+        let wanted = [service("a", &[80, 81]), service("b", &[81])];
+        let plan = plan(&current(), &wanted, &[], &azure.snapshot);
+        let error = &plan.services[&key("a")].error;
+        let is_conflict = matches!(error, Some(PlanError::PortConflict { port: 80 | 81, .. }));
+        assert_eq!(is_conflict, is_taken, "{kind} {parts}: {error:?}");
+        if let Some(error) = error {
+            assert!(error.to_string().contains("theirs"), "{error}");
+        }
+        assert_eq!(
+            plan.services[&key("b")].error,
+            None,
+            "another frontend has ports of its own"
+        );
+    }
+}

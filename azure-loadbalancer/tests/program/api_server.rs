@@ -1,0 +1,91 @@
+//! An API server of Kubernetes with one service and one node, on this machine.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, Full, combinators::BoxBody};
+use hyper::body::{Frame, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+/// The patches that came: paths and bodies.
+pub(crate) type Patches = Arc<Mutex<Vec<(String, Value)>>>;
+
+/// Starts it, and returns its address and the patches that come.
+pub(crate) async fn start() -> (String, Patches) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let patches = Patches::default();
+    let kept = Arc::clone(&patches);
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let patches = Arc::clone(&patches);
+            let service = service_fn(move |request| answer(request, Arc::clone(&patches)));
+            let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+            tokio::spawn(connection);
+        }
+    });
+    (address, kept)
+}
+
+/// A body that never ends and says nothing: a quiet watch.
+struct Quiet;
+
+impl hyper::body::Body for Quiet {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        std::task::Poll::Pending
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    patches: Patches,
+) -> Result<Response<BoxBody<Bytes, Infallible>>, Infallible> {
+    let (head, body) = request.into_parts();
+    let is_watch = head
+        .uri
+        .query()
+        .is_some_and(|query| query.contains("watch=1"));
+    if is_watch {
+        return Ok(Response::new(Quiet.boxed()));
+    }
+    let document = match (head.method, head.uri.path()) {
+        (Method::GET, "/api/v1/services") => {
+            json!({ "kind": "ServiceList", "metadata": { "resourceVersion": "1" }, "items": [{
+            "metadata": { "name": "web", "namespace": "shop", "uid": "257b9655-5137-4ad2-b091-ef3f07043ad3" },
+            "spec": { "type": "LoadBalancer", "ports": [{ "port": 80, "nodePort": 30080 }] },
+        }] })
+        }
+        (Method::GET, "/api/v1/nodes") => {
+            json!({ "kind": "NodeList", "metadata": { "resourceVersion": "1" }, "items": [{
+            "metadata": { "name": "n1" },
+            "status": {
+                "addresses": [{ "type": "InternalIP", "address": "10.20.0.9" }],
+                "conditions": [{ "type": "Ready", "status": "True" }],
+            },
+        }] })
+        }
+        (Method::PATCH, path) => {
+            let bytes = body.collect().await.unwrap().to_bytes();
+            let patch = serde_json::from_slice(&bytes).unwrap();
+            patches.lock().unwrap().push((path.to_owned(), patch));
+            json!({})
+        }
+        (method, path) => panic!("{method} {path}"),
+    };
+    Ok(Response::new(
+        Full::new(Bytes::from(document.to_string())).boxed(),
+    ))
+}
