@@ -10,8 +10,14 @@ use tokio::io::{AsyncReadExt, DuplexStream, duplex};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use super::upload::Upload;
+use super::upload::{Allowed, Upload};
 use crate::engine::upload::Broken;
+use crate::http1::Framing;
+
+const ALLOWED: Allowed = Allowed {
+    content: u64::MAX,
+    trailers: 100,
+};
 
 /// The client's and the server's side of a stream.
 async fn stream() -> (SendStream<Bytes>, RecvStream) {
@@ -47,7 +53,7 @@ fn upload(
 }
 
 fn chunked() -> Upload {
-    Upload::new(b"head\r\n\r\n".to_vec(), true, true, u64::MAX)
+    Upload::new(b"head\r\n\r\n".to_vec(), Framing::Chunked, true, ALLOWED)
 }
 
 async fn received(mut far: DuplexStream) -> String {
@@ -61,7 +67,7 @@ async fn the_window_opens_by_what_the_destination_has_taken() {
     const WINDOW: usize = 65_535;
     const ROOM: usize = 1000;
     let (mut up, body) = stream().await;
-    let plain = Upload::new(Vec::new(), false, true, u64::MAX);
+    let plain = Upload::new(Vec::new(), Framing::Length(u64::MAX), true, ALLOWED);
     let (mut far, _task) = upload(plain, body, ROOM);
     let sent = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&sent);
@@ -127,7 +133,11 @@ async fn a_whole_body_leaves_with_the_head_and_trailers_behind_it() {
 async fn what_is_too_large_or_reset_is_the_clients_fault() {
     let (mut up, body) = stream().await;
     up.send_data("abcd".into(), false).unwrap();
-    let limited = Upload::new(Vec::new(), true, true, 3);
+    let allowed = Allowed {
+        content: 3,
+        ..ALLOWED
+    };
+    let limited = Upload::new(Vec::new(), Framing::Chunked, true, allowed);
     let (far, task) = upload(limited, body, 1 << 16);
     let status = match task.await.unwrap().unwrap_err() {
         Broken::Client { status, .. } => status,

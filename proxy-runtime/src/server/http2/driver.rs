@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 use std::time::Duration;
 
+use h2::Reason;
 use tokio::time::{Instant, sleep_until};
 
 use crate::observe::targets;
@@ -82,7 +83,8 @@ pub(super) async fn drive(mut engine: impl Engine + Unpin, state: Arc<Connection
 fn log_end(state: &ConnectionState, result: Result<(), h2::Error>) {
     let Err(error) = result else { return };
     // Said by us of what the client sent, and not the other way round.
-    if error.is_library() && !error.is_io() {
+    let is_too_much = !error.is_remote() && error.reason() == Some(Reason::ENHANCE_YOUR_CALM);
+    if (error.is_library() && !error.is_io()) || is_too_much {
         WorkerMetrics::add(&state.metrics().malformed);
     }
     tracing::debug!(
@@ -162,12 +164,12 @@ impl Clock {
             return;
         }
         let requests = self.state.requests.load(Relaxed);
-        let phase = if self.state.is_busy() {
-            Phase::Busy
-        } else if self.state.is_opened() {
-            Phase::Idle
-        } else {
+        let phase = if !self.state.is_opened() {
             Phase::Opening
+        } else if self.state.is_busy() {
+            Phase::Busy
+        } else {
+            Phase::Idle
         };
         if phase != self.phase || (phase == Phase::Idle && requests != self.requests) {
             let now = Instant::now();
@@ -209,7 +211,7 @@ impl Clock {
     }
 
     fn is_leaving(&self) -> bool {
-        self.mode != Mode::Serving
+        self.mode != Mode::Serving || self.state.is_retiring()
     }
 
     /// The alarm went off.
@@ -221,7 +223,7 @@ impl Clock {
         if now < self.phase_due() {
             return Verdict::Wait;
         }
-        if self.state.is_busy() {
+        if self.phase != Phase::Opening && self.state.is_busy() {
             return self.check(now);
         }
         match self.phase {
@@ -245,7 +247,7 @@ impl Clock {
             Phase::Closing => self.since = now,
             _ => self.check = after(now, CHECK),
         }
-        match self.silence.look(self.state.read(), now) {
+        match self.silence.look(self.signs(), now) {
             Hearing::Recent => {}
             Hearing::Silent => return Verdict::Ping,
             // The end of the tunnels and streams that nobody is there for.
@@ -263,16 +265,27 @@ impl Clock {
         Verdict::Drop
     }
 
+    /// What tells that the client is there: what it sends, and what it takes from a socket that was full.
+    fn signs(&self) -> u64 {
+        let read = self.state.read();
+        match self.state.write_blocked.load(Relaxed) {
+            true => read + self.state.written.load(Relaxed),
+            false => read,
+        }
+    }
+
     /// Whether the client is to be told that the connection ends, and has not been: GOAWAY says which requests are still
     /// served.
     fn has_news(&self) -> bool {
-        !self.is_announced && (self.mode == Mode::Draining || self.state.is_retiring())
+        !self.is_announced
+            && self.phase != Phase::Opening
+            && (self.mode == Mode::Draining || self.state.is_retiring())
     }
 }
 
 /// When the client was last heard of.
 struct Silence {
-    read: u64,
+    signs: u64,
     since: Instant,
     was_asked: bool,
 }
@@ -289,16 +302,16 @@ enum Hearing {
 impl Silence {
     fn new(now: Instant) -> Self {
         Self {
-            read: 0,
+            signs: 0,
             since: now,
             was_asked: false,
         }
     }
 
-    /// `read`: bytes that came so far. Any of them are an answer.
-    fn look(&mut self, read: u64, now: Instant) -> Hearing {
-        if read != self.read {
-            self.read = read;
+    /// `signs`: bytes that came, or were taken, so far. Any of them are an answer.
+    fn look(&mut self, signs: u64, now: Instant) -> Hearing {
+        if signs != self.signs {
+            self.signs = signs;
             self.since = now;
             self.was_asked = false;
             return Hearing::Recent;
