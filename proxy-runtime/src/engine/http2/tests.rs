@@ -1,6 +1,7 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -162,4 +163,43 @@ async fn a_destination_that_is_closed_has_got_nothing() {
     drop(far);
     let broken = task.await.unwrap().unwrap_err();
     assert!(matches!(broken, Broken::Destination { is_unsent: true }));
+}
+
+/// What nobody reads does not take the other streams' part of the connection's window.
+#[tokio::test(start_paused = true)]
+async fn an_upload_that_is_stopped_gives_the_window_back() {
+    const WINDOW: usize = 65_535;
+    let (near, far) = duplex(1 << 20);
+    let (mut sender, connection) = client::handshake(near).await.unwrap();
+    tokio::spawn(connection);
+    let mut server = server::handshake(far).await.unwrap();
+    let (mut kept, mut streams) = (Vec::new(), Vec::new());
+    for _ in 0..2 {
+        let request = Request::post("http://t.example/").body(()).unwrap();
+        let (response, up) = sender.send_request(request, false).unwrap();
+        let (request, respond) = server.accept().await.unwrap().unwrap();
+        kept.push((response, respond));
+        streams.push((up, request.into_body()));
+    }
+    tokio::spawn(async move { while server.accept().await.is_some() {} });
+    let (mut other, _other_body) = streams.pop().unwrap();
+    let (mut up, body) = streams.pop().unwrap();
+    let mut body = Some(body);
+    up.send_data(vec![7; WINDOW].into(), false).unwrap();
+    sleep(Duration::from_secs(1)).await;
+    other.reserve_capacity(WINDOW);
+    assert_eq!(other.capacity(), 0, "the connection's window is used up");
+
+    let mut upload = chunked();
+    // The destination takes nothing of what was read.
+    let (mut destination, _far) = duplex(1);
+    let mut has_news = false;
+    let is_done = poll_fn(|cx| {
+        let polled = upload.poll(cx, &mut body, &mut destination, &mut has_news);
+        Poll::Ready(polled.is_ready())
+    });
+    assert!(!is_done.await);
+    upload.stop(&mut body);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(other.capacity(), WINDOW);
 }

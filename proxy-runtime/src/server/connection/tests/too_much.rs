@@ -111,7 +111,10 @@ async fn a_connection_has_a_last_request() {
             let answered = ends.filter(|frame| frame.has(frame::END_STREAM)).count();
             assert!((9..=most + 5).contains(&answered), "{answered}");
             assert_eq!(bench.metrics.counts().requests, answered as u64);
-            for reset in frames.iter().filter(|frame| frame.kind == frame::RST_STREAM) {
+            for reset in frames
+                .iter()
+                .filter(|frame| frame.kind == frame::RST_STREAM)
+            {
                 assert_eq!(reset.error_code(), Some(frame::REFUSED_STREAM));
             }
             drop(peer);
