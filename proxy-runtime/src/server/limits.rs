@@ -44,6 +44,8 @@ pub struct Limits {
     pub request_line: usize,
     /// Time from a request's first byte to the end of its head. 10 s in total: further bytes do not extend it.
     ///
+    /// On HTTP/2 it is the time until a client has said what it must say first, and acknowledged the server's settings.
+    ///
     /// A connection on which nothing ever arrives is closed after the same time.
     pub header_timeout: Duration,
     /// How long a connection may be idle between two requests. 75 s.
@@ -266,7 +268,8 @@ impl DataRate {
 ///
 /// Beyond these, a connection ends that floods the server with CONTINUATION or with empty DATA frames (RUSTSEC-2024-0332,
 /// RUSTSEC-2026-0258). A client that sends nothing at all for a minute while something is being answered is asked with a ping
-/// whether it is there, and cut if it has not answered within 20 s.
+/// whether it is there, and cut if it has not answered within 20 s. One that does not acknowledge the server's settings within
+/// [`header_timeout`](Limits::header_timeout) is sent GOAWAY `SETTINGS_TIMEOUT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Http2Limits {
@@ -284,6 +287,11 @@ pub struct Http2Limits {
     pub resets_per_second: u32,
     /// The same over the life of a connection. 500.
     pub resets_per_connection: u32,
+    /// PING frames that a client may send within a second. 100, then GOAWAY `ENHANCE_YOUR_CALM` (CVE-2019-9512). Clients of
+    /// gRPC ask with each piece of data how long it took: whoever is sent something between them may send more.
+    pub pings_per_second: u32,
+    /// SETTINGS frames that a client may send within a second. 50, then the same (CVE-2019-9515).
+    pub settings_per_second: u32,
     /// Streams that the server may have had to reset because of a client's errors. 100, then GOAWAY: the answer to
     /// resets that a client provokes (CVE-2025-8671).
     pub error_resets: usize,
@@ -298,6 +306,8 @@ impl Default for Http2Limits {
             pending_resets: 20,
             resets_per_second: 100,
             resets_per_connection: 500,
+            pings_per_second: 100,
+            settings_per_second: 50,
             error_resets: 100,
         }
     }
@@ -343,6 +353,20 @@ impl Http2Limits {
     #[must_use]
     pub fn with_resets_per_connection(mut self, resets: u32) -> Self {
         self.resets_per_connection = resets;
+        self
+    }
+
+    /// Sets [`pings_per_second`](Self::pings_per_second).
+    #[must_use]
+    pub fn with_pings_per_second(mut self, pings: u32) -> Self {
+        self.pings_per_second = pings;
+        self
+    }
+
+    /// Sets [`settings_per_second`](Self::settings_per_second).
+    #[must_use]
+    pub fn with_settings_per_second(mut self, settings: u32) -> Self {
+        self.settings_per_second = settings;
         self
     }
 

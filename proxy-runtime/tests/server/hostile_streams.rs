@@ -25,7 +25,7 @@ async fn a_client_that_resets_what_is_served_has_an_end() {
     });
     let http2 = Http2Limits::default().with_resets_per_connection(MOST);
     let (server, address) = serve(&origin, Limits::default().with_http2(http2));
-    let mut client = Client::connect(address).await;
+    let client = Client::connect(address).await;
     let mut sent = 0;
     let reason = loop {
         let Ok(mut sender) = client.sender.clone().ready().await else {

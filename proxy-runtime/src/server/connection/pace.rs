@@ -78,6 +78,7 @@ impl Pace {
         }
     }
 
+    #[cfg(feature = "http2")]
     pub(crate) fn rate(&self) -> DataRate {
         self.rate
     }

@@ -32,6 +32,9 @@ pub(crate) struct ConnectionState {
     /// The client speaks HTTP/2; decided before the first request is read.
     #[cfg(feature = "http2")]
     http2: AtomicBool,
+    /// The client has acknowledged the settings of HTTP/2.
+    #[cfg(feature = "http2")]
+    pub(crate) acknowledged: AtomicBool,
     /// Streams of HTTP/2 that the engine works on, tunnels among them.
     #[cfg(feature = "http2")]
     streams: AtomicU32,
@@ -80,6 +83,8 @@ impl ConnectionState {
             in_flight: AtomicU32::new(0),
             #[cfg(feature = "http2")]
             http2: AtomicBool::new(false),
+            #[cfg(feature = "http2")]
+            acknowledged: AtomicBool::new(false),
             #[cfg(feature = "http2")]
             streams: AtomicU32::new(0),
             read: AtomicU64::new(0),

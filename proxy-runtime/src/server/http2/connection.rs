@@ -18,6 +18,7 @@ use super::driver::Engine;
 use super::ready::{CONNECTION, Part, Ready};
 use super::resets::Resets;
 use super::streams::{Serving, Streams};
+use super::watch::{Noticed, Watched};
 use crate::server::connection::{ConnectionIo, ConnectionState, Transport};
 use crate::server::limits::Limits;
 
@@ -37,18 +38,19 @@ pub(super) struct Connection<T: Transport, F> {
     alarm: Alarm,
     state: Arc<ConnectionState>,
     resets: Resets,
+    noticed: Rc<Noticed>,
     serve: F,
 }
 
 enum Phase<T: Transport> {
-    Opening(Box<Handshake<ConnectionIo<T>, Bytes>>),
+    Opening(Box<Handshake<Watched<T>, Bytes>>),
     Open(Box<Open<T>>),
     /// It was told to end before it was open.
     Closed,
 }
 
 struct Open<T: Transport> {
-    h2: h2::server::Connection<ConnectionIo<T>, Bytes>,
+    h2: h2::server::Connection<Watched<T>, Bytes>,
     pings: Option<PingPong>,
     end: End,
 }
@@ -64,8 +66,8 @@ enum End {
     Soon {
         further: u32,
     },
-    /// Now: it has reset too many streams.
-    Calm,
+    /// Now, for what the client does, or does not.
+    Now(Reason),
 }
 
 impl End {
@@ -78,7 +80,7 @@ impl End {
                 *further = further.saturating_sub(1);
                 admits
             }
-            Self::Calm => false,
+            Self::Now(_) => false,
         }
     }
 }
@@ -90,6 +92,7 @@ where
 {
     pub(super) fn new(io: ConnectionIo<T>, state: &Arc<ConnectionState>, serve: F) -> Self {
         let limits = &state.worker.limits;
+        let (io, noticed) = Watched::new(io, state);
         let ready = Arc::<Ready>::default();
         let part = Part::new(&ready, CONNECTION);
         let waker = Waker::from(Arc::clone(&part));
@@ -104,6 +107,7 @@ where
             alarm: Alarm::default(),
             state: Arc::clone(state),
             resets: Resets::new(&limits.http2),
+            noticed,
             serve,
         }
     }
@@ -127,7 +131,7 @@ where
                             // RFC 9113 section 8.7: it was not looked at, so it can be sent again elsewhere.
                             respond.send_reset(Reason::REFUSED_STREAM);
                             if self.resets.add(1, Instant::now()) {
-                                open.calm(&self.state);
+                                open.end_now(Reason::ENHANCE_YOUR_CALM, &self.state);
                             }
                             continue;
                         }
@@ -135,10 +139,12 @@ where
                         self.streams
                             .begin(|deadline| serve(request, respond, deadline));
                     }
-                    None if matches!(open.end, End::Calm) => {
-                        return Poll::Ready(Err(Reason::ENHANCE_YOUR_CALM.into()));
+                    None => {
+                        return Poll::Ready(match open.end {
+                            End::Now(reason) => Err(reason.into()),
+                            End::Never | End::Soon { .. } => Ok(()),
+                        });
                     }
-                    None => return Poll::Ready(Ok(())),
                 },
                 Phase::Closed => return Poll::Ready(Ok(())),
             }
@@ -165,12 +171,9 @@ where
                 return Poll::Ready(ended);
             }
             let resets = this.streams.poll();
-            if resets > 0
-                && this.resets.add(resets, Instant::now())
-                && let Phase::Open(open) = &mut this.phase
-            {
-                open.calm(&this.state);
-                this.waker.wake_by_ref();
+            let is_too_much = resets > 0 && this.resets.add(resets, Instant::now());
+            if is_too_much || this.noticed.has_flood() {
+                this.end_now(Reason::ENHANCE_YOUR_CALM);
             }
             if this.ready.end() {
                 break;
@@ -208,6 +211,14 @@ where
         self.waker.wake_by_ref();
     }
 
+    fn end_now(&mut self, reason: Reason) {
+        if let Phase::Open(open) = &mut self.phase
+            && open.end_now(reason, &self.state)
+        {
+            self.waker.wake_by_ref();
+        }
+    }
+
     fn ping(&mut self) {
         let Phase::Open(open) = &mut self.phase else {
             return;
@@ -222,15 +233,17 @@ where
 }
 
 impl<T: Transport> Open<T> {
-    /// Ends the connection, whatever is going on: its client has reset too many streams.
+    /// Ends the connection, whatever is going on. Returns whether that is news.
     #[cold]
-    fn calm(&mut self, state: &ConnectionState) {
-        if !matches!(self.end, End::Calm) {
-            self.end = End::Calm;
-            // It goes on sending, and is to read why it should not.
-            state.unread.store(true, Relaxed);
-            self.h2.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+    fn end_now(&mut self, reason: Reason, state: &ConnectionState) -> bool {
+        if let End::Now(_) = self.end {
+            return false;
         }
+        self.end = End::Now(reason);
+        // A client that goes on sending is to read why it should not.
+        state.unread.store(true, Relaxed);
+        self.h2.abrupt_shutdown(reason);
+        true
     }
 }
 

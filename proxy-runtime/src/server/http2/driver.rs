@@ -33,6 +33,9 @@ pub(super) trait Engine: Future<Output = Result<(), h2::Error>> {
     /// Ends the connection: at once if it is idle, else after what is in flight.
     fn shut_down(&mut self);
 
+    /// Ends the connection at once, and tells why.
+    fn end_now(&mut self, reason: Reason);
+
     /// Sends what a client that is there must answer.
     fn ping(&mut self);
 }
@@ -69,6 +72,7 @@ pub(super) async fn drive(mut engine: impl Engine + Unpin, state: Arc<Connection
                 Verdict::Wait => {}
                 Verdict::Ping => engine.ping(),
                 Verdict::ShutDown => engine.shut_down(),
+                Verdict::Unacknowledged => engine.end_now(Reason::SETTINGS_TIMEOUT),
                 Verdict::Drop => return,
             },
         }
@@ -101,6 +105,8 @@ enum Verdict {
     Wait,
     Ping,
     ShutDown,
+    /// The client does not confirm what it has been told of the server's limits.
+    Unacknowledged,
     Drop,
 }
 
@@ -122,6 +128,8 @@ struct Clock {
     state: Arc<ConnectionState>,
     /// When it has lived for long enough, until that is known to all.
     retires: Option<Instant>,
+    /// When it must have acknowledged the settings (RFC 9113 section 6.5.3), until it has.
+    acknowledges: Option<Instant>,
     phase: Phase,
     since: Instant,
     requests: u64,
@@ -137,10 +145,12 @@ struct Clock {
 impl Clock {
     fn new(state: &Arc<ConnectionState>) -> Self {
         let now = Instant::now();
-        let age = state.worker.limits.connection_age;
+        let limits = &state.worker.limits;
+        let age = limits.connection_age;
         Self {
             state: state.clone(),
             retires: Some(after(state.accepted, spread(age))),
+            acknowledges: Some(after(now, limits.header_timeout)),
             phase: Phase::Opening,
             since: state.accepted,
             requests: 0,
@@ -159,6 +169,9 @@ impl Clock {
         if mode != self.mode {
             self.mode = mode;
             self.mode_since = Instant::now();
+        }
+        if self.acknowledges.is_some() && self.state.acknowledged.load(Relaxed) {
+            self.acknowledges = None;
         }
         if self.phase == Phase::Closing {
             return;
@@ -184,8 +197,9 @@ impl Clock {
 
     /// When the connection is to be looked at.
     fn due(&self) -> Instant {
+        let others = [self.retires, self.acknowledges];
         let due = self.phase_due();
-        self.retires.map_or(due, |retires| due.min(retires))
+        others.into_iter().flatten().fold(due, Instant::min)
     }
 
     fn phase_due(&self) -> Instant {
@@ -219,6 +233,13 @@ impl Clock {
         let now = Instant::now();
         if self.retires.take_if(|retires| now >= *retires).is_some() {
             self.state.retire();
+        }
+        let is_late = self.acknowledges.take_if(|due| now >= *due).is_some();
+        if is_late && self.phase != Phase::Opening {
+            WorkerMetrics::add(&self.state.metrics().header_timeouts);
+            self.phase = Phase::Closing;
+            self.since = now;
+            return Verdict::Unacknowledged;
         }
         if now < self.phase_due() {
             return Verdict::Wait;

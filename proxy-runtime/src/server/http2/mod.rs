@@ -29,6 +29,7 @@ mod room;
 mod streams;
 mod tunnel;
 mod typed;
+mod watch;
 
 use std::error::Error as StdError;
 use std::rc::Rc;

@@ -39,19 +39,31 @@ impl Peer {
         bytes: usize,
         pause: Duration,
     ) -> Self {
-        let (receiving, sending) = split(stream);
-        let seen = Rc::<Seen>::default();
-        let reading = read(receiving, Rc::clone(&seen), bytes, pause);
-        let mut peer = Self {
-            sending,
-            seen,
-            reading: tokio::task::spawn_local(reading),
-        };
+        let mut peer = Self::begin(stream, bytes, pause);
         peer.sending.write_all(frame::PREFACE).await.unwrap();
         peer.send(Frame::settings(settings)).await;
         peer.send(Frame::new(frame::SETTINGS, frame::ACK, 0, []))
             .await;
         peer
+    }
+
+    /// Opens a connection, and does not acknowledge the server's settings.
+    pub(crate) async fn open_unacknowledged(stream: DuplexStream) -> Self {
+        let mut peer = Self::begin(stream, usize::MAX, Duration::ZERO);
+        peer.sending.write_all(frame::PREFACE).await.unwrap();
+        peer.send(Frame::settings(&[])).await;
+        peer
+    }
+
+    fn begin(stream: DuplexStream, bytes: usize, pause: Duration) -> Self {
+        let (receiving, sending) = split(stream);
+        let seen = Rc::<Seen>::default();
+        let reading = read(receiving, Rc::clone(&seen), bytes, pause);
+        Self {
+            sending,
+            seen,
+            reading: tokio::task::spawn_local(reading),
+        }
     }
 
     pub(crate) async fn send(&mut self, frame: Frame) {
@@ -60,7 +72,11 @@ impl Peer {
 
     /// Sends unless the server has closed; whether it has not.
     pub(crate) async fn try_send(&mut self, frame: Frame) -> bool {
-        self.sending.write_all(&frame.encode()).await.is_ok()
+        self.try_send_bytes(&frame.encode()).await
+    }
+
+    pub(crate) async fn try_send_bytes(&mut self, bytes: &[u8]) -> bool {
+        self.sending.write_all(bytes).await.is_ok()
     }
 
     pub(crate) fn head(stream: u32, method: &str, path: &str, is_end: bool) -> Frame {

@@ -188,7 +188,7 @@ where
     loop {
         let frame = match poll_fn(|cx| poll_next(&mut stream, body.as_mut(), cx)).await {
             Next::Frame(frame) => frame,
-            Next::End => return ending(stream.send_data(Bytes::new(), true)),
+            Next::End => return ending(&stream.send_data(Bytes::new(), true)),
             Next::Failed => {
                 stream.send_reset(Reason::INTERNAL_ERROR);
                 return Ending::Settled;
@@ -199,7 +199,7 @@ where
             Ok(data) => data,
             Err(frame) => {
                 let trailers = frame.into_trailers().unwrap_or_default();
-                return ending(stream.send_trailers(trailers));
+                return ending(&stream.send_trailers(trailers));
             }
         };
         let is_end = body.is_end_stream();
@@ -217,7 +217,7 @@ where
 }
 
 /// The end of a response was said; it cannot be to a client that wants no more.
-fn ending(said: Result<(), h2::Error>) -> Ending {
+fn ending(said: &Result<(), h2::Error>) -> Ending {
     match said {
         Ok(()) => Ending::Settled,
         Err(_) => Ending::Reset,

@@ -242,7 +242,9 @@ async fn a_busy_client_that_is_silent_is_asked_whether_it_is_there() {
     .await;
 }
 
-const PREFACE_AND_SETTINGS: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+/// With the client's settings, and its acknowledgement of the server's.
+const PREFACE_AND_SETTINGS: &[u8] =
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\0\x04\x01\0\0\0\0";
 
 /// A stream that always has something to do lets others have their turn, and so does its connection.
 #[tokio::test]

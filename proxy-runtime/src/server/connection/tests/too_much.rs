@@ -156,3 +156,73 @@ async fn a_drain_waits_for_a_client_that_is_opening_its_connection() {
     })
     .await;
 }
+
+/// Cases 245 and 246. Whoever asks about data that it is sent may ask more often, as clients of gRPC do.
+#[tokio::test(start_paused = true)]
+async fn floods_of_ping_and_settings_end_the_connection() {
+    local(async {
+        let ping = Frame::new(frame::PING, 0, 0, [0; 8]);
+        let pong = Frame::new(frame::PING, frame::ACK, 0, [0; 8]);
+        for (flood, pause, ends) in [
+            (&ping, 0, true),
+            (&ping, 9, true),
+            (&ping, 11, false),
+            (&Frame::settings(&[]), 19, true),
+            (&Frame::settings(&[]), 21, false),
+            (&pong, 0, false),
+        ] {
+            let bench = Bench::new(Limits::default());
+            let (client, _task) = bench.connect(Handler::path());
+            let mut peer = Peer::open(client.stream, &[]).await;
+            for _ in 0..1000 {
+                // In two parts, as they may come.
+                let bytes = flood.encode();
+                if !peer.try_send_bytes(&bytes[..5]).await
+                    || !peer.try_send_bytes(&bytes[5..]).await
+                {
+                    break;
+                }
+                sleep(Duration::from_millis(pause)).await;
+            }
+            assert_eq!(peer.has_ended(), ends, "{flood:?} every {pause} ms");
+            if ends {
+                assert_eq!(peer.end().await.1, Some(frame::ENHANCE_YOUR_CALM));
+            }
+        }
+
+        let bench = Bench::new(Limits::default());
+        let (client, _task) = bench.connect(Handler::path());
+        let mut peer = Peer::open(client.stream, &[]).await;
+        for number in 0..1000 {
+            let stream = number * 2 + 1;
+            peer.get(stream, "/").await;
+            peer.end_of(stream).await;
+            peer.ping().await;
+        }
+    })
+    .await;
+}
+
+/// Case 255.
+#[tokio::test(start_paused = true)]
+async fn settings_that_are_not_acknowledged_end_the_connection() {
+    local(async {
+        let bench = Bench::new(Limits::default());
+        let (client, task) = bench.connect(Handler::path());
+        let begin = Instant::now();
+        let mut peer = Peer::open_unacknowledged(client.stream).await;
+        let mut stream = 1;
+        while !peer.has_ended() {
+            peer.try_send(Peer::head(stream, "GET", "/", true)).await;
+            stream += 2;
+            sleep(secs(1)).await;
+        }
+        assert!((10..=11).contains(&begin.elapsed().as_secs()));
+        const SETTINGS_TIMEOUT: u32 = 4;
+        assert_eq!(peer.end().await.1, Some(SETTINGS_TIMEOUT));
+        assert_eq!(bench.metrics.counts().header_timeouts, 1);
+        drop(peer);
+        task.await.unwrap();
+    })
+    .await;
+}
