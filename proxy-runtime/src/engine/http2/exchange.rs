@@ -308,7 +308,7 @@ impl Exchange<'_> {
             ready!(download.poll_too_slow(&self.client.deadline));
             WorkerMetrics::add(&self.client.exchange.connection.metrics().slow_clients);
             download.cut(Reason::CANCEL);
-            return Poll::Ready(Failure::Gone(ForwardErrorKind::ResponseBodyClient));
+            return Poll::Ready(Failure::Gone(ForwardErrorKind::ResponseBodyCanceled));
         }
         let idle = after(flow.patience.last, flow.patience.activity);
         let due = match flow.patience.head_due {
