@@ -63,7 +63,179 @@ async fn exchange(address: SocketAddr, origin: &RawOrigin, given: &Given<'_>) ->
             .unwrap();
         *request.headers_mut() = map(given.fields);
         let body = given.body.map(|body| Bytes::from_static(body.as_bytes()));
-        // What HTTP/1.1 may frame in more than one way.
+        let trailers = (!given.trailers.is_empty()).then(|| map(given.trailers));
+        response = Some(client.send(request, body, trailers).await.unwrap());
+    }
+    let response = response.unwrap();
+    let fields = lines(&response.fields).chain(lines(&response.trailers));
+    Seen {
+        request: received_twice(origin),
+        response: Message::new(response.status.to_string(), fields, &response.body),
+    }
+}
+
+async fn compare(name: &str, route: &Value, base: &str, given: &Given<'_>, answer: &'static str) {
+    let mut seen = Vec::new();
+    for serve in [as_bytes, over_types] {
+        let origin = origin(answer);
+        let server = serve(&proxy(&origin, route, base));
+        let exchanged = exchange(server.local_addrs()[0], &origin, given);
+        seen.push(testkit::time::guarded(format!("exchange {name}"), exchanged).await);
+    }
+    assert_eq!(seen[0], seen[1], "{name}");
+}
+
+#[tokio::test]
+async fn requests_are_the_same_both_ways() {
+    for (name, given) in [
+        ("GET", GET),
+        (
+            "POST with a length",
+            Given {
+                method: "POST",
+                fields: &[("content-length", "3")],
+                body: Some("abc"),
+                ..GET
+            },
+        ),
+        (
+            "POST without a length",
+            Given {
+                method: "POST",
+                body: Some("abc"),
+                ..GET
+            },
+        ),
+        (
+            "no content",
+            Given {
+                method: "POST",
+                fields: &[("content-length", "0")],
+                ..GET
+            },
+        ),
+        (
+            "an empty body",
+            Given {
+                method: "PUT",
+                body: Some(""),
+                ..GET
+            },
+        ),
+        (
+            "trailers",
+            Given {
+                method: "POST",
+                fields: &[("te", "trailers"), ("trailer", "x-sum")],
+                body: Some("abc"),
+                trailers: &[
+                    ("x-sum", "1"),
+                    ("host", "evil"),
+                    ("x-forwarded-for", "203.0.113.9"),
+                    ("authorization", "Bearer t"),
+                ],
+                ..GET
+            },
+        ),
+        (
+            "trailers of a body with a length",
+            Given {
+                method: "POST",
+                fields: &[("content-length", "3")],
+                body: Some("abc"),
+                trailers: &[("x-sum", "1")],
+                ..GET
+            },
+        ),
+        (
+            "odd method",
+            Given {
+                method: "PURGE",
+                ..GET
+            },
+        ),
+        (
+            "HEAD",
+            Given {
+                method: "HEAD",
+                ..GET
+            },
+        ),
+        (
+            "no path",
+            Given {
+                target: "http://shop.example",
+                ..GET
+            },
+        ),
+        (
+            "dots",
+            Given {
+                target: "http://h/a/../b?x=/../y",
+                ..GET
+            },
+        ),
+        (
+            "encoded",
+            Given {
+                target: "http://h/a%20b/%7e?x=%2f",
+                ..GET
+            },
+        ),
+        (
+            "crumbs",
+            Given {
+                fields: &[("cookie", "a=1"), ("x", "1"), ("cookie", "b=2"), ("x", "2")],
+                ..GET
+            },
+        ),
+        (
+            "of one connection",
+            Given {
+                fields: &[
+                    ("te", "trailers"),
+                    ("proxy-authorization", "secret"),
+                    ("upgrade-insecure-requests", "1"),
+                    ("alt-svc", "h3"),
+                    ("x-stays", "1"),
+                ],
+                ..GET
+            },
+        ),
+        (
+            "forwarded",
+            Given {
+                fields: &[
+                    ("x-forwarded-for", "1.2.3.4"),
+                    ("x-forwarded-proto", "https"),
+                    ("x-forwarded-host", "evil"),
+                    ("x-forwarded-prefix", "/x"),
+                    ("forwarded", "for=1.2.3.4"),
+                ],
+                ..GET
+            },
+        ),
+        (
+            "expect",
+            Given {
+                method: "POST",
+                fields: &[("expect", "100-continue"), ("content-length", "0")],
+                ..GET
+            },
+        ),
+    ] {
+        let plain = if name == "HEAD" {
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
+        } else {
+            OK
+        };
+        compare(name, &json!({}), "", &given, plain).await;
+    }
+}
+
+#[tokio::test]
+async fn responses_are_the_same_both_ways() {
+    // What HTTP/1.1 may frame in more than one way.
     let framed = [
         (
             "trailers",
