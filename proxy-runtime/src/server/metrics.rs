@@ -88,6 +88,7 @@ pub struct ServerCounts {
     /// Connections ended because what came over them was no request with one meaning, too large a head, or a flood.
     pub malformed_requests: u64,
     /// Connections closed because a request's head did not arrive in time.
+    /// On HTTP/2 also those whose client did not acknowledge the settings.
     pub header_timeouts: u64,
     /// Uploads and downloads ended because the client was too slow.
     pub slow_clients: u64,

@@ -106,7 +106,10 @@ impl Peer {
     pub(crate) async fn wait_for(&self, is_it: impl Fn(&Frame) -> bool) -> (Instant, Frame) {
         loop {
             let news = self.seen.news.notified();
-            let found = self.seen().into_iter().find(|(_, frame)| is_it(frame));
+            let found = {
+                let frames = self.seen.frames.borrow();
+                frames.iter().find(|(_, frame)| is_it(frame)).cloned()
+            };
             match found {
                 Some(found) => return found,
                 None if self.reading.is_finished() => panic!("only {:?}", self.frames()),
@@ -140,7 +143,8 @@ impl Peer {
 
     /// What has come so far.
     pub(crate) fn frames(&self) -> Vec<Frame> {
-        self.seen().into_iter().map(|(_, frame)| frame).collect()
+        let frames = self.seen.frames.borrow();
+        frames.iter().map(|(_, frame)| frame.clone()).collect()
     }
 
     /// The content that has come of a stream.
@@ -148,10 +152,6 @@ impl Peer {
         let frames = self.frames().into_iter();
         let data = frames.filter(|frame| frame.kind == frame::DATA && frame.stream == stream);
         data.flat_map(|frame| frame.payload).collect()
-    }
-
-    fn seen(&self) -> Vec<(Instant, Frame)> {
-        self.seen.frames.borrow().clone()
     }
 }
 

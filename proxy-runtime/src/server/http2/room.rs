@@ -13,6 +13,9 @@ use super::deadlines::Deadline;
 use crate::server::connection::{ConnectionState, Pace};
 use crate::server::metrics::WorkerMetrics;
 
+/// The most that a stream reserves of the connection's window before it sends: others could not have it meanwhile.
+const AT_ONCE: usize = 256 * 1024;
+
 /// Waits until data can be sent on a stream, and returns how much of `wanted` bytes; `None` when the client wants no more.
 ///
 /// More than that would be held until the client opens its window.
@@ -21,7 +24,7 @@ pub(crate) fn poll_room(
     wanted: usize,
     cx: &mut Context<'_>,
 ) -> Poll<Option<usize>> {
-    stream.reserve_capacity(wanted);
+    stream.reserve_capacity(wanted.min(AT_ONCE));
     loop {
         match stream.capacity() {
             0 => {}

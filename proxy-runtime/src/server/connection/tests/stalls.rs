@@ -21,7 +21,7 @@ fn sized() -> Handler {
 /// Endless data at once.
 fn flood() -> Handler {
     Handler::new(|_| async {
-        let data = || BodyFrame::data(Bytes::from_static(&[b'x'; 8192]));
+        let data = || BodyFrame::data(Bytes::from_static(&[b'x'; 65_536]));
         let frames = stream::repeat_with(move || Ok::<_, BoxError>(data()));
         Response::new(StreamBody::new(frames).boxed_unsync())
     })
@@ -114,8 +114,8 @@ async fn a_refusal_that_is_not_taken_is_reset_as_well() {
 async fn streams_share_a_connection_that_is_slow() {
     const STREAMS: u32 = 20;
     local(async {
-        // Twenty times 240 bytes a second are asked for.
-        for (pause, resets) in [(100, 0..=0), (300, 1..=STREAMS - 5)] {
+        // Twenty times 240 bytes a second are asked for. Of 6.8 KiB each has a frame of 16 KiB in 48 s.
+        for (pause, resets) in [(150, 0..=0), (300, 1..=STREAMS - 5)] {
             let bench = Bench::new(Limits::default());
             let (near, far) = duplex(1024);
             let task = bench.serve(far, flood());
