@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use super::client_head::append_date;
+use super::client_head::{append_date, has_date};
 use super::plan::HeadPlan;
 use crate::http1::{
     Asked, HeadLimits, HeadTable, Method, OutgoingConnection, ResponseRewrite, Status,
@@ -42,7 +42,9 @@ pub(super) fn write_own(
             rewrite.connection = OutgoingConnection::Close;
         }
         write_response(head.as_bytes(), &response, &table, &rewrite, output);
-        append_date(output);
+        if !has_date(&table, &rewrite) {
+            append_date(output);
+        }
     }
     if is_head {
         return 0;

@@ -114,7 +114,7 @@ fn write_head(
 
 /// Whether a head says when it was made.
 #[inline]
-fn has_date(table: &HeadTable, rewrite: &ResponseRewrite<'_>) -> bool {
+pub(super) fn has_date(table: &HeadTable, rewrite: &ResponseRewrite<'_>) -> bool {
     let has_come = table.first(FieldClass::Date).is_some();
     let is = |name: &FieldName| name.class() == FieldClass::Date;
     let stays = match rewrite.copied {

@@ -19,7 +19,7 @@ use crate::http1::HeadLimits;
 /// | [`requests_per_connection`](Self::requests_per_connection) | 10 000 | the last response says `Connection: close`; on HTTP/2 GOAWAY |
 /// | [`connection_age`](Self::connection_age) | 1 h ± 10 % | the same |
 /// | [`body_bytes`](Self::body_bytes) | unlimited | 413 and close |
-/// | [`data_rate`](Self::data_rate) | 240 B/s over 30 s | an upload: 408; a download: the connection is reset |
+/// | [`data_rate`](Self::data_rate) | 240 B/s over 30 s | an upload: 408; a download: the connection is reset, on HTTP/2 the stream |
 /// | [`connections`](Self::connections) | 40 % of the open files, at most 50 000 | idle ones are closed, new ones wait in the backlog |
 /// | [`tls_handshake_timeout`](Self::tls_handshake_timeout) | 10 s | close |
 /// | [`http2`](Self::http2) | see [`Http2Limits`] | |
@@ -44,6 +44,8 @@ pub struct Limits {
     pub request_line: usize,
     /// Time from a request's first byte to the end of its head. 10 s in total: further bytes do not extend it.
     ///
+    /// On HTTP/2 it is the time until a client has said what it must say first, and acknowledged the server's settings.
+    ///
     /// A connection on which nothing ever arrives is closed after the same time.
     pub header_timeout: Duration,
     /// How long a connection may be idle between two requests. 75 s.
@@ -55,6 +57,9 @@ pub struct Limits {
     /// it is still answered, with `Connection: close`. HTTP/2 does not need it, GOAWAY says which requests count.
     pub closing_grace: Duration,
     /// Requests on one connection. 10 000: what a connection accumulates is given back, and clients get to balance anew.
+    ///
+    /// On HTTP/2, those that a client had begun before it could know are still served: no more than
+    /// [`concurrent_streams`](Http2Limits::concurrent_streams). What it begins after that is refused.
     pub requests_per_connection: u64,
     /// Age of a connection, spread by ± 10 % so that connections opened together do not close together. 1 h.
     pub connection_age: Duration,
@@ -70,6 +75,9 @@ pub struct Limits {
     /// Bytes of a request's body. Unlimited: bodies are streamed, not held, and destinations have limits of their own.
     pub body_bytes: Option<u64>,
     /// How slow a client may be, where the proxy waits for it. `None` allows any pace.
+    ///
+    /// On HTTP/2 it is asked of each stream that waits for its client's window. While the socket is full, it is enough if
+    /// the connection takes as much as is asked of those streams together.
     ///
     /// gRPC (`Content-Type: application/grpc…`) and upgraded connections are exempt: their silence is not a sign of
     /// anything.
@@ -260,7 +268,8 @@ impl DataRate {
 ///
 /// Beyond these, a connection ends that floods the server with CONTINUATION or with empty DATA frames (RUSTSEC-2024-0332,
 /// RUSTSEC-2026-0258). A client that sends nothing at all for a minute while something is being answered is asked with a ping
-/// whether it is there, and cut if it has not answered within 20 s.
+/// whether it is there, and cut if it has not answered within 20 s. One that does not acknowledge the server's settings within
+/// [`header_timeout`](Limits::header_timeout) is sent GOAWAY `SETTINGS_TIMEOUT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Http2Limits {
@@ -273,6 +282,16 @@ pub struct Http2Limits {
     /// Streams that a client may reset before they were looked at. 20, then GOAWAY `ENHANCE_YOUR_CALM`: the answer to
     /// rapid reset (CVE-2023-44487).
     pub pending_resets: usize,
+    /// Streams that a client may reset within a second, before it has had their responses. 100, then GOAWAY
+    /// `ENHANCE_YOUR_CALM`: each of them may have cost a destination a request and a connection.
+    pub resets_per_second: u32,
+    /// The same over the life of a connection. 500.
+    pub resets_per_connection: u32,
+    /// PING frames that a client may send within a second. 100, then GOAWAY `ENHANCE_YOUR_CALM` (CVE-2019-9512). Clients of
+    /// gRPC ask with each piece of data how long it took: whoever is sent something between them may send more.
+    pub pings_per_second: u32,
+    /// SETTINGS frames that a client may send within a second. 50, then the same (CVE-2019-9515).
+    pub settings_per_second: u32,
     /// Streams that the server may have had to reset because of a client's errors. 100, then GOAWAY: the answer to
     /// resets that a client provokes (CVE-2025-8671).
     pub error_resets: usize,
@@ -285,6 +304,10 @@ impl Default for Http2Limits {
             stream_window: 256 * 1024,
             connection_window: 1024 * 1024,
             pending_resets: 20,
+            resets_per_second: 100,
+            resets_per_connection: 500,
+            pings_per_second: 100,
+            settings_per_second: 50,
             error_resets: 100,
         }
     }
@@ -316,6 +339,34 @@ impl Http2Limits {
     #[must_use]
     pub fn with_pending_resets(mut self, resets: usize) -> Self {
         self.pending_resets = resets;
+        self
+    }
+
+    /// Sets [`resets_per_second`](Self::resets_per_second).
+    #[must_use]
+    pub fn with_resets_per_second(mut self, resets: u32) -> Self {
+        self.resets_per_second = resets;
+        self
+    }
+
+    /// Sets [`resets_per_connection`](Self::resets_per_connection).
+    #[must_use]
+    pub fn with_resets_per_connection(mut self, resets: u32) -> Self {
+        self.resets_per_connection = resets;
+        self
+    }
+
+    /// Sets [`pings_per_second`](Self::pings_per_second).
+    #[must_use]
+    pub fn with_pings_per_second(mut self, pings: u32) -> Self {
+        self.pings_per_second = pings;
+        self
+    }
+
+    /// Sets [`settings_per_second`](Self::settings_per_second).
+    #[must_use]
+    pub fn with_settings_per_second(mut self, settings: u32) -> Self {
+        self.settings_per_second = settings;
         self
     }
 

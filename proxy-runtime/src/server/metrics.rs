@@ -85,9 +85,10 @@ pub struct ServerCounts {
     /// Requests that the server refused itself although it could read them: see
     /// [the rules](crate::server#what-is-refused).
     pub refused_requests: u64,
-    /// Connections ended because what came over them was no request with one meaning, or too large a head.
+    /// Connections ended because what came over them was no request with one meaning, too large a head, or a flood.
     pub malformed_requests: u64,
     /// Connections closed because a request's head did not arrive in time.
+    /// On HTTP/2 also those whose client did not acknowledge the settings.
     pub header_timeouts: u64,
     /// Uploads and downloads ended because the client was too slow.
     pub slow_clients: u64,

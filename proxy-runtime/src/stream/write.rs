@@ -50,7 +50,7 @@ pub(crate) fn poll_write_all<T: ByteStream, const PARTS: usize>(
     Pin::new(io).poll_flush(cx)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "server"))]
 mod tests {
     use tokio::io::{AsyncReadExt, duplex};
 

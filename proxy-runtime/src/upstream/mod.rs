@@ -59,7 +59,9 @@ pub use self::options::UpstreamOptions;
 use self::pool::Pool;
 pub(crate) use self::protocol::Protocols;
 #[cfg(test)]
-pub(crate) use self::tests::{Resetting, Scripted};
+pub(crate) use self::tests::Resetting;
+#[cfg(all(test, feature = "server"))]
+pub(crate) use self::tests::Scripted;
 #[cfg(feature = "tls")]
 pub use self::tls::TlsClient;
 #[cfg(feature = "testing")]

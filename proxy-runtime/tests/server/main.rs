@@ -6,6 +6,8 @@
 mod bytes;
 mod drain;
 mod filtered;
+#[cfg(feature = "http2")]
+mod hostile_streams;
 mod limits;
 mod listen;
 mod malformed;

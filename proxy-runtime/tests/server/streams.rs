@@ -9,7 +9,7 @@ use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, Request, Response};
 use proxy_runtime::server::{Limits, Listener, Server, ServerHandle};
 use serde_json::{Value, json};
-use testkit::raw::{RawClient, RawOrigin};
+use testkit::raw::RawOrigin;
 use testkit::time::guarded;
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -83,18 +83,18 @@ async fn read(response: Response<RecvStream>) -> Result<Answer, h2::Error> {
     })
 }
 
-fn get(path: &str) -> Request<()> {
+pub(crate) fn get(path: &str) -> Request<()> {
     let uri = format!("http://t.example{path}");
     Request::get(uri).body(()).unwrap()
 }
 
-fn post(path: &str) -> Request<()> {
+pub(crate) fn post(path: &str) -> Request<()> {
     let mut request = get(path);
     *request.method_mut() = http::Method::POST;
     request
 }
 
-fn serve(origin: &RawOrigin, limits: Limits) -> (ServerHandle, SocketAddr) {
+pub(crate) fn serve(origin: &RawOrigin, limits: Limits) -> (ServerHandle, SocketAddr) {
     serve_route(origin, limits, &json!({}))
 }
 
@@ -463,102 +463,4 @@ async fn interim_responses_are_passed_on() {
         let answer = guarded("the response", response).await.unwrap();
         assert_eq!(read(answer).await.unwrap().body, b"ok");
     }
-}
-
-/// RFC 9113 section 8.2.2, and section 8.3 for what has no authority.
-#[tokio::test]
-async fn malformed_requests_are_refused() {
-    let origin = RawOrigin::answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-    let (_server, address) = serve(&origin, Limits::default());
-    for (name, fields) in [
-        (
-            "connection",
-            b"\x82\x84\x86\x41\x01t\x00\x0aconnection\x05close".as_slice(),
-        ),
-        (
-            "transfer-encoding",
-            b"\x82\x84\x86\x41\x01t\x00\x11transfer-encoding\x07chunked",
-        ),
-        ("te", b"\x82\x84\x86\x41\x01t\x00\x02te\x04gzip"),
-        ("upper case", b"\x82\x84\x86\x41\x01t\x00\x01X\x011"),
-        ("no path", b"\x82\x86\x41\x01t"),
-    ] {
-        let mut raw = RawClient::connect(address).await.unwrap();
-        raw.write_all(opening(&[&headers(1, fields)]))
-            .await
-            .unwrap();
-        let refusal = guarded(format!("the refusal of {name}"), refusal(&mut raw)).await;
-        assert_eq!(refusal, Reason::PROTOCOL_ERROR, "{name}");
-    }
-    assert!(origin.recordings().is_empty(), "nothing was sent on");
-}
-
-/// With what the stream, or the connection, ends.
-async fn refusal(raw: &mut RawClient) -> Reason {
-    const RST_STREAM: u8 = 3;
-    const GOAWAY: u8 = 7;
-    loop {
-        let head = raw.read_exact(9).await.unwrap();
-        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
-        let payload = raw.read_exact(length as usize).await.unwrap();
-        let code = match head[3] {
-            RST_STREAM => &payload[..4],
-            GOAWAY => &payload[4..8],
-            _ => continue,
-        };
-        return u32::from_be_bytes(code.try_into().unwrap()).into();
-    }
-}
-
-/// CVE-2024-27316 and its kin: a head that never ends.
-#[tokio::test]
-async fn a_flood_of_continuation_ends_the_connection() {
-    const CONTINUATION: u8 = 9;
-    let origin = RawOrigin::answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-    let (server, address) = serve(&origin, Limits::default());
-    let mut raw = RawClient::connect(address).await.unwrap();
-    let open = frame(1, 0x1, 1, b"\x82\x84\x86\x41\x01t");
-    raw.write_all(opening(&[&open])).await.unwrap();
-    let part = frame(
-        CONTINUATION,
-        0,
-        1,
-        &[b"\x00\x01a\x7f\x80\x01".as_slice(), &[b'x'; 255]].concat(),
-    );
-    let flood = async {
-        // It is read no further at some point, and closed.
-        while raw.write_all(&part).await.is_ok() {}
-    };
-    guarded("the end of the flood", flood).await;
-    let gone = async || server.metrics().counts().active_connections == 0;
-    testkit::time::eventually("the connection to be gone", gone).await;
-    assert_eq!(server.metrics().counts().requests, 0);
-}
-
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-fn opening(frames: &[&[u8]]) -> Vec<u8> {
-    const SETTINGS: u8 = 4;
-    let mut bytes = PREFACE.to_vec();
-    bytes.extend(frame(SETTINGS, 0, 0, &[]));
-    for frame in frames {
-        bytes.extend_from_slice(frame);
-    }
-    bytes
-}
-
-/// HEADERS of a request without a body.
-fn headers(stream: u32, fields: &[u8]) -> Vec<u8> {
-    const END_STREAM_AND_HEADERS: u8 = 0x5;
-    frame(1, END_STREAM_AND_HEADERS, stream, fields)
-}
-
-/// RFC 9113 section 4.1.
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-    let mut frame = length[1..].to_vec();
-    frame.extend([kind, flags]);
-    frame.extend(stream.to_be_bytes());
-    frame.extend(payload);
-    frame
 }

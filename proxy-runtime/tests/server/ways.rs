@@ -256,57 +256,49 @@ async fn several_lines_of_cookies_become_one() {
     assert!(seen.contains("\"cookie: a=1; b=2; c=3\""), "{seen}");
 }
 
-#[tokio::test]
-async fn responses_are_the_same_both_ways() {
-    let get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
-    for (name, request, answer) in [
-        (
-            "chunks",
-            get,
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
-        ),
-        ("204", get, "HTTP/1.1 204 No Content\r\nX: 1\r\n\r\n"),
-        (
-            "304",
-            get,
-            "HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n",
-        ),
-        ("empty", get, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
-        (
-            "HEAD",
-            "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n",
-            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
-        ),
-        (
-            "odd status",
-            get,
-            "HTTP/1.1 599 Odd\r\nContent-Length: 1\r\n\r\nx",
-        ),
-        (
-            "reason",
-            get,
-            "HTTP/1.1 404 Nowhere to be found\r\nContent-Length: 1\r\n\r\nx",
-        ),
-        (
-            "hop by hop",
-            get,
-            "HTTP/1.1 200 OK\r\nConnection: x-hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\nAlt-Svc: h3\r\nContent-Length: 0\r\n\r\n",
-        ),
-        (
-            "cookies",
-            get,
-            "HTTP/1.1 200 OK\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nContent-Length: 0\r\n\r\n",
-        ),
-    ] {
-        compare(name, &json!({}), "", request, answer).await;
-    }
-}
+/// What destinations answer, over whichever version they were asked.
+pub(crate) const ANSWERS: [(&str, &str); 10] = [
+    (
+        "chunks",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
+    ),
+    ("204", "HTTP/1.1 204 No Content\r\nX: 1\r\n\r\n"),
+    ("304", "HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n"),
+    (
+        "205",
+        "HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n",
+    ),
+    ("empty", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
+    (
+        "odd status",
+        "HTTP/1.1 599 Odd\r\nContent-Length: 1\r\n\r\nx",
+    ),
+    (
+        "reason",
+        "HTTP/1.1 404 Nowhere to be found\r\nContent-Length: 1\r\n\r\nx",
+    ),
+    (
+        "dated",
+        "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 0\r\n\r\n",
+    ),
+    (
+        "of one connection",
+        "HTTP/1.1 200 OK\r\nConnection: x-hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\nAlt-Svc: h3\r\nTE: \
+         x\r\nContent-Length: 0\r\n\r\n",
+    ),
+    (
+        "cookies",
+        "HTTP/1.1 200 OK\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nX-L: \u{e9}\r\nContent-Length: 0\r\n\r\n",
+    ),
+];
 
-#[tokio::test]
-async fn changes_are_the_same_both_ways() {
-    let request = "GET /api/items/7?q=1&drop=2 HTTP/1.1\r\nHost: shop.example\r\nX-Old: 1\r\nX-Keep: 2\r\n\r\n";
+/// The target of the requests that [`changed_routes`] are for.
+pub(crate) const CHANGED: &str = "/api/items/7?q=1&drop=2";
+
+/// Routes that change what they forward, and what their destinations' addresses end with.
+pub(crate) fn changed_routes() -> Vec<(Value, &'static str)> {
     let matched = json!({ "Path": "/api/{kind}/{**rest}" });
-    for transforms in [
+    let transforms = [
         json!([{ "PathPrefix": "/prefix" }]),
         json!([{ "PathRemovePrefix": "/api" }]),
         json!([{ "PathSet": "/other" }]),
@@ -331,18 +323,49 @@ async fn changes_are_the_same_both_ways() {
         json!([{ "ResponseHeaderRemove": "Server" }]),
         json!([{ "ResponseHeadersCopy": "false" }]),
         json!([{ "ResponseHeadersAllowed": "X-A" }]),
-    ] {
+        json!([{ "ResponseTrailer": "X-T", "Set": "1" }]),
+    ];
+    let routes = transforms.into_iter().map(|transforms| {
         let route = json!({ "Match": matched, "Transforms": transforms });
-        compare(&transforms.to_string(), &route, "", request, OK).await;
+        (route, "")
+    });
+    routes
+        .chain([(json!({ "Match": matched }), "/base/")])
+        .collect()
+}
+
+#[tokio::test]
+async fn responses_are_the_same_both_ways() {
+    for (name, answer) in ANSWERS {
+        let get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+        compare(name, &json!({}), "", get, answer).await;
     }
-    compare(
-        "base path",
-        &json!({ "Match": matched }),
-        "/base/",
-        request,
-        OK,
-    )
-    .await;
+    let head = "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n";
+    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
+    compare("HEAD", &json!({}), "", head, answer).await;
+}
+
+/// A route that dates the proxy's own answers, and what is no answer of a destination.
+pub(crate) fn dated() -> (Value, &'static str) {
+    let date = json!({ "ResponseHeader": "Date", "Set": "today", "When": "Always" });
+    (json!({ "Transforms": [date] }), "no HTTP\r\n\r\n")
+}
+
+#[tokio::test]
+async fn answers_of_the_proxy_have_one_date() {
+    let (route, answer) = dated();
+    let get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+    let seen = compare("dated", &route, "", get, answer).await;
+    assert_eq!(seen.matches("\"date\"").count(), 1, "{seen}");
+}
+
+#[tokio::test]
+async fn changes_are_the_same_both_ways() {
+    let request =
+        format!("GET {CHANGED} HTTP/1.1\r\nHost: shop.example\r\nX-Old: 1\r\nX-Keep: 2\r\n\r\n");
+    for (route, base) in changed_routes() {
+        compare(&route.to_string(), &route, base, &request, OK).await;
+    }
     // The response to another method than the client's: its body is none of the client's business.
     let route = json!({ "Transforms": [{ "HttpMethodChange": "HEAD", "Set": "GET" }] });
     let head = "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n";

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use crate::engine::plan::HeadPlan;
 use crate::forward::headers::drop_pointless_length;
 use crate::http1::{Framing, HeadTable, RawResponse, kept_fields};
-use crate::server::http2::{Client, date};
+use crate::server::http2::{Client, Room, Untaken, Waiting, date};
 
 /// The head that a client gets for a destination's final one, of which `head` is the text. `None` if it cannot be said.
 pub(super) fn final_head(
@@ -75,14 +75,15 @@ fn with(status: StatusCode, fields: HeaderMap) -> Response<()> {
 }
 
 /// Sends a response that the proxy makes itself: the status in words, and nothing about the inside. The route's changes of
-/// responses are made to it as well. Returns how long its body is, or `None` when the client has gone.
-#[cold]
-pub(super) fn send_own(
+/// responses are made to it as well. Returns how long its body is.
+///
+/// Cancel-safe: dropped, the stream is reset unless all of it was handed over.
+pub(super) async fn send_own(
     client: &mut Client,
     status: StatusCode,
     is_head: bool,
     plan: &HeadPlan,
-) -> Option<u64> {
+) -> Result<u64, Untaken> {
     let reason = status.canonical_reason().unwrap_or_default();
     let text = format!("{} {reason}\n", status.as_u16());
     let mut fields = HeaderMap::new();
@@ -92,14 +93,23 @@ pub(super) fn send_own(
     for operation in &plan.response {
         operation.apply(status, &mut fields);
     }
-    fields.insert(DATE, date());
+    if !fields.contains_key(DATE) {
+        fields.insert(DATE, date());
+    }
     let sent = client.respond.send_response(with(status, fields), is_head);
-    let mut stream = sent.ok()?;
+    let mut stream = sent.map_err(|_| Untaken::Gone)?;
     if is_head {
-        return Some(0);
+        return Ok(0);
     }
     let length = text.len() as u64;
-    // It is short enough to wait for the client's window.
-    stream.send_data(text.into(), true).ok()?;
-    Some(length)
+    let mut waiting = Waiting {
+        connection: &client.exchange.connection,
+        deadline: &client.deadline,
+        room: Room::default(),
+        is_exempt: false,
+    };
+    waiting
+        .send(&mut stream, text.into(), true, |_| {})
+        .await
+        .map(|()| length)
 }

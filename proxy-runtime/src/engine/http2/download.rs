@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use h2::SendStream;
+use h2::{Reason, SendStream};
 use http::HeaderMap;
 
 use crate::forward::headers::strip_trailers;
 use crate::server::connection::ConnectionState;
-use crate::server::http2::{Room, poll_room};
+use crate::server::http2::{Deadline, Room, poll_room};
 use crate::upstream::{Http1Body, Http1Connection};
 
 /// A response whose head was sent.
@@ -68,6 +68,11 @@ impl Download {
         }
     }
 
+    /// To be polled when there is nothing to do but wait: ready when it is for a client that takes too little.
+    pub(super) fn poll_too_slow(&mut self, deadline: &Deadline) -> Poll<()> {
+        self.room.poll_too_slow(deadline)
+    }
+
     /// Ready when the client has reset the stream before it had all.
     pub(super) fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.stream {
@@ -114,11 +119,10 @@ impl Download {
             return Poll::Ready(Ok(()));
         };
         while !self.data.is_empty() {
-            let room = ready!(poll_room(stream, self.data.len(), cx));
-            self.room.is_found();
-            let Some(room) = room else {
+            let Some(room) = ready!(poll_room(stream, self.data.len(), cx)) else {
                 return Poll::Ready(Err(Gone));
             };
+            self.room.is_found(room);
             let part = self.data.split_to(room);
             let is_end = self.data.is_empty() && self.trailers.is_none() && self.body.has_ended();
             self.sent += room as u64;
@@ -139,9 +143,9 @@ impl Download {
     }
 
     /// Lets the client see that it is not complete.
-    pub(super) fn cut(&mut self) {
+    pub(super) fn cut(&mut self, reason: Reason) {
         if let Some(stream) = &mut self.stream {
-            stream.send_reset(h2::Reason::INTERNAL_ERROR);
+            stream.send_reset(reason);
         }
     }
 }

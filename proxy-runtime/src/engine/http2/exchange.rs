@@ -1,7 +1,9 @@
 //! One request and its response, both directions at once as far as they must be.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 
+use h2::Reason;
 use http::StatusCode;
 use tokio::time::Instant;
 
@@ -125,8 +127,7 @@ impl Exchange<'_> {
         }
         // The client has its response. What becomes of the rest of its request ends nothing else.
         self.poll_expired(cx).map(|_| {
-            self.flow.upload.stop();
-            self.flow.stopped = Some(Broken::Destination { is_unsent: false });
+            self.stop_upload(Broken::Destination { is_unsent: false });
             Ok(())
         })
     }
@@ -145,7 +146,7 @@ impl Exchange<'_> {
         let sent = interim.map(|interim| self.client.respond.send_informational(interim));
         match sent {
             Some(Ok(())) => Ok(()),
-            Some(Err(_)) => Err(Failure::Gone(ForwardErrorKind::RequestCanceled)),
+            Some(Err(_)) => Err(self.gone(ForwardErrorKind::RequestCanceled)),
             None => Err(self.unanswered(ForwardErrorKind::ResponseHeaders)),
         }
     }
@@ -177,7 +178,7 @@ impl Exchange<'_> {
         let status = head.status();
         let is_end = download.has_all();
         let stream = self.client.respond.send_response(head, is_end);
-        let stream = stream.map_err(|_| Failure::Gone(ForwardErrorKind::RequestCanceled))?;
+        let stream = stream.map_err(|_| self.gone(ForwardErrorKind::RequestCanceled))?;
         download.begin(stream, is_end);
         self.flow.download = Some(download);
         Ok(status)
@@ -193,7 +194,7 @@ impl Exchange<'_> {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(Gone)) => {
                     let kind = ForwardErrorKind::ResponseBodyCanceled;
-                    return Poll::Ready(Err(Failure::Gone(kind)));
+                    return Poll::Ready(Err(self.gone(kind)));
                 }
                 Poll::Pending => {
                     download.waits_for(client);
@@ -231,8 +232,8 @@ impl Exchange<'_> {
     #[cold]
     fn upload_broke(&mut self, broken: Broken, cx: &mut Context<'_>) -> Result<(), Failure> {
         let kind = broken.kind();
-        if self.flow.download.is_none() && self.client.respond.poll_reset(cx).is_ready() {
-            return Err(Failure::Gone(ForwardErrorKind::RequestCanceled));
+        if let Poll::Ready(gone) = self.poll_gone(cx) {
+            return Err(gone);
         }
         match &broken {
             Broken::Destination { is_unsent: true } => Err(Failure::Unsent),
@@ -242,11 +243,40 @@ impl Exchange<'_> {
             Broken::Client { .. } if !self.flow.is_sent() => Err(Failure::Cut(kind)),
             // The destination may have answered before it closed, and the client has its answer.
             Broken::Client { .. } | Broken::Destination { .. } => {
-                self.flow.upload.stop();
-                self.flow.stopped = Some(broken);
+                self.stop_upload(broken);
                 Ok(())
             }
         }
+    }
+
+    /// Sends no more of the request, while its response goes on.
+    fn stop_upload(&mut self, broken: Broken) {
+        if self.client.body.is_some() {
+            let client = &self.client.exchange.connection;
+            client.unread.store(true, Relaxed);
+        }
+        self.flow.upload.stop(&mut self.client.body);
+        self.flow.stopped = Some(broken);
+    }
+
+    /// The client has reset the stream, or gone.
+    fn gone(&mut self, kind: ForwardErrorKind) -> Failure {
+        self.client.has_reset = true;
+        Failure::Gone(kind)
+    }
+
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
+        let (reset, kind) = match &mut self.flow.download {
+            None => (
+                self.client.respond.poll_reset(cx).map(drop),
+                ForwardErrorKind::RequestCanceled,
+            ),
+            Some(download) => (
+                download.poll_reset(cx),
+                ForwardErrorKind::ResponseBodyCanceled,
+            ),
+        };
+        reset.map(|()| self.gone(kind))
     }
 
     fn unanswered(&self, kind: ForwardErrorKind) -> Failure {
@@ -257,18 +287,11 @@ impl Exchange<'_> {
 
     /// Ready when it took too long, or when the client has gone.
     fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
+        if let Poll::Ready(gone) = self.poll_gone(cx) {
+            return Poll::Ready(gone);
+        }
         let flow = &mut *self.flow;
         let is_unanswered = flow.download.is_none();
-        let reset = match &mut flow.download {
-            None => self.client.respond.poll_reset(cx).map(drop),
-            Some(download) => download.poll_reset(cx),
-        };
-        if reset.is_ready() {
-            return Poll::Ready(Failure::Gone(match is_unanswered {
-                true => ForwardErrorKind::RequestCanceled,
-                false => ForwardErrorKind::ResponseBodyCanceled,
-            }));
-        }
         if flow.upload.poll_too_slow(cx).is_ready() {
             WorkerMetrics::add(&self.client.exchange.connection.metrics().slow_clients);
             let kind = ForwardErrorKind::RequestBodyClient;
@@ -280,9 +303,12 @@ impl Exchange<'_> {
         if std::mem::take(&mut flow.has_news) {
             flow.patience.last = Instant::now();
         }
-        if flow.download.as_ref().is_some_and(Download::has_data) {
-            // A client that does not take its response is the server's to notice.
-            return Poll::Pending;
+        if let Some(download) = flow.download.as_mut().filter(|down| down.has_data()) {
+            // It is the client that is waited for.
+            ready!(download.poll_too_slow(&self.client.deadline));
+            WorkerMetrics::add(&self.client.exchange.connection.metrics().slow_clients);
+            download.cut(Reason::CANCEL);
+            return Poll::Ready(Failure::Gone(ForwardErrorKind::ResponseBodyCanceled));
         }
         let idle = after(flow.patience.last, flow.patience.activity);
         let due = match flow.patience.head_due {

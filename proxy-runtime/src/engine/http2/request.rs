@@ -10,13 +10,15 @@ use proxy_model::compiled::Destination;
 use proxy_model::transform::XForwardedPart;
 use tokio::time::Instant;
 
+use super::upload::Allowed;
+use crate::contain::contained_call;
 use crate::engine::Engine;
 use crate::engine::connect::{Link, Unconnected};
 use crate::engine::outgoing::{Invalid, elsewhere};
 use crate::engine::place::Place;
 use crate::engine::plan::{HostRule, known};
 use crate::engine::tally::Tally;
-use crate::forward::{Framing as TypedFraming, HttpHead, framing, headers};
+use crate::forward::{Framing as TypedFraming, HttpHead, framing, headers, panicked};
 use crate::http1::{
     Asked, Copied, FieldValue, Framing, Method as RawMethod, OutgoingTarget, StreamRequest,
     write_stream_request,
@@ -45,7 +47,7 @@ pub(super) fn start<'a>(
     let framing = match framing(&head.headers, client.body.is_none()).ok()? {
         TypedFraming::Empty if head.headers.contains_key(CONTENT_LENGTH) => Framing::Length(0),
         TypedFraming::Empty => Framing::None,
-        TypedFraming::Length(length) if length > allowed(place, client) => return None,
+        TypedFraming::Length(length) if length > allowed(place, client).content => return None,
         TypedFraming::Length(length) => Framing::Length(length),
         TypedFraming::Stream => Framing::Chunked,
     };
@@ -64,13 +66,21 @@ pub(super) fn start<'a>(
         (&head.method, Version::HTTP_2),
         now,
     );
-    let connecting = run.connect_now(client, now);
+    // A program's own policy may panic, which ends one request and no more.
+    let connecting = match contained_call(|| run.connect_now(client, now)) {
+        Ok(connecting) => connecting,
+        Err(panic) => Err(Unconnected::Failed(panicked(&panic))),
+    };
     Some((run, tally, connecting))
 }
 
-/// The most content that the request may have.
-pub(super) fn allowed(place: Place<'_>, client: &Client) -> u64 {
-    place.allowed(client.exchange.connection.worker.limits.body_bytes)
+/// What the request may have beside its head.
+pub(super) fn allowed(place: Place<'_>, client: &Client) -> Allowed {
+    let limits = &client.exchange.connection.worker.limits;
+    Allowed {
+        content: place.allowed(limits.body_bytes),
+        trailers: limits.header_fields,
+    }
 }
 
 fn target<'a>(head: &'a HttpHead<'_>) -> Option<OutgoingTarget<'a>> {

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 
+use h2::Reason;
 use http::StatusCode;
 use http::request::Parts;
 use tokio::time::Instant;
@@ -11,7 +12,6 @@ use super::connect::unless_gone;
 use super::exchange::{Exchange, Flow};
 use super::request::{Run, allowed, start};
 use super::upload::Upload;
-use crate::contain::contained_call;
 use crate::engine::Engine;
 use crate::engine::connect::{Link, Unconnected};
 use crate::engine::exchange::{Failure, Patience};
@@ -19,11 +19,10 @@ use crate::engine::outgoing::Invalid;
 use crate::engine::tally::Tally;
 use crate::engine::upload::Stage;
 use crate::forward::{ForwardError, ForwardErrorKind};
-use crate::http1::Framing;
 use crate::server::Outcome;
 use crate::server::connection::is_grpc;
 use crate::server::edge::Refusal;
-use crate::server::http2::Client;
+use crate::server::http2::{Client, Untaken};
 use crate::stream::spare as buffers;
 use crate::upstream::{Http1Connection, Rest};
 
@@ -33,10 +32,7 @@ use crate::upstream::{Http1Connection, Rest};
 /// Cancel-safe: dropped, the request is cancelled at the destination.
 pub(crate) async fn forward(head: &Parts, client: &mut Client, engine: &Engine) -> bool {
     let generation = engine.current();
-    // A program's own policy may panic, which ends one request and no more: over `http` types that is seen to.
-    let Ok(Some((run, mut tally, connecting))) =
-        contained_call(|| start(head, client, engine, &generation))
-    else {
+    let Some((run, mut tally, connecting)) = start(head, client, engine, &generation) else {
         return false;
     };
     let link = match connecting {
@@ -48,10 +44,10 @@ pub(crate) async fn forward(head: &Parts, client: &mut Client, engine: &Engine) 
     };
     match link {
         Ok((link, since)) => run.exchange(client, link, since, tally).await,
-        Err(Unconnected::Gone) => {
-            tally.end(Some(ForwardErrorKind::RequestCanceled), Instant::now())
+        Err(Unconnected::Gone) => gone(client, tally),
+        Err(unconnected) => {
+            Box::pin(run.refuse(client, tally, unconnected.refusal())).await;
         }
-        Err(unconnected) => run.refuse(client, tally, unconnected.refusal()),
     }
     true
 }
@@ -70,7 +66,7 @@ impl<'a> Run<'a> {
             // Nothing was sent over it.
             link.lease.give_back(Instant::now());
             let refusal = (ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY);
-            return self.refuse(client, tally, refusal);
+            return Box::pin(self.refuse(client, tally, refusal)).await;
         };
         let mut flow = self.begin(client, head, since, &tally);
         let failure = loop {
@@ -100,12 +96,10 @@ impl<'a> Run<'a> {
                     let reconnecting = self.reconnect(link, flow.patience.head_due);
                     match Box::pin(unless_gone(client, reconnecting)).await {
                         Some(Ok(fresh)) => link = fresh,
-                        None => {
-                            return tally
-                                .end(Some(ForwardErrorKind::RequestCanceled), Instant::now());
-                        }
+                        None => return gone(client, tally),
                         Some(Err(error)) => {
-                            return self.refuse(client, tally, (error.kind(), error.status()));
+                            let refusal = (error.kind(), error.status());
+                            return Box::pin(self.refuse(client, tally, refusal)).await;
                         }
                     }
                     flow.again();
@@ -117,7 +111,7 @@ impl<'a> Run<'a> {
         self.settle(client, link, &mut flow, failure.is_none(), now);
         match failure {
             None => tally.end(None, now),
-            Some(failure) => self.fail(client, tally, &failure, flow),
+            Some(failure) => Box::pin(self.fail(client, tally, failure, flow)).await,
         }
     }
 
@@ -128,12 +122,7 @@ impl<'a> Run<'a> {
             last: since,
         };
         let has_body = client.body.is_some();
-        let mut upload = Upload::new(
-            head,
-            self.framing == Framing::Chunked,
-            has_body,
-            allowed(self.place, client),
-        );
+        let mut upload = Upload::new(head, self.framing, has_body, allowed(self.place, client));
         if has_body
             && let Some(rate) = client.exchange.connection.worker.limits.data_rate
             && !is_grpc(self.head.headers())
@@ -198,25 +187,27 @@ impl<'a> Run<'a> {
 
     /// Ends an exchange that did not come to its end.
     #[cold]
-    fn fail(&self, client: &mut Client, tally: Tally<'_>, failure: &Failure, flow: Flow) {
-        let kind = match *failure {
+    async fn fail(&self, client: &mut Client, tally: Tally<'_>, failure: Failure, flow: Flow) {
+        let kind = match failure {
             Failure::Unsent => {
                 let refusal = (ForwardErrorKind::Request, StatusCode::BAD_GATEWAY);
-                return self.refuse(client, tally, refusal);
+                return self.refuse(client, tally, refusal).await;
             }
             // Routes with filters go another way, so nobody says this.
             Failure::Extension(status) => {
                 let refusal = (ForwardErrorKind::Extension, status);
-                return self.refuse(client, tally, refusal);
+                return self.refuse(client, tally, refusal).await;
             }
-            Failure::Unanswered(kind, status) => return self.refuse(client, tally, (kind, status)),
+            Failure::Unanswered(kind, status) => {
+                return self.refuse(client, tally, (kind, status)).await;
+            }
             Failure::Cut(kind) => {
                 client.exchange.outcome = Outcome::Failed;
                 if let Some(draft) = &mut client.exchange.draft {
                     draft.failed(Some(kind));
                 }
                 if let Some(mut download) = flow.download {
-                    download.cut();
+                    download.cut(Reason::INTERNAL_ERROR);
                 }
                 kind
             }
@@ -227,7 +218,7 @@ impl<'a> Run<'a> {
 
     /// Answers for a destination that did not.
     #[cold]
-    fn refuse(
+    async fn refuse(
         &self,
         client: &mut Client,
         mut tally: Tally<'_>,
@@ -239,14 +230,25 @@ impl<'a> Run<'a> {
             info.error = Some(kind);
             client.exchange.answered(status, Some(info));
         }
-        if let (ForwardErrorKind::RequestBodyClient, 408 | 413) = (kind, status.as_u16()) {
+        if let (ForwardErrorKind::RequestBodyClient, 408 | 413 | 431) = (kind, status.as_u16()) {
             let refusal = Refusal::new(status, "the request's body was refused");
             client.exchange.refused(refusal);
         }
-        if let Some(sent) = send_own(client, status, self.is_head(), self.plan) {
-            client.exchange.sent = sent;
-            client.exchange.outcome = Outcome::Complete;
+        match send_own(client, status, self.is_head(), self.plan).await {
+            Ok(sent) => {
+                client.exchange.sent = sent;
+                client.exchange.outcome = Outcome::Complete;
+            }
+            Err(Untaken::Gone) => client.has_reset = true,
+            Err(Untaken::TooSlow) => {}
         }
         tally.end(Some(kind), Instant::now());
     }
+}
+
+/// The client has reset the stream before there was anything to send its request over.
+#[cold]
+fn gone(client: &mut Client, tally: Tally<'_>) {
+    client.has_reset = true;
+    tally.end(Some(ForwardErrorKind::RequestCanceled), Instant::now());
 }

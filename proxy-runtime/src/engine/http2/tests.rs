@@ -1,6 +1,7 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,8 +11,14 @@ use tokio::io::{AsyncReadExt, DuplexStream, duplex};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use super::upload::Upload;
+use super::upload::{Allowed, Upload};
 use crate::engine::upload::Broken;
+use crate::http1::Framing;
+
+const ALLOWED: Allowed = Allowed {
+    content: u64::MAX,
+    trailers: 100,
+};
 
 /// The client's and the server's side of a stream.
 async fn stream() -> (SendStream<Bytes>, RecvStream) {
@@ -47,7 +54,7 @@ fn upload(
 }
 
 fn chunked() -> Upload {
-    Upload::new(b"head\r\n\r\n".to_vec(), true, true, u64::MAX)
+    Upload::new(b"head\r\n\r\n".to_vec(), Framing::Chunked, true, ALLOWED)
 }
 
 async fn received(mut far: DuplexStream) -> String {
@@ -61,7 +68,7 @@ async fn the_window_opens_by_what_the_destination_has_taken() {
     const WINDOW: usize = 65_535;
     const ROOM: usize = 1000;
     let (mut up, body) = stream().await;
-    let plain = Upload::new(Vec::new(), false, true, u64::MAX);
+    let plain = Upload::new(Vec::new(), Framing::Length(u64::MAX), true, ALLOWED);
     let (mut far, _task) = upload(plain, body, ROOM);
     let sent = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&sent);
@@ -127,7 +134,11 @@ async fn a_whole_body_leaves_with_the_head_and_trailers_behind_it() {
 async fn what_is_too_large_or_reset_is_the_clients_fault() {
     let (mut up, body) = stream().await;
     up.send_data("abcd".into(), false).unwrap();
-    let limited = Upload::new(Vec::new(), true, true, 3);
+    let allowed = Allowed {
+        content: 3,
+        ..ALLOWED
+    };
+    let limited = Upload::new(Vec::new(), Framing::Chunked, true, allowed);
     let (far, task) = upload(limited, body, 1 << 16);
     let status = match task.await.unwrap().unwrap_err() {
         Broken::Client { status, .. } => status,
@@ -152,4 +163,43 @@ async fn a_destination_that_is_closed_has_got_nothing() {
     drop(far);
     let broken = task.await.unwrap().unwrap_err();
     assert!(matches!(broken, Broken::Destination { is_unsent: true }));
+}
+
+/// What nobody reads does not take the other streams' part of the connection's window.
+#[tokio::test(start_paused = true)]
+async fn an_upload_that_is_stopped_gives_the_window_back() {
+    const WINDOW: usize = 65_535;
+    let (near, far) = duplex(1 << 20);
+    let (mut sender, connection) = client::handshake(near).await.unwrap();
+    tokio::spawn(connection);
+    let mut server = server::handshake(far).await.unwrap();
+    let (mut kept, mut streams) = (Vec::new(), Vec::new());
+    for _ in 0..2 {
+        let request = Request::post("http://t.example/").body(()).unwrap();
+        let (response, up) = sender.send_request(request, false).unwrap();
+        let (request, respond) = server.accept().await.unwrap().unwrap();
+        kept.push((response, respond));
+        streams.push((up, request.into_body()));
+    }
+    tokio::spawn(async move { while server.accept().await.is_some() {} });
+    let (mut other, _other_body) = streams.pop().unwrap();
+    let (mut up, body) = streams.pop().unwrap();
+    let mut body = Some(body);
+    up.send_data(vec![7; WINDOW].into(), false).unwrap();
+    sleep(Duration::from_secs(1)).await;
+    other.reserve_capacity(WINDOW);
+    assert_eq!(other.capacity(), 0, "the connection's window is used up");
+
+    let mut upload = chunked();
+    // The destination takes nothing of what was read.
+    let (mut destination, _far) = duplex(1);
+    let mut has_news = false;
+    let is_done = poll_fn(|cx| {
+        let polled = upload.poll(cx, &mut body, &mut destination, &mut has_news);
+        Poll::Ready(polled.is_ready())
+    });
+    assert!(!is_done.await);
+    upload.stop(&mut body);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(other.capacity(), WINDOW);
 }

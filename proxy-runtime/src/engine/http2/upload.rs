@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, StatusCode};
 
 use crate::engine::upload::{Broken, Stage};
 use crate::forward::headers::strip_trailers;
-use crate::http1::{CHUNK_END, ChunkHead, LAST_CHUNK};
+use crate::http1::{CHUNK_END, ChunkHead, Framing, LAST_CHUNK};
 use crate::server::DataRate;
 use crate::server::connection::UploadPace;
 use crate::stream::{ByteStream, poll_write_all, spare};
@@ -19,6 +19,15 @@ const FRAMES: usize = 8;
 
 /// The end of a chunk, and of the body.
 const CHUNK_AND_BODY_END: &[u8] = b"\r\n0\r\n\r\n";
+
+/// What a request may have beside its head.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowed {
+    /// Bytes of content.
+    pub(super) content: u64,
+    /// Trailer fields.
+    pub(super) trailers: usize,
+}
 
 /// A request on its way to a destination.
 ///
@@ -37,8 +46,10 @@ pub(super) struct Upload {
     is_chunked: bool,
     /// The client has sent all, and it was read.
     has_all: bool,
-    /// Content that the request may still have.
-    allowed: u64,
+    /// Content that is still to come, if its length was told.
+    left: Option<u64>,
+    /// What the request may still have.
+    limits: Allowed,
     stage: Stage,
     /// Nothing has been written.
     is_unsent: bool,
@@ -49,16 +60,22 @@ pub(super) struct Upload {
 }
 
 impl Upload {
-    pub(super) fn new(head: Vec<u8>, is_chunked: bool, has_body: bool, allowed: u64) -> Self {
+    /// Of a request that begins with `head`, and has a body unless `has_body` says otherwise.
+    pub(super) fn new(head: Vec<u8>, framing: Framing, has_body: bool, limits: Allowed) -> Self {
+        let left = match framing {
+            Framing::Length(length) => Some(length),
+            _ => None,
+        };
         Self {
             outgoing: head,
             frames: Default::default(),
             count: 0,
             end: b"",
             written: 0,
-            is_chunked,
-            has_all: !has_body,
-            allowed,
+            is_chunked: framing == Framing::Chunked,
+            left,
+            has_all: !has_body || left == Some(0),
+            limits,
             stage: Stage::Destination,
             is_unsent: true,
             sent: 0,
@@ -84,10 +101,27 @@ impl Upload {
         self.stage
     }
 
-    /// Sends no more, though there may be more.
-    pub(super) fn stop(&mut self) {
+    /// Sends no more, though there may be more, for which the client has the connection's window back.
+    pub(super) fn stop(&mut self, body: &mut Option<RecvStream>) {
         self.stage = Stage::Done;
+        self.release(body);
+        *body = None;
         self.rest();
+    }
+
+    /// Lets go of what was read; returns how much that is.
+    fn release(&mut self, body: &mut Option<RecvStream>) -> usize {
+        if self.count == 0 {
+            return 0;
+        }
+        let content = self.frames.iter().map(Bytes::len).sum();
+        self.frames = Default::default();
+        self.count = 0;
+        if let Some(body) = body {
+            // It only fails for more than was received.
+            let _ = body.flow_control().release_capacity(content);
+        }
+        content
     }
 
     /// Gives its memory back. Who waits for a response holds no buffer.
@@ -155,16 +189,7 @@ impl Upload {
         self.written = 0;
         self.outgoing.clear();
         self.end = b"";
-        if self.count > 0 {
-            let content: usize = self.frames.iter().map(Bytes::len).sum();
-            self.frames = Default::default();
-            self.count = 0;
-            self.sent += content as u64;
-            if let Some(body) = body {
-                // It only fails for more than was received.
-                let _ = body.flow_control().release_capacity(content);
-            }
-        }
+        self.sent += self.release(body) as u64;
         Poll::Ready(Ok(()))
     }
 
@@ -199,14 +224,14 @@ impl Upload {
                 Poll::Pending => break,
             }
         }
-        match self.allowed.checked_sub(content) {
-            Some(rest) => self.allowed = rest,
-            None => {
-                return Poll::Ready(Err(Broken::Client {
-                    status: StatusCode::PAYLOAD_TOO_LARGE,
-                    is_malformed: false,
-                }));
-            }
+        let Some(rest) = self.limits.content.checked_sub(content) else {
+            return Poll::Ready(Err(refused(StatusCode::PAYLOAD_TOO_LARGE)));
+        };
+        self.limits.content = rest;
+        if let Some(left) = &mut self.left {
+            *left = left.saturating_sub(content);
+            // What the destination waits for is complete. The end of the stream may take its time.
+            self.has_all |= *left == 0;
         }
         if let Some(pace) = &mut self.pace {
             pace.arrived(content);
@@ -215,6 +240,11 @@ impl Upload {
             self.frame(size);
         } else if has_ended {
             let trailers = ready!(body.poll_trailers(cx)).map_err(|_| broken())?;
+            let count = trailers.as_ref().map_or(0, HeaderMap::len);
+            if count > self.limits.trailers {
+                let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+                return Poll::Ready(Err(refused(status)));
+            }
             self.has_all = true;
             self.end_body(trailers);
         } else if self.has_all {
@@ -262,8 +292,12 @@ fn write_field(name: &HeaderName, value: &[u8], out: &mut Vec<u8>) {
 
 /// The client has reset the stream, or gone.
 fn broken() -> Broken {
+    refused(StatusCode::BAD_REQUEST)
+}
+
+fn refused(status: StatusCode) -> Broken {
     Broken::Client {
-        status: StatusCode::BAD_REQUEST,
+        status,
         is_malformed: false,
     }
 }

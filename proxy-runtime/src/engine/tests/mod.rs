@@ -4,4 +4,6 @@ mod allocations;
 mod interim;
 mod scene;
 mod second_try;
+#[cfg(feature = "http2")]
+mod streams;
 mod waiting;

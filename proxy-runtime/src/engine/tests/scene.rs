@@ -48,9 +48,14 @@ pub(super) async fn connected(
 
 /// The client's end of a connection that takes `capacity` bytes before they are read.
 pub(super) fn serve(service: ProxyService, capacity: usize) -> DuplexStream {
+    serve_with(service, capacity, Limits::default())
+}
+
+/// The same for a server with limits of its own.
+pub(super) fn serve_with(service: ProxyService, capacity: usize, limits: Limits) -> DuplexStream {
     let (near, far) = duplex(capacity);
     let metrics = ServerMetrics::new(1);
-    let worker = WorkerShared::new(Limits::default(), 100, metrics.worker(0).clone(), None);
+    let worker = WorkerShared::new(limits, 100, metrics.worker(0).clone(), None);
     let worker = Arc::new(worker);
     tokio::task::spawn_local(serve_cleartext(
         far,

@@ -17,7 +17,8 @@ const FAR: Duration = Duration::from_secs(30 * 365 * 86_400);
 ///
 /// The connection is looked at every few seconds. What counts is a run of looks at which something waited for the
 /// client, that lasts for a window, and in which less went out than the rate asks for. A response that waits for its
-/// destination never counts.
+/// destination never counts. On HTTP/2 this is about the socket: whether a client takes a stream is seen to there, since
+/// what leaves for one stream says nothing about another.
 #[derive(Debug, Default)]
 pub(crate) struct DownloadPace {
     /// When the run began, and how much had been written by then.
@@ -32,7 +33,8 @@ impl DownloadPace {
 
     pub(crate) fn is_too_slow(&mut self, state: &ConnectionState, rate: Option<DataRate>) -> bool {
         let Some(rate) = rate else { return false };
-        let waits = state.untaken.load(Relaxed) > 0 || state.write_blocked.load(Relaxed);
+        let is_untaken = state.is_http1() && state.untaken.load(Relaxed) > 0;
+        let waits = is_untaken || state.write_blocked.load(Relaxed);
         if !waits {
             self.run = None;
             return false;
@@ -52,18 +54,68 @@ impl DownloadPace {
     }
 }
 
-/// Whether the client sends the body that somebody waits for.
+/// How much a client moves while it is waited for.
 ///
-/// Time in which nobody asks for data does not count: then it is the destination that is slow.
+/// A window is made of the time in which somebody waits for the client, and of no other.
 #[derive(Debug)]
-pub(crate) struct UploadPace {
+pub(crate) struct Pace {
     rate: DataRate,
     /// Since when somebody waits.
     waiting_since: Option<Instant>,
     /// Time waited in this window, before `waiting_since`.
     waited: Duration,
-    /// Bytes that came in this window.
+    /// Bytes that moved in this window.
     bytes: u64,
+}
+
+impl Pace {
+    pub(crate) fn new(rate: DataRate) -> Self {
+        Self {
+            rate,
+            waiting_since: None,
+            waited: Duration::ZERO,
+            bytes: 0,
+        }
+    }
+
+    #[cfg(feature = "http2")]
+    pub(crate) fn rate(&self) -> DataRate {
+        self.rate
+    }
+
+    /// Notes bytes that moved. Nobody waits until [`due`](Self::due) is asked for.
+    pub(crate) fn moved(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        if let Some(since) = self.waiting_since.take() {
+            self.waited += since.elapsed();
+        }
+    }
+
+    /// Somebody waits: when the window is over if nothing moves. `None` is never.
+    pub(crate) fn due(&mut self) -> Option<Instant> {
+        let since = *self.waiting_since.get_or_insert_with(Instant::now);
+        since.checked_add(self.rate.window.saturating_sub(self.waited))
+    }
+
+    /// Whether less has moved than a window must bring.
+    pub(crate) fn is_too_slow(&self) -> bool {
+        self.bytes < self.rate.least(self.rate.window)
+    }
+
+    /// Begins another window, in which somebody waits.
+    pub(crate) fn renew(&mut self, now: Instant) {
+        self.waiting_since = Some(now);
+        self.waited = Duration::ZERO;
+        self.bytes = 0;
+    }
+}
+
+/// Whether the client sends the body that somebody waits for.
+///
+/// Time in which nobody asks for data does not count: then it is the destination that is slow.
+#[derive(Debug)]
+pub(crate) struct UploadPace {
+    pace: Pace,
     /// Armed late and seldom: it is looked at when it fires, not moved with every byte.
     alarm: Option<Pin<Box<Sleep>>>,
 }
@@ -71,29 +123,21 @@ pub(crate) struct UploadPace {
 impl UploadPace {
     pub(crate) fn new(rate: DataRate) -> Self {
         Self {
-            rate,
-            waiting_since: None,
-            waited: Duration::ZERO,
-            bytes: 0,
+            pace: Pace::new(rate),
             alarm: None,
         }
     }
 
     /// Notes bytes that came.
     pub(crate) fn arrived(&mut self, bytes: u64) {
-        self.bytes += bytes;
-        if let Some(since) = self.waiting_since.take() {
-            self.waited += since.elapsed();
-        }
+        self.pace.moved(bytes);
     }
 
     /// To be polled when nothing has come that is waited for: ready when the client had a whole window and did not use
     /// it.
     pub(crate) fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            let since = *self.waiting_since.get_or_insert_with(Instant::now);
-            let left = self.rate.window.saturating_sub(self.waited);
-            let Some(due) = since.checked_add(left) else {
+            let Some(due) = self.pace.due() else {
                 return Poll::Pending;
             };
             let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep_until(due)));
@@ -106,13 +150,10 @@ impl UploadPace {
                 alarm.as_mut().reset(due);
                 continue;
             }
-            if self.bytes < self.rate.least(self.rate.window) {
+            if self.pace.is_too_slow() {
                 return Poll::Ready(());
             }
-            // Kept up: the next window begins.
-            self.waiting_since = Some(now);
-            self.waited = Duration::ZERO;
-            self.bytes = 0;
+            self.pace.renew(now);
         }
     }
 }

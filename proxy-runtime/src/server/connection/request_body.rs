@@ -90,6 +90,13 @@ pub enum RequestBodyError {
     /// The client is slower than [`Limits::data_rate`](crate::server::Limits::data_rate).
     #[error("the request's body arrives too slowly")]
     TooSlow,
+    /// The body is followed by more trailer fields than
+    /// [`Limits::header_fields`](crate::server::Limits::header_fields).
+    #[error("the request has more than {limit} trailer fields")]
+    TooManyFields {
+        /// The limit.
+        limit: usize,
+    },
     /// The client went away, or broke the protocol.
     #[error("the request's body could not be read")]
     Read(#[source] Box<dyn StdError + Send + Sync>),
@@ -101,6 +108,7 @@ impl RequestBodyError {
         match self {
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::TooManyFields { .. } => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::Read(_) => StatusCode::BAD_REQUEST,
         }
     }
@@ -119,6 +127,7 @@ enum BodyRefusal {
     None,
     TooLarge,
     TooSlow,
+    TooManyFields,
 }
 
 impl BodyMeter {
@@ -133,6 +142,8 @@ impl BodyMeter {
             Some(StatusCode::PAYLOAD_TOO_LARGE)
         } else if refusal == BodyRefusal::TooSlow as u8 {
             Some(StatusCode::REQUEST_TIMEOUT)
+        } else if refusal == BodyRefusal::TooManyFields as u8 {
+            Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
         } else {
             None
         }
@@ -238,6 +249,14 @@ impl RequestBody {
                 return Err(error);
             }
         };
+        let limit = meter.connection.worker.limits.header_fields;
+        if frame
+            .trailers_ref()
+            .is_some_and(|fields| fields.len() > limit)
+        {
+            meter.refuse(BodyRefusal::TooManyFields);
+            return Err(RequestBodyError::TooManyFields { limit });
+        }
         let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
         let received = meter.received.fetch_add(bytes, Relaxed) + bytes;
         match self.limit {

@@ -32,6 +32,9 @@ pub(crate) struct ConnectionState {
     /// The client speaks HTTP/2; decided before the first request is read.
     #[cfg(feature = "http2")]
     http2: AtomicBool,
+    /// The client has acknowledged the settings of HTTP/2.
+    #[cfg(feature = "http2")]
+    pub(crate) acknowledged: AtomicBool,
     /// Streams of HTTP/2 that the engine works on, tunnels among them.
     #[cfg(feature = "http2")]
     streams: AtomicU32,
@@ -43,6 +46,9 @@ pub(crate) struct ConnectionState {
     pub(crate) write_blocked: AtomicBool,
     /// Responses of which a part was handed over that the client has not taken.
     pub(crate) untaken: AtomicU32,
+    /// Streams of HTTP/2 that have something for the client and no room in its windows.
+    #[cfg(feature = "http2")]
+    pub(crate) without_room: AtomicU32,
     /// The connection is to end after the requests that are in flight.
     retiring: AtomicBool,
     /// Something of a request was left unread, so that more of it may still arrive.
@@ -78,11 +84,15 @@ impl ConnectionState {
             #[cfg(feature = "http2")]
             http2: AtomicBool::new(false),
             #[cfg(feature = "http2")]
+            acknowledged: AtomicBool::new(false),
+            #[cfg(feature = "http2")]
             streams: AtomicU32::new(0),
             read: AtomicU64::new(0),
             written: AtomicU64::new(0),
             write_blocked: AtomicBool::new(false),
             untaken: AtomicU32::new(0),
+            #[cfg(feature = "http2")]
+            without_room: AtomicU32::new(0),
             retiring: AtomicBool::new(false),
             unread: AtomicBool::new(false),
             tunnel: AtomicBool::new(false),
@@ -140,7 +150,10 @@ impl ConnectionState {
 
     /// Notes a request; returns how many there have been.
     pub(crate) fn begin_request(&self) -> u64 {
-        self.unread.store(false, Relaxed);
+        // What was left of a stream of HTTP/2 may still come after others have begun.
+        if self.is_http1() {
+            self.unread.store(false, Relaxed);
+        }
         self.in_flight.fetch_add(1, Relaxed);
         self.requests.fetch_add(1, Relaxed) + 1
     }
@@ -149,10 +162,12 @@ impl ConnectionState {
         self.in_flight.fetch_sub(1, Relaxed);
     }
 
-    /// Whether something is being answered.
+    /// Whether something is being answered, or an answer has not left yet.
     #[cfg(feature = "http2")]
     pub(crate) fn is_busy(&self) -> bool {
-        self.streams.load(Relaxed) > 0 || self.in_flight.load(Relaxed) > 0
+        self.streams.load(Relaxed) > 0
+            || self.in_flight.load(Relaxed) > 0
+            || self.write_blocked.load(Relaxed)
     }
 
     /// Counts a stream of HTTP/2 until the returned value is dropped.

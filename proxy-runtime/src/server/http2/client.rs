@@ -15,4 +15,6 @@ pub(crate) struct Client {
     /// For the counters and the access log, which are told when it is dropped.
     pub(crate) exchange: Exchange,
     pub(crate) deadline: Deadline,
+    /// The client has reset the stream, or gone, before it had the whole response.
+    pub(crate) has_reset: bool,
 }

@@ -3,19 +3,23 @@
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use h2::server::{Builder, Handshake, SendResponse};
-use h2::{Ping, PingPong, RecvStream};
+use h2::{Ping, PingPong, Reason, RecvStream};
 use http::Request;
 use tokio::task::coop::has_budget_remaining;
+use tokio::time::Instant;
 
 use super::deadlines::{Alarm, Deadline};
 use super::driver::Engine;
 use super::ready::{CONNECTION, Part, Ready};
+use super::resets::Resets;
 use super::streams::{Serving, Streams};
-use crate::server::connection::{ConnectionIo, Transport};
+use super::watch::{Noticed, Watched};
+use crate::server::connection::{ConnectionIo, ConnectionState, Transport};
 use crate::server::limits::Limits;
 
 /// Rounds after which other connections have their turn.
@@ -32,19 +36,53 @@ pub(super) struct Connection<T: Transport, F> {
     part: Arc<Part>,
     waker: Waker,
     alarm: Alarm,
+    state: Arc<ConnectionState>,
+    resets: Resets,
+    noticed: Rc<Noticed>,
     serve: F,
 }
 
 enum Phase<T: Transport> {
-    Opening(Box<Handshake<ConnectionIo<T>, Bytes>>),
+    Opening(Box<Handshake<Watched<T>, Bytes>>),
     Open(Box<Open<T>>),
     /// It was told to end before it was open.
     Closed,
 }
 
 struct Open<T: Transport> {
-    h2: h2::server::Connection<ConnectionIo<T>, Bytes>,
+    h2: h2::server::Connection<Watched<T>, Bytes>,
     pings: Option<PingPong>,
+    end: End,
+}
+
+/// Whether the connection is to end, as far as the client was told.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Never,
+    /// After the streams that are open, and so many more.
+    ///
+    /// A client that has not read of the end yet begins no more streams than may be open at a time: for any other it
+    /// waits for a response that is sent after the news.
+    Soon {
+        further: u32,
+    },
+    /// Now, for what the client does, or does not.
+    Now(Reason),
+}
+
+impl End {
+    /// Whether one more stream is served.
+    fn admits(&mut self) -> bool {
+        match self {
+            Self::Never => true,
+            Self::Soon { further } => {
+                let admits = *further > 0;
+                *further = further.saturating_sub(1);
+                admits
+            }
+            Self::Now(_) => false,
+        }
+    }
 }
 
 impl<T, F> Connection<T, F>
@@ -52,7 +90,9 @@ where
     T: Transport,
     F: Fn(Request<RecvStream>, SendResponse<Bytes>, Deadline) -> Serving,
 {
-    pub(super) fn new(io: ConnectionIo<T>, limits: &Limits, serve: F) -> Self {
+    pub(super) fn new(io: ConnectionIo<T>, state: &Arc<ConnectionState>, serve: F) -> Self {
+        let limits = &state.worker.limits;
+        let (io, noticed) = Watched::new(io, state);
         let ready = Arc::<Ready>::default();
         let part = Part::new(&ready, CONNECTION);
         let waker = Waker::from(Arc::clone(&part));
@@ -65,6 +105,9 @@ where
             part,
             waker,
             alarm: Alarm::default(),
+            state: Arc::clone(state),
+            resets: Resets::new(&limits.http2),
+            noticed,
             serve,
         }
     }
@@ -78,16 +121,30 @@ where
                 Phase::Opening(handshake) => {
                     let mut h2 = ready!(Pin::new(&mut **handshake).poll(cx))?;
                     let pings = h2.ping_pong();
-                    self.phase = Phase::Open(Box::new(Open { h2, pings }));
+                    let end = End::Never;
+                    self.phase = Phase::Open(Box::new(Open { h2, pings, end }));
                 }
                 Phase::Open(open) => match ready!(open.h2.poll_accept(cx)) {
                     Some(accepted) => {
-                        let (request, respond) = accepted?;
+                        let (request, mut respond) = accepted?;
+                        if !open.end.admits() {
+                            // RFC 9113 section 8.7: it was not looked at, so it can be sent again elsewhere.
+                            respond.send_reset(Reason::REFUSED_STREAM);
+                            if self.resets.add(1, Instant::now()) {
+                                open.end_now(Reason::ENHANCE_YOUR_CALM, &self.state);
+                            }
+                            continue;
+                        }
                         let serve = &self.serve;
                         self.streams
                             .begin(|deadline| serve(request, respond, deadline));
                     }
-                    None => return Poll::Ready(Ok(())),
+                    None => {
+                        return Poll::Ready(match open.end {
+                            End::Now(reason) => Err(reason.into()),
+                            End::Never | End::Soon { .. } => Ok(()),
+                        });
+                    }
                 },
                 Phase::Closed => return Poll::Ready(Ok(())),
             }
@@ -113,7 +170,11 @@ where
             if is_ready && let Poll::Ready(ended) = this.poll_connection() {
                 return Poll::Ready(ended);
             }
-            this.streams.poll();
+            let resets = this.streams.poll();
+            let is_too_much = resets > 0 && this.resets.add(resets, Instant::now());
+            if is_too_much || this.noticed.has_flood() {
+                this.end_now(Reason::ENHANCE_YOUR_CALM);
+            }
             if this.ready.end() {
                 break;
             }
@@ -138,10 +199,24 @@ where
     fn shut_down(&mut self) {
         match &mut self.phase {
             Phase::Opening(_) => self.phase = Phase::Closed,
-            Phase::Open(open) => open.h2.graceful_shutdown(),
+            Phase::Open(open) => {
+                if let End::Never = open.end {
+                    let further = self.state.worker.limits.http2.concurrent_streams;
+                    open.end = End::Soon { further };
+                }
+                open.h2.graceful_shutdown();
+            }
             Phase::Closed => {}
         }
         self.waker.wake_by_ref();
+    }
+
+    fn end_now(&mut self, reason: Reason) {
+        if let Phase::Open(open) = &mut self.phase
+            && open.end_now(reason, &self.state)
+        {
+            self.waker.wake_by_ref();
+        }
     }
 
     fn ping(&mut self) {
@@ -154,6 +229,21 @@ where
         if pings.send_ping(Ping::opaque()).is_ok() {
             self.waker.wake_by_ref();
         }
+    }
+}
+
+impl<T: Transport> Open<T> {
+    /// Ends the connection, whatever is going on. Returns whether that is news.
+    #[cold]
+    fn end_now(&mut self, reason: Reason, state: &ConnectionState) -> bool {
+        if let End::Now(_) = self.end {
+            return false;
+        }
+        self.end = End::Now(reason);
+        // A client that goes on sending is to read why it should not.
+        state.unread.store(true, Relaxed);
+        self.h2.abrupt_shutdown(reason);
+        true
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 use std::time::Duration;
 
+use h2::Reason;
 use tokio::time::{Instant, sleep_until};
 
 use crate::observe::targets;
@@ -31,6 +32,9 @@ const PONG: Duration = Duration::from_secs(20);
 pub(super) trait Engine: Future<Output = Result<(), h2::Error>> {
     /// Ends the connection: at once if it is idle, else after what is in flight.
     fn shut_down(&mut self);
+
+    /// Ends the connection at once, and tells why.
+    fn end_now(&mut self, reason: Reason);
 
     /// Sends what a client that is there must answer.
     fn ping(&mut self);
@@ -68,6 +72,7 @@ pub(super) async fn drive(mut engine: impl Engine + Unpin, state: Arc<Connection
                 Verdict::Wait => {}
                 Verdict::Ping => engine.ping(),
                 Verdict::ShutDown => engine.shut_down(),
+                Verdict::Unacknowledged => engine.end_now(Reason::SETTINGS_TIMEOUT),
                 Verdict::Drop => return,
             },
         }
@@ -82,7 +87,8 @@ pub(super) async fn drive(mut engine: impl Engine + Unpin, state: Arc<Connection
 fn log_end(state: &ConnectionState, result: Result<(), h2::Error>) {
     let Err(error) = result else { return };
     // Said by us of what the client sent, and not the other way round.
-    if error.is_library() && !error.is_io() {
+    let is_too_much = !error.is_remote() && error.reason() == Some(Reason::ENHANCE_YOUR_CALM);
+    if (error.is_library() && !error.is_io()) || is_too_much {
         WorkerMetrics::add(&state.metrics().malformed);
     }
     tracing::debug!(
@@ -99,6 +105,8 @@ enum Verdict {
     Wait,
     Ping,
     ShutDown,
+    /// The client does not confirm what it has been told of the server's limits.
+    Unacknowledged,
     Drop,
 }
 
@@ -120,6 +128,8 @@ struct Clock {
     state: Arc<ConnectionState>,
     /// When it has lived for long enough, until that is known to all.
     retires: Option<Instant>,
+    /// When it must have acknowledged the settings (RFC 9113 section 6.5.3), until it has.
+    acknowledges: Option<Instant>,
     phase: Phase,
     since: Instant,
     requests: u64,
@@ -135,10 +145,12 @@ struct Clock {
 impl Clock {
     fn new(state: &Arc<ConnectionState>) -> Self {
         let now = Instant::now();
-        let age = state.worker.limits.connection_age;
+        let limits = &state.worker.limits;
+        let age = limits.connection_age;
         Self {
             state: state.clone(),
             retires: Some(after(state.accepted, spread(age))),
+            acknowledges: Some(after(now, limits.header_timeout)),
             phase: Phase::Opening,
             since: state.accepted,
             requests: 0,
@@ -158,16 +170,19 @@ impl Clock {
             self.mode = mode;
             self.mode_since = Instant::now();
         }
+        if self.acknowledges.is_some() && self.state.acknowledged.load(Relaxed) {
+            self.acknowledges = None;
+        }
         if self.phase == Phase::Closing {
             return;
         }
         let requests = self.state.requests.load(Relaxed);
-        let phase = if self.state.is_busy() {
-            Phase::Busy
-        } else if self.state.is_opened() {
-            Phase::Idle
-        } else {
+        let phase = if !self.state.is_opened() {
             Phase::Opening
+        } else if self.state.is_busy() {
+            Phase::Busy
+        } else {
+            Phase::Idle
         };
         if phase != self.phase || (phase == Phase::Idle && requests != self.requests) {
             let now = Instant::now();
@@ -182,8 +197,9 @@ impl Clock {
 
     /// When the connection is to be looked at.
     fn due(&self) -> Instant {
+        let others = [self.retires, self.acknowledges];
         let due = self.phase_due();
-        self.retires.map_or(due, |retires| due.min(retires))
+        others.into_iter().flatten().fold(due, Instant::min)
     }
 
     fn phase_due(&self) -> Instant {
@@ -209,7 +225,7 @@ impl Clock {
     }
 
     fn is_leaving(&self) -> bool {
-        self.mode != Mode::Serving
+        self.mode != Mode::Serving || self.state.is_retiring()
     }
 
     /// The alarm went off.
@@ -218,10 +234,17 @@ impl Clock {
         if self.retires.take_if(|retires| now >= *retires).is_some() {
             self.state.retire();
         }
+        let is_late = self.acknowledges.take_if(|due| now >= *due).is_some();
+        if is_late && self.phase != Phase::Opening {
+            WorkerMetrics::add(&self.state.metrics().header_timeouts);
+            self.phase = Phase::Closing;
+            self.since = now;
+            return Verdict::Unacknowledged;
+        }
         if now < self.phase_due() {
             return Verdict::Wait;
         }
-        if self.state.is_busy() {
+        if self.phase != Phase::Opening && self.state.is_busy() {
             return self.check(now);
         }
         match self.phase {
@@ -245,7 +268,7 @@ impl Clock {
             Phase::Closing => self.since = now,
             _ => self.check = after(now, CHECK),
         }
-        match self.silence.look(self.state.read(), now) {
+        match self.silence.look(self.signs(), now) {
             Hearing::Recent => {}
             Hearing::Silent => return Verdict::Ping,
             // The end of the tunnels and streams that nobody is there for.
@@ -263,16 +286,27 @@ impl Clock {
         Verdict::Drop
     }
 
+    /// What tells that the client is there: what it sends, and what it takes from a socket that was full.
+    fn signs(&self) -> u64 {
+        let read = self.state.read();
+        match self.state.write_blocked.load(Relaxed) {
+            true => read + self.state.written.load(Relaxed),
+            false => read,
+        }
+    }
+
     /// Whether the client is to be told that the connection ends, and has not been: GOAWAY says which requests are still
     /// served.
     fn has_news(&self) -> bool {
-        !self.is_announced && (self.mode == Mode::Draining || self.state.is_retiring())
+        !self.is_announced
+            && self.phase != Phase::Opening
+            && (self.mode == Mode::Draining || self.state.is_retiring())
     }
 }
 
 /// When the client was last heard of.
 struct Silence {
-    read: u64,
+    signs: u64,
     since: Instant,
     was_asked: bool,
 }
@@ -289,16 +323,16 @@ enum Hearing {
 impl Silence {
     fn new(now: Instant) -> Self {
         Self {
-            read: 0,
+            signs: 0,
             since: now,
             was_asked: false,
         }
     }
 
-    /// `read`: bytes that came so far. Any of them are an answer.
-    fn look(&mut self, read: u64, now: Instant) -> Hearing {
-        if read != self.read {
-            self.read = read;
+    /// `signs`: bytes that came, or were taken, so far. Any of them are an answer.
+    fn look(&mut self, signs: u64, now: Instant) -> Hearing {
+        if signs != self.signs {
+            self.signs = signs;
             self.since = now;
             self.was_asked = false;
             return Hearing::Recent;

@@ -18,12 +18,24 @@ pub(super) fn settle(headers: &mut HeaderMap) {
         HeaderName::from_static("keep-alive"),
         HeaderName::from_static("proxy-connection"),
     ];
+    for name in named(headers) {
+        headers.remove(name);
+    }
     for name in &OF_CONNECTION {
         headers.remove(name);
     }
     if !headers.contains_key(DATE) {
         headers.insert(DATE, date());
     }
+}
+
+/// The fields that `Connection` says are about the connection as well (RFC 9110 section 7.6.1).
+fn named(headers: &HeaderMap) -> Vec<HeaderName> {
+    let values = headers.get_all(CONNECTION).iter();
+    let names = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    names
+        .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
+        .collect()
 }
 
 /// The present date, as a field's value.
@@ -40,8 +52,11 @@ mod tests {
     #[test]
     fn fields_of_a_connection_go_and_a_date_comes() {
         let mut headers = HeaderMap::new();
-        for name in ["connection", "keep-alive", "te", "upgrade", "x-stays"] {
+        for name in ["keep-alive", "te", "upgrade", "x-hop", "x-also", "x-stays"] {
             headers.insert(name, HeaderValue::from_static("x"));
+        }
+        for named in ["close, X-Hop", "x-also,, not a name"] {
+            headers.append(CONNECTION, HeaderValue::from_static(named));
         }
         settle(&mut headers);
         let date = headers.remove(DATE).unwrap();

@@ -11,7 +11,8 @@
 //! # Resets
 //!
 //! A client that resets a stream, or whose connection ends, has what is done for it dropped: the request is cancelled at the
-//! destination. A response that breaks off is reset with `INTERNAL_ERROR`. A request whose response is complete before its
+//! destination. One that does so too often is told to calm down ([`resets`]). A stream whose client does not take its
+//! response is reset with `CANCEL` ([`room`]), whatever goes on beside it. A response that breaks off is reset with `INTERNAL_ERROR`. A request whose response is complete before its
 //! body is is reset with `NO_ERROR` (RFC 9113 section 8.1), once nobody reads the body any more.
 
 mod body;
@@ -20,15 +21,20 @@ mod connection;
 mod deadlines;
 mod driver;
 mod fields;
+#[cfg(test)]
+pub(crate) mod peer;
 mod ready;
+mod resets;
 mod room;
 mod streams;
 mod tunnel;
 mod typed;
+mod watch;
 
 use std::error::Error as StdError;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
 use h2::RecvStream;
@@ -40,10 +46,10 @@ use tower_service::Service;
 pub(crate) use self::body::BodyReader;
 pub(crate) use self::client::Client;
 use self::connection::Connection;
-use self::deadlines::Deadline;
+pub(crate) use self::deadlines::Deadline;
 pub(crate) use self::fields::date;
-pub(crate) use self::room::{Room, poll_room};
-use self::streams::Serving;
+pub(crate) use self::room::{Room, Untaken, Waiting, poll_room};
+use self::streams::{Ending, Serving};
 use super::access_log::Draft;
 use super::connection::{ConnectionIo, ConnectionState, Exchange, RequestBody, Served, Transport};
 use super::edge;
@@ -72,7 +78,7 @@ pub(crate) async fn serve<T, S, B>(
         let state = Arc::clone(&state);
         move |request, respond, deadline| begin(request, respond, deadline, &state, &served)
     };
-    let connection = Connection::new(io, &state.worker.limits, serve);
+    let connection = Connection::new(io, &state, serve);
     driver::drive(connection, Arc::clone(&state)).await;
 }
 
@@ -108,16 +114,25 @@ where
         respond,
         exchange,
         deadline,
+        has_reset: false,
     };
     let served = Rc::clone(served);
     Box::pin(async move {
         if let (Ok(()), Some(engine)) = (&admission, &served.engine)
             && forward_stream(&head, &mut client, engine).await
         {
-            return drop(open);
+            let has_unread = client.body.is_some_and(|body| !body.is_end_stream());
+            if has_unread {
+                client.exchange.connection.unread.store(true, Relaxed);
+            }
+            drop(open);
+            return match client.has_reset {
+                true => Ending::Reset,
+                false => Ending::Settled,
+            };
         }
         // Boxed, so that requests that are forwarded as bytes have no room for it.
-        Box::pin(typed::serve(
+        let ending = Box::pin(typed::serve(
             head,
             client,
             admission,
@@ -125,5 +140,6 @@ where
         ))
         .await;
         drop(open);
+        ending
     })
 }

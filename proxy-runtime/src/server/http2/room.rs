@@ -1,13 +1,20 @@
-//! Room for data in the client's windows.
+//! Room for data in the client's windows, and how long a stream waits for it.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use h2::SendStream;
+use h2::{Reason, SendStream};
+use tokio::time::Instant;
 
-use crate::server::connection::ConnectionState;
+use super::deadlines::Deadline;
+use crate::server::connection::{ConnectionState, Pace};
+use crate::server::metrics::WorkerMetrics;
+
+/// The most that a stream reserves of the connection's window before it sends: others could not have it meanwhile.
+const AT_ONCE: usize = 256 * 1024;
 
 /// Waits until data can be sent on a stream, and returns how much of `wanted` bytes; `None` when the client wants no more.
 ///
@@ -17,7 +24,7 @@ pub(crate) fn poll_room(
     wanted: usize,
     cx: &mut Context<'_>,
 ) -> Poll<Option<usize>> {
-    stream.reserve_capacity(wanted);
+    stream.reserve_capacity(wanted.min(AT_ONCE));
     loop {
         match stream.capacity() {
             0 => {}
@@ -30,30 +37,163 @@ pub(crate) fn poll_room(
     }
 }
 
-/// Notes that a stream waits for its client to take what it was given.
+/// Whether the client takes what a stream has for it.
+///
+/// A pace of the stream's own: that others are read, or that the client sends something, does not open its window.
 #[derive(Debug, Default)]
-pub(crate) struct Room(Option<Arc<ConnectionState>>);
+pub(crate) struct Room(Option<Box<Lack>>);
+
+/// A stream that has had to wait for room.
+#[derive(Debug)]
+struct Lack {
+    connection: Arc<ConnectionState>,
+    pace: Pace,
+    is_waiting: bool,
+    /// When the pace's window began, and what the connection had written by then.
+    began: (Instant, u64),
+}
 
 impl Room {
-    /// It waits.
+    /// The stream waits, unless clients may be as slow as they like.
     pub(crate) fn lacks(&mut self, connection: &Arc<ConnectionState>) {
-        if self.0.is_none() {
-            connection.untaken.fetch_add(1, Relaxed);
-            self.0 = Some(Arc::clone(connection));
+        let lack = match &mut self.0 {
+            Some(lack) => lack,
+            none => {
+                let Some(rate) = connection.worker.limits.data_rate else {
+                    return;
+                };
+                none.insert(Box::new(Lack {
+                    connection: Arc::clone(connection),
+                    pace: Pace::new(rate),
+                    is_waiting: false,
+                    began: (Instant::now(), connection.written.load(Relaxed)),
+                }))
+            }
+        };
+        if !std::mem::replace(&mut lack.is_waiting, true) {
+            connection.without_room.fetch_add(1, Relaxed);
         }
     }
 
-    /// It does not wait any more.
+    /// There was room for so many bytes.
     #[inline]
-    pub(crate) fn is_found(&mut self) {
-        if let Some(connection) = self.0.take() {
-            connection.untaken.fetch_sub(1, Relaxed);
+    pub(crate) fn is_found(&mut self, bytes: usize) {
+        if let Some(lack) = &mut self.0 {
+            lack.pace.moved(bytes as u64);
+            lack.stop();
+        }
+    }
+
+    /// To be polled when there is nothing to do but wait: ready when it is for a client that takes too little.
+    pub(crate) fn poll_too_slow(&mut self, deadline: &Deadline) -> Poll<()> {
+        let Some(lack) = self.0.as_mut().filter(|lack| lack.is_waiting) else {
+            return Poll::Pending;
+        };
+        loop {
+            let Some(due) = lack.pace.due() else {
+                return Poll::Pending;
+            };
+            ready!(deadline.poll_due(due));
+            let now = Instant::now();
+            if lack.pace.is_too_slow() && !lack.has_a_share(now) {
+                return Poll::Ready(());
+            }
+            lack.pace.renew(now);
+            lack.began = (now, lack.connection.written.load(Relaxed));
         }
     }
 }
 
-impl Drop for Room {
+impl Lack {
+    /// Whether it is the socket that is full, and takes as much as is asked of all the streams together that wait: whose
+    /// turn it is among them is not the client's to decide.
+    fn has_a_share(&self, now: Instant) -> bool {
+        let (since, before) = self.began;
+        let waiting = u64::from(self.connection.without_room.load(Relaxed));
+        let least = self.pace.rate().least(now - since).saturating_mul(waiting);
+        let written = self.connection.written.load(Relaxed) - before;
+        self.connection.write_blocked.load(Relaxed) && written >= least
+    }
+
+    fn stop(&mut self) {
+        if std::mem::take(&mut self.is_waiting) {
+            self.connection.without_room.fetch_sub(1, Relaxed);
+        }
+    }
+}
+
+impl Drop for Lack {
     fn drop(&mut self) {
-        self.is_found();
+        self.stop();
+    }
+}
+
+/// Why data were not sent.
+#[derive(Debug)]
+pub(crate) enum Untaken {
+    /// The client wants no more.
+    Gone,
+    /// The client did not take them in time. The stream was reset.
+    TooSlow,
+}
+
+/// Who waits for room.
+#[derive(Debug)]
+pub(crate) struct Waiting<'a> {
+    pub(crate) connection: &'a Arc<ConnectionState>,
+    pub(crate) deadline: &'a Deadline,
+    pub(crate) room: Room,
+    /// gRPC and the like: a slow reader is no attacker.
+    pub(crate) is_exempt: bool,
+}
+
+impl Waiting<'_> {
+    /// Sends data as there is room for them, and tells `left` how much is still to be sent.
+    pub(crate) async fn send(
+        &mut self,
+        stream: &mut SendStream<Bytes>,
+        mut data: Bytes,
+        is_end: bool,
+        mut left: impl FnMut(usize),
+    ) -> Result<(), Untaken> {
+        loop {
+            left(data.len());
+            let room = match data.len() {
+                0 => 0,
+                wanted => poll_fn(|cx| self.poll(stream, wanted, cx)).await?,
+            };
+            let part = data.split_to(room);
+            let is_last = data.is_empty();
+            let sent = stream.send_data(part, is_last && is_end);
+            sent.map_err(|_| Untaken::Gone)?;
+            if is_last {
+                left(0);
+                return Ok(());
+            }
+        }
+    }
+
+    fn poll(
+        &mut self,
+        stream: &mut SendStream<Bytes>,
+        wanted: usize,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<usize, Untaken>> {
+        match poll_room(stream, wanted, cx) {
+            Poll::Ready(Some(room)) => {
+                self.room.is_found(room);
+                Poll::Ready(Ok(room))
+            }
+            Poll::Ready(None) => Poll::Ready(Err(Untaken::Gone)),
+            Poll::Pending => {
+                if !self.is_exempt {
+                    self.room.lacks(self.connection);
+                }
+                ready!(self.room.poll_too_slow(self.deadline));
+                WorkerMetrics::add(&self.connection.metrics().slow_clients);
+                stream.send_reset(Reason::CANCEL);
+                Poll::Ready(Err(Untaken::TooSlow))
+            }
+        }
     }
 }

@@ -3,13 +3,22 @@
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 
 use super::deadlines::{Deadline, Deadlines};
 use super::ready::{Part, Ready};
 
 /// A stream that is being served.
-pub(super) type Serving = Pin<Box<dyn Future<Output = ()>>>;
+pub(super) type Serving = Pin<Box<dyn Future<Output = Ending>>>;
+
+/// How the serving of a stream has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// By us: the response was handed over, or broke off.
+    Settled,
+    /// The client has reset the stream, or gone, before it had the whole response.
+    Reset,
+}
 
 /// Places that are kept while no stream is open.
 const KEPT: usize = 8;
@@ -87,9 +96,10 @@ impl Streams {
         self.ready.take(&mut self.batch)
     }
 
-    /// Polls those that were [gathered](Self::gather).
-    pub(super) fn poll(&mut self) {
+    /// Polls those that were [gathered](Self::gather), and tells how many of them have been reset.
+    pub(super) fn poll(&mut self) -> u32 {
         let mut has_ended = false;
+        let mut resets = 0;
         for number in self.batch.drain(..) {
             // What was at a place that is given up may still be woken.
             let Some(place) = self.places.get_mut(number as usize) else {
@@ -100,7 +110,8 @@ impl Streams {
                 continue;
             };
             let mut cx = Context::from_waker(&place.waker);
-            if serving.as_mut().poll(&mut cx).is_ready() {
+            if let Poll::Ready(ending) = serving.as_mut().poll(&mut cx) {
+                resets += u32::from(ending == Ending::Reset);
                 place.serving = None;
                 self.free.push(number);
                 has_ended = true;
@@ -111,5 +122,6 @@ impl Streams {
             self.free.clear();
             self.free.extend((0..KEPT as u32).rev());
         }
+        resets
     }
 }

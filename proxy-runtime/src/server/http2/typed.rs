@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -18,7 +19,8 @@ use tower_service::Service;
 use super::body::BodyReader;
 use super::client::Client;
 use super::fields::settle;
-use super::room::{Room, poll_room};
+use super::room::{Room, Untaken, Waiting};
+use super::streams::Ending;
 use super::tunnel::Tunnel;
 use crate::server::connection::{
     Answer, Asked, ConnectionState, RequestBody, ResponseBody, is_grpc,
@@ -36,7 +38,8 @@ pub(super) async fn serve<S, B>(
     client: Client,
     admission: Result<(), Refusal>,
     service: S,
-) where
+) -> Ending
+where
     S: Service<Request<RequestBody>, Response = Response<B>>,
     S::Error: Into<BoxError>,
     B: Body<Data = Bytes>,
@@ -46,6 +49,7 @@ pub(super) async fn serve<S, B>(
         respond,
         body,
         exchange,
+        deadline,
         ..
     } = client;
     let connection = exchange.connection.clone();
@@ -84,23 +88,28 @@ pub(super) async fn serve<S, B>(
         respond.poll_reset(cx).map(|_| None)
     });
     let Some(Ok(answered)) = answered.await else {
-        return;
+        return Ending::Reset;
     };
     let (head, body) = answered.into_parts();
-    match tunnel {
+    let ending = match tunnel {
         Some((receive, switch)) if head.status.is_success() => {
             begin_tunnel(head, respond, receive, switch, &connection);
+            Ending::Settled
         }
         _ => {
-            let room = Waiting {
+            let waiting = Waiting {
                 connection: &connection,
+                deadline: &deadline,
                 room: Room::default(),
                 is_exempt: is_grpc(&head.headers),
             };
-            send(head, body, respond, is_head, room).await;
+            send(head, body, respond, is_head, waiting).await
         }
+    };
+    if refused.is_some_and(|body| !body.is_end_stream()) {
+        connection.unread.store(true, Relaxed);
     }
-    drop(refused);
+    ending
 }
 
 /// Lets the service have the stream as a tunnel, if it agrees to one.
@@ -139,7 +148,8 @@ async fn send<B>(
     mut respond: SendResponse<Bytes>,
     is_head: bool,
     waiting: Waiting<'_>,
-) where
+) -> Ending
+where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
@@ -157,18 +167,11 @@ async fn send<B>(
     {
         head.headers.insert(CONTENT_LENGTH, length.into());
     }
-    let sent = respond.send_response(Response::from_parts(head, ()), is_end);
-    if let (Ok(stream), false) = (sent, is_end) {
-        send_body(stream, body, waiting).await;
+    match respond.send_response(Response::from_parts(head, ()), is_end) {
+        Ok(stream) if !is_end => send_body(stream, body, waiting).await,
+        Ok(_) => Ending::Settled,
+        Err(_) => Ending::Reset,
     }
-}
-
-/// Notes when the client is waited for.
-struct Waiting<'a> {
-    connection: &'a Arc<ConnectionState>,
-    room: Room,
-    /// gRPC and the like: a slow reader is no attacker.
-    is_exempt: bool,
 }
 
 /// Sends a response's body. If it breaks off, so does the stream.
@@ -176,43 +179,48 @@ async fn send_body<B>(
     mut stream: SendStream<Bytes>,
     body: ResponseBody<B>,
     mut waiting: Waiting<'_>,
-) where
+) -> Ending
+where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
     let mut body = pin!(body);
     loop {
-        let next = poll_fn(|cx| poll_next(&mut stream, body.as_mut(), &mut waiting, cx)).await;
-        let sent = match next {
-            Next::Frame(frame) => match frame.into_data() {
-                Ok(data) => {
-                    let is_end = body.is_end_stream();
-                    if data.is_empty() && !is_end {
-                        continue;
-                    }
-                    stream.send_data(data, is_end).map(|()| is_end)
-                }
-                Err(frame) => {
-                    let trailers = frame.into_trailers().unwrap_or_default();
-                    stream.send_trailers(trailers).map(|()| true)
-                }
-            },
-            Next::End => stream.send_data(Bytes::new(), true).map(|()| true),
+        let frame = match poll_fn(|cx| poll_next(&mut stream, body.as_mut(), cx)).await {
+            Next::Frame(frame) => frame,
+            Next::End => return ending(&stream.send_data(Bytes::new(), true)),
             Next::Failed => {
                 stream.send_reset(Reason::INTERNAL_ERROR);
-                return;
+                return Ending::Settled;
             }
-            Next::Gone => return,
+            Next::Gone => return Ending::Reset,
         };
-        match sent {
-            Ok(false) => {}
-            Ok(true) => return,
-            // It cannot be said, or to nobody.
-            Err(_) => {
-                stream.send_reset(Reason::INTERNAL_ERROR);
-                return;
+        let data = match frame.into_data() {
+            Ok(data) => data,
+            Err(frame) => {
+                let trailers = frame.into_trailers().unwrap_or_default();
+                return ending(&stream.send_trailers(trailers));
             }
+        };
+        let is_end = body.is_end_stream();
+        if data.is_empty() && !is_end {
+            continue;
         }
+        let note = |left| body.as_mut().written(left as u64, left == 0);
+        match waiting.send(&mut stream, data, is_end, note).await {
+            Ok(()) if is_end => return Ending::Settled,
+            Ok(()) => {}
+            Err(Untaken::TooSlow) => return Ending::Settled,
+            Err(Untaken::Gone) => return Ending::Reset,
+        }
+    }
+}
+
+/// The end of a response was said; it cannot be to a client that wants no more.
+fn ending(said: &Result<(), h2::Error>) -> Ending {
+    match said {
+        Ok(()) => Ending::Settled,
+        Err(_) => Ending::Reset,
     }
 }
 
@@ -225,27 +233,16 @@ enum Next {
     Gone,
 }
 
-/// The next part of the body, once there is room for a part of it.
+/// The next part of the body.
 fn poll_next<B>(
     stream: &mut SendStream<Bytes>,
     body: Pin<&mut ResponseBody<B>>,
-    waiting: &mut Waiting<'_>,
     cx: &mut Context<'_>,
 ) -> Poll<Next>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    match poll_room(stream, 1, cx) {
-        Poll::Ready(Some(_)) => waiting.room.is_found(),
-        Poll::Ready(None) => return Poll::Ready(Next::Gone),
-        Poll::Pending => {
-            if !waiting.is_exempt {
-                waiting.room.lacks(waiting.connection);
-            }
-            return Poll::Pending;
-        }
-    }
     match body.poll_frame(cx) {
         Poll::Ready(Some(Ok(frame))) => Poll::Ready(Next::Frame(frame)),
         Poll::Ready(Some(Err(_))) => Poll::Ready(Next::Failed),

@@ -153,32 +153,6 @@ async fn too_many_fields_are_431() {
     .await;
 }
 
-/// Case 251: the window of a stream is closed, and stays so.
-#[tokio::test(start_paused = true)]
-async fn a_client_that_opens_no_window_is_cut() {
-    local(async {
-        let bench = Bench::new(Limits::default());
-        let handler = Handler::new(|_| async { text(&"x".repeat(1_000_000)) });
-        let (client, task) = bench.connect(handler);
-        let mut builder = hyper::client::conn::http2::Builder::new(LocalExecutor);
-        builder.initial_stream_window_size(0);
-        let (mut sender, connection) = builder
-            .handshake::<_, Empty<Bytes>>(TokioIo::new(client.stream))
-            .await
-            .unwrap();
-        tokio::task::spawn_local(connection);
-        let begin = Instant::now();
-        let response = sender.send_request(get("/")).await.unwrap();
-        task.await.unwrap();
-        assert!(begin.elapsed() >= secs(30), "{:?}", begin.elapsed());
-        assert!(begin.elapsed() <= secs(40), "{:?}", begin.elapsed());
-        assert!(response.into_body().collect().await.is_err());
-        let counts = bench.metrics.counts();
-        assert_eq!((counts.slow_clients, counts.active_requests), (1, 0));
-    })
-    .await;
-}
-
 /// RFC 8441: a tunnel is no idle connection, however silent it is, and lasts until the end of a drain.
 #[tokio::test(start_paused = true)]
 async fn a_tunnel_keeps_its_connection() {
@@ -268,7 +242,9 @@ async fn a_busy_client_that_is_silent_is_asked_whether_it_is_there() {
     .await;
 }
 
-const PREFACE_AND_SETTINGS: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+/// With the client's settings, and its acknowledgement of the server's.
+const PREFACE_AND_SETTINGS: &[u8] =
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\0\x04\x01\0\0\0\0";
 
 /// A stream that always has something to do lets others have their turn, and so does its connection.
 #[tokio::test]

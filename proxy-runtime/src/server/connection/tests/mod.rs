@@ -9,6 +9,10 @@ mod log;
 mod memory;
 mod pace;
 mod refusal;
+#[cfg(feature = "http2")]
+mod stalls;
+#[cfg(feature = "http2")]
+mod too_much;
 mod upgrade;
 mod uploads;
 mod wire;
