@@ -32,3 +32,4 @@ pub use self::assembler::{Assembler, assemble};
 pub use self::options::AssembleOptions;
 pub use self::outcome::{Assembled, Quarantined, Reason, Warning};
 pub use self::services::{Owner, ServiceResources};
+pub(crate) use self::validate::re2_size;

@@ -117,10 +117,10 @@ impl Translator {
         };
         let options = &self.options;
         let mut of_registry: BTreeSet<Arc<str>> = BTreeSet::new();
-        let own = registry::owned(&known.registry);
+        let owned = registry::owned(&known.registry);
         for service in &known.registry {
-            let names = registry::cluster_names(service, &own);
-            if names.is_empty() {
+            let names = registry::cluster_names(service, &owned);
+            if !registry::is_served(service) {
                 continue;
             }
             let instances = names.iter().map(|name| round.instances(name)).collect();
@@ -128,7 +128,7 @@ impl Translator {
             let owner = Owner::new(super::REGISTRY, Arc::clone(&service.name));
             let described = Described::Registry(Arc::clone(service), names);
             round.translate(owner, described, instances, |instances| {
-                registry::translate(service, instances, &own, known, options)
+                registry::translate(service, instances, &owned, known, options)
             });
         }
         // Tags are for services that the registry does not know.
