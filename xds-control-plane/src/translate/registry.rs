@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use super::clusters::{ClusterSettings, cluster};
 use super::endpoints::Live;
-use super::model::{Branch, CatalogService, Known, Limits, Protocol, Provides, RegistryService};
+use super::model::{Branch, CatalogService, Limits, Protocol, Provides, RegistryService};
 use super::names::{cluster_name, domain_of, with_ports};
 use super::routes::{BranchTarget, HostSettings, branch_header, registry_host};
+use super::translator::Surroundings;
 use super::{REGISTRY, TranslateOptions, Translated};
 use crate::assemble::{Owner, ServiceResources};
 
@@ -115,7 +116,7 @@ pub(super) fn translate(
     service: &RegistryService,
     instances: &[Option<Arc<CatalogService>>],
     owned: &Owned,
-    known: &Known,
+    known: &Surroundings,
     options: &TranslateOptions,
 ) -> Translated {
     let owner = Owner::new(REGISTRY, Arc::clone(&service.name));
@@ -157,8 +158,7 @@ pub(super) fn translate(
         out.resources
             .clusters
             .push(cluster(&settings, &known.defaults, options));
-        let assignment = live.assignment(&target.cluster, &known.catalog.own);
-        out.resources.assignments.push(assignment);
+        out.assign(&target.cluster, live, &known.own);
         if target.provides.protocol == Protocol::Tcp {
             continue;
         }

@@ -120,8 +120,12 @@ impl ByteClass {
     fn add(&mut self, item: &ClassSetItem) {
         match item {
             ClassSetItem::Union(union) => union.items.iter().for_each(|item| self.add(item)),
-            ClassSetItem::Literal(literal) => self.add_bytes(literal.c, literal.c),
-            ClassSetItem::Range(range) => self.add_bytes(range.start.c, range.end.c),
+            ClassSetItem::Literal(literal) => {
+                let mut buffer = [0; 4];
+                let bytes = literal.c.encode_utf8(&mut buffer).as_bytes();
+                self.add_where(|byte| bytes.contains(&byte));
+            }
+            ClassSetItem::Range(range) => self.add_range(range.start.c, range.end.c),
             ClassSetItem::Perl(_) => self.more += PERL_CLASS,
             ClassSetItem::Ascii(class) => {
                 let is_in = |byte: u8| is_of(&class.kind, byte) != class.negated;
@@ -140,7 +144,7 @@ impl ByteClass {
     }
 
     /// A range of characters is one from the last byte of the first to the first byte of the last, with the others beside it.
-    fn add_bytes(&mut self, first: char, last: char) {
+    fn add_range(&mut self, first: char, last: char) {
         let (mut one, mut other) = ([0; 4], [0; 4]);
         let first = first.encode_utf8(&mut one).as_bytes();
         let last = last.encode_utf8(&mut other).as_bytes();
