@@ -222,12 +222,16 @@ fn take_varint(rest: &mut &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeSet, HashMap, HashSet};
+
     use envoy_types::pb::envoy::config::cluster::v3::Cluster;
     use envoy_types::pb::envoy::config::core::v3::Metadata;
-    use envoy_types::pb::google::protobuf::{Any, Struct, Value, value::Kind};
+    use envoy_types::pb::google::protobuf::{Any, Struct, Value, value};
     use proptest::prelude::*;
+    use prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor};
 
     use super::*;
+    use crate::server::ENVOY_DESCRIPTORS;
 
     fn cluster_of(names: &[String]) -> Cluster {
         let any = |name: &String| {
@@ -239,7 +243,7 @@ mod tests {
         };
         let number = |name: &String| {
             let value = Value {
-                kind: Some(Kind::NumberValue(name.len() as f64)),
+                kind: Some(value::Kind::NumberValue(name.len() as f64)),
             };
             (name.clone(), value)
         };
@@ -282,5 +286,94 @@ mod tests {
             ..Cluster::default()
         };
         assert_eq!(encode(&cluster, &CLUSTER), cluster.encode_to_vec());
+    }
+
+    /// What the descriptors of Envoy's API say of maps.
+    struct Walk {
+        reaching: HashMap<String, bool>,
+        seen: HashSet<(usize, String)>,
+        wrong: BTreeSet<String>,
+    }
+
+    impl Walk {
+        /// Whether a message has a map, or a message with one.
+        fn reaches_map(&mut self, message: &MessageDescriptor) -> bool {
+            if let Some(known) = self.reaching.get(message.full_name()) {
+                return *known;
+            }
+            let (mut waiting, mut seen) = (vec![message.clone()], HashSet::new());
+            let mut has = false;
+            while let Some(next) = waiting.pop() {
+                has |= next.fields().any(|field| field.is_map());
+                let inner = next.fields().filter_map(|field| message_of(&field));
+                waiting.extend(inner.filter(|of| seen.insert(of.full_name().to_owned())));
+            }
+            self.reaching.insert(message.full_name().to_owned(), has);
+            has
+        }
+
+        fn compare(&mut self, shape: &'static Shape, message: &MessageDescriptor) {
+            let key = std::ptr::from_ref(shape).addr();
+            if !self.seen.insert((key, message.full_name().to_owned())) {
+                return;
+            }
+            let mut known: BTreeSet<u32> = shape.0.iter().map(|(number, _)| *number).collect();
+            for field in message.fields() {
+                known.remove(&field.number());
+                let of = message_of(&field);
+                let inner = of.filter(|of| self.reaches_map(of));
+                match (field.is_map(), inner, shape.field(field.number())) {
+                    (false, None, None) | (true, None, Some(Field::Map)) => {}
+                    (false, Some(inner), Some(Field::Message(shape)))
+                    | (true, Some(inner), Some(Field::MapOf(shape))) => self.compare(shape, &inner),
+                    _ => {
+                        let name = format!("{} = {}", field.full_name(), field.number());
+                        self.wrong.insert(name);
+                    }
+                }
+            }
+            for number in known {
+                self.wrong.insert(format!("{} has no {number}", message.full_name()));
+            }
+        }
+    }
+
+    /// The message that a field is, or that its values are.
+    fn message_of(field: &FieldDescriptor) -> Option<MessageDescriptor> {
+        match field.kind() {
+            Kind::Message(entry) if field.is_map() => match entry.map_entry_value_field().kind() {
+                Kind::Message(value) => Some(value),
+                _ => None,
+            },
+            Kind::Message(message) => Some(message),
+            _ => None,
+        }
+    }
+
+    /// The table is written by hand, and whoever forgets a map makes versions that differ between replicas.
+    #[test]
+    fn the_table_has_every_map_of_the_descriptors() {
+        let pool = DescriptorPool::decode(ENVOY_DESCRIPTORS).unwrap();
+        let mut walk = Walk {
+            reaching: HashMap::new(),
+            seen: HashSet::new(),
+            wrong: BTreeSet::new(),
+        };
+        for (shape, name) in [
+            (&ASSIGNMENT, "envoy.config.endpoint.v3.ClusterLoadAssignment"),
+            (&CLUSTER, "envoy.config.cluster.v3.Cluster"),
+            (&VIRTUAL_HOST, "envoy.config.route.v3.VirtualHost"),
+            (&LISTENER, "envoy.config.listener.v3.Listener"),
+            (
+                &CONNECTION_MANAGER,
+                "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+            ),
+        ] {
+            let message = pool.get_message_by_name(name).unwrap();
+            assert!(walk.reaches_map(&message), "{name}");
+            walk.compare(shape, &message);
+        }
+        let wrong: Vec<_> = walk.wrong.into_iter().collect();
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 }

@@ -6,7 +6,7 @@ use super::clusters::{ClusterSettings, cluster};
 use super::endpoints::Live;
 use super::listeners;
 use super::model::{CatalogService, Protocol, StaticListener, StaticService};
-use super::names::{usable_domain, with_ports};
+use super::names::{Reach, reach, usable_domain, with_ports};
 use super::routes::{HostSettings, plain_host};
 use super::translator::Surroundings;
 use super::{CONSUL, STATIC, TranslateOptions, Translated, tags};
@@ -19,13 +19,32 @@ pub(super) fn tagged(
     known: &Surroundings,
     options: &TranslateOptions,
 ) -> Translated {
-    let settings = tags::read(service);
+    let mut settings = tags::read(service);
     let mut out = begin(Owner::new(CONSUL, Arc::clone(name)), known);
     // What it asks for is said by its instances.
     out.resources.is_partial = !service.unknown.is_empty();
     for (code, message) in &settings.problems {
         out.warn(code, message.clone());
     }
+    settings
+        .domains
+        .retain(|domain| match reach(domain, options) {
+            Reach::Elsewhere => true,
+            Reach::OneOfRegistry => {
+                let message = format!(
+                    "the domain {domain} is one that a service of the registry may have, which then takes it"
+                );
+                out.warn("domain_of_registry", message);
+                true
+            }
+            Reach::AllOfRegistry => {
+                let message = format!(
+                    "the tag domain-{domain} is ignored: it would take all requests for services of the registry that do not run"
+                );
+                out.warn("bad_domain", message);
+                false
+            }
+        });
     let live = Live::of(Some(service));
     for (code, message) in &live.problems {
         out.warn(code, message.clone());

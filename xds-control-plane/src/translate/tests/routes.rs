@@ -370,6 +370,26 @@ fn services_that_the_registry_does_not_know_ask_by_tags() {
     }
 }
 
+/// A tag is set by whoever may register an instance, and is no way to what others are asked for.
+#[test]
+fn a_tag_takes_no_names_of_the_registry() {
+    let name = format!("domain-soon-http.{SUFFIX}");
+    let served = World::new().live("j@sas=10.0.0.1:80", &[&name]).translate();
+    assert_eq!(served.host("j").domains.len(), 2);
+    assert_eq!(served.codes(), ["domain_of_registry"]);
+    for wildcard in [
+        format!("domain-*.{SUFFIX}"),
+        format!("domain-*-http.{SUFFIX}:80"),
+        "domain-*.net".to_owned(),
+    ] {
+        let served = World::new()
+            .live("j@sas=10.0.0.1:80", &["domain-x", &wildcard])
+            .translate();
+        assert_eq!(served.host("j").domains, ["x", "x:80"], "{wildcard}");
+        assert_eq!(served.codes(), ["bad_domain"]);
+    }
+}
+
 #[test]
 fn without_a_domain_a_service_is_not_served() {
     for tags in [
