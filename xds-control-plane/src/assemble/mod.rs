@@ -22,6 +22,7 @@ mod options;
 pub(crate) mod oracle;
 mod outcome;
 mod services;
+mod shapes;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
