@@ -142,7 +142,6 @@ pub(super) fn branch_header(branch: &str, options: &TranslateOptions) -> Option<
     let name = StringMatcher {
         match_pattern: Some(MatchPattern::Exact(branch.to_owned())),
         ignore_case: true,
-        ..StringMatcher::default()
     };
     Some(HeaderMatcher {
         name: BRANCH_HEADER.to_owned(),

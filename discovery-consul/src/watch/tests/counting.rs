@@ -236,9 +236,9 @@ async fn five_thousand_services_cost_what_is_planned() {
     let took = started.elapsed();
     assert!(took < Duration::from_secs(1), "{took:?}");
     assert_eq!(watched.reads_since(before), 1);
-    watched.pass(360).await;
+    watched.pass(120).await;
     let reads = watched.reads_since(before);
-    assert!((5001 * 3..=5001 * 6).contains(&reads), "{reads}");
+    assert!((5001..=5001 * 2).contains(&reads), "{reads}");
     let most = consul.most_in_flight();
     assert!(most <= 10, "{most}");
 }
