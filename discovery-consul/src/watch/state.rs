@@ -26,7 +26,7 @@ pub struct DatacenterState {
     pub datacenter: Arc<str>,
     /// Its services: each as it was last read.
     pub services: Services,
-    /// Whether everything was read at least once, but for what is [unknown](Self::unknown) after
+    /// Whether everything was read at least once, but for what is [unknown](field@Self::unknown) after
     /// [a while](super::WatchOptions::unread_grace).
     pub is_complete: bool,
     /// Why it cannot be asked at the moment, with advice. The services are what was last known.
