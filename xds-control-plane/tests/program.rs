@@ -111,6 +111,13 @@ async fn a_good_configuration_ends_with_0_a_bad_one_with_1_and_wrong_usage_with_
     let found: Value = serde_json::from_str(&bad.stdout).unwrap();
     assert_eq!(found["valid"], false);
     assert_eq!(found["problems"][0]["pointer"], "/services/0/name");
+    fs::write(folder.path().join("static.yaml"), "\n").unwrap();
+    let empty = run(&["check", "--config", &config]).await;
+    assert!(
+        empty.stdout.contains("the file is empty"),
+        "{}",
+        empty.stdout
+    );
     let bad = run(&["render", "--config", &config, "--timeout", "1"]).await;
     assert_eq!(bad.status.code(), Some(1));
     assert!(bad.stderr.contains("static file"), "{}", bad.stderr);
