@@ -177,9 +177,10 @@ mod tests {
         std::fs::write(&path, "old").unwrap();
         let mut file = FollowedFile::new(&path);
         assert_eq!(file.next().await.as_deref(), Ok("old"));
+        let (see, seen) = tokio::sync::oneshot::channel();
         let writing = async {
             std::fs::write(&path, "").unwrap();
-            sleep(LOOK * 3).await;
+            seen.await.unwrap();
             let mut text = String::new();
             for piece in 0..12 {
                 text.push_str(&format!("piece {piece}\n"));
@@ -191,6 +192,7 @@ mod tests {
         let reading = async {
             let emptied = file.next().await.unwrap_err();
             assert!(emptied.contains("it is empty"), "{emptied}");
+            see.send(()).unwrap();
             file.next().await.unwrap()
         };
         let (written, read) = tokio::join!(writing, reading);
