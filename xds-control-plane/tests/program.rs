@@ -3,12 +3,19 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
 
+use discovery_serf::testing::AgentInMemory;
+use discovery_serf::{Member, Tags};
 use serde_json::Value;
+use servicefabric_emulator::cluster::FabricName;
+use servicefabric_emulator::gateway::{Emulator, Responder};
+use servicefabric_emulator::topology::Topology;
 use testkit::client::Connection;
 use testkit::peers::{self, PeerOutput};
+use testkit::time::eventually;
 use tokio::process::Command;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_xds-control-plane");
@@ -104,6 +111,13 @@ async fn a_good_configuration_ends_with_0_a_bad_one_with_1_and_wrong_usage_with_
     let found: Value = serde_json::from_str(&bad.stdout).unwrap();
     assert_eq!(found["valid"], false);
     assert_eq!(found["problems"][0]["pointer"], "/services/0/name");
+    fs::write(folder.path().join("static.yaml"), "\n").unwrap();
+    let empty = run(&["check", "--config", &config]).await;
+    assert!(
+        empty.stdout.contains("the file is empty"),
+        "{}",
+        empty.stdout
+    );
     let bad = run(&["render", "--config", &config, "--timeout", "1"]).await;
     assert_eq!(bad.status.code(), Some(1));
     assert!(bad.stderr.contains("static file"), "{}", bad.stderr);
@@ -163,4 +177,133 @@ async fn it_serves_until_it_is_told_to_stop() {
         .await
         .expect("it stops");
     assert_eq!(ended.code(), Some(0), "{}", process.output());
+}
+
+/// What `render` prints for a configuration with these sources only.
+async fn rendered(sources: &str) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(
+        folder.path().join("proxy.json"),
+        r#"{"ReverseProxy": {
+            "Routes": {"shop": {"ClusterId": "shop", "Match": {"Hosts": ["shop.example"], "Path": "/{**rest}"}}},
+            "Clusters": {"shop": {"Destinations": {"d1": {"Address": "http://10.0.0.1:8080/"}}}}
+        }}"#,
+    )
+    .unwrap();
+    let path = folder.path().join("config.yaml");
+    fs::write(&path, sources).unwrap();
+    let path = path.display().to_string();
+    let printed = run(&["render", "--config", &path]).await.expect_success();
+    serde_json::from_str(&printed.stdout).unwrap()
+}
+
+/// The ports of a cluster's endpoints.
+fn ports_of(all: &Value, cluster: &str) -> Vec<u64> {
+    let assignments = all["eds"]["resources"].as_array().unwrap();
+    let found = assignments.iter().find(|a| a["clusterName"] == cluster);
+    let localities =
+        found.unwrap_or_else(|| panic!("no {cluster} in {all}"))["endpoints"].as_array();
+    let endpoints = localities
+        .unwrap()
+        .iter()
+        .flat_map(|l| l["lbEndpoints"].as_array().unwrap());
+    let port = |e: &Value| {
+        e.pointer("/endpoint/address/socketAddress/portValue")
+            .unwrap()
+            .as_u64()
+    };
+    let mut ports: Vec<_> = endpoints.map(|endpoint| port(endpoint).unwrap()).collect();
+    ports.sort_unstable();
+    ports
+}
+
+fn domains_of(all: &Value) -> String {
+    let hosts = all["rds"]["resources"][0]["virtualHosts"]
+        .as_array()
+        .unwrap();
+    hosts
+        .iter()
+        .map(|host| host["domains"].to_string())
+        .collect()
+}
+
+#[tokio::test]
+async fn files_of_a_gateway_are_served_too() {
+    let all = rendered("ReverseProxyFiles: [proxy.json]\n").await;
+    assert_eq!(ports_of(&all, "shop"), [8080]);
+    assert!(domains_of(&all).contains("shop.example"), "{all}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.yaml");
+    fs::write(&path, "ReverseProxyFiles: [missing.json]\n").unwrap();
+    let bad = run(&["render", "--config", &path.display().to_string()]).await;
+    assert_eq!(bad.status.code(), Some(1));
+    assert!(
+        bad.stderr.contains("ReverseProxyFiles") && bad.stderr.contains("missing.json"),
+        "{}",
+        bad.stderr
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_serf_cluster_is_served_too() {
+    let agent = AgentInMemory::new("gw");
+    let address = agent.listen().await.unwrap();
+    for (name, port) in [("o1", 5000_u16), ("o2", 5001)] {
+        let port = port.to_string();
+        let tags = Tags::from([
+            ("service", "orders"),
+            ("host", "orders.local"),
+            ("http-port", port.as_str()),
+        ]);
+        agent.put(Member::new(name, Ipv4Addr::LOCALHOST.into(), tags));
+    }
+    let all = rendered(&format!("SerfDiscovery: {{Agents: ['{address}']}}\n")).await;
+    assert_eq!(ports_of(&all, "service:orders"), [5000, 5001]);
+    assert!(domains_of(&all).contains("orders.local"), "{all}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_fabric_cluster_is_served_too() {
+    let topology = r#"
+        [cluster]
+        health_report_interval = 0
+
+        [[application_types]]
+        name = "ShopType"
+
+        [application_types.service_types.WebType.labels]
+        YARP.Enable = true
+        YARP.Routes.web.Hosts = "shop.example"
+
+        [applications.Shop]
+        type = "ShopType"
+        services.Web = { type = "WebType", instances = 2 }
+    "#;
+    let emulator = Emulator::builder(Topology::from_toml(topology).unwrap())
+        .listen("127.0.0.1:0")
+        .workload(Responder::default())
+        .start()
+        .await
+        .unwrap();
+    let web = FabricName::parse("fabric:/Shop/Web").unwrap();
+    eventually("the services are ready", async || {
+        emulator.with_cluster(|cluster| {
+            let partitions = cluster.partitions(&web, &Default::default()).unwrap();
+            let replicas = partitions.items.iter().flat_map(|p| p.replicas.values());
+            replicas.filter(|replica| replica.is_resolvable()).count() == 2
+        })
+    })
+    .await;
+    let gateway = emulator.endpoint();
+    let all = rendered(&format!(
+        "ServiceFabricDiscovery: {{Gateways: ['{gateway}'], DiscoverInsecureHttpDestinations: true}}\n"
+    ))
+    .await;
+    let clusters = all["cds"]["resources"].as_array().unwrap();
+    let [cluster] = &clusters[..] else {
+        panic!("{all}")
+    };
+    assert_eq!(ports_of(&all, cluster["name"].as_str().unwrap()).len(), 2);
+    assert!(domains_of(&all).contains("shop.example"), "{all}");
 }

@@ -37,6 +37,8 @@ mod builder;
 mod call;
 mod catalog;
 mod error;
+#[cfg(feature = "reqwest")]
+mod gzip;
 mod kv;
 mod model;
 mod options;

@@ -1,5 +1,7 @@
 //! What can be made to go wrong.
 
+use std::time::Duration;
+
 /// What happens to requests instead of an answer, or to the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -18,6 +20,8 @@ pub enum Fault {
     Index(u64),
     /// The right answer, at once, without an index.
     NoIndex,
+    /// The right answer, and only after so long.
+    Slow(Duration),
     /// A success that is not JSON.
     Garbage,
 }

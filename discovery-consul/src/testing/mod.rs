@@ -312,6 +312,10 @@ impl FakeConsul {
                         message,
                     ));
                 }
+                Some(Fault::Slow(delay)) => {
+                    tokio::time::sleep(delay).await;
+                    return Ok(self.read(request));
+                }
                 Some(fault) => return Ok(reply.with(fault)),
                 None => {
                     let asked = request.index();
@@ -378,7 +382,7 @@ impl Reply {
     fn with(mut self, fault: Fault) -> Self {
         let is_list = self.body.starts_with('[');
         match fault {
-            Fault::Hang | Fault::Reset => {}
+            Fault::Hang | Fault::Reset | Fault::Slow(_) => {}
             Fault::Status(status, text) => return Self::error(status, text),
             Fault::Empty | Fault::EmptyWithoutLeader => {
                 self.has_leader = fault == Fault::Empty;

@@ -1,6 +1,6 @@
 //! What one datacenter knows, and when each part of it has changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -18,11 +18,15 @@ pub(super) struct Store {
     checks: u64,
     /// The last change of any key.
     keys: u64,
-    instances: BTreeMap<(String, String), Instance>,
+    instances: BTreeMap<Key, Instance>,
+    of_service: BTreeMap<String, BTreeSet<Key>>,
     services: BTreeMap<String, u64>,
     nodes_in_maintenance: BTreeMap<String, u64>,
     values: BTreeMap<String, (Vec<u8>, u64)>,
 }
+
+/// Node and id.
+type Key = (String, String);
 
 #[derive(Clone, Debug)]
 struct Instance {
@@ -41,6 +45,7 @@ impl Store {
             checks: index,
             keys: index,
             instances: BTreeMap::new(),
+            of_service: BTreeMap::new(),
             services: BTreeMap::new(),
             nodes_in_maintenance: BTreeMap::new(),
             values: BTreeMap::new(),
@@ -81,14 +86,26 @@ impl Store {
             status,
             checked: checked.unwrap_or(index),
         };
-        self.instances.insert(key, instance);
+        let name = instance.definition.name.clone();
+        if let Some(before) = self.instances.insert(key.clone(), instance) {
+            self.forget(&before.definition.name, &key);
+        }
+        self.of_service.entry(name).or_default().insert(key);
+    }
+
+    fn forget(&mut self, service: &str, key: &Key) {
+        if let Some(keys) = self.of_service.get_mut(service) {
+            keys.remove(key);
+        }
     }
 
     /// Returns whether there was such an instance.
     pub(super) fn deregister(&mut self, node: &str, id: &str) -> bool {
-        let Some(gone) = self.instances.remove(&(node.to_owned(), id.to_owned())) else {
+        let key = (node.to_owned(), id.to_owned());
+        let Some(gone) = self.instances.remove(&key) else {
             return false;
         };
+        self.forget(&gone.definition.name, &key);
         let index = self.tick();
         self.catalog = index;
         self.services.insert(gone.definition.name, index);
@@ -180,10 +197,8 @@ impl Store {
 
     /// `/v1/health/service/:name`
     pub(super) fn health(&self, name: &str, passing: bool) -> (u64, Value) {
-        let of_service = self
-            .instances
-            .iter()
-            .filter(|(_, instance)| instance.definition.name == name);
+        let keys = self.of_service.get(name).into_iter().flatten();
+        let of_service = keys.filter_map(|key| self.instances.get_key_value(key));
         let entries = of_service.filter_map(|((node, id), instance)| {
             let definition = &instance.definition;
             let in_maintenance = self.nodes_in_maintenance.get_key_value(node);

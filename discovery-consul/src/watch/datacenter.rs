@@ -1,6 +1,6 @@
 //! One datacenter: two blocking queries say what has changed, and that is read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use super::resync::Resync;
 use super::schedule::ReadSchedule;
 use super::state::{DatacenterState, ServiceState, Services};
 use super::tables::{CheckTable, ServiceTable};
+use super::unread::{Completion, UnreadServices};
 use crate::client::{
     Answer, Check, ConsulClient, ConsulError, Followed, Follower, Query, ServiceTags,
 };
@@ -50,23 +51,17 @@ struct Watch {
     said: Services,
     /// Why each of the two queries fails.
     failures: [Option<Arc<str>>; 2],
-    unread: BTreeMap<Arc<str>, Unread>,
+    unread: UnreadServices,
     was_listed: bool,
     /// Whether each of the two queries has ended once, with or without success.
     have_ended: [bool; 2],
-    is_complete: bool,
+    completion: Completion,
     last_ok: Option<Moment>,
     /// Whether anything is to be shown that was not.
     is_dirty: bool,
     /// Whether nothing was being read when it was last shown.
     was_settled: bool,
     published: watch::Sender<Arc<DatacenterState>>,
-}
-
-/// A service that could not be read.
-struct Unread {
-    reason: Arc<str>,
-    attempts: u32,
 }
 
 /// Which of the two queries.
@@ -185,10 +180,10 @@ impl Watch {
             guard: Guard::new(watching.options.shrink),
             said: Services::new(),
             failures: [None, None],
-            unread: BTreeMap::new(),
+            unread: UnreadServices::default(),
             was_listed: false,
             have_ended: [false, false],
-            is_complete: false,
+            completion: Completion::new(watching.options.unread_grace),
             last_ok: None,
             is_dirty: true,
             was_settled: true,
@@ -203,6 +198,7 @@ impl Watch {
                 let touched = self.services.replace(answer.value);
                 if is_anew && self.was_listed {
                     self.resync.request_after_gap(Instant::now());
+                    self.guard.doubt();
                 }
                 self.was_listed = true;
                 self.touch(touched);
@@ -212,7 +208,12 @@ impl Watch {
                 // An instance of a service that is there already: if it has a check, that says which.
                 match meta.index.filter(|_| !is_anew) {
                     Some(index) => self.resync.request_unless_explained(index, Instant::now()),
-                    None => self.resync.request_after_gap(Instant::now()),
+                    None => {
+                        self.resync.request_after_gap(Instant::now());
+                        if is_anew {
+                            self.guard.doubt();
+                        }
+                    }
                 }
                 self.answered(Source::Services);
             }
@@ -223,7 +224,10 @@ impl Watch {
 
     fn checks_followed(&mut self, followed: Followed<Vec<Check>>) {
         match followed {
-            Followed::Changed { answer, .. } => {
+            Followed::Changed { answer, is_anew } => {
+                if is_anew && self.have_ended[Source::Checks as usize] {
+                    self.guard.doubt();
+                }
                 let mut touched = self.checks.replace(&answer.value);
                 let on_nodes: Vec<_> = self.checks.services_on(&touched.nodes).collect();
                 let known_there = self.services_on(&touched.nodes);
@@ -239,7 +243,10 @@ impl Watch {
                 self.touch(touched.services);
                 self.answered(Source::Checks);
             }
-            Followed::Woken { .. } => {
+            Followed::Woken { is_anew, .. } => {
+                if is_anew {
+                    self.guard.doubt();
+                }
                 self.resync.request_after_gap(Instant::now());
                 self.answered(Source::Checks);
             }
@@ -312,20 +319,15 @@ impl Watch {
         match outcome {
             Ok(instances) => {
                 self.last_ok = Some(Moment::now());
-                self.is_dirty |= self.unread.remove(name).is_some();
+                self.is_dirty |= self.unread.read(name);
                 let is_there = !instances.is_empty();
                 let reread = self.watching.options.reread.mul_f64(between(0.67, 1.33));
                 self.schedule.finished(name, is_there.then(|| now + reread));
                 self.store(name, instances);
             }
             Err(error) => {
-                let attempts = self.unread.get(name).map_or(0, |unread| unread.attempts);
+                let attempts = self.unread.failed(name, error.explained().into());
                 let wait = backoff(&self.watching.options, attempts);
-                let unread = Unread {
-                    reason: error.explained().into(),
-                    attempts: attempts.saturating_add(1),
-                };
-                self.unread.insert(Arc::clone(name), unread);
                 self.is_dirty = true;
                 self.schedule.finished(name, Some(now + wait));
             }
@@ -354,6 +356,8 @@ impl Watch {
             self.schedule.next_due(),
             self.resync.due(),
             self.guard.look_at(),
+            self.guard.judge_at().filter(|_| !self.is_beginning()),
+            self.completion.due(),
         ];
         dues.into_iter().flatten().min()
     }
@@ -368,27 +372,54 @@ impl Watch {
             self.guard.look(now);
             self.touch_all();
         }
+        // It is judged, and seen whether enough is known, when it is shown.
+        let dues = [self.guard.judge_at(), self.completion.due()];
+        self.is_dirty |= dues.into_iter().flatten().any(|at| at <= now);
+    }
+
+    /// Whether it is shown nothing yet, since the rest of a first whole is being read.
+    fn is_beginning(&self) -> bool {
+        let is_settled = self.schedule.is_settled();
+        !self.completion.is_complete() && !is_settled && self.failures == [None, None]
+    }
+
+    /// How many believed instances are of services that are not listed any more and that are still to be read.
+    fn going(&self, believed: &Services) -> usize {
+        let unsettled = self.schedule.unsettled();
+        let unlisted = unsettled.filter(|name| !self.services.lists(name));
+        unlisted
+            .filter(|name| self.said.contains_key(*name))
+            .filter_map(|name| believed.get(name))
+            .map(|service| service.instances.len())
+            .sum()
     }
 
     /// Shows what is known, if that is anything new.
     fn publish(&mut self) {
-        let is_settled = self.schedule.is_idle();
+        let is_settled = self.schedule.is_settled();
         // It takes a look at every service, which reads that say nothing new are not worth, nor a beginning that is shown
         // as a whole.
-        let is_beginning = !self.is_complete && !is_settled && self.failures == [None, None];
-        if is_beginning || (!self.is_dirty && is_settled == self.was_settled) {
+        if self.is_beginning() || (!self.is_dirty && is_settled == self.was_settled) {
             return;
         }
         self.is_dirty = false;
         self.was_settled = is_settled;
-        self.is_complete |= self.was_listed && is_settled;
+        let now = Instant::now();
+        let unknown = self
+            .unread
+            .unknown(&self.said, |name| self.services.lists(name));
+        if self.was_listed && is_settled {
+            self.completion.tried(!unknown.is_empty(), now);
+        }
         let believed = Arc::clone(&self.published.borrow());
         let is_hidden = self.services.is_hidden();
         let sight = Sight {
             is_settled,
+            is_resync_due: self.resync.due().is_some(),
+            going: self.going(&believed.services),
             is_whole: self.unread.is_empty() && self.failures == [None, None],
             is_hidden,
-            now: Instant::now(),
+            now,
         };
         let verdict = self.guard.judge(&believed.services, &self.said, &sight);
         if verdict.held > 0 && believed.held == 0 {
@@ -398,15 +429,13 @@ impl Watch {
                 "much is gone at once, and is kept until that is confirmed",
             );
         }
-        let unread = self.unread.iter();
         let state = DatacenterState {
             datacenter: Arc::clone(&self.watching.datacenter),
             services: verdict.services,
-            is_complete: self.is_complete,
+            is_complete: self.completion.is_complete(),
             failure: self.failures.iter().flatten().next().cloned(),
-            unread: unread
-                .map(|(name, unread)| (Arc::clone(name), Arc::clone(&unread.reason)))
-                .collect(),
+            unread: self.unread.reasons(),
+            unknown,
             held: verdict.held,
             is_hidden,
             is_blank: self.was_listed && self.services.is_blank(),

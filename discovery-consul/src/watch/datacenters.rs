@@ -280,6 +280,7 @@ impl WatchOptions {
         self.reads = self.reads.clamp(2, 1024);
         for time in [
             &mut self.reread,
+            &mut self.unread_grace,
             &mut self.resync_gap,
             &mut self.datacenters_interval,
             &mut self.follow.wait,

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::options::ShrinkGuard;
 use super::state::{ServiceState, Services};
+
+/// How long the rest of a loss is waited for, while services that there is news of are being read.
+const LONGEST: Duration = Duration::from_secs(2);
 
 /// Holds back that much is gone until it is confirmed; see [`ShrinkGuard`].
 #[derive(Debug)]
@@ -16,13 +20,23 @@ pub(super) struct Guard {
     since: Option<Instant>,
     /// Whether the second look is under way.
     is_looking: bool,
+    /// Whether the servers may not know everything yet.
+    is_in_doubt: bool,
+    /// Since when a loss waits for its rest.
+    waits_since: Option<Instant>,
+    /// How many losses were believed since everything was last settled: together they may be much.
+    believed_meanwhile: usize,
 }
 
 /// How well it is seen what is there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sight {
-    /// Whether nothing is being read.
+    /// Whether everything was read that there is news of.
     pub(super) is_settled: bool,
+    /// Whether everything is going to be read once more.
+    pub(super) is_resync_due: bool,
+    /// How many believed instances are of services that are not listed any more and have not been read since.
+    pub(super) going: usize,
     /// Whether everything that was asked for could be read.
     pub(super) is_whole: bool,
     /// Whether it is known that the servers do not tell us all.
@@ -44,7 +58,15 @@ impl Guard {
             options,
             since: None,
             is_looking: false,
+            is_in_doubt: false,
+            waits_since: None,
+            believed_meanwhile: 0,
         }
+    }
+
+    /// The servers have another history, or were away: until everything was read once more any loss is doubtful.
+    pub(super) fn doubt(&mut self) {
+        self.is_in_doubt = true;
     }
 
     /// Compares what the servers say with what was believed.
@@ -55,11 +77,9 @@ impl Guard {
             .sum();
         let lost = lost(believed, said);
         let count: usize = lost.values().map(Vec::len).sum();
-        // While reads are under way the rest of a loss may be still to come.
-        let is_held = count > 0 && (!sight.is_settled || self.holds(count, all, sight));
+        let is_held = count > 0 && (self.waits(sight) || self.holds(count, all, sight));
         if !is_held {
-            self.since = None;
-            self.is_looking = false;
+            self.believed(count, sight);
             return Verdict {
                 services: said.clone(),
                 held: 0,
@@ -72,22 +92,57 @@ impl Guard {
         }
     }
 
-    /// Whether a loss is held back, once everything is read.
+    /// Whether a loss is not judged yet, since its rest may be still to come.
+    fn waits(&mut self, sight: &Sight) -> bool {
+        if sight.is_settled {
+            self.waits_since = None;
+            return false;
+        }
+        let since = *self.waits_since.get_or_insert(sight.now);
+        sight.now < since + LONGEST
+    }
+
+    /// Whether a loss is held back.
     fn holds(&mut self, lost: usize, all: usize, sight: &Sight) -> bool {
+        self.waits_since = None;
+        let gone = lost + sight.going + self.believed_meanwhile;
         #[expect(clippy::cast_precision_loss, reason = "nobody has 2^52 instances")]
-        let share = lost as f64 / all as f64;
-        let is_much = lost >= self.options.least && share > self.options.share;
+        let share = gone as f64 / (all + self.believed_meanwhile) as f64;
+        let is_much = gone >= self.options.least && share > self.options.share;
         if self.since.is_none() {
-            if !is_much && !sight.is_hidden {
+            if !is_much && !sight.is_hidden && !self.is_in_doubt {
                 return false;
             }
             self.since = Some(sight.now);
+            return true;
+        }
+        if !sight.is_settled {
             return true;
         }
         // Everything was read once more since the time was over.
         let is_confirmed = self.is_looking && sight.is_whole && !sight.is_hidden;
         self.is_looking = false;
         !is_confirmed
+    }
+
+    /// What is gone is gone.
+    fn believed(&mut self, lost: usize, sight: &Sight) {
+        self.since = None;
+        self.is_looking = false;
+        self.waits_since = None;
+        if !sight.is_settled {
+            self.believed_meanwhile += lost;
+            return;
+        }
+        self.believed_meanwhile = 0;
+        if sight.is_whole && !sight.is_resync_due {
+            self.is_in_doubt = false;
+        }
+    }
+
+    /// When a loss is judged although its rest may be still to come.
+    pub(super) fn judge_at(&self) -> Option<Instant> {
+        self.waits_since.map(|since| since + LONGEST)
     }
 
     /// When the second look is due.
@@ -161,6 +216,8 @@ mod tests {
     fn sight(is_settled: bool, is_hidden: bool) -> Sight {
         Sight {
             is_settled,
+            is_resync_due: false,
+            going: 0,
             is_whole: true,
             is_hidden,
             now: Instant::now(),
@@ -245,5 +302,71 @@ mod tests {
         // A small loss is none to believe either.
         let less = services_with("a", 9);
         assert_eq!(guard.judge(&before, &less, &sight(true, true)).held, 1);
+    }
+
+    /// One read that hangs does not keep what is gone elsewhere.
+    #[tokio::test(start_paused = true)]
+    async fn a_small_loss_is_believed_although_something_is_being_read_for_long() {
+        let (before, after) = (services_with("a", 10), services_with("a", 9));
+        let mut guard = Guard::new(ShrinkGuard::default());
+        guard.judge(&before, &after, &sight(false, false));
+        assert_eq!(guard.judge_at(), Some(Instant::now() + LONGEST));
+        tokio::time::advance(LONGEST).await;
+        let verdict = guard.judge(&before, &after, &sight(false, false));
+        assert_eq!((&verdict.services, verdict.held), (&after, 0));
+        assert_eq!(guard.judge_at(), None);
+    }
+
+    /// What is much in the end is held although it comes bit by bit, and so is what is only announced yet.
+    #[tokio::test(start_paused = true)]
+    async fn small_losses_in_a_row_are_one_great_loss() {
+        let mut guard = Guard::new(ShrinkGuard::default());
+        let mut held_at = None;
+        for left in (0..10).rev() {
+            let (before, after) = (services_with("a", left + 1), services_with("a", left));
+            guard.judge(&before, &after, &sight(false, false));
+            tokio::time::advance(LONGEST).await;
+            if guard.judge(&before, &after, &sight(false, false)).held > 0 {
+                held_at = Some(left);
+                break;
+            }
+        }
+        assert_eq!(held_at, Some(4), "more than half of ten");
+
+        let mut guard = Guard::new(ShrinkGuard::default());
+        let (before, after) = (services_with("a", 10), services_with("a", 9));
+        let announced = Sight {
+            going: 9,
+            ..sight(false, false)
+        };
+        guard.judge(&before, &after, &announced);
+        tokio::time::advance(LONGEST).await;
+        let announced = Sight {
+            now: Instant::now(),
+            ..announced
+        };
+        assert_eq!(guard.judge(&before, &after, &announced).held, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn any_loss_is_doubtful_while_the_servers_may_not_know_everything() {
+        let (before, nothing) = (services_with("a", 1), Services::new());
+        let mut guard = Guard::new(ShrinkGuard::default());
+        guard.doubt();
+        assert_eq!(guard.judge(&before, &nothing, &sight(true, false)).held, 1);
+        tokio::time::advance(SETTLE).await;
+        guard.look(Instant::now());
+        assert_eq!(guard.judge(&before, &nothing, &sight(true, false)).held, 0);
+
+        guard.doubt();
+        let due = Sight {
+            is_resync_due: true,
+            ..sight(true, false)
+        };
+        guard.judge(&before, &before, &due);
+        assert_eq!(guard.judge(&before, &nothing, &due).held, 1);
+        guard.judge(&before, &before, &sight(true, false));
+        let verdict = guard.judge(&before, &nothing, &sight(true, false));
+        assert_eq!(verdict.held, 0, "everything was read since");
     }
 }

@@ -16,9 +16,12 @@
 //! # What is believed
 //!
 //! * An error changes nothing. Each service in each datacenter keeps its last good state.
+//! * A service whose first read fails is not one without instances: nothing is complete before every service was read once,
+//!   or could not be for [a while](WatchOptions::unread_grace), and then it is told which are not known.
 //! * A success without instances is believed when the list of services agrees; of anybody but the leader only after the
 //!   leader has said so too.
-//! * That [much is gone at once](ShrinkGuard) is believed after a second look.
+//! * That [much is gone at once](ShrinkGuard) is believed after a second look, and that anything is gone when servers with
+//!   another history say so.
 //! * A datacenter that is away delays and changes no other.
 
 mod datacenter;
@@ -35,6 +38,7 @@ mod tables;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod unread;
 
 pub use self::datacenters::{ConsulWatch, WatchState};
 pub use self::instance::ServiceInstance;

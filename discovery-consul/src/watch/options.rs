@@ -24,6 +24,8 @@ pub struct WatchOptions {
     /// How long ago a service was read at most, whatever the blocking queries say. 90 s; it varies by a third, so that
     /// services are read one after the other.
     pub reread: Duration,
+    /// How long services are waited for that cannot be read at the beginning, before the others count without them. 15 s.
+    pub unread_grace: Duration,
     /// The least time between two reads of everything that were not asked for by news of each service. 5 s.
     pub resync_gap: Duration,
     /// What happens when much is gone at once.
@@ -53,6 +55,9 @@ pub enum Datacenters {
 /// When so many instances are gone at once they are kept until a second look has confirmed it. Instances that are there
 /// and not healthy are not gone; they are believed at once.
 ///
+/// When the servers have another history than before, or were away, they may not know everything yet: then any loss is kept
+/// until it is confirmed, however small.
+///
 /// A token that could see Consul's own service and cannot any more has lost its rights: nothing is believed to be gone as
 /// long as that is so.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,6 +80,7 @@ impl Default for WatchOptions {
             consistency: Consistency::Default,
             reads: 16,
             reread: Duration::from_secs(90),
+            unread_grace: Duration::from_secs(15),
             resync_gap: Duration::from_secs(5),
             shrink: ShrinkGuard::default(),
             datacenters_interval: Duration::from_secs(45),
@@ -119,6 +125,8 @@ setters! { WatchOptions:
     with_reads reads: usize;
     /// Sets [`reread`](Self::reread).
     with_reread reread: Duration;
+    /// Sets [`unread_grace`](Self::unread_grace).
+    with_unread_grace unread_grace: Duration;
     /// Sets [`resync_gap`](Self::resync_gap).
     with_resync_gap resync_gap: Duration;
     /// Sets [`shrink`](Self::shrink).

@@ -6,20 +6,26 @@ use std::sync::Arc;
 use indexmap::IndexSet;
 use tokio::time::Instant;
 
-/// Which service is read when: those that were touched in their order, and every one when its time has come.
+/// Which service is read when: those that were touched in their order, and every one when its time has come, after those.
 #[derive(Debug, Default)]
 pub(super) struct ReadSchedule {
     waiting: IndexSet<Arc<str>>,
+    /// Those whose time has come, with nothing that is known to be new.
+    overdue: IndexSet<Arc<str>>,
     reading: HashSet<Arc<str>>,
     /// Touched while they were being read: what comes may be older than what touched them.
     again: HashSet<Arc<str>>,
+    /// Those that were touched and have not been read since.
+    news: HashSet<Arc<str>>,
     due: BTreeSet<(Instant, Arc<str>)>,
     due_of: HashMap<Arc<str>, Instant>,
 }
 
 impl ReadSchedule {
-    /// The service is to be read soon.
+    /// There is news of the service: it is to be read soon.
     pub(super) fn touch(&mut self, name: Arc<str>) {
+        self.news.insert(Arc::clone(&name));
+        self.overdue.shift_remove(&name);
         match self.reading.contains(&name) {
             true => self.again.insert(name),
             false => self.waiting.insert(name),
@@ -31,7 +37,8 @@ impl ReadSchedule {
         if self.reading.len() >= most {
             return None;
         }
-        let name = self.waiting.shift_remove_index(0)?;
+        let touched = self.waiting.shift_remove_index(0);
+        let name = touched.or_else(|| self.overdue.shift_remove_index(0))?;
         self.reading.insert(Arc::clone(&name));
         Some(name)
     }
@@ -39,8 +46,13 @@ impl ReadSchedule {
     /// The service was read, or could not be. It is read again at `next`, if not before; `None`: not by itself.
     pub(super) fn finished(&mut self, name: &Arc<str>, next: Option<Instant>) {
         self.reading.remove(name);
-        if self.again.remove(name) {
-            self.waiting.insert(Arc::clone(name));
+        match self.again.remove(name) {
+            true => {
+                self.waiting.insert(Arc::clone(name));
+            }
+            false => {
+                self.news.remove(name);
+            }
         }
         if let Some(old) = self.due_of.remove(name) {
             self.due.remove(&(old, Arc::clone(name)));
@@ -51,14 +63,16 @@ impl ReadSchedule {
         }
     }
 
-    /// Touches those whose time has come.
+    /// Lets those be read whose time has come.
     pub(super) fn wake(&mut self, now: Instant) {
         while let Some((due, _)) = self.due.first()
             && *due <= now
             && let Some((_, name)) = self.due.pop_first()
         {
             self.due_of.remove(&name);
-            self.touch(name);
+            if !self.reading.contains(&name) && !self.waiting.contains(&name) {
+                self.overdue.insert(name);
+            }
         }
     }
 
@@ -67,9 +81,15 @@ impl ReadSchedule {
         self.due.first().map(|(due, _)| *due)
     }
 
-    /// Whether nothing is being read or waits for it.
-    pub(super) fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.reading.is_empty()
+    /// Whether everything was read, or tried, that there was news of. Reads that only make sure do not count: among thousands
+    /// of services there is always one of those.
+    pub(super) fn is_settled(&self) -> bool {
+        self.news.is_empty()
+    }
+
+    /// The services that there is news of and that have not been read since.
+    pub(super) fn unsettled(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.news.iter()
     }
 }
 
@@ -94,9 +114,9 @@ mod tests {
         assert_eq!(schedule.take(1), Some(Arc::clone(&b)));
         schedule.finished(&b, None);
         assert_eq!(schedule.take(1), Some(Arc::clone(&a)));
-        assert!(!schedule.is_idle());
+        assert!(!schedule.is_settled());
         schedule.finished(&a, None);
-        assert!(schedule.is_idle());
+        assert!(schedule.is_settled());
     }
 
     #[tokio::test(start_paused = true)]
@@ -109,9 +129,18 @@ mod tests {
         schedule.finished(&name, Some(soon));
         assert_eq!(schedule.next_due(), Some(soon));
         schedule.wake(now);
-        assert!(schedule.is_idle());
+        assert!(schedule.is_settled());
         schedule.wake(soon);
-        assert_eq!(schedule.take(1), Some(name));
+        assert!(
+            schedule.is_settled(),
+            "it is read, and there is no news of it"
+        );
+        let news: Arc<str> = "b".into();
+        schedule.touch(Arc::clone(&news));
+        assert_eq!(schedule.take(2), Some(Arc::clone(&news)), "news come first");
+        assert_eq!(schedule.take(2), Some(name));
+        schedule.finished(&news, None);
+        assert!(schedule.is_settled(), "what only makes sure is no matter");
         assert_eq!(schedule.next_due(), None);
     }
 }

@@ -1,6 +1,6 @@
 //! What is known of a datacenter.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use discovery_core::Moment;
@@ -26,12 +26,16 @@ pub struct DatacenterState {
     pub datacenter: Arc<str>,
     /// Its services: each as it was last read.
     pub services: Services,
-    /// Whether everything was read at least once.
+    /// Whether everything was read at least once, but for what is [unknown](field@Self::unknown) after
+    /// [a while](super::WatchOptions::unread_grace).
     pub is_complete: bool,
     /// Why it cannot be asked at the moment, with advice. The services are what was last known.
     pub failure: Option<Arc<str>>,
     /// Services that could not be read when they were last asked for, and why.
     pub unread: BTreeMap<Arc<str>, Arc<str>>,
+    /// Services that are listed and could not be read yet, not even once: nobody can say which instances they have, or whether
+    /// any. They are among [`unread`](Self::unread).
+    pub unknown: BTreeSet<Arc<str>>,
     /// How many instances are kept although the servers do not know them any more.
     pub held: usize,
     /// Whether the token seems to have lost its rights.
@@ -50,6 +54,7 @@ impl DatacenterState {
             is_complete: false,
             failure: None,
             unread: BTreeMap::new(),
+            unknown: BTreeSet::new(),
             held: 0,
             is_hidden: false,
             is_blank: false,

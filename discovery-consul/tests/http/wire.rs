@@ -1,8 +1,11 @@
 //! Requests and answers, byte by byte.
 
+use std::io::Write;
 use std::time::Duration;
 
 use discovery_consul::client::{ConsulClient, ConsulErrorKind, ConsulOptions, Query, Token};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use testkit::raw::RawOrigin;
 use testkit::time::guarded;
 
@@ -36,6 +39,7 @@ async fn a_request_has_what_an_agent_needs_and_nothing_in_its_line_that_is_secre
         sent.contains("\r\nx-consul-token: b1gs33cr3t\r\n"),
         "{sent}"
     );
+    assert!(sent.contains("\r\naccept-encoding: gzip\r\n"), "{sent}");
 }
 
 #[tokio::test]
@@ -138,4 +142,44 @@ async fn an_answer_that_never_ends_is_given_up_with_its_connection() {
         origin.recording(1).text().starts_with("GET"),
         "it came over a new connection"
     );
+}
+
+/// As agents do, unlike whoever sends an encoding that nobody has asked for, or more than is wanted.
+#[tokio::test]
+async fn answers_may_be_compressed() {
+    let answer = |encoding: &'static str, plain: &str| {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(plain.as_bytes()).unwrap();
+        let body = encoder.finish().unwrap();
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nx-consul-index: 7\r\nContent-Encoding: {encoding}\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        [head.into_bytes(), body].concat()
+    };
+    let large = format!("{{{}}}", " ".repeat(1_000_000));
+    for (answer, expected) in [
+        (answer("gzip", r#"{"web": ["a"]}"#), None),
+        (
+            answer("br", r#"{"web": ["a"]}"#),
+            Some(ConsulErrorKind::Unreachable),
+        ),
+        (answer("gzip", &large), Some(ConsulErrorKind::Malformed)),
+    ] {
+        let origin = RawOrigin::script(move |mut connection| {
+            let answer = answer.clone();
+            async move {
+                connection.read_request().await?;
+                connection.write_all(&answer).await?;
+                Ok(())
+            }
+        });
+        let options = ConsulOptions::default().with_max_body(100_000_usize);
+        let client = client(&origin, options);
+        let answered = guarded("an answer", client.services(&Query::new())).await;
+        assert_eq!(answered.as_ref().err().map(|error| error.kind()), expected);
+        if let Ok(answer) = answered {
+            assert_eq!(answer.value["web"], ["a"]);
+        }
+    }
 }

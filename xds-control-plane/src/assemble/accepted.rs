@@ -1,10 +1,14 @@
 //! A service in the form in which it is served.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
+use envoy_types::pb::envoy::config::route::v3::VirtualHost;
+use envoy_types::pb::envoy::config::route::v3::route::Action;
+use envoy_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
 
 use super::services::ServiceResources;
 use super::validate::validate_assignment;
@@ -21,6 +25,8 @@ pub(super) struct Accepted {
     pub(super) endpoints: BTreeMap<String, Endpoints>,
     pub(super) hosts: Vec<Bytes>,
     pub(super) listeners: Vec<Arc<Resource>>,
+    /// Clusters that have lost their last endpoint, and keep it until no client sends them a share of requests any more.
+    lingering: BTreeSet<String>,
 }
 
 /// The endpoints of a cluster.
@@ -47,6 +53,8 @@ impl Accepted {
         before: Option<&Self>,
         options: &AssembleOptions,
     ) -> Self {
+        let served = before;
+        let had = served.map(|served| &served.endpoints);
         let delay = resources.refresh_delay.unwrap_or(options.refresh_delay);
         let before =
             before.filter(|before| before.resources.refresh_delay == resources.refresh_delay);
@@ -66,8 +74,14 @@ impl Accepted {
             |listener| Arc::new(encode::listener(listener, delay, options)),
         );
         let mut endpoints = BTreeMap::new();
+        let mut lingering = BTreeSet::new();
         let mut put = |assignment: &ClusterLoadAssignment| {
             let name = &assignment.cluster_name;
+            if let Some(known) = served.and_then(|served| served.lingers(assignment, &resources)) {
+                lingering.insert(name.clone());
+                endpoints.insert(name.clone(), known);
+                return;
+            }
             let known = before.and_then(|before| before.endpoints.get(name));
             let endpoints_of = match known {
                 Some(known) if known.assignment == *assignment => known.clone(),
@@ -76,10 +90,14 @@ impl Accepted {
             endpoints.insert(name.clone(), endpoints_of);
         };
         // A cluster gets ready only when it was told its endpoints, even if there are none.
+        let is_unknown = |cluster: &Cluster| {
+            let name = encode::eds_name(cluster);
+            resources.unknown_endpoints.contains(name)
+        };
         for cluster in resources
             .clusters
             .iter()
-            .filter(|cluster| encode::is_eds(cluster))
+            .filter(|cluster| encode::is_eds(cluster) && !is_unknown(cluster))
         {
             put(&ClusterLoadAssignment {
                 cluster_name: encode::eds_name(cluster).to_owned(),
@@ -87,13 +105,52 @@ impl Accepted {
             });
         }
         resources.assignments.iter().for_each(&mut put);
+        for name in &resources.unknown_endpoints {
+            if let Some(known) = had.and_then(|had| had.get(name)) {
+                endpoints.insert(name.clone(), known.clone());
+            }
+        }
         Self {
             resources,
             clusters,
             endpoints,
             hosts,
             listeners,
+            lingering,
         }
+    }
+
+    /// The endpoints of a cluster that is to have none, if they have to stay for now: its share of a service's requests is
+    /// going to others, and until every client knows of that some would be failed.
+    fn lingers(
+        &self,
+        assignment: &ClusterLoadAssignment,
+        wanted: &ServiceResources,
+    ) -> Option<Endpoints> {
+        let name = &assignment.cluster_name;
+        let known = self.endpoints.get(name)?;
+        let is_emptied = !has_endpoints(assignment) && has_endpoints(&known.assignment);
+        let has_share = |host: &VirtualHost| shares(host).any(|share| share == name);
+        let moves_away = |host: &VirtualHost| {
+            let mut wanted = wanted.virtual_hosts.iter();
+            let next = wanted.find(|next| next.name == host.name);
+            has_share(host) && next.is_some_and(|next| !has_share(next))
+        };
+        let lingers = is_emptied
+            && (self.lingering.contains(name)
+                || self.resources.virtual_hosts.iter().any(moves_away));
+        lingers.then(|| known.clone())
+    }
+
+    /// Whether endpoints have to go later than what took them away.
+    pub(super) fn has_lingering(&self) -> bool {
+        !self.lingering.is_empty()
+    }
+
+    /// Lets go of what has stayed for a while.
+    pub(super) fn let_go(&mut self, wanted: &ServiceResources) -> Vec<Arc<str>> {
+        self.lingering.clear();
+        self.take_endpoints(wanted)
     }
 
     /// Takes newer endpoints for the clusters that it has. What is wrong with some keeps them as they were. Returns the names
@@ -101,6 +158,10 @@ impl Accepted {
     pub(super) fn take_endpoints(&mut self, wanted: &ServiceResources) -> Vec<Arc<str>> {
         let mut changed = Vec::new();
         for assignment in &wanted.assignments {
+            if self.lingers(assignment, wanted).is_some() {
+                continue;
+            }
+            self.lingering.remove(&assignment.cluster_name);
             let Some(known) = self.endpoints.get_mut(&assignment.cluster_name) else {
                 continue;
             };
@@ -131,9 +192,30 @@ impl Accepted {
             assignments: endpoints
                 .map(|endpoints| endpoints.assignment.clone())
                 .collect(),
+            is_partial: false,
             ..(*self.resources).clone()
         }
     }
+}
+
+fn has_endpoints(assignment: &ClusterLoadAssignment) -> bool {
+    let mut localities = assignment.endpoints.iter();
+    localities.any(|locality| !locality.lb_endpoints.is_empty())
+}
+
+/// The clusters that get a share of a host's requests.
+fn shares(host: &VirtualHost) -> impl Iterator<Item = &String> {
+    let weighted = host.routes.iter().filter_map(|route| match &route.action {
+        Some(Action::Route(action)) => match &action.cluster_specifier {
+            Some(ClusterSpecifier::WeightedClusters(weighted)) => Some(&weighted.clusters),
+            _ => None,
+        },
+        _ => None,
+    });
+    let clusters = weighted.flatten();
+    clusters
+        .filter(|cluster| cluster.weight.is_some_and(|weight| weight.value > 0))
+        .map(|cluster| &cluster.name)
 }
 
 /// Encodes each message, but those that were there at the same place before.

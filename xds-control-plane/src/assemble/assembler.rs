@@ -41,6 +41,8 @@ impl Held {
             && before.clusters == wanted.clusters
             && before.virtual_hosts == wanted.virtual_hosts
             && before.listeners == wanted.listeners
+            && before.is_partial == wanted.is_partial
+            && before.unknown_endpoints == wanted.unknown_endpoints
             && before.refresh_delay == wanted.refresh_delay
             && self
                 .accepted
@@ -101,6 +103,45 @@ impl Assembler {
                 }
             }
         }
+        self.serve_endpoints(&changed);
+        self.assembled()
+    }
+
+    /// Whether endpoints stay that nobody wants any more: those of a canary whose share has gone to its service. They may go
+    /// when all clients know of the new shares.
+    #[must_use]
+    pub fn has_lingering(&self) -> bool {
+        let mut accepted = self
+            .services
+            .values()
+            .filter_map(|held| held.accepted.as_ref());
+        accepted.any(Accepted::has_lingering)
+    }
+
+    /// Lets go of [endpoints that stayed](Self::has_lingering).
+    pub fn let_go(&mut self) -> Assembled {
+        let mut changed: BTreeMap<Arc<str>, Arc<Resource>> = BTreeMap::new();
+        for (owner, held) in &mut self.services {
+            let lingering = held
+                .accepted
+                .as_mut()
+                .filter(|accepted| accepted.has_lingering());
+            let Some(accepted) = lingering else {
+                continue;
+            };
+            for name in accepted.let_go(&held.wanted) {
+                let is_served = self.endpoint_owners.get(&name) == Some(owner);
+                let resource = accepted.endpoints.get(&*name);
+                if let Some(endpoints) = resource.filter(|_| is_served) {
+                    changed.insert(name, Arc::clone(&endpoints.resource));
+                }
+            }
+        }
+        self.serve_endpoints(&changed);
+        self.assembled()
+    }
+
+    fn serve_endpoints(&mut self, changed: &BTreeMap<Arc<str>, Arc<Resource>>) {
         if !changed.is_empty() {
             let served = self.snapshot.resources(ResourceType::Endpoint);
             let renewed = served.iter().map(|resource| {
@@ -111,7 +152,6 @@ impl Assembler {
             let snapshot = (*self.snapshot).clone();
             self.snapshot = Arc::new(snapshot.with(ResourceType::Endpoint, Arc::new(set)));
         }
-        self.assembled()
     }
 
     /// Whether [`assemble`](Self::assemble) would do more than [`update_endpoints`](Self::update_endpoints) has done with these
@@ -156,6 +196,17 @@ impl Assembler {
     }
 
     fn admit(&self, wanted: &Arc<ServiceResources>, before: Option<Accepted>) -> Held {
+        let before = match before {
+            Some(mut accepted) if wanted.is_partial && !accepted.clusters.is_empty() => {
+                accepted.take_endpoints(wanted);
+                return Held {
+                    wanted: Arc::clone(wanted),
+                    reasons: Vec::new(),
+                    accepted: Some(accepted),
+                };
+            }
+            before => before,
+        };
         let reasons = validate(wanted);
         let accepted = if reasons.is_empty() {
             let resources = Arc::clone(wanted);

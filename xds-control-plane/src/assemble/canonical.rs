@@ -1,95 +1,34 @@
 //! Equal messages, equal bytes.
 //!
 //! Maps of generated messages are hash maps, and their entries are encoded in any order. What is encoded is therefore gone
-//! through once more, and the entries of each map are put in the order of their keys.
+//! through once more, and the entries of each map are put in the order of their keys. Which fields are maps is said by the
+//! [descriptors](super::shapes).
 
 use bytes::Bytes;
-use prost::Message;
+use prost::{Message, Name};
 
-/// A kind of message that has maps, or messages with maps: those of its fields, by number.
-pub(super) struct Shape(&'static [(u32, Field)]);
-
-#[derive(Clone, Copy)]
-enum Field {
-    /// A message, once or often.
-    Message(&'static Shape),
-    /// A map whose values have no maps.
-    Map,
-    /// A map of messages.
-    MapOf(&'static Shape),
-}
-
-/// The number of a map entry's value.
-const ENTRY_VALUE: u32 = 2;
-
-static STRUCT: Shape = Shape(&[(1, Field::MapOf(&VALUE))]);
-static VALUE: Shape = Shape(&[(5, Field::Message(&STRUCT)), (6, Field::Message(&LIST))]);
-static LIST: Shape = Shape(&[(1, Field::Message(&VALUE))]);
-static METADATA: Shape = Shape(&[(1, Field::MapOf(&STRUCT)), (2, Field::Map)]);
-static LB_ENDPOINT: Shape = Shape(&[(3, Field::Message(&METADATA))]);
-static LOCALITY: Shape = Shape(&[
-    (2, Field::Message(&LB_ENDPOINT)),
-    (9, Field::Message(&METADATA)),
-]);
-static SOCKET_MATCH: Shape = Shape(&[(2, Field::Message(&STRUCT))]);
-static SUBSETS: Shape = Shape(&[(2, Field::Message(&STRUCT))]);
-static HEALTH_CHECK: Shape = Shape(&[(23, Field::Message(&STRUCT))]);
-static CLUSTER_WEIGHT: Shape = Shape(&[(3, Field::Message(&METADATA)), (10, Field::Map)]);
-static WEIGHTED_CLUSTERS: Shape = Shape(&[(1, Field::Message(&CLUSTER_WEIGHT))]);
-static ROUTE_ACTION: Shape = Shape(&[
-    (3, Field::Message(&WEIGHTED_CLUSTERS)),
-    (4, Field::Message(&METADATA)),
-]);
-static ROUTE: Shape = Shape(&[
-    (2, Field::Message(&ROUTE_ACTION)),
-    (4, Field::Message(&METADATA)),
-    (13, Field::Map),
-]);
-static FILTER_CHAIN: Shape = Shape(&[(5, Field::Message(&METADATA))]);
-static ROUTE_CONFIGURATION: Shape = Shape(&[
-    (2, Field::Message(&VIRTUAL_HOST)),
-    (16, Field::Map),
-    (17, Field::Message(&METADATA)),
-]);
-
-/// `envoy.config.endpoint.v3.ClusterLoadAssignment`.
-pub(super) static ASSIGNMENT: Shape = Shape(&[(2, Field::Message(&LOCALITY)), (5, Field::Map)]);
-/// `envoy.config.cluster.v3.Cluster`.
-pub(super) static CLUSTER: Shape = Shape(&[
-    (8, Field::Message(&HEALTH_CHECK)),
-    (22, Field::Message(&SUBSETS)),
-    (25, Field::Message(&METADATA)),
-    (33, Field::Message(&ASSIGNMENT)),
-    (36, Field::Map),
-    (43, Field::Message(&SOCKET_MATCH)),
-]);
-/// `envoy.config.route.v3.VirtualHost`.
-pub(super) static VIRTUAL_HOST: Shape = Shape(&[
-    (3, Field::Message(&ROUTE)),
-    (15, Field::Map),
-    (24, Field::Message(&METADATA)),
-]);
-/// `envoy.config.listener.v3.Listener`.
-pub(super) static LISTENER: Shape = Shape(&[
-    (3, Field::Message(&FILTER_CHAIN)),
-    (6, Field::Message(&METADATA)),
-    (25, Field::Message(&FILTER_CHAIN)),
-]);
-/// `envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager`.
-pub(super) static CONNECTION_MANAGER: Shape = Shape(&[(4, Field::Message(&ROUTE_CONFIGURATION))]);
+use super::shapes::{Field, Shape, Shapes};
 
 /// The message's bytes, which are equal for equal messages.
-pub(super) fn encode(message: &impl Message, shape: &Shape) -> Bytes {
+pub(super) fn encode<M: Message + Name>(message: &M) -> Bytes {
     let encoded = message.encode_to_vec();
+    let shapes = Shapes::of_envoy();
+    let Some(shape) = shapes.named(&M::full_name()) else {
+        // It has no maps.
+        return encoded.into();
+    };
     let mut ordered = Vec::with_capacity(encoded.len());
-    match order(&encoded, shape, &mut ordered) {
+    match order(&encoded, shape, shapes, &mut ordered) {
         Some(()) => ordered.into(),
         // It was encoded just now, so it can be read. If it could not, it would still be right, only not canonical.
         None => encoded.into(),
     }
 }
 
-fn order(message: &[u8], shape: &Shape, out: &mut Vec<u8>) -> Option<()> {
+/// The number of a map entry's value.
+const ENTRY_VALUE: u32 = 2;
+
+fn order(message: &[u8], shape: &Shape, shapes: &Shapes, out: &mut Vec<u8>) -> Option<()> {
     let mut entries: Vec<(u32, Vec<u8>, Vec<u8>)> = Vec::new();
     let mut rest = message;
     while !rest.is_empty() {
@@ -97,16 +36,15 @@ fn order(message: &[u8], shape: &Shape, out: &mut Vec<u8>) -> Option<()> {
         match (shape.field(field.number), field.value) {
             (Some(Field::Message(inner)), Some(value)) => {
                 let mut ordered = Vec::with_capacity(value.len());
-                order(value, inner, &mut ordered)?;
+                order(value, shapes.at(inner)?, shapes, &mut ordered)?;
                 put(out, field.number, &ordered);
             }
             (Some(Field::Map), Some(entry)) => {
                 entries.push((field.number, key_of(entry)?, entry.to_vec()));
             }
             (Some(Field::MapOf(inner)), Some(entry)) => {
-                let entry_shape = |number| (number == ENTRY_VALUE).then_some(inner);
                 let mut ordered = Vec::with_capacity(entry.len());
-                order_entry(entry, entry_shape, &mut ordered)?;
+                order_entry(entry, shapes.at(inner)?, shapes, &mut ordered)?;
                 entries.push((field.number, key_of(entry)?, ordered));
             }
             _ => out.extend_from_slice(field.whole),
@@ -119,21 +57,17 @@ fn order(message: &[u8], shape: &Shape, out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-fn order_entry(
-    entry: &[u8],
-    shape: impl Fn(u32) -> Option<&'static Shape>,
-    out: &mut Vec<u8>,
-) -> Option<()> {
+fn order_entry(entry: &[u8], value: &Shape, shapes: &Shapes, out: &mut Vec<u8>) -> Option<()> {
     let mut rest = entry;
     while !rest.is_empty() {
         let field = WireField::take(&mut rest)?;
-        match (shape(field.number), field.value) {
-            (Some(inner), Some(value)) => {
-                let mut ordered = Vec::with_capacity(value.len());
-                order(value, inner, &mut ordered)?;
+        match field.value.filter(|_| field.number == ENTRY_VALUE) {
+            Some(message) => {
+                let mut ordered = Vec::with_capacity(message.len());
+                order(message, value, shapes, &mut ordered)?;
                 put(out, field.number, &ordered);
             }
-            _ => out.extend_from_slice(field.whole),
+            None => out.extend_from_slice(field.whole),
         }
     }
     Some(())
@@ -164,13 +98,6 @@ fn put_varint(out: &mut Vec<u8>, mut value: u64) {
         value >>= 7;
     }
     out.push(value as u8);
-}
-
-impl Shape {
-    fn field(&self, number: u32) -> Option<Field> {
-        let mut fields = self.0.iter();
-        fields.find(|field| field.0 == number).map(|field| field.1)
-    }
 }
 
 /// A field as it is on the wire.
@@ -224,7 +151,7 @@ fn take_varint(rest: &mut &[u8]) -> Option<u64> {
 mod tests {
     use envoy_types::pb::envoy::config::cluster::v3::Cluster;
     use envoy_types::pb::envoy::config::core::v3::Metadata;
-    use envoy_types::pb::google::protobuf::{Any, Struct, Value, value::Kind};
+    use envoy_types::pb::google::protobuf::{Any, Struct, Value, value};
     use proptest::prelude::*;
 
     use super::*;
@@ -239,7 +166,7 @@ mod tests {
         };
         let number = |name: &String| {
             let value = Value {
-                kind: Some(Kind::NumberValue(name.len() as f64)),
+                kind: Some(value::Kind::NumberValue(name.len() as f64)),
             };
             (name.clone(), value)
         };
@@ -268,8 +195,8 @@ mod tests {
             names in prop::collection::vec("[a-z]{0,6}", 0..12),
         ) {
             let (one, other) = (cluster_of(&names), cluster_of(&names));
-            let bytes = encode(&one, &CLUSTER);
-            prop_assert_eq!(&bytes, &encode(&other, &CLUSTER));
+            let bytes = encode(&one);
+            prop_assert_eq!(&bytes, &encode(&other));
             prop_assert_eq!(Cluster::decode(bytes).unwrap(), one);
         }
     }
@@ -281,6 +208,6 @@ mod tests {
             lb_policy: 5,
             ..Cluster::default()
         };
-        assert_eq!(encode(&cluster, &CLUSTER), cluster.encode_to_vec());
+        assert_eq!(encode(&cluster), cluster.encode_to_vec());
     }
 }

@@ -10,11 +10,13 @@ use envoy_types::pb::envoy::config::listener::v3::Listener;
 use envoy_types::pb::envoy::config::route::v3::VirtualHost;
 use envoy_types::pb::envoy::config::route::v3::route::Action;
 use envoy_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
+use envoy_types::pb::envoy::config::route::v3::weighted_cluster::ClusterWeight;
 
 use super::accepted::Accepted;
 use super::encode;
 use super::outcome::Warning;
 use super::services::Owner;
+use crate::proto::number;
 use crate::snapshot::Resource;
 
 /// What is served of all services, the first to claim something having it.
@@ -49,7 +51,7 @@ impl<'s> Claims<'s> {
             let name: &str = resource.name();
             if let Some(first) = self.clusters.get(name) {
                 let message = format!(
-                    "the cluster {name} is that of {first}; the one of this service is not served, nor is what routes to it"
+                    "the cluster {name} is that of {first}; the one of this service is not served, nor are the routes to it"
                 );
                 self.warnings
                     .push(Warning::new(owner.clone(), "name_taken", message));
@@ -72,8 +74,11 @@ impl<'s> Claims<'s> {
         }
         let messages = &accepted.resources().virtual_hosts;
         for (host, encoded) in messages.iter().zip(&accepted.hosts) {
-            if lost.is_empty() || !targets(host).any(|target| lost.contains(target)) {
+            if !targets(host).any(|target| lost.contains(target)) {
                 self.claim_host(owner, host, encoded);
+            } else if let Some(rest) = without(host, &lost) {
+                let encoded = encode::virtual_host(&rest);
+                self.claim_host(owner, &rest, &encoded);
             }
         }
         let messages = &accepted.resources().listeners;
@@ -168,6 +173,32 @@ fn targets(host: &VirtualHost) -> impl Iterator<Item = &str> {
         one.into_iter()
             .chain(weighted.map(|cluster| cluster.name.as_str()))
     })
+}
+
+/// The host without its routes to clusters that are somebody else's; `None`: no route is left.
+fn without(host: &VirtualHost, lost: &BTreeSet<&str>) -> Option<VirtualHost> {
+    let mut host = host.clone();
+    host.routes.retain_mut(|route| {
+        let Some(Action::Route(action)) = &mut route.action else {
+            return true;
+        };
+        match &mut action.cluster_specifier {
+            Some(ClusterSpecifier::Cluster(name)) => !lost.contains(name.as_str()),
+            Some(ClusterSpecifier::WeightedClusters(weighted)) => {
+                let clusters = &mut weighted.clusters;
+                clusters.retain(|cluster| !lost.contains(cluster.name.as_str()));
+                let weight = |cluster: &ClusterWeight| cluster.weight.map_or(0, |w| w.value);
+                let is_idle = clusters.iter().all(|cluster| weight(cluster) == 0);
+                // Envoy wants somebody to have some weight.
+                if let Some(first) = clusters.first_mut().filter(|_| is_idle) {
+                    first.weight = Some(number(100));
+                }
+                !clusters.is_empty()
+            }
+            _ => true,
+        }
+    });
+    (!host.routes.is_empty()).then_some(host)
 }
 
 /// Where a listener listens; two may not listen on the same address.

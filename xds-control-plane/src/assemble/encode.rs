@@ -17,7 +17,7 @@ use envoy_types::pb::google::protobuf::Any;
 use prost::Name;
 
 use super::AssembleOptions;
-use super::canonical::{self, encode, put};
+use super::canonical::{encode, put};
 use super::config_source::config_source;
 use crate::proto::unpacked;
 use crate::snapshot::{Bodies, Resource, Subscription};
@@ -56,7 +56,7 @@ pub(super) fn cluster(
     let eds = cluster.eds_cluster_config.as_ref();
     let has_source = eds.is_some_and(|eds| eds.eds_config.is_some());
     if !is_eds(cluster) || has_source {
-        let body = encode(cluster, &canonical::CLUSTER);
+        let body = encode(cluster);
         return Resource::new(cluster.name.as_str(), Bodies::Same(body));
     }
     let bodies = per_subscription(|subscription| {
@@ -69,18 +69,18 @@ pub(super) fn cluster(
             &options.xds_cluster,
             refresh_delay,
         ));
-        encode(&cluster, &canonical::CLUSTER)
+        encode(&cluster)
     });
     Resource::new(cluster.name.as_str(), bodies)
 }
 
 pub(super) fn assignment(assignment: &ClusterLoadAssignment) -> Resource {
-    let body = encode(assignment, &canonical::ASSIGNMENT);
+    let body = encode(assignment);
     Resource::new(assignment.cluster_name.as_str(), Bodies::Same(body))
 }
 
 pub(super) fn virtual_host(host: &VirtualHost) -> Bytes {
-    encode(host, &canonical::VIRTUAL_HOST)
+    encode(host)
 }
 
 /// A route configuration of virtual hosts that are encoded already.
@@ -111,7 +111,7 @@ pub(super) fn listener(
         for chain in chains {
             fill_in(chain, subscription, refresh_delay, options);
         }
-        encode(&listener, &canonical::LISTENER)
+        encode(&listener)
     });
     match bodies {
         Bodies::PerSubscription {
@@ -147,7 +147,7 @@ fn fill_in(
         }
         *config = Any {
             type_url: HttpConnectionManager::type_url(),
-            value: encode(&manager, &canonical::CONNECTION_MANAGER).into(),
+            value: encode(&manager).into(),
         };
     }
 }

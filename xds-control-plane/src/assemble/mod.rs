@@ -22,6 +22,7 @@ mod options;
 pub(crate) mod oracle;
 mod outcome;
 mod services;
+mod shapes;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -32,3 +33,4 @@ pub use self::assembler::{Assembler, assemble};
 pub use self::options::AssembleOptions;
 pub use self::outcome::{Assembled, Quarantined, Reason, Warning};
 pub use self::services::{Owner, ServiceResources};
+pub(crate) use self::validate::re2_size;

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,8 +46,13 @@ pub struct ServiceResources {
     /// Its clusters.
     pub clusters: Vec<Cluster>,
     /// The endpoints of its clusters of type `EDS`. A cluster without an assignment is served with an empty one, since it
-    /// would not get ready otherwise.
+    /// would not get ready otherwise, unless its endpoints are [not known](Self::unknown_endpoints).
     pub assignments: Vec<ClusterLoadAssignment>,
+    /// Its clusters whose endpoints are not known at the moment. They keep those that they had; one that never had any is served
+    /// without, and no client is told that there are none.
+    pub unknown_endpoints: BTreeSet<String>,
+    /// Whether not all of it is known at the moment. If it was served before, everything but endpoints stays as it was.
+    pub is_partial: bool,
     /// Its part of the route configuration, which is one for all services.
     pub virtual_hosts: Vec<VirtualHost>,
     /// Its listeners.
@@ -65,6 +71,8 @@ impl ServiceResources {
             owner,
             clusters: Vec::new(),
             assignments: Vec::new(),
+            unknown_endpoints: BTreeSet::new(),
+            is_partial: false,
             virtual_hosts: Vec::new(),
             listeners: Vec::new(),
             refresh_delay: None,

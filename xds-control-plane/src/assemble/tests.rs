@@ -5,11 +5,17 @@ use std::time::Duration;
 use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 use envoy_types::pb::envoy::config::core::v3::config_source::ConfigSourceSpecifier;
 use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
-use envoy_types::pb::envoy::config::route::v3::RouteConfiguration;
+use envoy_types::pb::envoy::config::route::v3::route::Action;
+use envoy_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
+use envoy_types::pb::envoy::config::route::v3::weighted_cluster::ClusterWeight;
+use envoy_types::pb::envoy::config::route::v3::{
+    HeaderMatcher, RouteConfiguration, WeightedCluster,
+};
 use prost::Message;
 
 use super::testing::{assignment, cluster, host, listener, service};
 use super::*;
+use crate::proto::number;
 use crate::snapshot::{ResourceType, Snapshot, Subscription};
 use std::sync::Arc;
 
@@ -298,6 +304,65 @@ fn a_cluster_name_is_had_once_and_nothing_of_the_loser_leads_to_the_winner() {
         .collect();
     assert_eq!(hosts, ["a", "y"]);
     assert_eq!(assembled.warnings[0].code, "name_taken");
+}
+
+/// Only what leads to a cluster that is somebody else's is gone, and never a whole host for one branch.
+#[test]
+fn a_host_loses_its_routes_to_clusters_of_others_only() {
+    let to = |clusters: &[(&str, u32)]| {
+        let mut host = host("b", &["b.example"]);
+        let mut branch = testing::host_to("b", &["b.example"], "a").routes.remove(0);
+        branch.r#match.as_mut().unwrap().headers = vec![HeaderMatcher {
+            name: "x-branch-name".to_owned(),
+            ..HeaderMatcher::default()
+        }];
+        let weights = clusters.iter().map(|(name, weight)| ClusterWeight {
+            name: (*name).to_owned(),
+            weight: Some(number(*weight)),
+            ..ClusterWeight::default()
+        });
+        let Some(Action::Route(action)) = &mut host.routes[0].action else {
+            panic!("it is a route");
+        };
+        action.cluster_specifier = Some(ClusterSpecifier::WeightedClusters(WeightedCluster {
+            clusters: weights.collect(),
+            ..WeightedCluster::default()
+        }));
+        host.routes.insert(0, branch);
+        let mut second = service("registry", "b");
+        second.clusters.push(cluster("a"));
+        second.virtual_hosts = vec![host];
+        second
+    };
+    for (weights, left) in [
+        (&[("b", 95), ("a", 5)][..], Some(("b", 95))),
+        // Envoy wants the weights to be more than none together.
+        (&[("b", 0), ("a", 100)], Some(("b", 100))),
+        (&[("a", 100)], None),
+    ] {
+        let services = all(&[service("registry", "a"), to(weights)]);
+        let assembled = assemble(&services, AssembleOptions::default());
+        assert_eq!(assembled.warnings.len(), 1);
+        let routes: RouteConfiguration = decoded(&assembled.snapshot, ResourceType::Route, "main");
+        let host = routes.virtual_hosts.iter().find(|host| host.name == "b");
+        let found = host.map(|host| {
+            let [route] = &host.routes[..] else {
+                panic!("{host:?}")
+            };
+            let Some(Action::Route(action)) = &route.action else {
+                panic!("{route:?}")
+            };
+            let Some(ClusterSpecifier::WeightedClusters(weighted)) = &action.cluster_specifier
+            else {
+                panic!("{action:?}")
+            };
+            let [only] = &weighted.clusters[..] else {
+                panic!("{weighted:?}")
+            };
+            (only.name.as_str(), only.weight.unwrap().value)
+        });
+        assert_eq!(found, left, "{weights:?}");
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The configuration of a control plane, as a file has it.
 
+#[cfg(feature = "providers")]
+mod providers;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -13,6 +15,8 @@ use discovery_consul::options::DiscoveryOptions;
 use proxy_model::Problems;
 use proxy_model::json::ObjectReader;
 
+#[cfg(feature = "providers")]
+pub use self::providers::{ProviderError, ProvidersSection};
 use crate::assemble::AssembleOptions;
 use crate::pipeline::PipelineOptions;
 use crate::sources::{ConsulSourceOptions, yaml};
@@ -60,6 +64,9 @@ pub struct Config {
     pub consul: Option<DiscoveryOptions>,
     /// The static file.
     pub static_file: Option<PathBuf>,
+    /// Sources that gateways of the family have.
+    #[cfg(feature = "providers")]
+    pub providers: ProvidersSection,
 }
 
 /// Where the registry is.
@@ -102,6 +109,8 @@ impl Default for Config {
             registry: None,
             consul: None,
             static_file: None,
+            #[cfg(feature = "providers")]
+            providers: ProvidersSection::default(),
         }
     }
 }

@@ -41,6 +41,8 @@ pub(super) fn config(file: &mut ObjectReader<'_, '_>, folder: &Path) -> Config {
         static_file: file
             .object("static", |section| required_path(section, "file", folder))
             .flatten(),
+        #[cfg(feature = "providers")]
+        providers: super::ProvidersSection::read(file, folder),
         ..unset
     };
     file.object("domains", |domains| {
@@ -65,14 +67,25 @@ pub(super) fn config(file: &mut ObjectReader<'_, '_>, folder: &Path) -> Config {
     if config.registry.is_none()
         && config.consul.is_none()
         && config.static_file.is_none()
+        && !has_providers(&config)
         && !file.problems().has_errors()
     {
-        let message = "there is no source: name a `registry`, a `consul` or a `static` file";
+        let message = "there is no source: name a `registry`, a `consul` or a `static` file, or one that gateways have";
         let pointer = file.pointer().to_owned();
         file.problems()
             .push(Problem::error(pointer, "no_source", message));
     }
     config
+}
+
+#[cfg(feature = "providers")]
+fn has_providers(config: &Config) -> bool {
+    !config.providers.is_empty()
+}
+
+#[cfg(not(feature = "providers"))]
+fn has_providers(_: &Config) -> bool {
+    false
 }
 
 fn report(
@@ -128,7 +141,7 @@ fn required_path(
     path(reader, key, folder)
 }
 
-fn port(node: &Node, pointer: &str, problems: &mut Problems) -> Option<u16> {
+pub(super) fn port(node: &Node, pointer: &str, problems: &mut Problems) -> Option<u16> {
     let port = match node {
         Node::Number(number) => number.as_u64().and_then(|number| number.try_into().ok()),
         Node::Text(text) => text.trim().parse().ok(),

@@ -9,8 +9,8 @@ use super::kept::{KeptError, KeptFile};
 use super::{PipelineOptions, PipelineStatus};
 use crate::assemble::{Assembled, Assembler, ServiceResources, Warning};
 use crate::snapshot::Snapshot;
-use crate::sources::Followed;
-use crate::translate::Translator;
+use crate::sources::{Followed, Sources};
+use crate::translate::{Known, REGISTRY, Translator};
 
 /// What log lines are filtered by.
 const TARGET: &str = "xds::pipeline";
@@ -18,16 +18,30 @@ const TARGET: &str = "xds::pipeline";
 /// How long what is served has to last before it is kept, and how long the disk is left alone after that.
 const KEEP_GAP: Duration = Duration::from_secs(30);
 
+/// How long endpoints stay that a canary has lost, after its share of the requests has gone to its service.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// How often some services take new settings of all clusters, and what share of them, and how many at least: every Envoy warms
+/// their clusters anew.
+const ROLL_GAP: Duration = Duration::from_secs(1);
+const ROLL_SHARE: usize = 20;
+const ROLL_LEAST: usize = 20;
+
 pub(super) struct Driver {
     sources: Followed,
     options: PipelineOptions,
-    translator: Translator,
-    assembler: Assembler,
+    /// Absent while it works.
+    work: Option<Box<Work>>,
     published: watch::Sender<Option<Arc<Snapshot>>>,
     status: watch::Sender<Arc<PipelineStatus>>,
     /// Whether everything was assembled of what the sources say.
     has_assembled: bool,
     lanes: Lanes,
+    /// When services may take new settings again.
+    roll_at: Option<Instant>,
+    /// How many services there are.
+    services: usize,
+    let_go_at: Option<Instant>,
     kept: Option<KeptFile>,
     keep_at: Option<Instant>,
     keeping: Option<JoinHandle<Result<(), KeptError>>>,
@@ -36,6 +50,53 @@ pub(super) struct Driver {
     /// Those of the translation.
     warnings: Vec<Warning>,
     assembled: Assembled,
+}
+
+/// What takes a while for thousands of services.
+struct Work {
+    translator: Translator,
+    assembler: Assembler,
+}
+
+/// What is to be done.
+struct Task {
+    known: Known,
+    provided: Vec<Arc<ServiceResources>>,
+    /// How many services may take new settings.
+    most: usize,
+    is_config: bool,
+}
+
+/// What came of it.
+struct Done {
+    assembled: Assembled,
+    warnings: Vec<Warning>,
+    services: usize,
+    /// Whether the endpoints were not all that is new.
+    is_behind: bool,
+    /// Whether services wait for new settings.
+    is_rolling: bool,
+    has_lingering: bool,
+}
+
+impl Work {
+    fn run(&mut self, task: Task) -> Done {
+        let translation = self.translator.translate_within(&task.known, task.most);
+        let mut services = translation.services;
+        services.extend(task.provided);
+        let assembled = match task.is_config {
+            true => self.assembler.assemble(&services),
+            false => self.assembler.update_endpoints(&services),
+        };
+        Done {
+            assembled,
+            warnings: translation.warnings,
+            services: services.len(),
+            is_behind: self.assembler.is_behind(&services),
+            is_rolling: translation.behind > 0,
+            has_lingering: self.assembler.has_lingering(),
+        }
+    }
 }
 
 /// When which lane is due.
@@ -60,34 +121,71 @@ impl Lanes {
     }
 }
 
-impl Driver {
-    pub(super) fn new(
-        sources: Followed,
-        options: PipelineOptions,
-        published: watch::Sender<Option<Arc<Snapshot>>>,
-        status: watch::Sender<Arc<PipelineStatus>>,
-    ) -> Self {
-        Self {
-            sources,
+/// Drives a pipeline for as long as it is polled.
+pub(super) async fn drive(
+    sources: Sources,
+    options: PipelineOptions,
+    published: watch::Sender<Option<Arc<Snapshot>>>,
+    status: watch::Sender<Arc<PipelineStatus>>,
+) {
+    let kept = options.persist.clone().map(KeptFile::new);
+    let loaded = match kept.clone() {
+        Some(file) => tokio::task::spawn_blocking(move || file.load()).await,
+        None => Ok(Ok(None)),
+    };
+    let (services, failure) = match loaded {
+        Ok(Ok(services)) => (services.unwrap_or_default(), None),
+        Ok(Err(error)) => {
+            tracing::warn!(target: TARGET, %error, "what was served last cannot be read");
+            (Vec::new(), Some(error.to_string().into()))
+        }
+        Err(_) => return,
+    };
+    let of_registry = services.iter().map(|service| &service.owner);
+    let of_registry = of_registry.filter(|owner| *owner.source == *REGISTRY);
+    let served = of_registry
+        .map(|owner| Arc::clone(&owner.service))
+        .collect();
+    let mut driver = Driver {
+        sources: sources.start(served),
+        work: Some(Box::new(Work {
             translator: Translator::new(options.translate.clone()),
             assembler: Assembler::new(options.assemble.clone()),
-            kept: options.persist.clone().map(KeptFile::new),
-            options,
-            published,
-            status,
-            has_assembled: false,
-            lanes: Lanes::default(),
-            keep_at: None,
-            keeping: None,
-            persist_failure: None,
-            is_kept: false,
-            warnings: Vec::new(),
-            assembled: Assembled::default(),
-        }
+        })),
+        kept,
+        options,
+        published,
+        status,
+        has_assembled: false,
+        lanes: Lanes::default(),
+        roll_at: None,
+        services: 0,
+        let_go_at: None,
+        keep_at: None,
+        keeping: None,
+        persist_failure: failure,
+        is_kept: false,
+        warnings: Vec::new(),
+        assembled: Assembled::default(),
+    };
+    driver.begin_with(services);
+    driver.run().await;
+}
+
+impl Driver {
+    /// Serves what was kept until all sources have been read.
+    fn begin_with(&mut self, services: Vec<ServiceResources>) {
+        let Some(work) = self.work.as_mut().filter(|_| !services.is_empty()) else {
+            return;
+        };
+        let services: Vec<_> = services.into_iter().map(Arc::new).collect();
+        tracing::info!(target: TARGET, services = services.len(), "what was served last is served until all sources have been read");
+        self.assembled = work.assembler.assemble(&services);
+        self.is_kept = true;
+        self.publish();
     }
 
-    pub(super) async fn run(mut self) {
-        self.begin_with_kept().await;
+    async fn run(mut self) {
         self.lanes.changed(Instant::now(), &self.options);
         loop {
             self.show_status();
@@ -95,36 +193,15 @@ impl Driver {
             let keep_at = self.keep_at.filter(|_| self.keeping.is_none());
             tokio::select! {
                 () = self.sources.changed() => self.lanes.changed(Instant::now(), &self.options),
-                () = at(due) => self.due(),
+                () = at(due) => self.due().await,
+                () = at(self.let_go_at) => self.let_go(),
                 () = at(keep_at) => self.keep(),
                 kept = ended(&mut self.keeping) => self.kept(kept),
             }
         }
     }
 
-    /// Serves what was kept until all sources have been read.
-    async fn begin_with_kept(&mut self) {
-        let Some(file) = self.kept.clone() else {
-            return;
-        };
-        let loaded = tokio::task::spawn_blocking(move || file.load()).await;
-        match loaded {
-            Ok(Ok(Some(services))) => {
-                let services: Vec<_> = services.into_iter().map(Arc::new).collect();
-                tracing::info!(target: TARGET, services = services.len(), "what was served last is served until all sources have been read");
-                self.assembled = self.assembler.assemble(&services);
-                self.is_kept = true;
-                self.publish();
-            }
-            Ok(Ok(None)) | Err(_) => {}
-            Ok(Err(error)) => {
-                tracing::warn!(target: TARGET, %error, "what was served last cannot be read");
-                self.persist_failure = Some(error.to_string().into());
-            }
-        }
-    }
-
-    fn due(&mut self) {
+    async fn due(&mut self) {
         let now = Instant::now();
         let is_config_due = self.lanes.config.is_some_and(|(_, due)| due <= now);
         if self.lanes.endpoints.is_some_and(|due| due <= now) {
@@ -133,35 +210,74 @@ impl Driver {
         if is_config_due {
             self.lanes.config = None;
         }
-        let Some(services) = self.translate() else {
+        // The first is a whole.
+        if !is_config_due && !self.has_assembled {
+            return;
+        }
+        let Some((known, provided)) = self.sources.known() else {
             return;
         };
-        match (is_config_due, self.has_assembled) {
-            // What has come with the endpoints is in it.
-            (true, _) => {
-                self.assembled = self.assembler.assemble(&services);
-                self.has_assembled = true;
-                self.is_kept = false;
-            }
-            (false, true) => {
-                self.assembled = self.assembler.update_endpoints(&services);
-                if !self.assembler.is_behind(&services) {
-                    self.lanes.config = None;
-                }
-            }
-            // The first is a whole.
-            (false, false) => return,
+        let may_roll = is_config_due && self.roll_at.is_none_or(|at| at <= now);
+        let task = Task {
+            known,
+            provided,
+            most: match may_roll {
+                true => ROLL_LEAST.max(self.services / ROLL_SHARE),
+                false => 0,
+            },
+            is_config: is_config_due,
+        };
+        let done = self.work(task).await;
+        if may_roll {
+            self.roll_at = done.is_rolling.then(|| now + ROLL_GAP);
         }
+        if is_config_due {
+            // What has come with the endpoints is in it.
+            self.has_assembled = true;
+            self.is_kept = false;
+        } else if !done.is_behind && !done.is_rolling {
+            self.lanes.config = None;
+        }
+        if let Some(at) = self.roll_at.filter(|_| self.lanes.config.is_none()) {
+            self.lanes.config = Some((at, at));
+        }
+        self.let_go_at = match done.has_lingering {
+            true => self.let_go_at.or_else(|| Some(Instant::now() + LINGER)),
+            false => None,
+        };
+        self.services = done.services;
+        self.warnings = done.warnings;
+        self.assembled = done.assembled;
         self.publish();
     }
 
-    /// What all sources want to be served; `None`: one has not been read yet.
-    fn translate(&mut self) -> Option<Vec<Arc<ServiceResources>>> {
-        let (known, provided) = self.sources.known()?;
-        let mut translation = self.translator.translate(&known);
-        translation.services.extend(provided);
-        self.warnings = translation.warnings;
-        Some(translation.services)
+    /// Works on a thread where that holds nobody up.
+    async fn work(&mut self, task: Task) -> Done {
+        let mut work = self.work.take().expect("it is put back each time");
+        let working = tokio::task::spawn_blocking(move || {
+            let done = work.run(task);
+            (work, done)
+        });
+        match working.await {
+            Ok((work, done)) => {
+                self.work = Some(work);
+                done
+            }
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime is shutting down, and this task with it.
+                Err(_) => std::future::pending().await,
+            },
+        }
+    }
+
+    /// No client sends anything to the endpoints that have stayed for that.
+    fn let_go(&mut self) {
+        self.let_go_at = None;
+        if let Some(work) = &mut self.work {
+            self.assembled = work.assembler.let_go();
+            self.publish();
+        }
     }
 
     fn publish(&mut self) {
@@ -184,8 +300,8 @@ impl Driver {
     /// Writes what is served to disk.
     fn keep(&mut self) {
         self.keep_at = None;
-        if let Some(file) = self.kept.clone() {
-            let services = self.assembler.kept();
+        if let (Some(file), Some(work)) = (self.kept.clone(), &self.work) {
+            let services = work.assembler.kept();
             self.keeping = Some(tokio::task::spawn_blocking(move || file.save(&services)));
         }
     }

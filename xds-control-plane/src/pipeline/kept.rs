@@ -45,6 +45,8 @@ struct KeptService {
     virtual_hosts: Vec<String>,
     listeners: Vec<String>,
     refresh_delay_ms: Option<u64>,
+    #[serde(default)]
+    unknown_endpoints: Vec<String>,
 }
 
 impl KeptFile {
@@ -114,6 +116,7 @@ impl KeptService {
             refresh_delay_ms: service
                 .refresh_delay
                 .map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
+            unknown_endpoints: service.unknown_endpoints.iter().cloned().collect(),
         }
     }
 
@@ -125,6 +128,8 @@ impl KeptService {
             virtual_hosts: decoded(&self.virtual_hosts)?,
             listeners: decoded(&self.listeners)?,
             refresh_delay: self.refresh_delay_ms.map(Duration::from_millis),
+            unknown_endpoints: self.unknown_endpoints.into_iter().collect(),
+            is_partial: false,
         })
     }
 }

@@ -3,7 +3,10 @@
 //! Changes are served in two lanes. New endpoints of clusters that are served already go out within
 //! [`PipelineOptions::endpoint_quiet`], since every request to an instance that is gone fails. Everything else waits until
 //! the sources were quiet for [`PipelineOptions::config_quiet`], and at most [`PipelineOptions::config_max`], since each
-//! change of a cluster makes every Envoy warm it anew.
+//! change of a cluster makes every Envoy warm it anew. New settings of all clusters are taken by a twentieth of the services
+//! each second, and by twenty at least, in the order of their names.
+//!
+//! A canary that loses its last instance keeps it until its share of the requests has been with its service for a moment.
 
 mod driver;
 mod kept;
@@ -90,8 +93,8 @@ impl Pipeline {
     pub fn start(sources: Sources, options: PipelineOptions) -> Self {
         let (snapshot, snapshots) = watch::channel(None);
         let (status_sender, status) = watch::channel(Arc::default());
-        let driver = driver::Driver::new(sources.start(), options, snapshot, status_sender);
-        let task = tokio::spawn(driver.run()).abort_handle();
+        let driving = driver::drive(sources, options, snapshot, status_sender);
+        let task = tokio::spawn(driving).abort_handle();
         Self {
             snapshots,
             status,

@@ -50,7 +50,14 @@ fn check(path: &Path) -> Result<Vec<Checked>, Failure> {
         ));
     }
     if let Some(path) = &config.static_file {
-        let parsed = parse_static(&read(path)?);
+        let text = read(path)?;
+        let parsed = match text.trim().is_empty() {
+            // What is served takes it for a file that is being written.
+            true => Err(Problem::error("", "empty_file", "the file is empty")
+                .with_suggestion("write `{}` if nothing is meant")
+                .into()),
+            false => parse_static(&text).map(drop),
+        };
         all.push(checked(path, parsed.as_ref().err(), Vec::new()));
     }
     Ok(all)

@@ -18,8 +18,8 @@ pub(super) fn config(path: &Path) -> Result<Config, Failure> {
         .map_err(|problems| Failure::new(format!("{} cannot be used:\n{problems}", path.display())))
 }
 
-/// The sources that it names. Nobody is asked yet.
-pub(super) fn sources(config: &Config) -> Result<Sources, Failure> {
+/// The sources that it names. Those that gateways have, too, begin to be asked.
+pub(super) async fn sources(config: &Config) -> Result<Sources, Failure> {
     let mut sources = Sources::new();
     match &config.registry {
         Some(RegistrySection::File(path)) => {
@@ -50,6 +50,10 @@ pub(super) fn sources(config: &Config) -> Result<Sources, Failure> {
     }
     if let Some(path) = &config.static_file {
         sources = sources.with_static_file(path);
+    }
+    let provided = config.providers.start().await;
+    for (name, provided) in provided.map_err(|error| Failure::from_error(&error))? {
+        sources = sources.with_provided(name, provided);
     }
     Ok(sources)
 }

@@ -15,7 +15,6 @@ use super::{cli, load, logging};
 pub(super) fn run(options: &cli::Render) -> Result<(), Failure> {
     logging::start("warn")?;
     let config = load::config(&options.config)?;
-    let sources = load::sources(&config)?;
     let mut pipeline = config.pipeline();
     // What was served last is not what would be served now.
     pipeline.persist = None;
@@ -24,14 +23,15 @@ pub(super) fn run(options: &cli::Render) -> Result<(), Failure> {
         .build()
         .map_err(|error| Failure::new(format!("the system gives no runtime: {error}")))?;
     let (snapshot, status) = runtime.block_on(async {
+        let sources = load::sources(&config).await?;
         let pipeline = Pipeline::start(sources, pipeline);
         let mut snapshots = pipeline.snapshots();
         let ready = timeout(options.timeout, snapshots.wait_for(Option::is_some)).await;
         let snapshot = ready.ok().and_then(|ready| ready.ok()?.clone());
         // The status is shown right after what it is of.
         tokio::task::yield_now().await;
-        (snapshot, pipeline.status().borrow().clone())
-    });
+        Ok::<_, Failure>((snapshot, pipeline.status().borrow().clone()))
+    })?;
     let Some(snapshot) = snapshot else {
         return Err(not_ready(&status));
     };

@@ -32,6 +32,20 @@ pub(super) fn show(config: &Config, address: SocketAddr) -> Result<(), Failure> 
         Some(path) => format!("the file {}", path.display()),
         None => "none".to_owned(),
     };
+    let more = [
+        config
+            .providers
+            .service_fabric
+            .is_some()
+            .then_some("Service Fabric"),
+        config.providers.serf.is_some().then_some("Serf"),
+        (!config.providers.files.is_empty()).then_some("files of gateways"),
+    ];
+    let more: Vec<_> = more.into_iter().flatten().collect();
+    let more = match more.is_empty() {
+        true => "none".to_owned(),
+        false => more.join(", "),
+    };
     let service = "envoy.service";
     let node = r#"{"node":{"cluster":"vertis-cluster","id":"wtf"}}"#;
     let mut out = io::stderr().lock();
@@ -43,6 +57,7 @@ pub(super) fn show(config: &Config, address: SocketAddr) -> Result<(), Failure> 
   registry  {registry}
   Consul    {consul}
   static    {fixed}
+  others    {more}
   Envoys    name the cluster with this address `{xds}` and ask for the routes `{routes}`
 
 Try:

@@ -29,7 +29,7 @@ async fn serve(options: &cli::Serve) -> Result<(), Failure> {
     let mut stop = Stop::listen()
         .map_err(|error| Failure::new(format!("the system tells no signals: {error}")))?;
     let config = load::config(&options.config)?;
-    let sources = load::sources(&config)?;
+    let sources = load::sources(&config).await?;
     let listener = bind(config.listen, "listen").await?;
     let admin_listener = bind(config.admin, "admin").await?;
     let pipeline = Pipeline::start(sources, config.pipeline());

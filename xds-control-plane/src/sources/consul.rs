@@ -8,10 +8,10 @@ use discovery_consul::client::{
     ConsulClient, ConsulErrorKind, FollowOptions, Followed, Follower, HealthStatus, KvPair, Query,
 };
 use discovery_consul::watch::{
-    ConsulWatch, ServiceInstance, ServiceState, WatchOptions, WatchState,
+    ConsulWatch, DatacenterState, ServiceInstance, ServiceState, WatchOptions, WatchState,
 };
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::reading::Reading;
 use crate::translate::{Catalog, CatalogService, Defaults, Instance};
@@ -19,6 +19,9 @@ use crate::translate::{Catalog, CatalogService, Defaults, Instance};
 /// How long the first answer of other datacenters is waited for. Without it clusters would be published without their far
 /// endpoints, which may be the only ones.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long after its key was seen to be gone the settings are looked for again.
+const SECOND_LOOK: Duration = Duration::from_secs(5);
 
 /// How Consul is followed.
 #[derive(Debug, Clone)]
@@ -124,6 +127,10 @@ impl CatalogReader {
         let mut services: BTreeMap<Arc<str>, CatalogService> = BTreeMap::new();
         for datacenter in &state.datacenters {
             let zone = &datacenter.datacenter;
+            for name in &datacenter.unknown {
+                let entry = services.entry(Arc::clone(name)).or_default();
+                entry.unknown.insert(Arc::clone(zone));
+            }
             for (name, service) in &datacenter.services {
                 let key = (Arc::clone(zone), Arc::clone(name));
                 let instances = match before.get(&key) {
@@ -193,8 +200,10 @@ impl CatalogReader {
 }
 
 fn is_same(one: &CatalogService, other: &CatalogService) -> bool {
+    let is_known_the_same = one.unknown == other.unknown;
     let (one, other) = (&one.datacenters, &other.datacenters);
-    one.len() == other.len()
+    is_known_the_same
+        && one.len() == other.len()
         && one.iter().all(|(datacenter, instances)| {
             let same = other.get(datacenter);
             same.is_some_and(|same| Arc::ptr_eq(same, instances))
@@ -208,9 +217,7 @@ fn not_ready(state: &WatchState, is_patient: bool) -> Option<Arc<str>> {
         return Some(why.unwrap_or_else(|| "the datacenter of the agent is not known yet".into()));
     };
     if !own.is_complete {
-        let name = &own.datacenter;
-        let why = own.failure.clone();
-        return Some(why.unwrap_or_else(|| format!("{name} is still being read").into()));
+        return Some(still_reading(own));
     }
     if own.is_blank && own.services.is_empty() {
         let advice = ConsulErrorKind::Denied.advice();
@@ -223,14 +230,31 @@ fn not_ready(state: &WatchState, is_patient: bool) -> Option<Arc<str>> {
         );
     }
     let mut others = state.datacenters.iter().skip(1);
-    let unread = others.find(|other| !other.is_complete && other.failure.is_none());
-    let unread = unread.filter(|_| is_patient)?;
-    Some(format!("{} is still being read", unread.datacenter).into())
+    // One that has failed just now may answer when it is asked again.
+    let unread = others.find(|other| !other.is_complete);
+    unread
+        .filter(|_| is_patient)
+        .map(|other| still_reading(other))
+}
+
+/// Why a datacenter is not known yet, and how that can be mended.
+fn still_reading(datacenter: &DatacenterState) -> Arc<str> {
+    let name = &datacenter.datacenter;
+    if let Some(failure) = &datacenter.failure {
+        return format!("{name}: {failure}; which datacenter is the own one is said by `Datacenter`, and which others are watched by `Datacenters`").into();
+    }
+    let unread = datacenter.unread.iter().next();
+    let why = unread.map(|(service, why)| {
+        let more = datacenter.unread.len() - 1;
+        format!(": {service}: {why}, and {more} others")
+    });
+    format!("{name} is still being read{}", why.unwrap_or_default()).into()
 }
 
 /// Follows the key with the settings for as long as it is polled.
 ///
-/// A key that is not there, or not any more, means the built-in settings; a value that cannot be used, and a server that
+/// A key that is not there means the built-in settings, and one that is not there any more does when a second look has
+/// confirmed it: it changes every cluster. A value that cannot be used, and a server that
 /// does not answer, leave those that were last good.
 pub(super) async fn follow_defaults(
     client: ConsulClient,
@@ -239,12 +263,30 @@ pub(super) async fn follow_defaults(
     published: watch::Sender<Reading<Defaults>>,
 ) {
     let shown = key.clone();
+    let asking = client.clone();
     let mut follower = Follower::new(follow, Query::new(), move |query| {
-        let (client, key) = (client.clone(), key.clone());
+        let (client, key) = (asking.clone(), key.clone());
         async move { client.kv_get(&key, &query).await }
     });
     loop {
         let followed = follower.next().await;
+        let is_gone = follower.last().is_some_and(|last| last.is_none());
+        let is_otherwise = |reading: &Reading<Defaults>| {
+            let known = reading.value.as_deref();
+            known.is_some_and(|known| *known != Defaults::default())
+        };
+        if is_gone && is_otherwise(&published.borrow()) {
+            let doubt = format!(
+                "{shown}: it is gone; that is believed when a second look has confirmed it"
+            );
+            published.send_if_modified(|reading| reading.failed(doubt));
+            sleep(SECOND_LOOK).await;
+            if !matches!(client.kv_get(&shown, &Query::new()).await, Ok(answer) if answer.value.is_none())
+            {
+                // It is there again, which the follower says, or nobody knows.
+                continue;
+            }
+        }
         published.send_if_modified(|reading| match followed {
             Followed::Changed { answer, .. } => {
                 take_defaults(reading, answer.value.as_ref().as_ref(), &shown)

@@ -19,6 +19,8 @@ pub(super) struct FollowedFile {
     /// What was returned last.
     seen: Option<Result<String, String>>,
     stamp: Option<Stamp>,
+    /// What was read once only.
+    unconfirmed: Option<Result<String, String>>,
 }
 
 /// What changes when the file does, as a rule.
@@ -35,6 +37,7 @@ impl FollowedFile {
             path: path.into(),
             seen: None,
             stamp: None,
+            unconfirmed: None,
         }
     }
 
@@ -43,7 +46,10 @@ impl FollowedFile {
     }
 
     /// Waits until there is something else than the last time, and returns it: the content, or why it cannot be read. The
-    /// first time that is at once.
+    /// first time that is at once, unless the file was just written.
+    ///
+    /// Content counts when it was read twice with some time between, or has not been touched for a while: editors and `cp`
+    /// empty a file before they write it. One that is still empty then is no content either; `{}` is.
     ///
     /// # Cancel safety
     ///
@@ -56,15 +62,28 @@ impl FollowedFile {
             let is_settled = stamp.as_ref().is_some_and(Stamp::is_settled);
             if self.seen.is_none() || stamp.is_none() || stamp != seen_stamp || !is_settled {
                 let content = read(path).await;
-                if self.seen.as_ref() != Some(&content) {
+                let is_confirmed = is_settled || content.is_err();
+                if self.seen.as_ref() == Some(&content) {
+                    self.unconfirmed = None;
+                    self.stamp = stamp;
+                } else if is_confirmed || self.unconfirmed.as_ref() == Some(&content) {
+                    self.unconfirmed = None;
                     self.stamp = stamp;
                     self.seen = Some(content.clone());
                     return content;
+                } else {
+                    self.unconfirmed = Some(content);
                 }
-                self.stamp = stamp;
             }
             sleep(LOOK).await;
         }
+    }
+
+    /// The content as it is now, or why it cannot be read.
+    pub(super) async fn again(&mut self) -> Result<String, String> {
+        let content = read(self.path.clone()).await;
+        self.seen = Some(content.clone());
+        content
     }
 }
 
@@ -94,7 +113,13 @@ async fn read(path: PathBuf) -> Result<String, String> {
     let shown = path.display().to_string();
     let read = tokio::task::spawn_blocking(move || read_text(&path)).await;
     let read = read.unwrap_or_else(|_| Err(io::Error::other("the runtime is shutting down")));
-    read.map_err(|error| format!("{shown}: {error}"))
+    match read {
+        Ok(text) if text.trim().is_empty() => Err(format!(
+            "{shown}: it is empty, as a file is that is being written; if nothing is meant write `{{}}`"
+        )),
+        Ok(text) => Ok(text),
+        Err(error) => Err(format!("{shown}: {error}")),
+    }
 }
 
 /// The content of a file that is one, and not too large.
@@ -142,6 +167,36 @@ mod tests {
         std::fs::write(&other, "six").unwrap();
         std::fs::rename(&other, &path).unwrap();
         assert_eq!(file.next().await.as_deref(), Ok("six"));
+    }
+
+    /// As `cp` and editors write: they empty the file, and fill it piece by piece.
+    #[tokio::test]
+    async fn a_file_that_is_being_written_is_not_believed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "old").unwrap();
+        let mut file = FollowedFile::new(&path);
+        assert_eq!(file.next().await.as_deref(), Ok("old"));
+        let (see, seen) = tokio::sync::oneshot::channel();
+        let writing = async {
+            std::fs::write(&path, "").unwrap();
+            seen.await.unwrap();
+            let mut text = String::new();
+            for piece in 0..12 {
+                text.push_str(&format!("piece {piece}\n"));
+                std::fs::write(&path, &text).unwrap();
+                sleep(LOOK / 3).await;
+            }
+            text
+        };
+        let reading = async {
+            let emptied = file.next().await.unwrap_err();
+            assert!(emptied.contains("it is empty"), "{emptied}");
+            see.send(()).unwrap();
+            file.next().await.unwrap()
+        };
+        let (written, read) = tokio::join!(writing, reading);
+        assert_eq!(read, written);
     }
 
     #[tokio::test]

@@ -11,6 +11,7 @@ mod reading;
 mod registry;
 pub(crate) mod yaml;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -81,12 +82,13 @@ impl Sources {
         self
     }
 
-    /// Begins to follow them. The tasks end with what is returned.
-    pub(crate) fn start(self) -> Followed {
+    /// Begins to follow them. `served` are the services of the registry that are served already, from the last time. The tasks
+    /// end with what is returned.
+    pub(crate) fn start(self, served: BTreeSet<Arc<str>>) -> Followed {
         let mut tasks = JoinSet::new();
         let registry = self.registry.map(|registry| {
             let (sender, readings) = watch::channel(Reading::default());
-            tasks.spawn(registry::follow(registry, sender));
+            tasks.spawn(registry::follow(registry, served, sender));
             readings
         });
         let fixed = self.fixed.map(|path| {

@@ -43,6 +43,8 @@ struct Writer {
     open: Vec<Open>,
     /// What each anchor stands for.
     anchors: HashMap<usize, String>,
+    /// How much they are together: what is in an anchor in an anchor is kept for both.
+    anchored: usize,
     has_document: bool,
 }
 
@@ -51,6 +53,7 @@ fn to_json(text: &str) -> Result<String, String> {
         out: String::with_capacity(text.len() + text.len() / 4),
         open: Vec::new(),
         anchors: HashMap::new(),
+        anchored: 0,
         has_document: false,
     };
     for event in Parser::new_from_str(text) {
@@ -106,8 +109,8 @@ impl Writer {
             }
             Event::SequenceStart(anchor, None) => self.begin(false, anchor)?,
             Event::MappingStart(anchor, None) => self.begin(true, anchor)?,
-            Event::SequenceEnd => self.end(']'),
-            Event::MappingEnd => self.end('}'),
+            Event::SequenceEnd => self.end(']')?,
+            Event::MappingEnd => self.end('}')?,
             Event::Alias(anchor) => {
                 self.separate(false)?;
                 let value = self.anchors.get(&anchor);
@@ -157,19 +160,28 @@ impl Writer {
         Ok(())
     }
 
-    fn end(&mut self, bracket: char) {
+    fn end(&mut self, bracket: char) -> Result<(), String> {
         self.out.push(bracket);
-        if let Some(open) = self.open.pop() {
-            self.anchor(open.anchor, open.start);
+        match self.open.pop() {
+            Some(open) => self.anchor(open.anchor, open.start),
+            None => Ok(()),
         }
     }
 
-    fn anchor(&mut self, anchor: usize, start: usize) {
+    fn anchor(&mut self, anchor: usize, start: usize) -> Result<(), String> {
         // 0: it has none.
-        if anchor > 0 {
-            let value = self.out.get(start..).unwrap_or_default().to_owned();
-            self.anchors.insert(anchor, value);
+        if anchor == 0 {
+            return Ok(());
         }
+        let value = self.out.get(start..).unwrap_or_default();
+        self.anchored += value.len();
+        if self.anchored > MOST_BYTES {
+            return Err(format!(
+                "its anchors have more than {MOST_BYTES} bytes together"
+            ));
+        }
+        self.anchors.insert(anchor, value.to_owned());
+        Ok(())
     }
 
     fn scalar(&mut self, text: &str, style: ScalarStyle, anchor: usize) -> Result<(), String> {
@@ -184,8 +196,7 @@ impl Writer {
             Some(json) => self.out.push_str(&json),
             None => write_text(&mut self.out, text),
         }
-        self.anchor(anchor, start);
-        Ok(())
+        self.anchor(anchor, start)
     }
 }
 
@@ -294,6 +305,19 @@ mod tests {
         }
         assert!(parse(&text).unwrap_err().to_string().contains("aliases"));
         assert!(parse(&"[".repeat(5000)).is_err());
+    }
+
+    /// Each of them would keep the whole document once more.
+    #[test]
+    fn anchors_in_anchors_do_not_pile_up() {
+        let long = "x".repeat(1 << 20);
+        let nested = |levels: usize| {
+            let open: String = (0..levels).map(|level| format!("&a{level} [")).collect();
+            format!("{open}{long}{}", "]".repeat(levels))
+        };
+        assert!(parse(&nested(8)).is_ok());
+        let refused = parse(&nested(40)).unwrap_err().to_string();
+        assert!(refused.contains("anchors"), "{refused}");
     }
 
     proptest! {

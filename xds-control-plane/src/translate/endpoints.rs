@@ -14,10 +14,15 @@ use envoy_types::pb::envoy::config::endpoint::v3::{
 
 use super::model::{CatalogService, StaticEndpoint};
 
+/// How many instances of a service are told of that cannot be served.
+const MOST_PROBLEMS: usize = 10;
+
 /// Where live instances are, by datacenter.
 #[derive(Debug, Default)]
 pub(super) struct Live {
     zones: BTreeMap<Arc<str>, BTreeSet<(IpAddr, u16)>>,
+    /// The datacenters of which it is not known whether there are any.
+    unknown: BTreeSet<Arc<str>>,
     /// What is wrong with some: a code and a message.
     pub(super) problems: Vec<(&'static str, String)>,
 }
@@ -25,7 +30,10 @@ pub(super) struct Live {
 impl Live {
     /// The live instances of a service.
     pub(super) fn of(service: Option<&CatalogService>) -> Self {
-        let mut live = Self::default();
+        let mut live = Self {
+            unknown: service.map_or_else(BTreeSet::new, |service| service.unknown.clone()),
+            ..Self::default()
+        };
         for (datacenter, instances) in service.iter().flat_map(|service| &service.datacenters) {
             for instance in instances.iter().filter(|instance| instance.is_live) {
                 let place = match instance.address.parse::<IpAddr>() {
@@ -48,15 +56,25 @@ impl Live {
                     }
                     Err((code, why)) => {
                         let id = discovery_core::text::shortened(&instance.id, 100);
-                        live.problems.push((
+                        live.problem(
                             code,
                             format!("the instance {id} in {datacenter} {why}; it is left out"),
-                        ));
+                        );
                     }
                 }
             }
         }
         live
+    }
+
+    /// Some say it for all: thousands of instances may have the same problem.
+    fn problem(&mut self, code: &'static str, message: String) {
+        if self.problems.len() < MOST_PROBLEMS {
+            self.problems.push((code, message));
+        } else if self.problems.len() == MOST_PROBLEMS {
+            let message = "more instances are left out for the same or like reasons".to_owned();
+            self.problems.push((code, message));
+        }
     }
 
     /// The instances that somebody wrote down; those without a zone are in the own datacenter.
@@ -72,6 +90,13 @@ impl Live {
 
     pub(super) fn is_empty(&self) -> bool {
         self.zones.is_empty()
+    }
+
+    /// Whether enough is known to say where requests go. That the own datacenter has none sends them to others, and that nobody
+    /// has any fails them: neither is concluded from a read that has failed.
+    pub(super) fn is_known(&self, own: &str) -> bool {
+        let is_own_known = !self.unknown.contains(own);
+        self.unknown.is_empty() || (is_own_known && self.zones.contains_key(own))
     }
 
     /// The own datacenter first, all others together after it; if the own one has none, all others together first.

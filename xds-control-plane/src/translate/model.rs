@@ -1,6 +1,6 @@
 //! What the sources know, in the form in which it is translated.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,6 +68,8 @@ pub struct Catalog {
 pub struct CatalogService {
     /// By name.
     pub datacenters: BTreeMap<Arc<str>, Arc<[Instance]>>,
+    /// The datacenters that list it and have not said yet which instances it has there, or whether any.
+    pub unknown: BTreeSet<Arc<str>>,
 }
 
 /// An instance of a service.

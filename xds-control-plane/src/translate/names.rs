@@ -30,6 +30,28 @@ pub(super) fn with_ports<'d>(
     std::iter::once(domain.to_owned()).chain(ports.iter().map(with_port))
 }
 
+/// How a domain that somebody took relates to those of the registry's services.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// Not at all.
+    Elsewhere,
+    /// It is one that a service of the registry may have some day.
+    OneOfRegistry,
+    /// It takes the requests for all of them that do not run.
+    AllOfRegistry,
+}
+
+/// How a domain, in lower case, relates to those of the registry's services.
+pub(super) fn reach(domain: &str, options: &TranslateOptions) -> Reach {
+    let suffix = format!(".{}", options.domain_suffix).to_ascii_lowercase();
+    let host = domain.split_once(':').map_or(domain, |(host, _)| host);
+    match host.strip_prefix('*') {
+        Some(rest) if rest.ends_with(&*suffix) || suffix.ends_with(rest) => Reach::AllOfRegistry,
+        None if host.ends_with(&*suffix) => Reach::OneOfRegistry,
+        _ => Reach::Elsewhere,
+    }
+}
+
 /// Why a domain that somebody wrote is not served; `Ok`: in the form in which it is.
 ///
 /// `*` alone is not: who wrote it would get the requests for all that is not served.

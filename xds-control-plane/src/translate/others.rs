@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::clusters::{ClusterSettings, cluster};
 use super::endpoints::Live;
 use super::listeners;
-use super::model::{CatalogService, Known, Protocol, StaticListener, StaticService};
-use super::names::{usable_domain, with_ports};
+use super::model::{CatalogService, Protocol, StaticListener, StaticService};
+use super::names::{Reach, reach, usable_domain, with_ports};
 use super::routes::{HostSettings, plain_host};
+use super::translator::Surroundings;
 use super::{CONSUL, STATIC, TranslateOptions, Translated, tags};
 use crate::assemble::{Owner, ServiceResources};
 
@@ -15,14 +16,35 @@ use crate::assemble::{Owner, ServiceResources};
 pub(super) fn tagged(
     name: &Arc<str>,
     service: &CatalogService,
-    known: &Known,
+    known: &Surroundings,
     options: &TranslateOptions,
 ) -> Translated {
-    let settings = tags::read(service);
+    let mut settings = tags::read(service);
     let mut out = begin(Owner::new(CONSUL, Arc::clone(name)), known);
+    // What it asks for is said by its instances.
+    out.resources.is_partial = !service.unknown.is_empty();
     for (code, message) in &settings.problems {
         out.warn(code, message.clone());
     }
+    settings
+        .domains
+        .retain(|domain| match reach(domain, options) {
+            Reach::Elsewhere => true,
+            Reach::OneOfRegistry => {
+                let message = format!(
+                    "the domain {domain} is one that a service of the registry may have, which then takes it"
+                );
+                out.warn("domain_of_registry", message);
+                true
+            }
+            Reach::AllOfRegistry => {
+                let message = format!(
+                    "the tag domain-{domain} is ignored: it would take all requests for services of the registry that do not run"
+                );
+                out.warn("bad_domain", message);
+                false
+            }
+        });
     let live = Live::of(Some(service));
     for (code, message) in &live.problems {
         out.warn(code, message.clone());
@@ -37,9 +59,7 @@ pub(super) fn tagged(
         out.resources
             .clusters
             .push(cluster(&cluster_settings, &known.defaults, options));
-        out.resources
-            .assignments
-            .push(live.assignment(name, &known.catalog.own));
+        out.assign(name, &live, &known.own);
         let domains = settings
             .domains
             .iter()
@@ -64,12 +84,12 @@ pub(super) fn catalog_name(service: &StaticService) -> Option<&Arc<str>> {
 pub(super) fn written(
     service: &StaticService,
     instances: Option<&CatalogService>,
-    known: &Known,
+    known: &Surroundings,
     options: &TranslateOptions,
 ) -> Translated {
     let name = &service.name;
     let mut out = begin(Owner::new(STATIC, Arc::clone(name)), known);
-    let own = &known.catalog.own;
+    let own = &known.own;
     let live = match &service.endpoints {
         Some(endpoints) => Live::written(endpoints, own),
         None => Live::of(instances),
@@ -86,7 +106,7 @@ pub(super) fn written(
     out.resources
         .clusters
         .push(cluster(&settings, &known.defaults, options));
-    out.resources.assignments.push(live.assignment(name, own));
+    out.assign(name, &live, own);
     let mut domains = Vec::new();
     for domain in &service.domains {
         match usable_domain(domain) {
@@ -122,7 +142,7 @@ pub(super) fn written(
 /// A listener of the static file.
 pub(super) fn listening(
     listener: &StaticListener,
-    known: &Known,
+    known: &Surroundings,
     options: &TranslateOptions,
 ) -> Translated {
     let owner = Owner::new(STATIC, format!("listener {}", listener.name));
@@ -133,7 +153,7 @@ pub(super) fn listening(
     out
 }
 
-fn begin(owner: Owner, known: &Known) -> Translated {
+fn begin(owner: Owner, known: &Surroundings) -> Translated {
     let mut out = Translated::new(ServiceResources::new(owner));
     out.resources.refresh_delay = Some(known.defaults.refresh_delay);
     out

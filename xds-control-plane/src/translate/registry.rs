@@ -1,13 +1,14 @@
 //! Services of the registry, with their branches.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::clusters::{ClusterSettings, cluster};
 use super::endpoints::Live;
-use super::model::{Branch, CatalogService, Known, Limits, Protocol, Provides, RegistryService};
+use super::model::{Branch, CatalogService, Limits, Protocol, Provides, RegistryService};
 use super::names::{cluster_name, domain_of, with_ports};
-use super::routes::{BranchTarget, HostSettings, registry_host};
+use super::routes::{BranchTarget, HostSettings, branch_header, registry_host};
+use super::translator::Surroundings;
 use super::{REGISTRY, TranslateOptions, Translated};
 use crate::assemble::{Owner, ServiceResources};
 
@@ -18,27 +19,44 @@ struct Target<'s> {
     provides: &'s Provides,
 }
 
+impl Target<'_> {
+    fn key<'t>(&'t self, service: &'t RegistryService) -> (&'t str, Option<&'t str>, &'t str) {
+        let branch = self.branch.map(|branch| &*branch.name);
+        (&service.name, branch, &self.provides.name)
+    }
+}
+
 /// The names of the clusters of a service: those whose instances are looked for in the catalog.
-pub(super) fn cluster_names(service: &RegistryService, own: &Owned) -> Vec<Arc<str>> {
-    let targets = targets(service, own).into_iter();
+pub(super) fn cluster_names(service: &RegistryService, owned: &Owned) -> Vec<Arc<str>> {
+    let targets = own_targets(service, owned);
     targets.map(|target| target.cluster).collect()
 }
 
-/// The clusters of the services themselves: the branch `api` of `shop` may not take the name of the service `shop-api`.
-pub(super) type Owned = BTreeSet<Arc<str>>;
+/// Whose the joined names are: of which service, branch and provides. The branch `api` of `shop` may not take the name of the
+/// service `shop-api`, nor the branch `b` of `shop-a` that of the branch `a-b` of `shop`.
+pub(super) type Owned = BTreeMap<Arc<str>, OwnerKey>;
 
-/// The names of the clusters of all services that run, without their branches.
+type OwnerKey = (Arc<str>, Option<Arc<str>>, Arc<str>);
+
+/// Whose the names of all services that run are. Services come before branches, and then who is first by name.
 pub(super) fn owned(services: &[Arc<RegistryService>]) -> Owned {
-    let running = services.iter().filter(|service| service.is_running);
-    let names = running.flat_map(|service| {
-        let provides = service.provides.iter();
-        provides.map(|provides| cluster_name(&service.name, None, &provides.name))
-    });
-    names.collect()
+    let mut owned = Owned::new();
+    for are_branches in [false, true] {
+        for service in services {
+            for target in targets(service) {
+                if target.branch.is_some() == are_branches {
+                    let (name, branch, provides) = target.key(service);
+                    let key = (name.into(), branch.map(Arc::from), provides.into());
+                    owned.entry(target.cluster).or_insert(key);
+                }
+            }
+        }
+    }
+    owned
 }
 
 /// Itself and its branches that run, each with what it provides.
-fn targets<'s>(service: &'s RegistryService, own: &Owned) -> Vec<Target<'s>> {
+fn targets(service: &RegistryService) -> Vec<Target<'_>> {
     if !service.is_running {
         return Vec::new();
     }
@@ -65,37 +83,64 @@ fn targets<'s>(service: &'s RegistryService, own: &Owned) -> Vec<Target<'s>> {
             provides,
         })
     });
-    let free = branches.filter(|target| !own.contains(&target.cluster));
-    main.chain(free).collect()
+    main.chain(branches).collect()
 }
 
-/// The names of its branches' clusters that are those of services.
-fn taken(service: &RegistryService, own: &Owned) -> Vec<Arc<str>> {
-    let all = targets(service, &Owned::new()).into_iter();
-    let branches = all.filter(|target| target.branch.is_some());
-    branches
-        .map(|target| target.cluster)
-        .filter(|cluster| own.contains(cluster))
-        .collect()
+/// Whether it runs and provides anything.
+pub(super) fn is_served(service: &RegistryService) -> bool {
+    !targets(service).is_empty()
+}
+
+/// Those of its targets whose names are not somebody else's.
+fn own_targets<'s>(
+    service: &'s RegistryService,
+    owned: &Owned,
+) -> impl Iterator<Item = Target<'s>> {
+    let all = targets(service).into_iter();
+    all.filter(move |target| owner_of(target, service, owned).is_none())
+}
+
+/// Whose the name of a target is, if somebody else's.
+fn owner_of<'o>(
+    target: &Target<'_>,
+    service: &RegistryService,
+    owned: &'o Owned,
+) -> Option<&'o OwnerKey> {
+    let owner = owned.get(&target.cluster)?;
+    let (name, branch, provides) = owner;
+    let is_own = target.key(service) == (&**name, branch.as_deref(), &**provides);
+    (!is_own).then_some(owner)
 }
 
 pub(super) fn translate(
     service: &RegistryService,
     instances: &[Option<Arc<CatalogService>>],
-    own: &Owned,
-    known: &Known,
+    owned: &Owned,
+    known: &Surroundings,
     options: &TranslateOptions,
 ) -> Translated {
     let owner = Owner::new(REGISTRY, Arc::clone(&service.name));
     let mut out = Translated::new(ServiceResources::new(owner));
     out.resources.refresh_delay = Some(known.defaults.refresh_delay);
-    let targets = targets(service, own);
-    for cluster in taken(service, own) {
+    for target in targets(service) {
+        let Some((owner, branch, _)) = owner_of(&target, service, owned) else {
+            continue;
+        };
+        let whose = match branch {
+            Some(branch) => format!("the branch {branch} of {owner}"),
+            None => format!("the service {owner}"),
+        };
+        let (code, of) = match target.branch {
+            Some(_) => ("branch_name_taken", "a branch"),
+            None => ("service_name_taken", "this service"),
+        };
         let message = format!(
-            "the name {cluster} of a branch is that of a service; the branch is not served there"
+            "the name {} of {of} is that of {whose}; {of} is not served there",
+            target.cluster
         );
-        out.warn("branch_name_taken", message);
+        out.warn(code, message);
     }
+    let targets: Vec<_> = own_targets(service, owned).collect();
     let lives: Vec<_> = (0..targets.len())
         .map(|at| Live::of(instances.get(at).and_then(|service| service.as_deref())))
         .collect();
@@ -113,8 +158,7 @@ pub(super) fn translate(
         out.resources
             .clusters
             .push(cluster(&settings, &known.defaults, options));
-        let assignment = live.assignment(&target.cluster, &known.catalog.own);
-        out.resources.assignments.push(assignment);
+        out.assign(&target.cluster, live, &known.own);
         if target.provides.protocol == Protocol::Tcp {
             continue;
         }
@@ -122,12 +166,22 @@ pub(super) fn translate(
             Some(_) => Vec::new(),
             None => branches_of(&targets, &lives, target).collect(),
         };
-        let branches = same.iter().map(|(branch, other, _)| BranchTarget {
-            branch: Arc::clone(&branch.name),
-            cluster: Arc::clone(&other.cluster),
-            operation: domain_of(&other.cluster, options),
-        });
-        let branches: Vec<_> = branches.collect();
+        let mut branches = Vec::with_capacity(same.len());
+        for (branch, other, _) in &same {
+            let Some(header) = branch_header(&branch.name, options) else {
+                let message = format!(
+                    "the name of the branch {} is too long for an expression that Envoys take; nothing is routed to it by that name",
+                    discovery_core::text::shortened(&branch.name, 100)
+                );
+                out.warn("branch_name_too_long", message);
+                continue;
+            };
+            branches.push(BranchTarget {
+                header,
+                cluster: Arc::clone(&other.cluster),
+                operation: domain_of(&other.cluster, options),
+            });
+        }
         let weights = weights(target, &same, &mut out);
         let domain = domain_of(&target.cluster, options);
         let settings = HostSettings {

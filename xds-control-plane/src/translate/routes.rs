@@ -16,12 +16,14 @@ use envoy_types::pb::envoy::r#type::matcher::v3::string_matcher::MatchPattern;
 use envoy_types::pb::envoy::r#type::matcher::v3::{RegexMatcher, StringMatcher};
 
 use super::options::TranslateOptions;
+use crate::assemble::re2_size;
 use crate::proto::{duration, number, regex};
 
 /// The header with which a client stays with the service itself.
 const STICKY_HEADER: &str = "x-sticky-uid";
 
-/// Its values that mean yes.
+/// Its values that mean yes. One matcher has room for one exact value, and this is one route; in an expression they are
+/// eight instructions of a hundred.
 const STICKY_VALUES: &str = "1|[yY]es|[tT]rue";
 
 /// The header that names a branch.
@@ -38,7 +40,8 @@ pub(super) struct HostSettings<'s> {
 
 /// Where the requests with a branch's name go.
 pub(super) struct BranchTarget {
-    pub(super) branch: Arc<str>,
+    /// What says that a request is for the branch.
+    pub(super) header: HeaderMatcher,
     pub(super) cluster: Arc<str>,
     pub(super) operation: String,
 }
@@ -52,10 +55,9 @@ pub(super) fn registry_host(
 ) -> VirtualHost {
     let mut routes = Vec::with_capacity(branches.len() + 2);
     for target in branches {
-        let pattern = format!("(?i){}", ::regex::escape(&target.branch));
-        let header = header(BRANCH_HEADER, &pattern, options);
         let to = ClusterSpecifier::Cluster(target.cluster.to_string());
-        routes.push(route(Some(header), to, settings.timeout, &target.operation));
+        let header = Some(target.header.clone());
+        routes.push(route(header, to, settings.timeout, &target.operation));
     }
     let sticky = header(STICKY_HEADER, STICKY_VALUES, options);
     let to = ClusterSpecifier::Cluster(settings.name.to_owned());
@@ -126,6 +128,25 @@ fn weighted(weights: &[(Arc<str>, u32)]) -> ClusterSpecifier {
     ClusterSpecifier::WeightedClusters(WeightedCluster {
         clusters: clusters.collect(),
         ..WeightedCluster::default()
+    })
+}
+
+/// What a request for a branch has: its name, in any case. `None`: Envoys that want it as an expression would refuse it, and
+/// all other routes with it.
+pub(super) fn branch_header(branch: &str, options: &TranslateOptions) -> Option<HeaderMatcher> {
+    if options.legacy_regex {
+        let pattern = format!("(?i){}", ::regex::escape(branch));
+        return re2_size::fits(&pattern).then(|| header(BRANCH_HEADER, &pattern, options));
+    }
+    // No expression: there is nothing to escape, and names may be as long as they are.
+    let name = StringMatcher {
+        match_pattern: Some(MatchPattern::Exact(branch.to_owned())),
+        ignore_case: true,
+    };
+    Some(HeaderMatcher {
+        name: BRANCH_HEADER.to_owned(),
+        header_match_specifier: Some(HeaderMatchSpecifier::StringMatch(name)),
+        ..HeaderMatcher::default()
     })
 }
 

@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::defaults::Defaults;
+use super::endpoints::Live;
 use super::model::{CatalogService, Known, RegistryService, StaticConfig};
 use super::options::TranslateOptions;
 use super::{others, registry, tags};
@@ -14,6 +15,8 @@ pub struct Translation {
     pub services: Vec<Arc<ServiceResources>>,
     /// What was done otherwise than was asked for, and why.
     pub warnings: Vec<Warning>,
+    /// How many services still have older settings of all clusters than the newest.
+    pub behind: usize,
 }
 
 /// A service as it was translated.
@@ -31,10 +34,31 @@ impl Translated {
         }
     }
 
+    /// Takes the endpoints of a cluster, if enough is known of them.
+    pub(super) fn assign(&mut self, cluster: &str, live: &Live, own: &str) {
+        match live.is_known(own) {
+            true => {
+                let assignment = live.assignment(cluster, own);
+                self.resources.assignments.push(assignment);
+            }
+            false => {
+                self.resources.unknown_endpoints.insert(cluster.to_owned());
+            }
+        }
+    }
+
     pub(super) fn warn(&mut self, code: &'static str, message: String) {
         let owner = self.resources.owner.clone();
         self.warnings.push(Warning::new(owner, code, message));
     }
+}
+
+/// What is the same for all services, but while new settings are being rolled out.
+#[derive(Debug)]
+pub(super) struct Surroundings {
+    pub(super) defaults: Arc<Defaults>,
+    /// The own datacenter.
+    pub(super) own: Arc<str>,
 }
 
 /// Translates what the sources know, again and again, and only what has changed.
@@ -110,35 +134,45 @@ impl Translator {
 
     /// What becomes of what the sources know now.
     pub fn translate(&mut self, known: &Known) -> Translation {
+        self.translate_within(known, usize::MAX)
+    }
+
+    /// The same, where only so many of the services that were translated before take new settings of all clusters. Each of
+    /// their clusters is warmed anew by every Envoy.
+    pub fn translate_within(&mut self, known: &Known, most: usize) -> Translation {
         let mut round = Round {
+            left: most,
+            behind: 0,
             before: std::mem::take(&mut self.done),
             done: BTreeMap::new(),
             known,
         };
         let options = &self.options;
         let mut of_registry: BTreeSet<Arc<str>> = BTreeSet::new();
-        let own = registry::owned(&known.registry);
+        let owned = registry::owned(&known.registry);
         for service in &known.registry {
-            let names = registry::cluster_names(service, &own);
-            if names.is_empty() {
+            let names = registry::cluster_names(service, &owned);
+            if !registry::is_served(service) {
                 continue;
             }
             let instances = names.iter().map(|name| round.instances(name)).collect();
             of_registry.extend(names.iter().cloned());
             let owner = Owner::new(super::REGISTRY, Arc::clone(&service.name));
             let described = Described::Registry(Arc::clone(service), names);
-            round.translate(owner, described, instances, |instances| {
-                registry::translate(service, instances, &own, known, options)
+            round.translate(owner, described, instances, |instances, known| {
+                registry::translate(service, instances, &owned, known, options)
             });
         }
         // Tags are for services that the registry does not know.
         for (name, service) in &known.catalog.services {
-            if of_registry.contains(name) || !tags::asks_to_be_served(service) {
+            // One that is not known may ask for it, too; if it did before it stays as it was.
+            let may_ask = tags::asks_to_be_served(service) || !service.unknown.is_empty();
+            if of_registry.contains(name) || !may_ask {
                 continue;
             }
             let owner = Owner::new(super::CONSUL, Arc::clone(name));
             let instances = vec![Some(Arc::clone(service))];
-            round.translate(owner, Described::Tagged, instances, |_| {
+            round.translate(owner, Described::Tagged, instances, |_, known| {
                 others::tagged(name, service, known, options)
             });
         }
@@ -146,7 +180,7 @@ impl Translator {
             let instances = others::catalog_name(service).and_then(|name| round.instances(name));
             let owner = Owner::new(super::STATIC, Arc::clone(&service.name));
             let described = Described::Static(Arc::clone(&known.fixed));
-            round.translate(owner, described, vec![instances], |instances| {
+            round.translate(owner, described, vec![instances], |instances, known| {
                 let instances = instances.first().and_then(Option::as_deref);
                 others::written(service, instances, known, options)
             });
@@ -154,12 +188,16 @@ impl Translator {
         for listener in &known.fixed.listeners {
             let owner = Owner::new(super::STATIC, format!("listener {}", listener.name));
             let described = Described::Static(Arc::clone(&known.fixed));
-            round.translate(owner, described, Vec::new(), |_| {
+            round.translate(owner, described, Vec::new(), |_, known| {
                 others::listening(listener, known, options)
             });
         }
+        let behind = round.behind;
         self.done = round.done;
-        let mut translation = Translation::default();
+        let mut translation = Translation {
+            behind,
+            ..Translation::default()
+        };
         for done in self.done.values() {
             translation.services.push(Arc::clone(&done.resources));
             translation.warnings.extend_from_slice(&done.warnings);
@@ -173,11 +211,31 @@ struct Round<'k> {
     before: BTreeMap<Owner, Done>,
     done: BTreeMap<Owner, Done>,
     known: &'k Known,
+    /// How many services may still take new settings.
+    left: usize,
+    /// How many keep older ones.
+    behind: usize,
 }
 
 impl Round<'_> {
     fn instances(&self, name: &Arc<str>) -> Option<Arc<CatalogService>> {
         self.known.catalog.services.get(name).cloned()
+    }
+
+    /// The settings for a service: the newest, if it is new or its turn.
+    fn defaults_after(&mut self, before: Option<&Done>) -> Arc<Defaults> {
+        let newest = &self.known.defaults;
+        match before.map(|before| &before.of.defaults) {
+            Some(older) if **older != **newest => {
+                if self.left == 0 {
+                    self.behind += 1;
+                    return Arc::clone(older);
+                }
+                self.left -= 1;
+                Arc::clone(newest)
+            }
+            _ => Arc::clone(newest),
+        }
     }
 
     /// Translates a service, if it is not made of the same as before.
@@ -186,19 +244,23 @@ impl Round<'_> {
         owner: Owner,
         service: Described,
         instances: Vec<Option<Arc<CatalogService>>>,
-        translate: impl FnOnce(&[Option<Arc<CatalogService>>]) -> Translated,
+        translate: impl FnOnce(&[Option<Arc<CatalogService>>], &Surroundings) -> Translated,
     ) {
+        let before = self.before.remove(&owner);
+        let surroundings = Surroundings {
+            defaults: self.defaults_after(before.as_ref()),
+            own: Arc::clone(&self.known.catalog.own),
+        };
         let of = Ingredients {
-            defaults: Arc::clone(&self.known.defaults),
+            defaults: Arc::clone(&surroundings.defaults),
             own: Arc::clone(&self.known.catalog.own),
             service,
             instances,
         };
-        let before = self.before.remove(&owner);
         let done = match before {
             Some(before) if before.of.is_same(&of) => before,
             before => {
-                let translated = translate(&of.instances);
+                let translated = translate(&of.instances, &surroundings);
                 let same = before.map(|before| before.resources);
                 let same = same.filter(|resources| **resources == translated.resources);
                 Done {

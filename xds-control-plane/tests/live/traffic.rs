@@ -173,3 +173,39 @@ async fn services_come_and_go_without_a_503() {
     }
     assert!(plane.snapshots().borrow().is_some());
 }
+
+/// A canary loses its share before its last endpoint: nobody is sent to where nobody is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_canary_goes_without_a_503() {
+    let Some(envoy) = Envoy::find() else { return };
+    let Some(consul) = Datacenters2::start().await else {
+        return;
+    };
+    let _main = instance(&consul.sas, "shop-http", "main", &[]).await;
+    let canary = instance(&consul.sas, "shop-fix1-http", "canary", &[]).await;
+    let registry = REGISTRY.replace("20", "50");
+    let plane = ControlPlane::start(&consul.sas, &registry).await;
+    let envoy = Envoy::start(&envoy, plane.address).await;
+    let (shop, branch) = (
+        format!("shop-http.{SUFFIX}"),
+        format!("shop-fix1-http.{SUFFIX}"),
+    );
+    envoy.until(&branch, (200, "canary")).await;
+    envoy.until(&shop, (200, "canary")).await;
+    check(&consul.sas, &canary, "fail").await;
+    let begun = Instant::now();
+    let mut requests = 0;
+    // Whoever asks for the canary itself learns that it has no instance.
+    while envoy.get(&branch, None).await.0 != 503 {
+        for _ in 0..5 {
+            let (status, text) = envoy.get(&shop, None).await;
+            assert_eq!(status, 200, "{text} after {requests} requests");
+            requests += 1;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "it never goes");
+    }
+    assert!(requests > 100, "{requests}");
+    for _ in 0..20 {
+        assert_eq!(envoy.get(&shop, None).await, (200, "main".to_owned()));
+    }
+}

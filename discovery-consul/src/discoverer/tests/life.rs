@@ -293,3 +293,26 @@ async fn what_is_on_disk_serves_until_an_empty_consul_is_believed() {
         started.elapsed()
     );
 }
+
+/// A gateway that starts while some reads fail has last good destinations on disk, and may not forget them for that.
+#[tokio::test(start_paused = true)]
+async fn a_service_that_cannot_be_read_at_first_is_waited_for() {
+    let consul = FakeConsul::new("sas");
+    consul.register("sas", "n1", served("web", "web-1", 81));
+    consul.register("sas", "n1", served("api", "api-1", 82));
+    consul.fail("health/service/web", Fault::Status(500, "boom"));
+    let provider = discoverer(&consul, DiscoveryOptions::default())
+        .runner()
+        .start();
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    assert!(provider.state().config.is_none());
+    consul.heal();
+    let state = when(&provider, "a configuration", |state| state.config.is_some()).await;
+    assert_eq!(
+        (
+            addresses(&state, "web").len(),
+            addresses(&state, "api").len()
+        ),
+        (1, 1)
+    );
+}

@@ -215,3 +215,30 @@ async fn silence_costs_two_requests_per_wait_and_a_slow_read_of_everything() {
     let most = consul.most_in_flight();
     assert!(most <= 10, "{most}");
 }
+
+/// What the size that is planned for costs: each service once at the beginning, one read for each piece of news, and in
+/// silence a read of each every 90 s or so, over ten connections.
+#[tokio::test(start_paused = true)]
+async fn five_thousand_services_cost_what_is_planned() {
+    let consul = consul_with(5000);
+    let mut watched = Watched::start(&consul, WatchOptions::default()).await;
+    assert_eq!(watched.instances("sas"), 15_000);
+    assert_eq!(consul.count("health/service/"), 5001);
+    assert!(consul.count("catalog/services") + consul.count("health/state") <= 4);
+    let (before, started) = (consul.count("health/service/"), Instant::now());
+    consul.set_check("sas", "s4321-1", Critical);
+    let now = [
+        ("s4321-0", Passing),
+        ("s4321-1", Critical),
+        ("s4321-2", Passing),
+    ];
+    watched.has("sas", "s4321", &now).await;
+    let took = started.elapsed();
+    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert_eq!(watched.reads_since(before), 1);
+    watched.pass(120).await;
+    let reads = watched.reads_since(before);
+    assert!((5001..=5001 * 2).contains(&reads), "{reads}");
+    let most = consul.most_in_flight();
+    assert!(most <= 10, "{most}");
+}

@@ -202,3 +202,106 @@ async fn an_empty_stale_answer_is_asked_for_at_the_leader() {
     watched.pass(120).await;
     assert_eq!(leaders(), before);
 }
+
+/// A service whose first read fails is not known, which is something else than having no instances.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_complete_before_every_service_was_read_once() {
+    let consul = consul_with(3);
+    consul.fail("health/service/s0001", Fault::Status(500, "boom"));
+    let mut watched = Watched::begin(&consul, options());
+    let unknown = |state: &WatchState| {
+        let datacenter = state.datacenters.first();
+        datacenter.is_some_and(|dc| dc.unknown.iter().any(|name| **name == *"s0001"))
+    };
+    watched.when("it is said", unknown).await;
+    watched.pass(5).await;
+    assert!(!watched.datacenter("sas").is_complete);
+    consul.heal();
+    watched
+        .when("complete", |state| state.datacenters[0].is_complete)
+        .await;
+    assert_eq!(watched.instances("sas"), 9);
+    assert!(watched.datacenter("sas").unknown.is_empty());
+}
+
+/// And one that can never be read keeps nobody else from being served for ever.
+#[tokio::test(start_paused = true)]
+async fn a_service_that_can_never_be_read_is_waited_for_only_so_long() {
+    let consul = consul_with(3);
+    consul.fail("health/service/s0001", Fault::Status(500, "boom"));
+    let mut watched = Watched::begin(&consul, options());
+    let begun = tokio::time::Instant::now();
+    watched
+        .when("complete", |state| {
+            state.datacenters.first().is_some_and(|dc| dc.is_complete)
+        })
+        .await;
+    let grace = options().unread_grace;
+    let took = begun.elapsed();
+    assert!(took >= grace && took < grace * 2, "{took:?}");
+    assert_eq!(watched.datacenter("sas").unknown.len(), 1);
+    assert_eq!(watched.instances("sas"), 6);
+}
+
+/// Reads that only make sure go on all the time, and keep nothing that is gone.
+#[tokio::test(start_paused = true)]
+async fn in_a_large_and_far_datacenter_what_is_gone_goes_at_once() {
+    let consul = consul_with(2000);
+    // 33 reads a second are wanted, of 150 ms each, and five of them at a time are not done before the next are due.
+    consul.fail("health/service/", Fault::Slow(Duration::from_millis(150)));
+    let often = options().with_reread(Duration::from_secs(60)).with_reads(8);
+    let mut watched = Watched::start(&consul, often).await;
+    watched.pass(120).await;
+    let gone_at = tokio::time::Instant::now();
+    consul.deregister("sas", "n1", "s0007-1");
+    let left = [("s0007-0", Passing), ("s0007-2", Passing)];
+    watched.has("sas", "s0007", &left).await;
+    let took = gone_at.elapsed();
+    assert!(took < Duration::from_secs(1), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_read_that_hangs_does_not_keep_what_is_gone_elsewhere() {
+    let consul = consul_with(10);
+    let mut watched = Watched::start(&consul, options()).await;
+    watched.pass(20).await;
+    consul.fail("health/service/s0003", Fault::Hang);
+    let gone_at = tokio::time::Instant::now();
+    consul.set_check("sas", "s0003-1", Critical);
+    consul.deregister("sas", "n1", "s0007-1");
+    let left = [("s0007-0", Passing), ("s0007-2", Passing)];
+    watched.has("sas", "s0007", &left).await;
+    let took = gone_at.elapsed();
+    assert!(took < Duration::from_secs(4), "{took:?}");
+    assert_eq!(watched.datacenter("sas").held, 0);
+}
+
+/// The only instance of the only service, which no share of anything protects.
+#[tokio::test(start_paused = true)]
+async fn one_instance_does_not_vanish_because_the_history_begins_anew() {
+    let consul = FakeConsul::new("sas");
+    consul.register("sas", "n0", checked("web", "web", 80));
+    // The history has to be longer than the next one.
+    for port in 81..90 {
+        consul.register("sas", "n0", checked("web", "web", port));
+    }
+    let mut watched = Watched::start(&consul, options()).await;
+    watched.pass(20).await;
+    consul.forget("sas");
+    watched
+        .when("it is noticed", |state| state.datacenters[0].held == 1)
+        .await;
+    assert_eq!(watched.instances("sas"), 1);
+    consul.register("sas", "n0", checked("web", "web", 80));
+    watched
+        .when("nothing is held", |state| state.datacenters[0].held == 0)
+        .await;
+    watched.pass(60).await;
+    assert_eq!(watched.instances("sas"), 1);
+    // One that is gone without any doubt goes at once.
+    let gone_at = tokio::time::Instant::now();
+    consul.deregister("sas", "n0", "web");
+    watched.has("sas", "web", &[]).await;
+    let took = gone_at.elapsed();
+    assert!(took < Duration::from_secs(1), "{took:?}");
+}

@@ -7,6 +7,7 @@
 mod assignment;
 mod cluster;
 mod listener;
+pub(crate) mod re2_size;
 mod regex;
 mod route;
 #[cfg(test)]

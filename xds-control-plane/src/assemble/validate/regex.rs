@@ -9,8 +9,13 @@ use regex_syntax::ast::{
     LiteralKind, RepetitionKind, RepetitionRange, SpecialLiteralKind,
 };
 
+use super::re2_size;
+
 /// The most repetitions that RE2 takes.
 const MOST_REPETITIONS: u32 = 1000;
+
+/// The characters that an expression is read as: bytes.
+const LAST_CHARACTER: u32 = 0xff;
 
 /// How large a program may become, in bytes. RE2's own default is 8 MiB, and half of it is kept for its other tables.
 const MOST_BYTES: usize = 4 << 20;
@@ -21,6 +26,12 @@ pub(super) fn check(pattern: &str) -> Result<(), String> {
         .parse(pattern)
         .map_err(|error| format!("is no regular expression: {}", error.kind()))?;
     ast::visit(&ast, Portable).map_err(str::to_owned)?;
+    if !re2_size::fits_parsed(pattern, &ast) {
+        return Err(format!(
+            "has more than the {} instructions that Envoys take",
+            re2_size::MOST
+        ));
+    }
     let built = regex::RegexBuilder::new(pattern)
         .size_limit(MOST_BYTES)
         .build();
@@ -128,6 +139,9 @@ fn literal(literal: &ast::Literal) -> Result<(), &'static str> {
         | LiteralKind::HexBrace(HexLiteralKind::UnicodeShort | HexLiteralKind::UnicodeLong) => {
             Err("writes a character as `\\u` or `\\U`, which RE2 does not know; it knows `\\x{…}`")
         }
+        LiteralKind::HexBrace(HexLiteralKind::X) if u32::from(literal.c) > LAST_CHARACTER => Err(
+            "writes a character beyond `\\x{ff}`, which Envoys refuse; write the character itself",
+        ),
         LiteralKind::Special(SpecialLiteralKind::Space) => {
             Err("escapes a space, which RE2 refuses")
         }
@@ -146,8 +160,8 @@ mod tests {
             "(?i)fix1",
             "(?i)a\\[b\\.c",
             "^/api/v[0-9]+/.*$",
-            "[[:alpha:]]{1,1000}",
-            "\\x{41}\\p{Greek}",
+            "[[:alpha:]]{1,15}",
+            "\\x{41}\\x{ff}\\p{Greek}",
             "",
         ] {
             assert_eq!(check(pattern), Ok(()), "{pattern}");
@@ -164,6 +178,9 @@ mod tests {
             "(?=a)b",
             "(a)\\1",
             "a{1001}",
+            "(?i)abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz",
+            "[a-z]{100}",
+            "\\x{100}",
             "[a&&b]",
             "[a[b]]",
             "(?x)a b",

@@ -80,6 +80,15 @@ const REFUSED: &[(Change, &str)] = &[
         |s| set_regex(s, "a{1001}"),
         "virtual host a routes[0].match.headers[0].safe_regex_match",
     ),
+    // One such expression, and Envoy refuses the whole route configuration.
+    (
+        |s| set_regex(s, &format!("(?i){}", "b".repeat(97))),
+        "virtual host a routes[0].match.headers[0].safe_regex_match",
+    ),
+    (
+        |s| set_regex(s, "\\x{100}"),
+        "virtual host a routes[0].match.headers[0].safe_regex_match",
+    ),
     (
         |s| set_regex(s, ""),
         "virtual host a routes[0].match.headers[0].safe_regex_match",
@@ -202,6 +211,10 @@ const ACCEPTED: &[Change] = &[
     },
     |s| set_regex(s, "(?i)fix1"),
     |s| set_regex(s, "(?i)fix\\[1\\.\\*"),
+    |s| set_regex(s, &format!("(?i){}", "b".repeat(96))),
+    |s| set_regex(s, &"\\W".repeat(19)),
+    |s| set_regex(s, "\\p{L}\\p{P}\\p{S}\\p{Greek}"),
+    |s| set_regex(s, "(?i)[^a-fk-m][[:^punct:]]{3}[а-яё]{0,5}"),
     |s| set_weights(s, &[100, 0]),
     |s| set_weights(s, &[100, 30]),
     |s| set_weights(s, &[100]),

@@ -1,6 +1,6 @@
 //! Drives a registry: what it says becomes what is known.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,42 +11,34 @@ use super::{ParsedRegistry, Registry, RegistryError, Services};
 use crate::sources::reading::Reading;
 use crate::translate::RegistryService;
 
-/// How long it lasts until it is believed that most services are gone.
+/// How long after news that are hard to believe it is asked again.
 const SETTLE: Duration = Duration::from_secs(5);
 
-/// How many services have to be gone for that: more than half of them, and as many as these.
-const MOST_GONE: usize = 2;
+/// How long the second answer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 const BACKOFF: Duration = Duration::from_millis(500);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
-/// Follows a registry for as long as it is polled.
+/// Follows a registry for as long as it is polled. `served` are the services that are served already, from the last time.
 pub(in crate::sources) async fn follow(
     mut registry: Box<dyn Registry>,
+    served: BTreeSet<Arc<str>>,
     published: watch::Sender<Reading<Services>>,
 ) {
     let mut backoff = BACKOFF;
     let mut next = registry.next().await;
     loop {
-        match next {
+        let read = match next {
+            Ok(parsed) => believed(&mut *registry, parsed, &served, &published).await,
+            Err(error) => Err(error),
+        };
+        match read {
             Ok(parsed) => {
                 backoff = BACKOFF;
-                if is_shrunk(&published, &parsed) {
-                    tracing::warn!(target: crate::sources::TARGET, "most services of the registry are gone; that is believed if it stays so");
-                    if let Ok(newer) = timeout(SETTLE, registry.next()).await {
-                        next = newer;
-                        if next.is_err() {
-                            // It is not known any more what is there: the next good answer begins again.
-                            let failure = "most services were gone, and then it could not be read";
-                            published.send_if_modified(|reading| reading.failed(failure));
-                        }
-                        continue;
-                    }
-                }
                 take(&published, parsed);
             }
             Err(RegistryError(failure)) => {
-                let failure = Arc::clone(&failure);
                 published.send_if_modified(|reading| {
                     let is_news = reading.failed(Arc::clone(&failure));
                     if is_news {
@@ -62,11 +54,48 @@ pub(in crate::sources) async fn follow(
     }
 }
 
-fn is_shrunk(published: &watch::Sender<Reading<Services>>, parsed: &ParsedRegistry) -> bool {
+/// Waits until an answer can be believed: one that takes most services away, or has none at first, has to be given twice.
+///
+/// Silence confirms nothing: a registry that has just started says that it has nothing, and then it has not been asked again.
+async fn believed(
+    registry: &mut dyn Registry,
+    mut parsed: ParsedRegistry,
+    served: &BTreeSet<Arc<str>>,
+    published: &watch::Sender<Reading<Services>>,
+) -> Result<ParsedRegistry, RegistryError> {
+    while let Some(doubt) = doubt(published, served, &parsed) {
+        tracing::warn!(target: crate::sources::TARGET, doubt, "the registry is asked again before that is believed");
+        published.send_if_modified(|reading| reading.failed(doubt));
+        // What comes meanwhile counts in its place.
+        if let Ok(newer) = timeout(SETTLE, registry.next()).await {
+            parsed = newer?;
+            continue;
+        }
+        let again = timeout(PATIENCE, registry.again()).await;
+        let again = again.unwrap_or_else(|_| Err(RegistryError::new("there is no answer")))?;
+        if again == parsed {
+            break;
+        }
+        parsed = again;
+    }
+    Ok(parsed)
+}
+
+/// Why an answer is hard to believe.
+fn doubt(
+    published: &watch::Sender<Reading<Services>>,
+    served: &BTreeSet<Arc<str>>,
+    parsed: &ParsedRegistry,
+) -> Option<&'static str> {
     let reading = published.borrow();
-    let Some(before) = &reading.value else {
-        return false;
+    let before: BTreeSet<&Arc<str>> = match &reading.value {
+        Some(services) => services.iter().map(|service| &service.name).collect(),
+        None => served.iter().collect(),
     };
+    let is_first = reading.value.is_none();
+    if is_first && parsed.services.is_empty() && parsed.bad.is_empty() {
+        return Some("it has no services at first; that is believed if it says so again");
+    }
     let is_there = |name: &Arc<str>| {
         parsed.bad.contains_key(name)
             || parsed
@@ -74,11 +103,9 @@ fn is_shrunk(published: &watch::Sender<Reading<Services>>, parsed: &ParsedRegist
                 .binary_search_by(|service| service.name.cmp(name))
                 .is_ok()
     };
-    let gone = before
-        .iter()
-        .filter(|service| !is_there(&service.name))
-        .count();
-    gone >= MOST_GONE && gone * 2 > before.len()
+    let gone = before.iter().filter(|name| !is_there(name)).count();
+    (gone * 2 > before.len())
+        .then_some("most of its services are gone; that is believed if it says so again")
 }
 
 fn take(published: &watch::Sender<Reading<Services>>, parsed: ParsedRegistry) {
@@ -109,6 +136,9 @@ fn take(published: &watch::Sender<Reading<Services>>, parsed: ParsedRegistry) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use async_trait::async_trait;
     use tokio::sync::mpsc;
     use tokio::time::Instant;
@@ -116,29 +146,59 @@ mod tests {
     use super::super::parse_registry;
     use super::*;
 
-    /// One that says what it is told to.
-    struct Scripted(mpsc::UnboundedReceiver<Result<ParsedRegistry, RegistryError>>);
+    type Said = Result<ParsedRegistry, RegistryError>;
+
+    /// One that says what it is told to, and says the last again.
+    struct Scripted {
+        script: mpsc::UnboundedReceiver<Said>,
+        last: Said,
+        asked_again: Arc<AtomicUsize>,
+    }
 
     #[async_trait]
     impl Registry for Scripted {
-        async fn next(&mut self) -> Result<ParsedRegistry, RegistryError> {
-            match self.0.recv().await {
-                Some(next) => next,
+        async fn next(&mut self) -> Said {
+            match self.script.recv().await {
+                Some(next) => {
+                    self.last = next.clone();
+                    next
+                }
                 None => std::future::pending().await,
             }
         }
+
+        async fn again(&mut self) -> Said {
+            self.asked_again.fetch_add(1, Ordering::Relaxed);
+            if let Ok(next) = self.script.try_recv() {
+                self.last = next;
+            }
+            self.last.clone()
+        }
     }
 
-    type Script = mpsc::UnboundedSender<Result<ParsedRegistry, RegistryError>>;
+    type Script = mpsc::UnboundedSender<Said>;
 
     fn scripted() -> (Script, watch::Receiver<Reading<Services>>) {
-        let (script, receiver) = mpsc::unbounded_channel();
-        let (sender, readings) = watch::channel(Reading::default());
-        tokio::spawn(follow(Box::new(Scripted(receiver)), sender));
+        let (script, readings, _) = after(&[]);
         (script, readings)
     }
 
-    fn services(names: &[&str]) -> Result<ParsedRegistry, RegistryError> {
+    /// One beside services that are served already.
+    fn after(served: &[&str]) -> (Script, watch::Receiver<Reading<Services>>, Arc<AtomicUsize>) {
+        let (script, receiver) = mpsc::unbounded_channel();
+        let (sender, readings) = watch::channel(Reading::default());
+        let asked_again = Arc::new(AtomicUsize::new(0));
+        let registry = Scripted {
+            script: receiver,
+            last: Err(RegistryError::new("nothing yet")),
+            asked_again: Arc::clone(&asked_again),
+        };
+        let served = served.iter().map(|name| Arc::from(*name)).collect();
+        tokio::spawn(follow(Box::new(registry), served, sender));
+        (script, readings, asked_again)
+    }
+
+    fn services(names: &[&str]) -> Said {
         let listed: Vec<_> = names
             .iter()
             .map(|name| format!("{{name: {name}}}"))
@@ -171,23 +231,95 @@ mod tests {
         assert!(Arc::ptr_eq(&first[0], &reading.value.unwrap()[0]));
     }
 
+    async fn value(readings: &mut watch::Receiver<Reading<Services>>, expected: &[&str]) {
+        let is_so = |reading: &Reading<Services>| {
+            reading.value.is_some() && reading.failure.is_none() && names(reading) == expected
+        };
+        let wait = timeout(Duration::from_secs(120), readings.wait_for(is_so)).await;
+        let _ = wait.expect("it becomes so").unwrap();
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn that_most_are_gone_is_believed_when_it_stays_so() {
-        let (script, mut readings) = scripted();
+    async fn that_most_are_gone_is_believed_when_it_is_said_again() {
+        let (script, mut readings, asked_again) = after(&[]);
         script.send(services(&["a", "b", "c"])).unwrap();
-        readings.changed().await.unwrap();
-        readings.borrow_and_update();
-        // It comes back before it is believed, and nobody has seen anything.
+        value(&mut readings, &["a", "b", "c"]).await;
+        // It comes back before it is believed.
         script.send(services(&[])).unwrap();
         script.send(services(&["a", "b", "c"])).unwrap();
         sleep(SETTLE * 2).await;
-        assert!(!readings.has_changed().unwrap());
+        assert_eq!(names(&readings.borrow()), ["a", "b", "c"]);
+        assert_eq!(asked_again.load(Ordering::Relaxed), 0);
 
         let gone_at = Instant::now();
         script.send(services(&["a"])).unwrap();
-        readings.changed().await.unwrap();
+        value(&mut readings, &["a"]).await;
         assert!(gone_at.elapsed() >= SETTLE);
-        assert_eq!(names(&readings.borrow_and_update()), ["a"]);
+        assert_eq!(
+            asked_again.load(Ordering::Relaxed),
+            1,
+            "silence is no answer"
+        );
+        // The last one, too.
+        script.send(services(&[])).unwrap();
+        value(&mut readings, &[]).await;
+        assert_eq!(asked_again.load(Ordering::Relaxed), 2);
+    }
+
+    /// A second look that fails, or that sees something else, confirms nothing.
+    #[tokio::test(start_paused = true)]
+    async fn nothing_but_the_same_answer_confirms() {
+        struct Torn(VecDeque<Said>, VecDeque<Said>);
+
+        #[async_trait]
+        impl Registry for Torn {
+            async fn next(&mut self) -> Said {
+                match self.0.pop_front() {
+                    Some(next) => next,
+                    None => std::future::pending().await,
+                }
+            }
+
+            async fn again(&mut self) -> Said {
+                let next = self.1.pop_front();
+                next.unwrap_or_else(|| Err(RegistryError::new("away")))
+            }
+        }
+
+        let (sender, mut readings) = watch::channel(Reading::default());
+        let news = [services(&["a", "b", "c"]), services(&[])];
+        let again = [services(&["a"]), services(&["a", "b", "c", "d"])];
+        let registry = Torn(news.into(), again.into());
+        tokio::spawn(follow(Box::new(registry), BTreeSet::new(), sender));
+        value(&mut readings, &["a", "b", "c", "d"]).await;
+
+        let (sender, readings) = watch::channel(Reading::default());
+        let news = [services(&["a", "b", "c"]), services(&[])];
+        let registry = Torn(news.into(), VecDeque::new());
+        tokio::spawn(follow(Box::new(registry), BTreeSet::new(), sender));
+        sleep(Duration::from_secs(600)).await;
+        assert_eq!(names(&readings.borrow()), ["a", "b", "c"]);
+        assert_eq!(readings.borrow().failure.as_deref(), Some("away"));
+    }
+
+    /// A registry that starts together with the control plane has nothing yet.
+    #[tokio::test(start_paused = true)]
+    async fn a_first_answer_that_is_empty_or_lacks_most_of_what_is_served_is_not_believed_at_once()
+    {
+        for (served, first) in [(&[][..], &[][..]), (&["a", "b", "c"], &["a"])] {
+            let (script, mut readings, asked_again) = after(served);
+            script.send(services(first)).unwrap();
+            sleep(SETTLE / 2).await;
+            assert!(readings.borrow().value.is_none());
+            script.send(services(&["a", "b", "c"])).unwrap();
+            value(&mut readings, &["a", "b", "c"]).await;
+            assert_eq!(asked_again.load(Ordering::Relaxed), 0);
+
+            let (script, mut readings, asked_again) = after(served);
+            script.send(services(first)).unwrap();
+            value(&mut readings, first).await;
+            assert_eq!(asked_again.load(Ordering::Relaxed), 1);
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -16,12 +16,24 @@ impl FileRegistry {
     }
 }
 
-#[async_trait]
-impl Registry for FileRegistry {
-    async fn next(&mut self) -> Result<ParsedRegistry, RegistryError> {
-        let text = self.0.next().await.map_err(RegistryError::new)?;
+impl FileRegistry {
+    fn parsed(&self, text: Result<String, String>) -> Result<ParsedRegistry, RegistryError> {
+        let text = text.map_err(RegistryError::new)?;
         parse_registry(&text).map_err(|problems| {
             RegistryError::new(format!("{}: {problems}", self.0.path().display()))
         })
+    }
+}
+
+#[async_trait]
+impl Registry for FileRegistry {
+    async fn next(&mut self) -> Result<ParsedRegistry, RegistryError> {
+        let text = self.0.next().await;
+        self.parsed(text)
+    }
+
+    async fn again(&mut self) -> Result<ParsedRegistry, RegistryError> {
+        let text = self.0.again().await;
+        self.parsed(text)
     }
 }

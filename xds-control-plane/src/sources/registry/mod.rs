@@ -20,7 +20,7 @@ use crate::translate::RegistryService;
 /// A registry of services.
 ///
 /// Implement it for your own. Who drives it keeps what was last good, backs off after errors, and believes that most
-/// services are gone only when they still are a few seconds later.
+/// services are gone, or that at first there are none, only when it says so again a few seconds later.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -30,20 +30,24 @@ use crate::translate::RegistryService;
 /// use xds_control_plane::sources::{ParsedRegistry, parse_registry};
 ///
 /// /// One that is the same for ever.
-/// struct Fixed(Option<ParsedRegistry>);
+/// struct Fixed(ParsedRegistry, bool);
 ///
 /// #[async_trait]
 /// impl Registry for Fixed {
 ///     async fn next(&mut self) -> Result<ParsedRegistry, RegistryError> {
-///         match self.0.take() {
-///             Some(services) => Ok(services),
-///             None => std::future::pending().await,
+///         if std::mem::replace(&mut self.1, true) {
+///             std::future::pending().await
 ///         }
+///         Ok(self.0.clone())
+///     }
+///
+///     async fn again(&mut self) -> Result<ParsedRegistry, RegistryError> {
+///         Ok(self.0.clone())
 ///     }
 /// }
 ///
 /// let services = parse_registry("services: [{name: shop, provides: [{name: http}]}]").unwrap();
-/// let registry = Fixed(Some(services));
+/// let registry = Fixed(services, false);
 /// ```
 #[async_trait]
 pub trait Registry: Send {
@@ -51,6 +55,12 @@ pub trait Registry: Send {
     ///
     /// Has to be cancel-safe: when it is dropped and called again, no news is lost.
     async fn next(&mut self) -> Result<ParsedRegistry, RegistryError>;
+
+    /// Asks now, and returns all services, whether that is something else than the last time or not: a second opinion on news
+    /// that are hard to believe. What was remembered of the last answer must not be an answer.
+    ///
+    /// Has to be cancel-safe, too.
+    async fn again(&mut self) -> Result<ParsedRegistry, RegistryError>;
 }
 
 /// Why a registry cannot be read.

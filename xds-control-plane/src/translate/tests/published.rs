@@ -6,7 +6,7 @@ use crate::translate::HealthCheckKind;
 fn world() -> World {
     let registry = "[
         {name: a, provides: [{name: http}, {name: rpc, proto: grpc}, {name: raw, proto: tcp}],
-         branches: [{name: 'fix[1.*(', canary_percent: 40}, {name: 'Ünïcode+', canary_percent: 70}, {name: '100%'}]},
+         branches: [{name: 'fix[1.*(', canary_percent: 40}, {name: 'Ünïcode+', canary_percent: 70}, {name: '100%'}, {name: LONG}]},
         {name: empty, provides: [{name: http}]}
     ]";
     let fixed = "
@@ -18,7 +18,7 @@ services:
 - {name: old, domains: ['*.old.example', old.example], timeout: 1.5s, limits: {maxRetries: 0}, endpoints: ['10.0.0.6:80']}
 ";
     World::new()
-        .registry(registry)
+        .registry(&registry.replace("LONG", &"b".repeat(180)))
         .fixed(fixed)
         .settings(r#"{"cds": {"lb_policy": "RING_HASH", "health_checks": {"interval": "250ms"}}}"#)
         .live("a-http@sas=10.0.0.1:80", &[])

@@ -1,5 +1,8 @@
 use std::sync::Arc;
 
+use envoy_types::pb::envoy::config::route::v3::Route;
+use envoy_types::pb::envoy::config::route::v3::header_matcher::HeaderMatchSpecifier;
+
 use super::world::{SUFFIX, World};
 use crate::translate::Translator;
 
@@ -36,7 +39,7 @@ fn a_service_with_a_canary_branch_is_served_as_the_example_says() {
         [domain.clone(), format!("{domain}:80")]
     );
     let expected = [
-        "x-branch-name~(?i)fix1 -> nomad-ui-fix1-http 120s nomad-ui-fix1-http.",
+        "x-branch-name=fix1 in any case -> nomad-ui-fix1-http 120s nomad-ui-fix1-http.",
         "x-sticky-uid~1|[yY]es|[tT]rue -> nomad-ui-http 120s nomad-ui-http.",
         "-> W 120s nomad-ui-http.",
     ];
@@ -99,8 +102,8 @@ fn branches_are_routed_to_by_name_before_those_who_stay() {
         .registry(&format!("[{WITH_BRANCHES}]"))
         .translate();
     let expected = [
-        "x-branch-name~(?i)b1 -> a-b1-http 120s a-b1-http.",
-        "x-branch-name~(?i)b2 -> a-b2-http 120s a-b2-http.",
+        "x-branch-name=b1 in any case -> a-b1-http 120s a-b1-http.",
+        "x-branch-name=b2 in any case -> a-b2-http 120s a-b2-http.",
         "x-sticky-uid~1|[yY]es|[tT]rue -> a-http 120s a-http.",
         "-> W 120s a-http.",
     ];
@@ -138,10 +141,83 @@ fn a_branch_takes_no_service_its_name() {
 }
 
 #[test]
-fn a_branch_with_odd_characters_is_escaped() {
+fn a_branch_with_odd_characters_is_taken_as_it_is_or_escaped() {
     let odd = "[{name: a, provides: [{name: http}], branches: [{name: 'fix[1.*'}]}]";
-    let served = World::new().registry(odd).translate();
-    assert!(served.routes("a-http")[0].starts_with(r"x-branch-name~(?i)fix\[1\.\* "));
+    let mut world = World::new().registry(odd);
+    let served = world.translate();
+    assert!(served.routes("a-http")[0].starts_with("x-branch-name=fix[1.* in any case "));
+    world.options.legacy_regex = true;
+    let served = world.translate();
+    let pattern = legacy_pattern(&served.host("a-http").routes[0]);
+    assert_eq!(pattern, r"(?i)fix\[1\.\*");
+}
+
+#[allow(deprecated, reason = "it is what old Envoys want")]
+fn legacy_pattern(route: &Route) -> String {
+    let header = &route.r#match.as_ref().unwrap().headers[0];
+    match &header.header_match_specifier {
+        Some(HeaderMatchSpecifier::SafeRegexMatch(regex)) => regex.regex.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The name of one branch costs no other service anything, however long it is.
+#[test]
+fn a_long_branch_name_is_routed_to_and_where_it_cannot_be_costs_that_route_only() {
+    let long = "b".repeat(120);
+    let service = format!(
+        "[{{name: a, provides: [{{name: http}}], branches: [{{name: {long}}}, {{name: c}}]}}]"
+    );
+    let mut world = World::new().registry(&service);
+    let served = world.translate();
+    assert_eq!(served.routes("a-http").len(), 4);
+    assert!(served.routes("a-http")[0].starts_with(&format!("x-branch-name={long} in any case ")));
+    assert_eq!(served.codes(), <[&str; 0]>::default());
+    // As an expression it has more instructions than Envoys take.
+    world.options.legacy_regex = true;
+    let served = world.translate();
+    assert_eq!(served.host("a-http").routes.len(), 3);
+    assert_eq!(legacy_pattern(&served.host("a-http").routes[0]), "(?i)c");
+    assert_eq!(served.codes(), ["branch_name_too_long"]);
+    assert!(served.cluster_names().contains(&&*format!("a-{long}-http")));
+}
+
+/// Two branches of different services may have one joined name, and so may two of one service: the first has it, and the other
+/// loses that branch and nothing else.
+#[test]
+fn branches_with_one_joined_name_cost_the_second_its_branch_only() {
+    let both = "[{name: shop, provides: [{name: http}], branches: [{name: a-b}]},
+        {name: shop-a, provides: [{name: http}], branches: [{name: b, canary_percent: 100}]}]";
+    let served = World::new()
+        .registry(both)
+        .live("shop-a-b-http@sas=10.0.0.1:80", &[])
+        .translate();
+    assert_eq!(
+        served.host_names(),
+        ["shop-a-b-http", "shop-a-http", "shop-http"]
+    );
+    assert_eq!(served.routes("shop-http").len(), 3);
+    assert_eq!(
+        served.routes("shop-a-http"),
+        [
+            "x-sticky-uid~1|[yY]es|[tT]rue -> shop-a-http 120s shop-a-http.",
+            "-> W 120s shop-a-http."
+        ]
+    );
+    assert_eq!(
+        served.weights("shop-a-http"),
+        weights(&[("shop-a-http", 100)])
+    );
+    assert_eq!(served.codes(), ["branch_name_taken"]);
+
+    let one = "[{name: s, provides: [{name: http}], branches: [{name: a, provides: [{name: b-http}]}, {name: a-b}]}]";
+    let served = World::new().registry(one).translate();
+    assert_eq!(served.host_names(), ["s-a-b-http", "s-http"]);
+    assert_eq!(served.codes(), ["branch_name_taken"]);
+
+    let services = "[{name: s, provides: [{name: a-http}]}, {name: s-a, provides: [{name: http}]}]";
+    let served = World::new().registry(services).translate();
+    assert_eq!(served.host_names(), ["s-a-http"]);
 }
 
 /// Cases R14 to R18, R20 and R21.
@@ -291,6 +367,26 @@ fn services_that_the_registry_does_not_know_ask_by_tags() {
         );
         assert_eq!(served.weights("j"), weights(&[("j", 100)]));
         assert_eq!(served.codes(), *codes, "{tags:?}");
+    }
+}
+
+/// A tag is set by whoever may register an instance, and is no way to what others are asked for.
+#[test]
+fn a_tag_takes_no_names_of_the_registry() {
+    let name = format!("domain-soon-http.{SUFFIX}");
+    let served = World::new().live("j@sas=10.0.0.1:80", &[&name]).translate();
+    assert_eq!(served.host("j").domains.len(), 2);
+    assert_eq!(served.codes(), ["domain_of_registry"]);
+    for wildcard in [
+        format!("domain-*.{SUFFIX}"),
+        format!("domain-*-http.{SUFFIX}:80"),
+        "domain-*.net".to_owned(),
+    ] {
+        let served = World::new()
+            .live("j@sas=10.0.0.1:80", &["domain-x", &wildcard])
+            .translate();
+        assert_eq!(served.host("j").domains, ["x", "x:80"], "{wildcard}");
+        assert_eq!(served.codes(), ["bad_domain"]);
     }
 }
 

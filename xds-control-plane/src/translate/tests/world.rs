@@ -150,7 +150,7 @@ impl Translated {
         &self.hosts[name]
     }
 
-    /// The routes of a virtual host, as `header~regex -> cluster timeout operation`.
+    /// The routes of a virtual host, as `header~regex -> cluster timeout operation` or `header=value in any case -> …`.
     pub(super) fn routes(&self, name: &str) -> Vec<String> {
         self.hosts[name].routes.iter().map(shown).collect()
     }
@@ -197,10 +197,15 @@ fn shown(route: &Route) -> String {
         let Some(HeaderMatchSpecifier::StringMatch(text)) = &header.header_match_specifier else {
             panic!("{header:?}")
         };
-        let Some(MatchPattern::SafeRegex(regex)) = &text.match_pattern else {
-            panic!("{text:?}")
-        };
-        format!("{}~{} ", header.name, regex.regex)
+        match (&text.match_pattern, text.ignore_case) {
+            (Some(MatchPattern::SafeRegex(regex)), false) => {
+                format!("{}~{} ", header.name, regex.regex)
+            }
+            (Some(MatchPattern::Exact(value)), true) => {
+                format!("{}={value} in any case ", header.name)
+            }
+            _ => panic!("{text:?}"),
+        }
     });
     let Some(Action::Route(action)) = &route.action else {
         panic!("{route:?}")

@@ -96,7 +96,8 @@ pub enum Followed<T> {
     Changed {
         /// The answer.
         answer: Answer<Arc<T>>,
-        /// Whether it was read anew: it is the first, or the first after a failure or after the index went back.
+        /// Whether the servers may have another history: it is the first answer, or the first after a failure, or the index has
+        /// gone back with it or with the one before it.
         is_anew: bool,
     },
     /// The same answer as before, though its index has moved: something near it has changed.
@@ -205,7 +206,8 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
     }
 
     fn answered(&mut self, answer: Answer<T>, moved: Moved, waited: Duration) -> Followed<T> {
-        let is_anew = std::mem::replace(&mut self.is_anew, moved == Moved::Backward);
+        let went_back = moved == Moved::Backward;
+        let is_anew = std::mem::replace(&mut self.is_anew, went_back) || went_back;
         let is_same = self.last.as_deref() == Some(&answer.value);
         match moved {
             Moved::Unknown => self.pause = self.options.poll.mul_f64(0.9 + fastrand::f64() / 5.0),

@@ -58,7 +58,7 @@ async fn an_index_that_goes_back_is_asked_anew_and_content_that_is_the_same_is_n
     consul.fail("health", Fault::Index(5));
     assert!(matches!(
         web.next().await,
-        Followed::Woken { is_anew: false, .. }
+        Followed::Woken { is_anew: true, .. }
     ));
     consul.heal();
     assert!(matches!(

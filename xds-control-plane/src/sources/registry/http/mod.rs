@@ -122,15 +122,31 @@ impl HttpRegistry {
 
     /// Asks once. `None`: nothing has changed.
     async fn ask(&mut self) -> Result<Option<ParsedRegistry>, RegistryError> {
+        let parsed = self.ask_with(self.etag.clone(), true).await?;
+        let before = self.seen.clone();
+        let news = parsed.filter(|parsed| before.as_ref() != Some(parsed));
+        if let Some(news) = &news {
+            self.seen = Some(news.clone());
+        }
+        Ok(news)
+    }
+
+    /// Asks once, for anything but what has this tag. `None`: there is nothing else.
+    async fn ask_with(
+        &mut self,
+        etag: Option<HeaderValue>,
+        may_wait: bool,
+    ) -> Result<Option<ParsedRegistry>, RegistryError> {
         let mut request = self.client.get(self.options.url.clone());
-        if let Some(etag) = &self.etag {
-            request = request.header(IF_NONE_MATCH, etag.clone());
+        let has_tag = etag.is_some();
+        if let Some(etag) = etag {
+            request = request.header(IF_NONE_MATCH, etag);
         }
         if let Some(authorization) = self.authorization().await? {
             request = request.header(AUTHORIZATION, authorization);
         }
         let wait = match self.options.mode {
-            RegistryMode::Blocking(wait) if self.seen.is_some() => {
+            RegistryMode::Blocking(wait) if may_wait && self.seen.is_some() => {
                 request = request.header("prefer", format!("wait={}", wait.as_secs()));
                 wait
             }
@@ -139,7 +155,7 @@ impl HttpRegistry {
         let sent = request.timeout(wait + PATIENCE).send().await;
         let mut response = sent.map_err(|error| self.fail(caused(&error.without_url())))?;
         match response.status() {
-            StatusCode::NOT_MODIFIED => return Ok(None),
+            StatusCode::NOT_MODIFIED if has_tag => return Ok(None),
             StatusCode::OK => {}
             status => return Err(self.fail(format!("it answered {status}"))),
         }
@@ -157,9 +173,13 @@ impl HttpRegistry {
         let text = String::from_utf8(body).map_err(|_| self.fail("the answer is not UTF-8"))?;
         let parsed = parse_registry(&text).map_err(|problems| self.fail(problems))?;
         self.etag = response.headers().get(ETAG).cloned();
-        let is_same = self.seen.as_ref() == Some(&parsed);
-        self.seen = Some(parsed.clone());
-        Ok((!is_same).then_some(parsed))
+        Ok(Some(parsed))
+    }
+
+    /// The next good answer is news again, even if it is the same.
+    fn forget(&mut self) {
+        self.etag = None;
+        self.seen = None;
     }
 }
 
@@ -180,11 +200,25 @@ impl Registry for HttpRegistry {
                 Ok(None) => {}
                 Ok(Some(parsed)) => return Ok(parsed),
                 Err(error) => {
-                    // The next good answer is news again, even if it is the same.
-                    self.etag = None;
-                    self.seen = None;
+                    self.forget();
                     return Err(error);
                 }
+            }
+        }
+    }
+
+    async fn again(&mut self) -> Result<ParsedRegistry, RegistryError> {
+        let asked = self.ask_with(None, false).await;
+        self.asked_at = Some(Instant::now());
+        match asked {
+            Ok(Some(parsed)) => {
+                self.seen = Some(parsed.clone());
+                Ok(parsed)
+            }
+            Ok(None) => Err(self.fail("it answered 304 to a request without a tag")),
+            Err(error) => {
+                self.forget();
+                Err(error)
             }
         }
     }

@@ -211,3 +211,21 @@ async fn a_token_is_read_for_each_request_and_never_shown() {
         "{error}"
     );
 }
+
+/// However long it is until it would be polled, and although nothing has changed since.
+#[tokio::test]
+async fn it_is_asked_again_without_a_tag_and_at_once() {
+    let (server, origin) = Server::start("services: [{name: a}]");
+    for mode in [
+        RegistryMode::Poll(Duration::from_secs(3600)),
+        RegistryMode::Blocking(Duration::from_secs(3600)),
+    ] {
+        let mut registry = HttpRegistry::new(options(&origin, mode)).unwrap();
+        registry.next().await.unwrap();
+        let again = timeout(Duration::from_secs(20), registry.again());
+        assert_eq!(names(&again.await.unwrap().unwrap()), ["a"]);
+        let last = server.asked().pop().unwrap();
+        assert_eq!(header(&last, "if-none-match"), None);
+        assert_eq!(header(&last, "prefer"), None);
+    }
+}

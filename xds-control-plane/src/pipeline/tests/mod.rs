@@ -1,5 +1,9 @@
 //! Lanes and readiness in virtual time, with a registry and a Consul that are told what to say.
 
+mod canary;
+mod restart;
+mod settings;
+
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -8,7 +12,6 @@ use discovery_consul::testing::{FakeConsul, Fault};
 use discovery_consul::watch::Datacenters;
 use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
 use envoy_types::pb::envoy::config::route::v3::RouteConfiguration;
-use envoy_types::pb::envoy::config::route::v3::route::Action;
 use prost::Message;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
@@ -21,17 +24,28 @@ use crate::sources::{
 };
 
 /// A registry that says what it is told to.
-struct Told(mpsc::UnboundedReceiver<String>);
+struct Told(mpsc::UnboundedReceiver<String>, String);
+
+impl Told {
+    fn parsed(&self) -> Result<ParsedRegistry, RegistryError> {
+        parse_registry(&self.1).map_err(|problems| RegistryError::new(problems.to_string()))
+    }
+}
 
 #[async_trait]
 impl Registry for Told {
     async fn next(&mut self) -> Result<ParsedRegistry, RegistryError> {
         match self.0.recv().await {
             Some(text) => {
-                parse_registry(&text).map_err(|problems| RegistryError::new(problems.to_string()))
+                self.1 = text;
+                self.parsed()
             }
             None => std::future::pending().await,
         }
+    }
+
+    async fn again(&mut self) -> Result<ParsedRegistry, RegistryError> {
+        self.parsed()
     }
 }
 
@@ -39,7 +53,7 @@ type Snapshots = watch::Receiver<Option<Arc<Snapshot>>>;
 
 fn registry() -> (mpsc::UnboundedSender<String>, Told) {
     let (say, told) = mpsc::unbounded_channel();
-    (say, Told(told))
+    (say, Told(told, String::new()))
 }
 
 const SHOP: &str = "services: [{name: shop, provides: [{name: http}]}]";
@@ -254,42 +268,6 @@ async fn a_tag_makes_a_host() {
     until(&mut snapshots, |snapshots| hosts(snapshots).is_empty()).await;
 }
 
-/// Cases C04 and K17.
-#[tokio::test(start_paused = true)]
-async fn settings_that_cannot_be_used_leave_those_that_were_good() {
-    let consul = FakeConsul::new("sas");
-    let key = "envoy/defaultSettings";
-    consul.put(
-        "sas",
-        key,
-        br#"{"rds": {"route": {"upstream_timeout": "7s"}}}"#,
-    );
-    consul.register(
-        "sas",
-        "node",
-        instance("j", 80).with_tag("domain-j.example"),
-    );
-    let sources = Sources::new().with_consul(consul.client(), ConsulSourceOptions::default());
-    let pipeline = Pipeline::start(sources, PipelineOptions::default());
-    let mut snapshots = pipeline.snapshots();
-    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
-    let first = snapshots.borrow_and_update().clone();
-    consul.put("sas", key, b"{");
-    let mut status = pipeline.status();
-    let wait = status.wait_for(|status| {
-        status
-            .sources
-            .iter()
-            .any(|source| source.problems.iter().any(|p| p.contains("last good")))
-    });
-    timeout(Duration::from_secs(60), wait)
-        .await
-        .unwrap()
-        .unwrap();
-    sleep(Duration::from_secs(5)).await;
-    assert_eq!(*snapshots.borrow(), first);
-}
-
 /// Only a successful answer that nobody is there moves requests to other datacenters; an outage of the own one moves nobody.
 #[tokio::test(start_paused = true)]
 async fn an_outage_of_the_own_datacenter_moves_nobody() {
@@ -333,54 +311,6 @@ async fn an_outage_of_the_own_datacenter_moves_nobody() {
         .await
         .unwrap()
         .unwrap();
-}
-
-/// Case K07: what a token may not read any more stays as it was, and what it never could is built in.
-#[tokio::test(start_paused = true)]
-async fn settings_that_may_not_be_read_are_those_that_were_good_or_the_built_in_ones() {
-    let denied = || Fault::Status(403, "Permission denied");
-    let consul = FakeConsul::new("sas");
-    consul.put(
-        "sas",
-        "envoy/defaultSettings",
-        br#"{"rds": {"route": {"upstream_timeout": "7s"}}}"#,
-    );
-    consul.register(
-        "sas",
-        "node",
-        instance("j", 80).with_tag("domain-j.example"),
-    );
-    let sources = || Sources::new().with_consul(consul.client(), ConsulSourceOptions::default());
-    let timeout_of = |snapshots: &Snapshots| {
-        let snapshot = snapshots.borrow().clone().unwrap();
-        let resource = snapshot.resources(ResourceType::Route).get("main").unwrap();
-        let body = resource.body(Subscription::Aggregated).clone();
-        let routes = RouteConfiguration::decode(body).unwrap();
-        let route = &routes.virtual_hosts[0].routes[0];
-        let Some(Action::Route(action)) = &route.action else {
-            panic!("{route:?}");
-        };
-        action.timeout.unwrap().seconds
-    };
-    let pipeline = Pipeline::start(sources(), PipelineOptions::default());
-    let mut snapshots = pipeline.snapshots();
-    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
-    consul.fail("kv/", denied());
-    consul.put("sas", "envoy/defaultSettings", b"{}");
-    let mut status = pipeline.status();
-    let told =
-        status.wait_for(|status| status.sources.iter().any(|source| source.failure.is_some()));
-    timeout(Duration::from_secs(600), told)
-        .await
-        .unwrap()
-        .unwrap();
-    sleep(Duration::from_secs(5)).await;
-    assert_eq!(timeout_of(&snapshots), 7);
-
-    let second = Pipeline::start(sources(), PipelineOptions::default());
-    let mut snapshots = second.snapshots();
-    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
-    assert_eq!(timeout_of(&snapshots), 10);
 }
 
 /// Case K15: an instance that flaps costs no more than the lane allows, and the last state is the right one.
@@ -430,57 +360,6 @@ async fn an_instance_that_flaps_does_not_flood() {
     ] {
         assert_eq!(before.resources(kind), after.resources(kind), "{kind}");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_was_served_last_is_served_after_a_restart_until_the_sources_are_there() {
-    let folder = tempfile::tempdir().unwrap();
-    let options = PipelineOptions {
-        persist: Some(folder.path().join("last")),
-        ..PipelineOptions::default()
-    };
-    let (say, told) = registry();
-    let first = Pipeline::start(Sources::new().with_registry(told), options.clone());
-    let mut snapshots = first.snapshots();
-    say.send(SHOP.to_owned()).unwrap();
-    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
-    let served_first = snapshots.borrow().clone();
-    let path = folder.path().join("last");
-    timeout(Duration::from_secs(600), async {
-        while !path.exists() {
-            sleep(Duration::from_secs(1)).await;
-        }
-    })
-    .await
-    .unwrap();
-    drop(first);
-
-    let (say, told) = registry();
-    let second = Pipeline::start(Sources::new().with_registry(told), options);
-    let mut snapshots = second.snapshots();
-    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
-    assert_eq!(*snapshots.borrow(), served_first);
-    let mut status = second.status();
-    timeout(
-        Duration::from_secs(60),
-        status.wait_for(|status| status.is_kept),
-    )
-    .await
-    .unwrap()
-    .unwrap();
-    say.send("services: [{name: other, provides: [{name: http}]}]".to_owned())
-        .unwrap();
-    until(&mut snapshots, |snapshots| {
-        served(snapshots, ResourceType::Cluster) == ["other-http"]
-    })
-    .await;
-    timeout(
-        Duration::from_secs(60),
-        status.wait_for(|status| !status.is_kept),
-    )
-    .await
-    .unwrap()
-    .unwrap();
 }
 
 /// Whatever a gateway could serve: here a configuration that somebody wrote, in place of a Service Fabric or Serf cluster.

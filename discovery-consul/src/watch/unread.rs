@@ -1,0 +1,99 @@
+//! Services that could not be read, and whether enough is known to begin with. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::state::Services;
+
+/// The services whose last read has failed.
+#[derive(Debug, Default)]
+pub(super) struct UnreadServices(BTreeMap<Arc<str>, Unread>);
+
+#[derive(Debug)]
+struct Unread {
+    reason: Arc<str>,
+    attempts: u32,
+}
+
+impl UnreadServices {
+    /// Notes that a service could not be read. Returns how often that had happened in a row.
+    pub(super) fn failed(&mut self, name: &Arc<str>, reason: Arc<str>) -> u32 {
+        let attempts = self.0.get(name).map_or(0, |unread| unread.attempts);
+        let unread = Unread {
+            reason,
+            attempts: attempts.saturating_add(1),
+        };
+        self.0.insert(Arc::clone(name), unread);
+        attempts
+    }
+
+    /// Notes that a service was read. Returns whether that is news.
+    pub(super) fn read(&mut self, name: &Arc<str>) -> bool {
+        self.0.remove(name).is_some()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn reasons(&self) -> BTreeMap<Arc<str>, Arc<str>> {
+        let unread = self.0.iter();
+        unread
+            .map(|(name, unread)| (Arc::clone(name), Arc::clone(&unread.reason)))
+            .collect()
+    }
+
+    /// Those of which nothing is known: they are listed, and never was any instance of them read.
+    pub(super) fn unknown(
+        &self,
+        said: &Services,
+        is_listed: impl Fn(&str) -> bool,
+    ) -> BTreeSet<Arc<str>> {
+        let unread = self.0.keys();
+        unread
+            .filter(|name| !said.contains_key(*name) && is_listed(name))
+            .cloned()
+            .collect()
+    }
+}
+
+/// Whether everything was read once, so that what is not there is not there.
+#[derive(Debug)]
+pub(super) struct Completion {
+    grace: Duration,
+    /// Since when only services are missing that cannot be read.
+    waits_since: Option<Instant>,
+    is_complete: bool,
+}
+
+impl Completion {
+    pub(super) fn new(grace: Duration) -> Self {
+        Self {
+            grace,
+            waits_since: None,
+            is_complete: false,
+        }
+    }
+
+    /// Every service was tried. Those that could not be read are waited for, but not for ever: one of them may never answer.
+    pub(super) fn tried(&mut self, has_unknown: bool, now: Instant) {
+        if self.is_complete {
+            return;
+        }
+        let since = *self.waits_since.get_or_insert(now);
+        self.is_complete = !has_unknown || now >= since + self.grace;
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// When the waiting is over.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let since = self.waits_since.filter(|_| !self.is_complete)?;
+        Some(since + self.grace)
+    }
+}

@@ -1,0 +1,183 @@
+//! Sources that gateways of the family have, in the same sections: a Service Fabric cluster, a Serf cluster, and files with
+//! routes and clusters.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use discovery_core::{ConfigProvider, FileProvider};
+use discovery_servicefabric::options::ServerCheck;
+use proxy_model::json::{Node, ObjectReader};
+use proxy_model::{Problem, Problems};
+
+use crate::bridge::{BridgeOptions, provide};
+use crate::sources::{Provided, period};
+
+/// What gateways know as `ServiceFabricDiscovery`.
+const SERVICE_FABRIC: &str = "ServiceFabricDiscovery";
+
+/// What gateways know as `SerfDiscovery`.
+const SERF: &str = "SerfDiscovery";
+
+/// Files as gateways have them.
+const FILES: &str = "ReverseProxyFiles";
+
+/// Sources that gateways of the family have.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ProvidersSection {
+    /// A Service Fabric cluster.
+    pub service_fabric: Option<discovery_servicefabric::options::Section>,
+    /// A Serf cluster.
+    pub serf: Option<discovery_serf::options::Section>,
+    /// Files with a section `ReverseProxy`, each on top of those before it.
+    pub files: Vec<PathBuf>,
+    /// How what they provide is said to Envoys.
+    pub bridge: BridgeOptions,
+}
+
+/// Why a source cannot be followed.
+#[derive(Debug, thiserror::Error)]
+#[error("{section}: {source}")]
+pub struct ProviderError {
+    section: &'static str,
+    source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+impl ProviderError {
+    fn of(
+        section: &'static str,
+        error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self {
+            section,
+            source: error.into(),
+        }
+    }
+}
+
+impl ProvidersSection {
+    pub(super) fn read(file: &mut ObjectReader<'_, '_>, folder: &Path) -> Self {
+        let service_fabric = file.object(SERVICE_FABRIC, |section| {
+            let mut read = discovery_servicefabric::options::Section::read(section);
+            resolve(service_fabric_files(&mut read), folder);
+            read
+        });
+        let serf = file.object(SERF, |section| {
+            let mut read = discovery_serf::options::Section::read(section);
+            let options = &mut read.options;
+            let files = [&mut options.auth_key_file, &mut options.persist];
+            resolve(files.into_iter().flatten(), folder);
+            read
+        });
+        let files = file.list(FILES, path).unwrap_or_default();
+        Self {
+            service_fabric,
+            serf,
+            files: files.into_iter().map(|path| folder.join(path)).collect(),
+            bridge: file.object("bridge", bridge).unwrap_or_default(),
+        }
+    }
+
+    /// Whether it names no source.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.service_fabric.is_none() && self.serf.is_none() && self.files.is_empty()
+    }
+
+    /// Begins to follow what it names: sources for [`Sources::with_provided`](crate::sources::Sources::with_provided), by name.
+    ///
+    /// # Errors
+    ///
+    /// A certificate, a key or a file that is named cannot be used.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub async fn start(&self) -> Result<Vec<(Arc<str>, Provided)>, ProviderError> {
+        let mut started = Vec::new();
+        if let Some(section) = &self.service_fabric {
+            let discovery = section
+                .connect()
+                .map_err(|error| ProviderError::of(SERVICE_FABRIC, error))?;
+            started.push(self.provided(discovery.discoverer().runner().start()));
+        }
+        if let Some(section) = &self.serf {
+            let discoverer = section
+                .connect()
+                .map_err(|error| ProviderError::of(SERF, error))?;
+            started.push(self.provided(discoverer.runner().start()));
+        }
+        if !self.files.is_empty() {
+            let provider = FileProvider::open(&self.files)
+                .await
+                .map_err(|error| ProviderError::of(FILES, error))?;
+            started.push(self.provided(provider));
+        }
+        Ok(started)
+    }
+
+    fn provided(&self, provider: impl ConfigProvider + 'static) -> (Arc<str>, Provided) {
+        let name = Arc::from(provider.name());
+        (name, provide(provider, self.bridge.clone()))
+    }
+}
+
+/// The files that the section of a Service Fabric cluster names.
+fn service_fabric_files(
+    section: &mut discovery_servicefabric::options::Section,
+) -> impl Iterator<Item = &mut PathBuf> {
+    let connection = &mut section.connection;
+    let authorities = match &mut connection.server {
+        ServerCheck::Authorities(file) => Some(file),
+        ServerCheck::Names { authorities, .. } => authorities.as_mut(),
+        _ => None,
+    };
+    let files = [
+        connection.client_certificate_file.as_mut(),
+        connection.client_key_file.as_mut(),
+        connection.token_file.as_mut(),
+        section.options.persist.as_mut(),
+        authorities,
+    ];
+    files.into_iter().flatten()
+}
+
+fn resolve<'f>(files: impl Iterator<Item = &'f mut PathBuf>, folder: &Path) {
+    for file in files {
+        *file = folder.join(&*file);
+    }
+}
+
+fn path(node: &Node, pointer: &str, problems: &mut Problems) -> Option<PathBuf> {
+    if let Node::Text(path) = node
+        && !path.is_empty()
+    {
+        return Some(path.into());
+    }
+    problems.push(Problem::error(
+        pointer,
+        "invalid_path",
+        "is the path of a file",
+    ));
+    None
+}
+
+fn bridge(section: &mut ObjectReader<'_, '_>) -> BridgeOptions {
+    let mut options = BridgeOptions::default();
+    if let Some(ports) = section.list("ports", super::read::port) {
+        options.ports = ports;
+    }
+    if let Some(https) = section.boolean("https") {
+        options.https = https;
+    }
+    if let Some(path) = section.text("trustedCa").filter(|path| !path.is_empty()) {
+        options.trusted_ca = path.into();
+    }
+    if let Some(timeout) = period(section, "connectTimeout") {
+        options.connect_timeout = timeout;
+    }
+    if let Some(carry) = section.boolean("carrySource") {
+        options.carry_source = carry;
+    }
+    options
+}

@@ -1,0 +1,198 @@
+//! What is known of a control plane that begins again while its sources do not say everything.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn what_was_served_last_is_served_after_a_restart_until_the_sources_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = PipelineOptions {
+        persist: Some(folder.path().join("last")),
+        ..PipelineOptions::default()
+    };
+    let (say, told) = registry();
+    let first = Pipeline::start(Sources::new().with_registry(told), options.clone());
+    let mut snapshots = first.snapshots();
+    say.send(SHOP.to_owned()).unwrap();
+    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
+    let served_first = snapshots.borrow().clone();
+    let path = folder.path().join("last");
+    timeout(Duration::from_secs(600), async {
+        while !path.exists() {
+            sleep(Duration::from_secs(1)).await;
+        }
+    })
+    .await
+    .unwrap();
+    drop(first);
+
+    let (say, told) = registry();
+    let second = Pipeline::start(Sources::new().with_registry(told), options);
+    let mut snapshots = second.snapshots();
+    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
+    assert_eq!(*snapshots.borrow(), served_first);
+    let mut status = second.status();
+    timeout(
+        Duration::from_secs(60),
+        status.wait_for(|status| status.is_kept),
+    )
+    .await
+    .unwrap()
+    .unwrap();
+    say.send("services: [{name: other, provides: [{name: http}]}]".to_owned())
+        .unwrap();
+    until(&mut snapshots, |snapshots| {
+        served(snapshots, ResourceType::Cluster) == ["other-http"]
+    })
+    .await;
+    timeout(
+        Duration::from_secs(60),
+        status.wait_for(|status| !status.is_kept),
+    )
+    .await
+    .unwrap()
+    .unwrap();
+}
+
+/// A Consul with `a` and `b` in the own datacenter, and `b` in another one.
+fn consul() -> FakeConsul {
+    let consul = FakeConsul::new("sas");
+    consul.add_datacenter("vla");
+    consul.register("sas", "near", instance("a-http", 80));
+    consul.register("sas", "near", instance("b-http", 81));
+    consul.register("vla", "far", instance("b-http", 82));
+    consul
+}
+
+const BOTH: &str =
+    "services: [{name: a, provides: [{name: http}]}, {name: b, provides: [{name: http}]}]";
+
+fn sources(consul: &FakeConsul) -> Sources {
+    let (say, told) = registry();
+    say.send(BOTH.to_owned()).unwrap();
+    let mut options = ConsulSourceOptions::default();
+    options.watch = options.watch.with_datacenters(Datacenters::All);
+    Sources::new()
+        .with_registry(told)
+        .with_consul(consul.client(), options)
+}
+
+fn has_endpoints(snapshots: &Snapshots, cluster: &str) -> bool {
+    served(snapshots, ResourceType::Endpoint)
+        .iter()
+        .any(|name| name == cluster)
+}
+
+/// That a service has no instance here is concluded from no read that has failed.
+#[tokio::test(start_paused = true)]
+async fn a_service_that_cannot_be_read_at_first_is_waited_for() {
+    let consul = consul();
+    consul.fail_in("sas", "health/service/b", Fault::Status(500, "boom"));
+    let pipeline = Pipeline::start(sources(&consul), PipelineOptions::default());
+    let mut snapshots = pipeline.snapshots();
+    sleep(Duration::from_secs(8)).await;
+    assert!(snapshots.borrow().is_none());
+    let status = pipeline.status().borrow().clone();
+    let consul_status = status.sources.iter().find(|s| &*s.name == "consul");
+    let failure = consul_status.and_then(|status| status.failure.clone());
+    assert!(failure.is_some_and(|why| why.contains("b-http") && why.contains("boom")));
+    consul.heal();
+    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
+    assert_eq!(ports_of(&snapshots, "b-http"), [81, 82]);
+}
+
+/// One that cannot be read for long keeps nobody else from being served, and is not said to be without endpoints.
+#[tokio::test(start_paused = true)]
+async fn a_service_that_cannot_be_read_for_long_keeps_the_endpoints_that_it_had() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = PipelineOptions {
+        persist: Some(folder.path().join("last")),
+        ..PipelineOptions::default()
+    };
+    let consul = consul();
+    let tagged = |port| instance("j", port).with_tag("domain-j.example");
+    consul.register("sas", "near", tagged(83));
+    let first = Pipeline::start(sources(&consul), options.clone());
+    timeout(Duration::from_secs(600), async {
+        while !folder.path().join("last").exists() {
+            sleep(Duration::from_secs(1)).await;
+        }
+    })
+    .await
+    .unwrap();
+    drop(first);
+
+    for name in ["b", "j"] {
+        let path = format!("health/service/{name}");
+        consul.fail_in("sas", &path, Fault::Status(500, "boom"));
+    }
+    consul.set_check("vla", "b-http-82", HealthStatus::Critical);
+    consul.register("sas", "near", instance("a-http", 90));
+    for (options, kept) in [(options, true), (PipelineOptions::default(), false)] {
+        let pipeline = Pipeline::start(sources(&consul), options);
+        let mut snapshots = pipeline.snapshots();
+        until(&mut snapshots, |snapshots| {
+            snapshots.borrow().is_some() && ports_of(snapshots, "a-http") == [80, 90]
+        })
+        .await;
+        assert_eq!(
+            served(&snapshots, ResourceType::Cluster),
+            ["a-http", "b-http", "j"]
+                .iter()
+                .take(2 + usize::from(kept))
+                .copied()
+                .collect::<Vec<_>>()
+        );
+        assert_eq!(has_endpoints(&snapshots, "b-http"), kept);
+        if kept {
+            assert_eq!(ports_of(&snapshots, "b-http"), [81, 82]);
+            assert_eq!(ports_of(&snapshots, "j"), [83]);
+            assert!(hosts(&snapshots).contains(&"j".to_owned()));
+        }
+        if !kept {
+            consul.heal();
+            until(&mut snapshots, |snapshots| {
+                has_endpoints(snapshots, "b-http") && ports_of(snapshots, "b-http") == [81]
+            })
+            .await;
+            until(&mut snapshots, |snapshots| has_endpoints(snapshots, "j")).await;
+        }
+    }
+}
+
+/// A registry that starts together with the control plane has nothing yet, and takes nothing away.
+#[tokio::test(start_paused = true)]
+async fn what_was_served_last_stays_until_the_registry_says_twice_that_it_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = PipelineOptions {
+        persist: Some(folder.path().join("last")),
+        ..PipelineOptions::default()
+    };
+    let (say, told) = registry();
+    let first = Pipeline::start(Sources::new().with_registry(told), options.clone());
+    say.send(BOTH.to_owned()).unwrap();
+    timeout(Duration::from_secs(600), async {
+        while !folder.path().join("last").exists() {
+            sleep(Duration::from_secs(1)).await;
+        }
+    })
+    .await
+    .unwrap();
+    drop(first);
+
+    let (say, told) = registry();
+    say.send("services: []".to_owned()).unwrap();
+    let second = Pipeline::start(Sources::new().with_registry(told), options);
+    let mut snapshots = second.snapshots();
+    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
+    sleep(Duration::from_secs(3)).await;
+    assert_eq!(
+        served(&snapshots, ResourceType::Cluster),
+        ["a-http", "b-http"]
+    );
+    say.send(BOTH.to_owned()).unwrap();
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(
+        served(&snapshots, ResourceType::Cluster),
+        ["a-http", "b-http"]
+    );
+}
