@@ -1,7 +1,7 @@
 //! What the control plane has said and was accepted.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use discovery_core::text::shortened;
 use discovery_core::{DiscoveredService, Discovery};
@@ -12,7 +12,7 @@ use envoy_types::pb::envoy::config::route::v3::RouteConfiguration;
 use envoy_types::pb::google::protobuf::Any;
 use prost::Message;
 use proxy_model::config::ProxyConfig;
-use proxy_model::{CompileOptions, Problem, Problems, Snapshot};
+use proxy_model::{Problem, Problems, Severity};
 
 use crate::bridge::{
     ReadCluster, ReadEndpoints, ReadRoutes, RouteSource, compose, read_cluster, read_endpoints,
@@ -45,7 +45,8 @@ struct Leads {
 struct Held<T> {
     version: String,
     value: T,
-    warnings: Problems,
+    /// What is done differently. Errors name parts that are refused while the others serve.
+    problems: Problems,
 }
 
 /// The resources of one type.
@@ -128,14 +129,16 @@ impl<T: PartialEq> Table<T> {
             }
             self.absent.remove(&name);
             match read(&message) {
-                Ok((value, warnings)) => {
+                Ok((value, problems)) => {
+                    refusals.extend(problems.errors().cloned());
                     changed |= self.refused.remove(&name).is_some();
-                    let same = (self.held.get(&name)).is_some_and(|held| held.value == value);
+                    let same = (self.held.get(&name))
+                        .is_some_and(|held| held.value == value && held.problems == problems);
                     changed |= !same;
                     let held = Held {
                         version,
                         value,
-                        warnings,
+                        problems,
                     };
                     self.held.insert(name, held);
                 }
@@ -174,16 +177,19 @@ impl<T: PartialEq> Table<T> {
             && !self.absent.contains(name)
     }
 
+    /// Without those of which a part is refused: they are to be sent again, and refused again, on each stream.
     fn versions(&self) -> impl Iterator<Item = (String, String)> {
-        (self.held.iter()).map(|(name, held)| (name.clone(), held.version.clone()))
+        (self.held.iter())
+            .filter(|(_, held)| !held.problems.has_errors())
+            .map(|(name, held)| (name.clone(), held.version.clone()))
     }
 
     fn problems(&self) -> impl Iterator<Item = Problem> {
-        let warnings = self.held.values().flat_map(|held| held.warnings.iter());
+        let of_held = self.held.values().flat_map(|held| held.problems.iter());
         self.refused
             .values()
             .flat_map(Problems::iter)
-            .chain(warnings)
+            .chain(of_held)
             .cloned()
     }
 }
@@ -229,7 +235,7 @@ impl Store {
             ResourceType::Route => self.routes.apply(
                 update,
                 |routes: &RouteConfiguration| &routes.name,
-                routes,
+                read_routes,
                 most,
             ),
             ResourceType::Cluster => self.clusters.apply(
@@ -352,11 +358,37 @@ impl Store {
             .chain(self.routes.problems())
             .chain(self.clusters.problems())
             .chain(self.endpoints.problems());
-        for problem in problems {
+        for problem in gathered(problems) {
             discovery = discovery.with_problem(problem);
         }
         discovery
     }
+}
+
+/// The same warning of many resources is one: a fleet has thousands of clusters that are alike.
+fn gathered(problems: impl Iterator<Item = Problem>) -> Vec<Problem> {
+    let mut found: Vec<(Problem, usize)> = Vec::new();
+    let mut known: HashMap<(Cow<'static, str>, String), usize> = HashMap::new();
+    for problem in problems {
+        if problem.severity == Severity::Warning {
+            let alike = (problem.code.clone(), problem.message.clone());
+            let at = *known.entry(alike).or_insert(found.len());
+            if let Some((_, more)) = found.get_mut(at) {
+                *more += 1;
+                continue;
+            }
+        }
+        found.push((problem, 0));
+    }
+    let told = |(mut problem, more): (Problem, usize)| {
+        match more {
+            0 => {}
+            1 => problem.message.push_str("; and at one more place"),
+            more => problem.message += &format!("; and at {more} more places"),
+        }
+        problem
+    };
+    found.into_iter().map(told).collect()
 }
 
 /// Where a listener leads.
@@ -367,24 +399,11 @@ fn leads(listener: &Listener) -> Result<(Leads, Problems), Problems> {
         match source {
             RouteSource::Named(name) => found.names.push(name),
             RouteSource::Inline(inline) => {
-                let (inline, more) = routes(&inline)?;
+                let (inline, more) = read_routes(&inline)?;
                 warnings.append(more);
                 found.inline.push(inline);
             }
         }
     }
     Ok((found, warnings))
-}
-
-/// Routes that the model takes, too.
-fn routes(routes: &RouteConfiguration) -> Result<(ReadRoutes, Problems), Problems> {
-    let (read, warnings) = read_routes(routes)?;
-    let config = ProxyConfig {
-        routes: read.routes.clone(),
-        ..ProxyConfig::default()
-    };
-    match Snapshot::compile(Arc::new(config), &CompileOptions::default()) {
-        Ok(_) => Ok((read, warnings)),
-        Err(problems) => Err(problems),
-    }
 }

@@ -3,6 +3,7 @@
 mod delta;
 mod full;
 mod loss;
+mod registry;
 mod script;
 mod tls;
 
