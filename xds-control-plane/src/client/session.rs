@@ -24,6 +24,7 @@ use super::protocol::{Answer, Request, Stream};
 use super::store::Store;
 use super::view::View;
 use super::{Mode, XdsOptions};
+use crate::proto::ACCEPTS_IN_PART;
 use crate::snapshot::ResourceType;
 
 /// Requests that wait to be sent.
@@ -330,6 +331,7 @@ fn node(options: &XdsOptions) -> Node {
         id: options.node_id.clone(),
         cluster: options.node_cluster.clone(),
         metadata: (!fields.is_empty()).then_some(Struct { fields }),
+        client_features: vec![ACCEPTS_IN_PART.to_owned()],
         user_agent_name: env!("CARGO_PKG_NAME").to_owned(),
         user_agent_version_type: Some(UserAgentVersionType::UserAgentVersion(
             env!("CARGO_PKG_VERSION").to_owned(),
