@@ -69,7 +69,10 @@ impl ControlPlane {
             "code",
             ProxyConfig::from_json(config).expect("a configuration"),
         );
-        let provided = provide(provider.clone(), BridgeOptions::default());
+        let provided = provide(
+            provider.clone(),
+            BridgeOptions::default().with_carried_source(true),
+        );
         let sources = Sources::new().with_provided("code", provided);
         let served = Served::start(address, sources).await;
         Self {

@@ -33,6 +33,7 @@ pub use self::endpoints::{ReadEndpoints, read_endpoints};
 pub use self::listener::{ReadListener, RouteSource, read_listener};
 pub use self::routes::{ReadRoutes, read_routes};
 use super::report::DIFFERS;
+use super::source::Source;
 
 /// A code of problems: a resource says something that a proxy of this family cannot do.
 pub const NOT_HONOURED: &str = "not_honoured";
@@ -91,6 +92,22 @@ impl Reading {
         if has {
             self.differs(field, format!("`{field}` has no effect"));
         }
+    }
+
+    /// The model's own form, if the resource carries it and `read` can read it.
+    fn carried<T>(&mut self, source: Source, read: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+        let found = match &source {
+            Source::None => return None,
+            Source::Whole(json) => read(json),
+            Source::Broken => None,
+        };
+        if found.is_none() {
+            self.differs(
+                "metadata",
+                "what it carries of this family does not belong to its fields, as if somebody had changed it on its way; the fields count",
+            );
+        }
+        found
     }
 
     fn place(&self, field: &str) -> String {

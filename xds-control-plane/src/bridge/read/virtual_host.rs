@@ -226,16 +226,17 @@ pub(super) fn changes_of_all(all: &RouteConfiguration) -> (Changes<'_>, Changes<
 }
 
 /// The model's own form of a route and its position among all, if it carries them.
-fn sealed(route: &Route, reading: &Reading) -> Option<(u64, RouteConfig)> {
-    let json = source::carried(route).filter(|json| json.len() <= LONGEST_SOURCE)?;
-    let mut problems = proxy_model::Problems::new();
-    let node = parse_document(&json).ok()?;
-    let config = read_route(
-        node.get("Route")?,
-        &reading.place(&route.name),
-        &mut problems,
-    )?;
-    let carried: serde_json::Value = serde_json::from_str(&json).ok()?;
-    let position = carried.get("Position")?.as_u64()?;
-    (!problems.has_errors()).then_some((position, config))
+fn sealed(route: &Route, reading: &mut Reading) -> Option<(u64, RouteConfig)> {
+    let place = reading.place(&route.name);
+    reading.carried(source::carried(route), |json| {
+        if json.len() > LONGEST_SOURCE {
+            return None;
+        }
+        let mut problems = proxy_model::Problems::new();
+        let node = parse_document(json).ok()?;
+        let config = read_route(node.get("Route")?, &place, &mut problems)?;
+        let carried: serde_json::Value = serde_json::from_str(json).ok()?;
+        let position = carried.get("Position")?.as_u64()?;
+        (!problems.has_errors()).then_some((position, config))
+    })
 }

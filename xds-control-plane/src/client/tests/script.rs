@@ -157,7 +157,13 @@ pub(super) fn resources(json: &str) -> Vec<(ResourceType, String, Any)> {
         name: "main".into(),
         ..Default::default()
     };
-    for service in to_envoy("test", &snapshot, &BridgeOptions::default()).services {
+    for service in to_envoy(
+        "test",
+        &snapshot,
+        &BridgeOptions::default().with_carried_source(true),
+    )
+    .services
+    {
         for cluster in &service.clusters {
             found.push((
                 ResourceType::Cluster,
