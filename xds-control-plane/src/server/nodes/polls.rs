@@ -131,6 +131,18 @@ mod tests {
     }
 
     #[test]
+    fn strangers_are_not_looked_for_again_and_again() {
+        let polls = Polls::default();
+        for id in 0..=NODES {
+            poll(&polls, id, ResourceType::Cluster);
+        }
+        let swept = || polls.lock().swept.unwrap();
+        let first = swept();
+        poll(&polls, NODES + 1, ResourceType::Cluster);
+        assert!(swept() == first || swept() - first >= SWEEP);
+    }
+
+    #[test]
     fn strangers_cannot_fill_the_memory() {
         let polls = Polls::default();
         for id in 0..NODES + 10 {
