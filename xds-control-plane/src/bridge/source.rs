@@ -98,9 +98,9 @@ pub(super) fn carried<R: Sealable>(resource: &R) -> Source {
     let Some(mut ours) = ours else {
         return Source::None;
     };
-    let sealed = match ours.fields.remove(SOURCE).and_then(|value| value.kind) {
-        Some(Kind::StringValue(sealed)) => sealed,
-        _ => return Source::Broken,
+    let kind = ours.fields.remove(SOURCE).and_then(|value| value.kind);
+    let Some(Kind::StringValue(sealed)) = kind else {
+        return Source::Broken;
     };
     match sealed.split_once(BETWEEN) {
         Some((found, json)) if found == seal(&resource) => Source::Whole(json.to_owned()),

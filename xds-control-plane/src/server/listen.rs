@@ -96,7 +96,7 @@ fn host_of(address: IpAddr) -> IpAddr {
             let [a, b, c, d, ..] = address.segments();
             Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
         }
-        address => address,
+        address @ IpAddr::V4(_) => address,
     }
 }
 

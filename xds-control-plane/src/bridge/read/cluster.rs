@@ -82,7 +82,7 @@ pub fn read_cluster(cluster: &Cluster) -> Result<(ReadCluster, Problems), Proble
 /// The model's own form, if the cluster carries one.
 fn sealed(cluster: &Cluster, reading: &mut Reading) -> Option<ClusterConfig> {
     let pointer = reading.pointer.clone();
-    reading.carried(source::carried(cluster), |json| {
+    reading.carried(&source::carried(cluster), |json| {
         let mut problems = Problems::new();
         let node = parse_document(json).ok()?;
         let config = read_model(&node, &pointer, &mut problems)?;

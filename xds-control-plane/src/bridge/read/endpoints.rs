@@ -100,7 +100,7 @@ fn sealed(
     reading: &mut Reading,
 ) -> Option<(DestinationId, DestinationConfig)> {
     let zone = place.locality.as_ref().map(|locality| &*locality.zone);
-    reading.carried(source::carried(endpoint), |json| {
+    reading.carried(&source::carried(endpoint), |json| {
         let carried: serde_json::Value = serde_json::from_str(json).ok()?;
         let is_there = carried.get("Tier")?.as_u64()? == u64::from(place.priority)
             && carried.get("Zone")?.as_str()? == zone.unwrap_or_default();

@@ -95,8 +95,8 @@ impl Reading {
     }
 
     /// The model's own form, if the resource carries it and `read` can read it.
-    fn carried<T>(&mut self, source: Source, read: impl FnOnce(&str) -> Option<T>) -> Option<T> {
-        let found = match &source {
+    fn carried<T>(&mut self, source: &Source, read: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+        let found = match source {
             Source::None => return None,
             Source::Whole(json) => read(json),
             Source::Broken => None,

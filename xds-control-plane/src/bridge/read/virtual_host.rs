@@ -228,7 +228,7 @@ pub(super) fn changes_of_all(all: &RouteConfiguration) -> (Changes<'_>, Changes<
 /// The model's own form of a route and its position among all, if it carries them.
 fn sealed(route: &Route, reading: &mut Reading) -> Option<(u64, RouteConfig)> {
     let place = reading.place(&route.name);
-    reading.carried(source::carried(route), |json| {
+    reading.carried(&source::carried(route), |json| {
         if json.len() > LONGEST_SOURCE {
             return None;
         }
