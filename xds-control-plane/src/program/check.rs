@@ -40,11 +40,12 @@ fn check(path: &Path) -> Result<Vec<Checked>, Failure> {
     let Ok(config) = parsed else {
         return Ok(all);
     };
-    if let Some(tls) = &config.server().tls
-        && let Err(error) = tls.check()
-    {
-        let problem = Problem::error("/tls", "unusable_certificate", error.to_string());
-        all.push(checked(path, Some(&problem.into()), Vec::new()));
+    if let (Some(tls), Some(own)) = (&config.server().tls, all.first_mut()) {
+        own.problems.extend(
+            tls.check()
+                .err()
+                .map(|error| Problem::error("/tls", "unusable_certificate", error.to_string())),
+        );
     }
     if let Some(RegistrySection::File(path)) = &config.registry {
         let parsed = parse_registry(&read(path)?);
