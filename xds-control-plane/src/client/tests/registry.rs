@@ -219,6 +219,52 @@ async fn a_proxy_obeys_what_a_registry_says() {
     }
 }
 
+/// R08, R15, R16, R18, R20 and R23: many canaries, none, names with a meaning in expressions, and a service with tags.
+#[tokio::test]
+async fn weights_names_and_tags_are_those_of_the_registry() {
+    let consul = FakeConsul::new("sas");
+    for service in ["a-http", "a-b1-http", "a-b2-http", "c-http", "c-f.x-http"] {
+        instance(&consul, "sas", service, "10.0.0.1");
+    }
+    let passing =
+        CheckDefinition::ttl("j", Duration::from_secs(600)).with_status(HealthStatus::Passing);
+    let tagged = ServiceDefinition::new("j", 80)
+        .with_id("j")
+        .with_address("10.0.0.2")
+        .with_tag("domain-x.example")
+        .with_tag("domain-y.example")
+        .with_check(passing);
+    consul.register("sas", "node", tagged);
+    let registry = "services: [{name: a, provides: [{name: http}], branches: [{name: b1, canary_percent: 70}, \
+        {name: b2, canary_percent: 60}]}, {name: c, provides: [{name: http}], branches: [{name: f.x, canary_percent: 0}]}]";
+    let (address, _handle, _pipeline) = control_plane(registry, &consul, |_| {}).await;
+    let provider = obey(address, Mode::Delta);
+    let mut states = states(&provider);
+    let state = state(&mut states, |state| {
+        (state.config.as_ref()).is_some_and(|config| config.clusters.len() == 6)
+    })
+    .await;
+    assert!(!state.problems.has_errors(), "{}", state.problems);
+    let snapshot = compiled(&state);
+    let (a, c) = (format!("a-http.{SUFFIX}"), format!("c-http.{SUFFIX}"));
+    for (host, header, value, wanted) in [
+        (&*a, "", "", &["a-b1-http 70", "a-b2-http 30"][..]),
+        (&a, "x-sticky-uid", "1", &["a-http"]),
+        (&c, "", "", &["c-http 100"]),
+        (&c, "x-branch-name", "F.X", &["c-f.x-http"]),
+        (&c, "x-branch-name", "fax", &["c-http 100"]),
+        ("x.example", "", "", &["j 100"]),
+        ("Y.Example:80", "", "", &["j 100"]),
+    ] {
+        let found = leads(&snapshot, host, (header, value));
+        let found: Vec<_> = found
+            .split(", ")
+            .filter(|share| !share.ends_with(" 0"))
+            .collect();
+        assert_eq!(found, wanted, "{host} {header}: {value}");
+    }
+}
+
 /// Of clusters that are alike what is done differently is said once.
 #[tokio::test]
 async fn what_is_so_everywhere_is_said_once() {
