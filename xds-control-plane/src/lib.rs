@@ -6,6 +6,8 @@ pub mod bridge;
 #[cfg(feature = "client")]
 pub mod client;
 pub mod options;
+#[cfg(any(feature = "client", feature = "tls"))]
+mod pem;
 pub mod pipeline;
 mod proto;
 pub mod server;

@@ -43,3 +43,7 @@ pub(crate) fn unpacked<M: Name + Default>(any: &Any) -> Option<M> {
         .then(|| M::decode(any.value.as_slice()).ok())
         .flatten()
 }
+
+/// What clients of this family say among the features of their node: what they refuse of a response they name, and the rest of
+/// it they take.
+pub(crate) const ACCEPTS_IN_PART: &str = "xds-control-plane.accepts-in-part";

@@ -13,6 +13,7 @@ use serde_json::Value;
 use servicefabric_emulator::cluster::FabricName;
 use servicefabric_emulator::gateway::{Emulator, Responder};
 use servicefabric_emulator::topology::Topology;
+use testkit::certs::{Alpn, CertificateAuthority};
 use testkit::client::Connection;
 use testkit::peers::{self, PeerOutput};
 use testkit::time::eventually;
@@ -306,4 +307,36 @@ async fn a_service_fabric_cluster_is_served_too() {
     };
     assert_eq!(ports_of(&all, cluster["name"].as_str().unwrap()).len(), 2);
     assert!(domains_of(&all).contains("shop.example"), "{all}");
+}
+
+#[tokio::test]
+async fn it_serves_over_tls_and_check_says_what_is_wrong_with_the_files() {
+    let authority = CertificateAuthority::new("fleet");
+    let identity = authority.issue(&["xds.test"]);
+    let (folder, config) = written("tls: {certificateFile: server.pem, keyFile: server.key}\n");
+    let missing = run(&["check", "--config", &config, "--format", "json"]).await;
+    assert_eq!(missing.status.code(), Some(1));
+    let found: Value = serde_json::from_str(&missing.stdout).unwrap();
+    assert_eq!(found["problems"][0]["pointer"], "/tls");
+    let serve = || command(&["serve", "--config", &config]);
+    let refused = peers::output(serve()).await;
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(refused.stderr.contains("server.pem"), "{}", refused.stderr);
+
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("server.pem", identity.certificate_pem());
+    write("server.key", identity.key_pem());
+    run(&["check", "--config", &config]).await.expect_success();
+    let mut process = peers::spawn(serve());
+    process.wait_for_output("new configuration is served").await;
+    let client = authority.client_config(Alpn::Http1);
+    let address = port(&config, "listen");
+    let mut connection = Connection::tls(address, "xds.test", client).await.unwrap();
+    let request = connection
+        .request("POST", "/v3/discovery:clusters")
+        .body(testkit::body::full("{}"))
+        .unwrap();
+    assert_eq!(connection.send(request).await.unwrap().status, 200);
+    process.terminate();
+    assert!(process.wait().await.success());
 }

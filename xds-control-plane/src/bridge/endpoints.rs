@@ -22,6 +22,9 @@ use super::{BridgeOptions, source, tls};
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Carried<'d> {
+    /// Where the endpoint is, which its own fields do not say.
+    tier: usize,
+    zone: &'d str,
     id: &'d str,
     destination: &'d DestinationConfig,
 }
@@ -50,6 +53,7 @@ pub(super) fn assignment(cluster: &Cluster, options: &BridgeOptions) -> ClusterL
         places.entry((tier, zone)).or_default().push(endpoint(
             cluster,
             destination,
+            (tier, zone),
             all_idle,
             options,
         ));
@@ -82,6 +86,7 @@ pub(super) fn assignment(cluster: &Cluster, options: &BridgeOptions) -> ClusterL
 fn endpoint(
     cluster: &Cluster,
     destination: &Destination,
+    (tier, zone): (usize, &str),
     all_idle: bool,
     options: &BridgeOptions,
 ) -> LbEndpoint {
@@ -121,6 +126,8 @@ fn endpoint(
         source::carry(
             &mut written,
             &Carried {
+                tier,
+                zone,
                 id: destination.id().as_str(),
                 destination: destination.config(),
             },

@@ -15,8 +15,9 @@ pub struct BridgeOptions {
     pub trusted_ca: Arc<str>,
     /// How long connecting to a destination may take. 5 s.
     pub connect_timeout: Duration,
-    /// Whether resources carry the model's own form in their metadata, so that nothing is lost when
-    /// a proxy of this family reads them. `true`.
+    /// Whether resources carry the model's own form in their metadata, so that nothing is lost when a proxy of this family
+    /// reads them. Envoys are sent it, too, and keep it: each endpoint is several times as large, and all that the
+    /// configuration says of a cluster or destination is told to whoever is served. `false`.
     pub carry_source: bool,
 }
 
@@ -27,7 +28,7 @@ impl Default for BridgeOptions {
             https: false,
             trusted_ca: "/etc/ssl/certs/ca-certificates.crt".into(),
             connect_timeout: Duration::from_secs(5),
-            carry_source: true,
+            carry_source: false,
         }
     }
 }

@@ -79,16 +79,33 @@ pub(super) fn carry<R: Sealable, T: Serialize>(resource: &mut R, value: &T) {
         .insert(NAMESPACE.to_owned(), Struct { fields });
 }
 
-/// The form in JSON that `resource` carries, if its seal is whole.
-pub(super) fn carried<R: Sealable>(resource: &R) -> Option<String> {
+/// What a resource carries.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// Nothing of ours.
+    None,
+    /// The form in JSON, under a seal that is whole.
+    Whole(String),
+    /// Something of ours that does not belong to its fields.
+    Broken,
+}
+
+/// What `resource` carries of the model's own form.
+pub(super) fn carried<R: Sealable>(resource: &R) -> Source {
     let mut resource = resource.clone();
-    let metadata = resource.metadata().as_mut()?;
-    let mut ours = metadata.filter_metadata.remove(NAMESPACE)?;
-    let Kind::StringValue(sealed) = ours.fields.remove(SOURCE)?.kind? else {
-        return None;
+    let ours = (resource.metadata().as_mut())
+        .and_then(|metadata| metadata.filter_metadata.remove(NAMESPACE));
+    let Some(mut ours) = ours else {
+        return Source::None;
     };
-    let (found, json) = sealed.split_once(BETWEEN)?;
-    (found == seal(&resource)).then(|| json.to_owned())
+    let kind = ours.fields.remove(SOURCE).and_then(|value| value.kind);
+    let Some(Kind::StringValue(sealed)) = kind else {
+        return Source::Broken;
+    };
+    match sealed.split_once(BETWEEN) {
+        Some((found, json)) if found == seal(&resource) => Source::Whole(json.to_owned()),
+        _ => Source::Broken,
+    }
 }
 
 /// The hash of all but the metadata.

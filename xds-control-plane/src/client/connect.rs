@@ -5,14 +5,13 @@ use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
-use rustls_pki_types::pem::PemObject as _;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -20,13 +19,15 @@ use tonic::transport::{Channel, Endpoint, Uri};
 use tower_service::Service;
 
 use super::XdsOptions;
+use crate::pem::{self, PemError};
 
 /// Between signs of life on a connection that is quiet.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 /// How long a sign of life may take.
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// TLS with control planes.
+/// TLS with control planes. The files are read again for a connection when they have changed; ones that cannot be used change
+/// nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TlsOptions {
@@ -54,6 +55,11 @@ impl TlsOptions {
         self.certificate_file = Some(chain.into());
         self.key_file = Some(key.into());
         self
+    }
+
+    fn files(&self) -> impl Iterator<Item = &Path> {
+        let files = [&self.ca_file, &self.certificate_file, &self.key_file];
+        files.into_iter().flatten().map(PathBuf::as_path)
     }
 
     /// Sets [`server_name`](Self::server_name).
@@ -144,7 +150,9 @@ impl Dial {
         if endpoints.is_empty() {
             return Err(ClientError::NoServer);
         }
-        let tls = has_tls.then(|| client_config(&options.tls)).transpose()?;
+        let tls = has_tls
+            .then(|| Certificates::new(&options.tls))
+            .transpose()?;
         let server_name = match &options.tls.server_name {
             None => None,
             Some(name) => Some(
@@ -157,7 +165,7 @@ impl Dial {
             connector: Connector {
                 #[cfg(test)]
                 memory: None,
-                tls: tls.map(|config| TlsConnector::from(Arc::new(config))),
+                tls: tls.map(Arc::new),
                 server_name,
             },
         })
@@ -213,10 +221,7 @@ pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
 
 fn client_config(options: &TlsOptions) -> Result<ClientConfig, ClientError> {
     let ca_file = options.ca_file.as_deref().ok_or(ClientError::NoRoots)?;
-    let mut roots = rustls::RootCertStore::empty();
-    for certificate in certificates(ca_file)? {
-        roots.add(certificate)?;
-    }
+    let roots = pem::roots(ca_file)?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
@@ -224,8 +229,7 @@ fn client_config(options: &TlsOptions) -> Result<ClientConfig, ClientError> {
     let mut config = match (&options.certificate_file, &options.key_file) {
         (None, None) => builder.with_no_client_auth(),
         (Some(chain), Some(key)) => {
-            let key = PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable(key, &error))?;
-            builder.with_client_auth_cert(certificates(chain)?, key)?
+            builder.with_client_auth_cert(pem::certificates(chain)?, pem::key(key)?)?
         }
         _ => return Err(ClientError::HalfCertificate),
     };
@@ -233,24 +237,57 @@ fn client_config(options: &TlsOptions) -> Result<ClientConfig, ClientError> {
     Ok(config)
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ClientError> {
-    let read: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path)
-        .map_err(|error| unreadable(path, &error))?
-        .collect();
-    match read {
-        Ok(found) if found.is_empty() => Err(ClientError::File {
-            path: path.to_owned(),
-            message: "there is no certificate in it".to_owned(),
-        }),
-        Ok(found) => Ok(found),
-        Err(error) => Err(unreadable(path, &error)),
+impl From<PemError> for ClientError {
+    fn from(error: PemError) -> Self {
+        Self::File {
+            path: error.path,
+            message: error.message,
+        }
     }
 }
 
-fn unreadable(path: &Path, error: &dyn fmt::Display) -> ClientError {
-    ClientError::File {
-        path: path.to_owned(),
-        message: error.to_string(),
+/// What TLS is spoken with, by files that may be renewed.
+struct Certificates {
+    options: TlsOptions,
+    newest: Mutex<Newest>,
+}
+
+struct Newest {
+    seen: Vec<Option<Vec<u8>>>,
+    connector: TlsConnector,
+}
+
+impl Certificates {
+    fn new(options: &TlsOptions) -> Result<Self, ClientError> {
+        let seen = pem::contents(options.files());
+        let connector = TlsConnector::from(Arc::new(client_config(options)?));
+        Ok(Self {
+            options: options.clone(),
+            newest: Mutex::new(Newest { seen, connector }),
+        })
+    }
+
+    async fn connector(self: Arc<Self>) -> TlsConnector {
+        let looking = Arc::clone(&self);
+        // A slow disk keeps nobody else waiting.
+        let _ = tokio::task::spawn_blocking(move || looking.look()).await;
+        let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        newest.connector.clone()
+    }
+
+    fn look(&self) {
+        let now = pem::contents(self.options.files());
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        if newest.seen == now {
+            return;
+        }
+        match client_config(&self.options) {
+            Ok(config) => newest.connector = TlsConnector::from(Arc::new(config)),
+            Err(error) => {
+                tracing::warn!(target: "xds::client", %error, "the new certificates cannot be used, the old ones stay");
+            }
+        }
+        newest.seen = now;
     }
 }
 
@@ -262,7 +299,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 struct Connector {
     #[cfg(test)]
     memory: Option<tokio::sync::mpsc::Sender<tokio::io::DuplexStream>>,
-    tls: Option<TlsConnector>,
+    tls: Option<Arc<Certificates>>,
     server_name: Option<ServerName<'static>>,
 }
 
@@ -305,6 +342,6 @@ impl Connector {
             Some(name) => name,
             None => ServerName::try_from(host.to_owned()).map_err(io::Error::other)?,
         };
-        Ok(Box::new(tls.connect(name, stream).await?))
+        Ok(Box::new(tls.connector().await.connect(name, stream).await?))
     }
 }

@@ -12,6 +12,7 @@ mod protocol;
 mod section;
 mod session;
 mod store;
+mod table;
 #[cfg(test)]
 mod tests;
 mod view;

@@ -40,7 +40,8 @@ pub struct XdsOptions {
     pub listeners: bool,
     /// How long connecting may take, TLS included. 5 s.
     pub connect_timeout: Duration,
-    /// How long the control plane may take to answer at all. 30 s.
+    /// How long the control plane may take to answer at all. 30 s. With delta one that has nothing to say after a reconnect, since
+    /// nothing has changed, is taken to be there after a second without an error.
     pub answer_timeout: Duration,
     /// How long the rest of a change is waited for, such as the endpoints of a new cluster. 15 s.
     pub fetch_timeout: Duration,

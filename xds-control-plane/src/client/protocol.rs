@@ -9,7 +9,8 @@ use envoy_types::pb::envoy::service::discovery::v3::{
 use envoy_types::pb::google::rpc::Status;
 
 use super::Mode;
-use super::store::{Store, Update};
+use super::store::Store;
+use super::table::Update;
 use crate::snapshot::ResourceType;
 
 /// The code of refusals: `INVALID_ARGUMENT`.

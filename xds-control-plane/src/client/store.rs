@@ -1,7 +1,7 @@
 //! What the control plane has said and was accepted.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::time::Duration;
 
 use discovery_core::text::shortened;
 use discovery_core::{DiscoveredService, Discovery};
@@ -9,11 +9,12 @@ use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
 use envoy_types::pb::envoy::config::listener::v3::Listener;
 use envoy_types::pb::envoy::config::route::v3::RouteConfiguration;
-use envoy_types::pb::google::protobuf::Any;
-use prost::Message;
+use proxy_model::Problems;
 use proxy_model::config::ProxyConfig;
-use proxy_model::{CompileOptions, Problem, Problems, Snapshot};
+use tokio::time::Instant;
 
+use super::XdsOptions;
+use super::table::{Table, Update, gathered};
 use crate::bridge::{
     ReadCluster, ReadEndpoints, ReadRoutes, RouteSource, compose, read_cluster, read_endpoints,
     read_listener, read_routes,
@@ -22,17 +23,8 @@ use crate::snapshot::ResourceType;
 
 /// The longest message of a NACK, in characters: some servers keep them all.
 const LONGEST_REFUSAL: usize = 4000;
-
-/// What one answer brings, whichever variant of the protocol it came by.
-#[derive(Debug, Default)]
-pub(super) struct Update {
-    /// Version and content.
-    pub(super) resources: Vec<(String, Any)>,
-    /// Names of what does not exist any more.
-    pub(super) removed: Vec<String>,
-    /// Whether what is not there does not exist: clusters and listeners in the state of the world.
-    pub(super) is_all: bool,
-}
+/// How long a route configuration is waited for that no listener names, where listeners name others.
+const EXTRA: Duration = Duration::from_secs(1);
 
 /// Where a listener's routes are.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -41,155 +33,8 @@ struct Leads {
     inline: Vec<ReadRoutes>,
 }
 
-#[derive(Debug, Clone)]
-struct Held<T> {
-    version: String,
-    value: T,
-    warnings: Problems,
-}
-
-/// The resources of one type.
-#[derive(Debug)]
-struct Table<T> {
-    held: BTreeMap<String, Held<T>>,
-    /// Those whose newest form cannot be honoured.
-    refused: BTreeMap<String, Problems>,
-    /// Those that were asked for and do not exist.
-    absent: BTreeSet<String>,
-    /// Whether there was an answer.
-    is_answered: bool,
-}
-
-impl<T> Default for Table<T> {
-    fn default() -> Self {
-        Self {
-            held: BTreeMap::new(),
-            refused: BTreeMap::new(),
-            absent: BTreeSet::new(),
-            is_answered: false,
-        }
-    }
-}
-
-type ReadOne<M, T> = fn(&M) -> Result<(T, Problems), Problems>;
-
-impl<T: PartialEq> Table<T> {
-    /// Takes in an answer. Returns whether something changed, and what is refused.
-    fn apply<M: Message + Default>(
-        &mut self,
-        update: Update,
-        name_of: fn(&M) -> &str,
-        read: ReadOne<M, T>,
-        most: usize,
-    ) -> (bool, Vec<Problem>) {
-        let mut changed = !self.is_answered;
-        self.is_answered = true;
-        let mut refusals = Vec::new();
-        if update.resources.len() > most {
-            let message = format!(
-                "{} resources in one answer; at most {most} are taken",
-                update.resources.len()
-            );
-            return (changed, vec![Problem::error("", "too_many", message)]);
-        }
-        let mut named = BTreeSet::new();
-        for (version, any) in update.resources {
-            let Ok(message) = M::decode(any.value.as_slice()) else {
-                refusals.push(Problem::error(
-                    "",
-                    "not_decoded",
-                    format!(
-                        "a resource of type `{}` cannot be decoded",
-                        shortened(&any.type_url, 100)
-                    ),
-                ));
-                continue;
-            };
-            let name = name_of(&message).to_owned();
-            if !named.insert(name.clone()) {
-                refusals.push(Problem::error(
-                    "",
-                    "twice",
-                    format!("`{}` is there twice", shortened(&name, 100)),
-                ));
-                continue;
-            }
-            let is_known = self.held.contains_key(&name) || self.refused.contains_key(&name);
-            if !is_known && !update.is_all && self.held.len() + self.refused.len() >= most {
-                refusals.push(Problem::error(
-                    "",
-                    "too_many",
-                    format!(
-                        "`{}` is one too many; at most {most} resources of a type are taken",
-                        shortened(&name, 100)
-                    ),
-                ));
-                continue;
-            }
-            self.absent.remove(&name);
-            match read(&message) {
-                Ok((value, warnings)) => {
-                    changed |= self.refused.remove(&name).is_some();
-                    let same = (self.held.get(&name)).is_some_and(|held| held.value == value);
-                    changed |= !same;
-                    let held = Held {
-                        version,
-                        value,
-                        warnings,
-                    };
-                    self.held.insert(name, held);
-                }
-                Err(problems) => {
-                    refusals.extend(problems.errors().cloned());
-                    changed = true;
-                    self.refused.insert(name, problems);
-                }
-            }
-        }
-        let gone: Vec<String> = match update.is_all {
-            true => (self.held.keys().chain(self.refused.keys()))
-                .filter(|name| !named.contains(*name))
-                .cloned()
-                .collect(),
-            false => update.removed,
-        };
-        for name in gone {
-            changed |= self.held.remove(&name).is_some() | self.refused.remove(&name).is_some();
-            changed |= self.absent.insert(name);
-        }
-        (changed, refusals)
-    }
-
-    /// Forgets what nobody wants any more.
-    fn keep(&mut self, wanted: &BTreeSet<String>) {
-        self.held.retain(|name, _| wanted.contains(name));
-        self.refused.retain(|name, _| wanted.contains(name));
-        self.absent.retain(|name| wanted.contains(name));
-    }
-
-    /// Whether nothing is known of one that is wanted.
-    fn lacks(&self, name: &str) -> bool {
-        !self.held.contains_key(name)
-            && !self.refused.contains_key(name)
-            && !self.absent.contains(name)
-    }
-
-    fn versions(&self) -> impl Iterator<Item = (String, String)> {
-        (self.held.iter()).map(|(name, held)| (name.clone(), held.version.clone()))
-    }
-
-    fn problems(&self) -> impl Iterator<Item = Problem> {
-        let warnings = self.held.values().flat_map(|held| held.warnings.iter());
-        self.refused
-            .values()
-            .flat_map(Problems::iter)
-            .chain(warnings)
-            .cloned()
-    }
-}
-
 /// Everything that was accepted.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Store {
     route_configs: BTreeSet<String>,
     listeners_wanted: bool,
@@ -198,6 +43,11 @@ pub(super) struct Store {
     routes: Table<ReadRoutes>,
     clusters: Table<ReadCluster>,
     endpoints: Table<ReadEndpoints>,
+    /// What is wanted and nothing is known of, and since when.
+    missing: BTreeMap<(ResourceType, String), Instant>,
+    /// When the stream began.
+    begun: Instant,
+    was_usable: bool,
 }
 
 /// What became of an answer.
@@ -214,31 +64,48 @@ impl Store {
             route_configs: route_configs.iter().cloned().collect(),
             listeners_wanted,
             most,
-            ..Self::default()
+            listeners: Table::default(),
+            routes: Table::default(),
+            clusters: Table::default(),
+            endpoints: Table::default(),
+            missing: BTreeMap::new(),
+            begun: Instant::now(),
+            was_usable: false,
         }
     }
 
     /// Takes in an answer.
-    pub(super) fn apply(&mut self, resource_type: ResourceType, update: Update) -> Applied {
+    pub(super) fn apply(
+        &mut self,
+        resource_type: ResourceType,
+        update: Update,
+        now: Instant,
+    ) -> Applied {
         let most = self.most;
         let (changed, refusals) = match resource_type {
-            ResourceType::Listener => {
-                self.listeners
-                    .apply(update, |listener: &Listener| &listener.name, leads, most)
-            }
+            ResourceType::Listener => self.listeners.apply(
+                resource_type,
+                update,
+                |listener: &Listener| &listener.name,
+                leads,
+                most,
+            ),
             ResourceType::Route => self.routes.apply(
+                resource_type,
                 update,
                 |routes: &RouteConfiguration| &routes.name,
-                routes,
+                read_routes,
                 most,
             ),
             ResourceType::Cluster => self.clusters.apply(
+                resource_type,
                 update,
                 |cluster: &Cluster| &cluster.name,
                 read_cluster,
                 most,
             ),
             ResourceType::Endpoint => self.endpoints.apply(
+                resource_type,
                 update,
                 |assignment: &ClusterLoadAssignment| &assignment.cluster_name,
                 read_endpoints,
@@ -252,6 +119,7 @@ impl Store {
         // Of what is asked for without names there is nothing to be missed.
         self.listeners.absent.clear();
         self.clusters.absent.clear();
+        self.note_missing(now);
         let refusal = (!refusals.is_empty()).then(|| {
             let all: Vec<String> = refusals.iter().map(ToString::to_string).collect();
             shortened(&all.join("; "), LONGEST_REFUSAL)
@@ -264,8 +132,7 @@ impl Store {
         match resource_type {
             ResourceType::Cluster | ResourceType::Listener => None,
             ResourceType::Route => {
-                let listeners = self.listeners.held.values();
-                let named = listeners.flat_map(|held| held.value.names.iter().cloned());
+                let named = self.named_by_listeners().cloned();
                 Some(named.chain(self.route_configs.iter().cloned()).collect())
             }
             ResourceType::Endpoint => {
@@ -287,24 +154,78 @@ impl Store {
             .filter(move |kind| listeners_wanted || *kind != ResourceType::Listener)
     }
 
-    /// Whether nothing that is wanted has still to be answered.
-    pub(super) fn is_whole(&self) -> bool {
-        let has_all = |kind: ResourceType, lacks: &dyn Fn(&str) -> bool| {
-            !self
-                .wanted(kind)
-                .unwrap_or_default()
-                .iter()
-                .any(|name| lacks(name))
-        };
-        self.clusters.is_answered
-            && (self.listeners.is_answered || !self.listeners_wanted)
-            && has_all(ResourceType::Route, &|name| self.routes.lacks(name))
-            && has_all(ResourceType::Endpoint, &|name| self.endpoints.lacks(name))
+    /// A stream begins: what is wanted is asked for now.
+    pub(super) fn begin(&mut self, now: Instant) {
+        if !self.was_usable {
+            self.missing.clear();
+        }
+        self.begun = now;
+        self.note_missing(now);
     }
 
-    /// Whether there is anything to serve: answers about clusters and routes.
-    pub(super) fn is_usable(&self) -> bool {
-        self.clusters.is_answered && (self.routes.is_answered || self.listeners.is_answered)
+    /// Since when nothing is known of what is wanted. Of what does not exist some control planes never say so.
+    fn note_missing(&mut self, now: Instant) {
+        let mut missing = BTreeMap::new();
+        let mut note = |kind: ResourceType, name: String| {
+            let since = self.missing.get(&(kind, name.clone()));
+            missing.insert((kind, name), since.copied().unwrap_or(now));
+        };
+        let routes = self.wanted(ResourceType::Route).unwrap_or_default();
+        for name in routes.into_iter().filter(|name| self.routes.lacks(name)) {
+            note(ResourceType::Route, name);
+        }
+        let endpoints = self.wanted(ResourceType::Endpoint).unwrap_or_default();
+        for name in endpoints
+            .into_iter()
+            .filter(|name| self.endpoints.lacks(name))
+        {
+            note(ResourceType::Endpoint, name);
+        }
+        self.missing = missing;
+    }
+
+    /// Whether there is nothing left to wait for.
+    pub(super) fn knows_all(&self, options: &XdsOptions) -> bool {
+        self.was_usable
+            && (self.waits_until(options.fetch_timeout)).is_none_or(|until| until <= Instant::now())
+    }
+
+    /// Until when something that is wanted is waited for. What has not come in `patience` after it was asked for is taken not to
+    /// exist, as Envoy does after its `initial_fetch_timeout`, until it comes.
+    pub(super) fn waits_until(&self, patience: Duration) -> Option<Instant> {
+        let is_answered =
+            self.clusters.is_answered && (self.listeners.is_answered || !self.listeners_wanted);
+        let named: BTreeSet<&String> = self.named_by_listeners().collect();
+        let missing = self.missing.iter().map(|((kind, name), since)| {
+            // Where listeners lead elsewhere nobody need have what the options name.
+            let is_extra =
+                *kind == ResourceType::Route && !named.is_empty() && !named.contains(name);
+            *since
+                + if is_extra {
+                    patience.min(EXTRA)
+                } else {
+                    patience
+                }
+        });
+        missing
+            .chain((!is_answered).then_some(self.begun + patience))
+            .max()
+    }
+
+    fn named_by_listeners(&self) -> impl Iterator<Item = &String> {
+        let listeners = self.listeners.held.values();
+        listeners.flat_map(|held| &held.value.names)
+    }
+
+    /// Whether there is anything to serve: clusters and routes, or that there are no routes. Then there is for ever.
+    pub(super) fn is_usable(&mut self) -> bool {
+        let has_routes = !self.routes.held.is_empty()
+            || (self.listeners.held.values()).any(|held| !held.value.inline.is_empty());
+        let is_answered = self.listeners.is_answered || !self.listeners_wanted;
+        let wanted = self.wanted(ResourceType::Route).unwrap_or_default();
+        let are_absent = wanted.iter().all(|name| self.routes.absent.contains(name));
+        self.was_usable |= self.clusters.is_answered && (has_routes || (is_answered && are_absent));
+        self.was_usable
     }
 
     /// What is held of one type, for a control plane that only sends what differs.
@@ -352,7 +273,7 @@ impl Store {
             .chain(self.routes.problems())
             .chain(self.clusters.problems())
             .chain(self.endpoints.problems());
-        for problem in problems {
+        for problem in gathered(problems) {
             discovery = discovery.with_problem(problem);
         }
         discovery
@@ -367,24 +288,11 @@ fn leads(listener: &Listener) -> Result<(Leads, Problems), Problems> {
         match source {
             RouteSource::Named(name) => found.names.push(name),
             RouteSource::Inline(inline) => {
-                let (inline, more) = routes(&inline)?;
+                let (inline, more) = read_routes(&inline)?;
                 warnings.append(more);
                 found.inline.push(inline);
             }
         }
     }
     Ok((found, warnings))
-}
-
-/// Routes that the model takes, too.
-fn routes(routes: &RouteConfiguration) -> Result<(ReadRoutes, Problems), Problems> {
-    let (read, warnings) = read_routes(routes)?;
-    let config = ProxyConfig {
-        routes: read.routes.clone(),
-        ..ProxyConfig::default()
-    };
-    match Snapshot::compile(Arc::new(config), &CompileOptions::default()) {
-        Ok(_) => Ok((read, warnings)),
-        Err(problems) => Err(problems),
-    }
 }

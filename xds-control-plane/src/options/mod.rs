@@ -19,6 +19,9 @@ use proxy_model::json::ObjectReader;
 pub use self::providers::{ProviderError, ProvidersSection};
 use crate::assemble::AssembleOptions;
 use crate::pipeline::PipelineOptions;
+use crate::server::ServerOptions;
+#[cfg(feature = "tls")]
+use crate::server::ServerTls;
 use crate::sources::{ConsulSourceOptions, yaml};
 use crate::translate::{CONSUL, HealthCheckKind, REGISTRY, STATIC, TranslateOptions};
 
@@ -34,6 +37,8 @@ const ADMIN_PORT: u16 = 1702;
 pub struct Config {
     /// Where xDS is served. `127.0.0.1:1701`.
     pub listen: SocketAddr,
+    /// With what TLS xDS is served. `None`: without.
+    pub tls: Option<TlsSection>,
     /// Where the admin API is served. `127.0.0.1:1702`.
     pub admin: SocketAddr,
     /// What the control plane's cluster is called in the bootstrap of the Envoys. `xds`.
@@ -69,6 +74,17 @@ pub struct Config {
     pub providers: ProvidersSection,
 }
 
+/// TLS of the xDS server, as PEM files that are read again when they change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsSection {
+    /// The server's certificate, and those that it is signed by.
+    pub certificate_file: PathBuf,
+    /// Its key.
+    pub key_file: PathBuf,
+    /// The certificates that clients are trusted by, who then have to show one.
+    pub client_ca_file: Option<PathBuf>,
+}
+
 /// Where the registry is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RegistrySection {
@@ -94,6 +110,7 @@ impl Default for Config {
         let loopback = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         Self {
             listen: loopback(XDS_PORT),
+            tls: None,
             admin: loopback(ADMIN_PORT),
             xds_cluster: AssembleOptions::default().xds_cluster,
             route_config: translate.route_config,
@@ -154,6 +171,21 @@ impl Config {
             config_max: self.config_max,
             persist: self.persist.clone(),
         }
+    }
+
+    /// How the server works by it.
+    #[must_use]
+    pub fn server(&self) -> ServerOptions {
+        let options = ServerOptions::default();
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &self.tls {
+            let files = ServerTls::new(&tls.certificate_file, &tls.key_file);
+            return options.with_tls(match &tls.client_ca_file {
+                Some(ca) => files.with_client_ca(ca),
+                None => files,
+            });
+        }
+        options
     }
 
     /// How Consul is followed by it.

@@ -9,7 +9,7 @@ use discovery_consul::options::{DiscoveryOptions, Section};
 use proxy_model::json::{Node, ObjectReader};
 use proxy_model::{Problem, Problems};
 
-use super::{Config, RegistrySection};
+use super::{Config, RegistrySection, TlsSection};
 use crate::sources::period;
 use crate::translate::HealthCheckKind;
 
@@ -27,6 +27,7 @@ pub(super) fn config(file: &mut ObjectReader<'_, '_>, folder: &Path) -> Config {
     let unset = Config::default();
     let mut config = Config {
         listen: address(file, "listen").unwrap_or(unset.listen),
+        tls: file.object("tls", |section| tls(section, folder)).flatten(),
         admin: address(file, "admin").unwrap_or(unset.admin),
         xds_cluster: name(file, "xdsCluster").unwrap_or(unset.xds_cluster),
         route_config: name(file, "routeConfig").unwrap_or(unset.route_config),
@@ -139,6 +140,17 @@ fn required_path(
         report(reader, key, "missing", format!("`{key}` is missing"));
     }
     path(reader, key, folder)
+}
+
+fn tls(section: &mut ObjectReader<'_, '_>, folder: &Path) -> Option<TlsSection> {
+    let certificate_file = required_path(section, "certificateFile", folder);
+    let key_file = required_path(section, "keyFile", folder);
+    let client_ca_file = path(section, "clientCaFile", folder);
+    Some(TlsSection {
+        certificate_file: certificate_file?,
+        key_file: key_file?,
+        client_ca_file,
+    })
 }
 
 pub(super) fn port(node: &Node, pointer: &str, problems: &mut Problems) -> Option<u16> {

@@ -49,6 +49,28 @@ fn what_is_not_said_is_at_its_default() {
 }
 
 #[test]
+fn tls_is_a_certificate_with_its_key() {
+    let with = |tls: &str| parse(&format!("static: {{file: s.yaml}}\ntls: {tls}"));
+    let config = with("{certificateFile: c.pem, keyFile: /k.pem, clientCaFile: ca.pem}").unwrap();
+    let expected = TlsSection {
+        certificate_file: "/etc/xds/c.pem".into(),
+        key_file: "/k.pem".into(),
+        client_ca_file: Some("/etc/xds/ca.pem".into()),
+    };
+    assert_eq!(config.tls, Some(expected));
+    assert_eq!(
+        with("{certificateFile: c.pem}").unwrap_err(),
+        ["missing /tls/keyFile"]
+    );
+    assert_eq!(
+        with("{keyFile: k.pem}").unwrap_err(),
+        ["missing /tls/certificateFile"]
+    );
+    #[cfg(feature = "tls")]
+    assert!(config.server().tls.is_some());
+}
+
+#[test]
 fn what_is_wrong_is_named_with_its_place() {
     let cases: &[(&str, &[&str])] = &[
         ("{}", &["no_source "]),

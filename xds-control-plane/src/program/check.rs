@@ -40,6 +40,13 @@ fn check(path: &Path) -> Result<Vec<Checked>, Failure> {
     let Ok(config) = parsed else {
         return Ok(all);
     };
+    if let (Some(tls), Some(own)) = (&config.server().tls, all.first_mut()) {
+        own.problems.extend(
+            tls.check()
+                .err()
+                .map(|error| Problem::error("/tls", "unusable_certificate", error.to_string())),
+        );
+    }
     if let Some(RegistrySection::File(path)) = &config.registry {
         let parsed = parse_registry(&read(path)?);
         let warnings = parsed.as_ref().map(|parsed| parsed.problems.clone());

@@ -7,7 +7,7 @@ use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use xds_control_plane::admin::Admin;
 use xds_control_plane::pipeline::Pipeline;
-use xds_control_plane::server::{ServerOptions, XdsServer};
+use xds_control_plane::server::XdsServer;
 
 use super::failure::Failure;
 use super::signals::Stop;
@@ -35,10 +35,14 @@ async fn serve(options: &cli::Serve) -> Result<(), Failure> {
     let pipeline = Pipeline::start(sources, config.pipeline());
     let server = XdsServer::new(
         pipeline.snapshots(),
-        ServerOptions::default()
+        config
+            .server()
             .with_identifier(concat!("xds-control-plane/", env!("CARGO_PKG_VERSION"))),
     );
     let address = listener.local_addr().unwrap_or(config.listen);
+    if config.tls.is_none() && !address.ip().is_loopback() {
+        tracing::warn!(%address, "xDS is served without TLS: whoever reaches this address is told everything; add `tls` to the configuration");
+    }
     screen::show(&config, address)?;
     let told = tokio::spawn(screen::tell(pipeline.status(), pipeline.snapshots()));
     let shutdown = async move {

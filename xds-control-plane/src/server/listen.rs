@@ -1,107 +1,226 @@
-//! Accepting connections, of which there may be only so many.
+//! Accepting connections, of which there may be only so many, and of one address fewer.
 
+use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::{Stream, stream};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tonic::transport::server::Connected;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::connection::{Accepted, Transport};
+use super::metrics::Metrics;
 
 /// How long to wait when a connection cannot be accepted, for want of file descriptors as a rule.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Where a request comes from.
+/// How many connections may be open, and how long they may take to begin.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PeerAddress(pub(crate) SocketAddr);
-
-/// A connection, with its place among those that may be open.
-#[derive(Debug)]
-pub(crate) struct Accepted {
-    stream: TcpStream,
-    peer: SocketAddr,
-    _place: OwnedSemaphorePermit,
+pub(crate) struct ConnectionLimits {
+    pub(crate) all: usize,
+    pub(crate) per_peer: usize,
+    /// Until TLS is agreed on and the first bytes of a request are there.
+    pub(crate) opening: Duration,
+    /// After how long without a sign of the other side its system is asked.
+    pub(crate) keep_alive: Duration,
 }
 
-/// The connections that arrive, as long as fewer than `limit` are open.
-pub(crate) fn accept(
-    listener: TcpListener,
-    limit: usize,
-) -> impl Stream<Item = io::Result<Accepted>> {
-    let places = Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS)));
-    stream::unfold((listener, places), |(listener, places)| async move {
-        loop {
-            // The semaphore is never closed.
-            let place = Arc::clone(&places).acquire_owned().await.ok()?;
-            match listener.accept().await {
-                Ok((stream, peer)) => {
-                    // Responses are written whole; waiting for more to come only delays them.
-                    let _ = stream.set_nodelay(true);
-                    let accepted = Accepted {
-                        stream,
-                        peer,
-                        _place: place,
-                    };
-                    return Some((Ok(accepted), (listener, places)));
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "the xDS server cannot accept a connection");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
+/// Makes connections of what was accepted.
+pub(crate) trait Upgrade: Clone + Send + 'static {
+    fn upgrade(self, stream: TcpStream) -> impl Future<Output = io::Result<Transport>> + Send;
+}
+
+/// Without TLS.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plain;
+
+impl Upgrade for Plain {
+    async fn upgrade(self, stream: TcpStream) -> io::Result<Transport> {
+        Ok(Transport::Plain(stream))
+    }
+}
+
+/// A place among the connections that may be open. It is free again when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    _of_all: OwnedSemaphorePermit,
+    _of_peer: PeerPlace,
+}
+
+/// How many connections each address has.
+#[derive(Debug, Clone, Default)]
+struct Peers(Arc<Mutex<HashMap<IpAddr, usize>>>);
+
+#[derive(Debug)]
+struct PeerPlace {
+    peers: Peers,
+    address: IpAddr,
+}
+
+impl Peers {
+    /// A place for a connection of `address`, if it has fewer than `limit`.
+    fn enter(&self, address: IpAddr, limit: usize) -> Option<PeerPlace> {
+        let address = host_of(address);
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = open.entry(address).or_default();
+        if *count >= limit {
+            return None;
+        }
+        *count += 1;
+        let peers = self.clone();
+        Some(PeerPlace { peers, address })
+    }
+}
+
+impl Drop for PeerPlace {
+    fn drop(&mut self) {
+        let mut open = self.peers.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = open.get_mut(&self.address) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                open.remove(&self.address);
             }
         }
+    }
+}
+
+/// A host has a whole network of addresses in version 6.
+fn host_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+struct Acceptor<U> {
+    listener: TcpListener,
+    limits: ConnectionLimits,
+    upgrade: U,
+    metrics: Arc<Metrics>,
+    places: Arc<Semaphore>,
+    peers: Peers,
+    /// Connections that have yet to agree on TLS.
+    opening: JoinSet<Option<Accepted>>,
+}
+
+/// The connections that arrive, as long as there are places for them.
+pub(crate) fn accept(
+    listener: TcpListener,
+    limits: ConnectionLimits,
+    upgrade: impl Upgrade,
+    metrics: Arc<Metrics>,
+) -> impl Stream<Item = io::Result<Accepted>> {
+    let acceptor = Acceptor {
+        listener,
+        limits,
+        upgrade,
+        metrics,
+        places: Arc::new(Semaphore::new(limits.all.min(Semaphore::MAX_PERMITS))),
+        peers: Peers::default(),
+        opening: JoinSet::new(),
+    };
+    stream::unfold(acceptor, |mut acceptor| async move {
+        let accepted = acceptor.next().await?;
+        Some((Ok(accepted), acceptor))
     })
 }
 
-impl Connected for Accepted {
-    type ConnectInfo = PeerAddress;
+impl<U: Upgrade> Acceptor<U> {
+    /// The next connection. `None`: there are no more, which does not happen.
+    async fn next(&mut self) -> Option<Accepted> {
+        loop {
+            tokio::select! {
+                Some(opened) = self.opening.join_next() => {
+                    if let Ok(Some(accepted)) = opened {
+                        return Some(accepted);
+                    }
+                }
+                arrived = arrive(&self.listener, &self.places) => {
+                    let (stream, peer, place) = arrived?;
+                    self.open(stream, peer, place);
+                }
+            }
+        }
+    }
 
-    fn connect_info(&self) -> PeerAddress {
-        PeerAddress(self.peer)
+    fn open(&mut self, stream: TcpStream, peer: SocketAddr, of_all: OwnedSemaphorePermit) {
+        let Some(of_peer) = self.peers.enter(peer.ip(), self.limits.per_peer) else {
+            self.metrics.connection_turned_away();
+            tracing::debug!(%peer, "this address has as many connections as it may have");
+            return;
+        };
+        let place = Place {
+            _of_all: of_all,
+            _of_peer: of_peer,
+        };
+        // Responses are written whole; waiting for more to come only delays them.
+        let _ = stream.set_nodelay(true);
+        let keep_alive = TcpKeepalive::new()
+            .with_time(self.limits.keep_alive)
+            .with_interval(self.limits.keep_alive);
+        let _ = SockRef::from(&stream).set_tcp_keepalive(&keep_alive);
+        let until = Instant::now() + self.limits.opening;
+        let upgrade = self.upgrade.clone();
+        self.opening.spawn(async move {
+            let upgraded = tokio::time::timeout_at(until, upgrade.upgrade(stream)).await;
+            match upgraded {
+                Ok(Ok(transport)) => Some(Accepted::new(transport, peer, until, place)),
+                Ok(Err(error)) => {
+                    tracing::info!(%peer, %error, "a client does not agree on TLS");
+                    None
+                }
+                Err(_) => {
+                    tracing::info!(%peer, "a client takes too long to agree on TLS");
+                    None
+                }
+            }
+        });
     }
 }
 
-impl AsyncRead for Accepted {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+/// The next connection for which there is a place. Nothing is lost when it is dropped.
+async fn arrive(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+    loop {
+        // The semaphore is never closed.
+        let place = Arc::clone(places).acquire_owned().await.ok()?;
+        match listener.accept().await {
+            Ok((stream, peer)) => return Some((stream, peer, place)),
+            Err(error) => {
+                tracing::warn!(%error, "the xDS server cannot accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
     }
 }
 
-impl AsyncWrite for Accepted {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+    #[test]
+    fn places_are_counted_by_host_and_let_go_of() {
+        let peers = Peers::default();
+        let enter = |text: &str| peers.enter(text.parse().unwrap(), 2);
+        let first = enter("127.0.0.1").unwrap();
+        let second = enter("::ffff:127.0.0.1").unwrap();
+        assert!(enter("127.0.0.1").is_none());
+        let other = (enter("2001:db8::1").unwrap(), enter("2001:db8::2").unwrap());
+        assert!(enter("2001:db8:0:0:ffff::").is_none());
+        assert!(enter("2001:db8:0:1::").is_some());
+        drop(first);
+        assert!(enter("127.0.0.1").is_some());
+        drop((second, other));
+        assert!(peers.0.lock().unwrap().is_empty());
     }
 }

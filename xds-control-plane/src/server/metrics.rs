@@ -20,6 +20,7 @@ pub(crate) struct Metrics {
     streams: Family<StreamLabels, Gauge>,
     opened: Family<StreamLabels, Counter>,
     turned_away: Counter,
+    connections_turned_away: Counter,
     responses: Family<TypeLabels, Counter>,
     resources_sent: Family<TypeLabels, Counter>,
     bytes: Family<TypeLabels, Counter>,
@@ -58,6 +59,11 @@ impl Metrics {
             "streams_turned_away",
             "Streams refused since their peer has too many",
             self.turned_away.clone(),
+        );
+        registry.register(
+            "connections_turned_away",
+            "Connections closed since their peer has too many",
+            self.connections_turned_away.clone(),
         );
         registry.register(
             "responses",
@@ -112,6 +118,10 @@ impl Metrics {
     pub(crate) fn closed(&self, protocol: Protocol, subscription: Subscription) {
         let labels = stream_labels(protocol, subscription);
         self.streams.get_or_create(&labels).dec();
+    }
+
+    pub(crate) fn connection_turned_away(&self) {
+        self.connections_turned_away.inc();
     }
 
     pub(crate) fn turned_away(&self) {

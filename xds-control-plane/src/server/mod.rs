@@ -13,6 +13,7 @@
 //! in an order in which nothing is referred to that is not there. What a client refuses is not sent again until it is
 //! different. [`ServerHandle::nodes`] tells what each client has and what it refused.
 
+mod connection;
 mod context;
 mod descriptors;
 mod fetch;
@@ -24,6 +25,8 @@ mod options;
 mod protocol;
 mod publish;
 mod rest;
+#[cfg(feature = "tls")]
+mod tls;
 mod view;
 mod wire;
 
@@ -46,7 +49,7 @@ use tonic_health::server::{HealthReporter, health_reporter};
 use self::context::Context;
 pub use self::descriptors::ENVOY_DESCRIPTORS;
 pub(crate) use self::descriptors::resource_json;
-use self::listen::accept;
+use self::listen::{ConnectionLimits, Plain, Upgrade, accept};
 use self::metrics::Metrics;
 use self::nodes::Nodes;
 pub use self::nodes::{
@@ -54,6 +57,8 @@ pub use self::nodes::{
 };
 pub use self::options::ServerOptions;
 use self::publish::Publisher;
+#[cfg(feature = "tls")]
+pub use self::tls::{ServerTls, ServerTlsError};
 use self::view::Feed;
 use crate::snapshot::Snapshot;
 
@@ -115,10 +120,28 @@ impl XdsServer {
     ///
     /// # Errors
     ///
-    /// When the descriptors of the API are not usable, or the transport fails.
+    /// When the descriptors of the API or the files of TLS are not usable, or the transport fails.
     pub async fn serve(
         self,
         listener: TcpListener,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), ServeError> {
+        #[cfg(feature = "tls")]
+        if let Some(files) = self.context.options.tls.clone() {
+            let (followed, handshakes) =
+                tls::Followed::new(files).map_err(|error| ServeError(error.into()))?;
+            return tokio::select! {
+                served = self.serve_over(listener, handshakes, shutdown) => served,
+                never = followed.run() => match never {},
+            };
+        }
+        self.serve_over(listener, Plain, shutdown).await
+    }
+
+    async fn serve_over(
+        self,
+        listener: TcpListener,
+        upgrade: impl Upgrade,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
         let Self {
@@ -134,6 +157,12 @@ impl XdsServer {
             shutdown.await;
             stop.send_replace(true);
         };
+        let limits = ConnectionLimits {
+            all: options.connections,
+            per_peer: options.connections_per_peer,
+            opening: options.opening_timeout,
+            keep_alive: options.ping_interval,
+        };
         let serving = Server::builder()
             .accept_http1(true)
             .http2_keepalive_interval(Some(options.ping_interval))
@@ -141,7 +170,7 @@ impl XdsServer {
             .max_concurrent_streams(options.streams_per_connection)
             .serve_with_incoming_shutdown(
                 routes.prepare(),
-                accept(listener, options.connections),
+                accept(listener, limits, upgrade, Arc::clone(&context.metrics)),
                 signal,
             );
         let drained = async {
@@ -218,22 +247,37 @@ fn all_routes(
     Ok(Routes::from(routes.merge(own)))
 }
 
-/// Says by gRPC's health service whether there is something to serve, of the server and of each service.
+/// Says by gRPC's health service whether there is something to serve, of the server and of each service. When the server is
+/// asked to stop, there is nothing any more, so that balancers go elsewhere.
 async fn report_health(context: &Context, health: &HealthReporter) -> std::convert::Infallible {
     use tonic_health::ServingStatus;
 
     let mut views = context.views.clone();
+    let mut stopping = context.stopping.clone();
     loop {
-        let status = match views.borrow_and_update().is_some() {
+        let stops = *stopping.borrow_and_update();
+        let status = match views.borrow_and_update().is_some() && !stops {
             true => ServingStatus::Serving,
             false => ServingStatus::NotServing,
         };
         for service in std::iter::once("").chain(grpc::SERVICES) {
             health.set_service_status(service, status).await;
         }
-        if status == ServingStatus::Serving || views.changed().await.is_err() {
-            // It never goes back to nothing.
+        if stops {
             std::future::pending::<()>().await;
+        }
+        tokio::select! {
+            // It never goes back to nothing.
+            changed = views.changed(), if status == ServingStatus::NotServing => {
+                if changed.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+            changed = stopping.changed() => {
+                if changed.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
         }
     }
 }

@@ -1,5 +1,8 @@
 use std::time::Duration;
 
+#[cfg(feature = "tls")]
+use super::ServerTls;
+
 /// How the server behaves, and what a client may ask of it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -26,6 +29,17 @@ pub struct ServerOptions {
     pub streams_per_connection: u32,
     /// How many connections may be open. Others wait to be accepted. 10,000 by default.
     pub connections: usize,
+    /// How many connections one address may have open, or one network of 64 bits of version 6, so that nobody locks out
+    /// everybody else. More are closed at once. 2,000 by default.
+    pub connections_per_peer: usize,
+    /// How long a connection may take to begin: to agree on TLS, and to send the first bytes of a request. 10 s by default.
+    pub opening_timeout: Duration,
+    /// How many names one address may be subscribed to, over all its streams and types; each takes about 100 bytes. 8,000,000
+    /// by default.
+    pub names_per_peer: usize,
+    /// With what TLS is spoken. `None` by default: there is none, and everybody is served who can connect.
+    #[cfg(feature = "tls")]
+    pub tls: Option<ServerTls>,
     /// How many bytes a request may have. 8 MiB by default: a client that reconnects says the version of all it has.
     pub request_bytes: usize,
     /// After how long without a sign of the client it is sent a ping. 30 s by default.
@@ -47,6 +61,11 @@ impl Default for ServerOptions {
             streams_per_peer: 20_000,
             streams_per_connection: 20_000,
             connections: 10_000,
+            connections_per_peer: 2_000,
+            opening_timeout: Duration::from_secs(10),
+            names_per_peer: 8_000_000,
+            #[cfg(feature = "tls")]
+            tls: None,
             request_bytes: 8 * 1024 * 1024,
             ping_interval: Duration::from_secs(30),
             ping_timeout: Duration::from_secs(10),
@@ -109,6 +128,35 @@ impl ServerOptions {
     #[must_use]
     pub fn with_connections(mut self, connections: usize) -> Self {
         self.connections = connections;
+        self
+    }
+
+    /// Sets [`connections_per_peer`](Self::connections_per_peer).
+    #[must_use]
+    pub fn with_connections_per_peer(mut self, connections: usize) -> Self {
+        self.connections_per_peer = connections;
+        self
+    }
+
+    /// Sets [`opening_timeout`](Self::opening_timeout).
+    #[must_use]
+    pub fn with_opening_timeout(mut self, timeout: Duration) -> Self {
+        self.opening_timeout = timeout;
+        self
+    }
+
+    /// Sets [`names_per_peer`](Self::names_per_peer).
+    #[must_use]
+    pub fn with_names_per_peer(mut self, names: usize) -> Self {
+        self.names_per_peer = names;
+        self
+    }
+
+    /// Sets [`tls`](Self::tls).
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn with_tls(mut self, tls: ServerTls) -> Self {
+        self.tls = Some(tls);
         self
     }
 

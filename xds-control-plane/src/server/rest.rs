@@ -1,6 +1,7 @@
 //! Polls: `POST /v3/discovery:clusters` and the like, in the canonical JSON of protobuf.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -18,11 +19,16 @@ use crate::snapshot::{ResourceType, Subscription};
 const REQUEST: &str = "envoy.service.discovery.v3.DiscoveryRequest";
 const RESPONSE: &str = "envoy.service.discovery.v3.DiscoveryResponse";
 
+/// How long a body may take.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Why a poll has no answer.
 #[derive(Debug, thiserror::Error)]
 enum RestError {
     #[error("the body cannot be read, or is longer than {0} bytes")]
     Body(usize),
+    #[error("the body has not come within {BODY_TIMEOUT:?}")]
+    Slow,
     #[error("the body is no JSON of a DiscoveryRequest: {0}")]
     Json(String),
     #[error(transparent)]
@@ -58,6 +64,7 @@ async fn answer(context: &Context, resource_type: ResourceType, body: Body) -> H
         Err(error) => {
             let status = match &error {
                 RestError::Body(_) => StatusCode::PAYLOAD_TOO_LARGE,
+                RestError::Slow => StatusCode::REQUEST_TIMEOUT,
                 RestError::Fetch(FetchError::NotReady) => StatusCode::SERVICE_UNAVAILABLE,
                 RestError::Json(_) | RestError::Fetch(_) => StatusCode::BAD_REQUEST,
                 RestError::Response(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -75,8 +82,9 @@ async fn poll(
     body: Body,
 ) -> Result<Option<Vec<u8>>, RestError> {
     let limit = context.options.request_bytes;
-    let body = axum::body::to_bytes(body, limit)
+    let body = tokio::time::timeout(BODY_TIMEOUT, axum::body::to_bytes(body, limit))
         .await
+        .map_err(|_| RestError::Slow)?
         .map_err(|_| RestError::Body(limit))?;
     let request = read(&body).map_err(RestError::Json)?;
     let fetched = fetch(context, resource_type, Subscription::Rest, &request)?;

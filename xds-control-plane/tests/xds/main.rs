@@ -3,7 +3,10 @@
 
 mod admin;
 mod calls;
+mod connections;
 mod envoy;
 mod reflection;
 mod streams;
 mod support;
+#[cfg(all(feature = "client", feature = "tls"))]
+mod tls;

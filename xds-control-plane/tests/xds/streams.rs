@@ -14,7 +14,7 @@ use testkit::time::{eventually, guarded};
 use tokio::sync::mpsc;
 use tonic::{Code, Status, Streaming};
 use xds_control_plane::server::ServerOptions;
-use xds_control_plane::snapshot::ResourceType::{self, Cluster, Endpoint};
+use xds_control_plane::snapshot::ResourceType::{self, Cluster, Endpoint, Route};
 
 use crate::support::Running;
 use crate::support::resources::Plan;
@@ -255,6 +255,28 @@ async fn a_client_may_ask_only_for_so_much() {
 }
 
 #[tokio::test]
+async fn the_streams_of_one_address_together_may_ask_only_for_so_much() {
+    let options = ServerOptions::default().with_names_per_peer(5);
+    let server = Running::with(plan(&["a"]).snapshot(), options).await;
+    let mut first = Stream::open(&server).await;
+    first.ask(Endpoint, &["a", "b", "c"]);
+    first.response().await;
+    let mut second = Stream::open(&server).await;
+    second.ask(Endpoint, &["a"]);
+    second.response().await;
+    second.ask(Route, &["a", "b"]);
+    let refused = second.next().await.unwrap_err();
+    assert_eq!(refused.code(), Code::ResourceExhausted);
+    assert!(refused.message().contains("from this address"), "{refused}");
+    // What has ended counts no more.
+    drop(first);
+    eventually("both are gone", async || server.handle.open_streams() == 0).await;
+    let mut third = Stream::open(&server).await;
+    third.ask(Endpoint, &["a", "b", "c", "d", "e"]);
+    third.response().await;
+}
+
+#[tokio::test]
 async fn streams_end_when_the_server_stops() {
     let server = Running::start(plan(&["a"]).snapshot()).await;
     let mut stream = Stream::open(&server).await;
@@ -267,6 +289,7 @@ async fn streams_end_when_the_server_stops() {
 #[tokio::test]
 async fn a_server_stops_although_a_client_holds_on() {
     use tonic_health::pb::HealthCheckRequest;
+    use tonic_health::pb::health_check_response::ServingStatus;
     use tonic_health::pb::health_client::HealthClient;
 
     let options = ServerOptions::default().with_drain(Duration::from_millis(100));
@@ -274,8 +297,16 @@ async fn a_server_stops_although_a_client_holds_on() {
     let mut health = HealthClient::new(server.channel().await);
     // Nobody ends such a stream but the client.
     let watching = health.watch(HealthCheckRequest::default()).await.unwrap();
-    server.stop().await;
-    drop(watching);
+    let mut watching = watching.into_inner();
+    let mut said = Vec::new();
+    while said.last() != Some(&ServingStatus::Serving) {
+        let next = guarded("its health", watching.message()).await.unwrap();
+        said.push(next.unwrap().status());
+    }
+    let stopping = tokio::spawn(server.stop());
+    let next = guarded("its health", watching.message()).await.unwrap();
+    assert_eq!(next.unwrap().status(), ServingStatus::NotServing);
+    stopping.await.unwrap();
 }
 
 /// A client that does not read holds back nothing but itself, and is told the newest state when it does.

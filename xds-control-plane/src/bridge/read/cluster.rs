@@ -43,7 +43,7 @@ pub struct ReadCluster {
 pub fn read_cluster(cluster: &Cluster) -> Result<(ReadCluster, Problems), Problems> {
     let mut reading = Reading::of("cluster", &cluster.name);
     let mut found = ReadCluster::default();
-    match sealed(cluster, &reading) {
+    match sealed(cluster, &mut reading) {
         Some(config) => found.config = config,
         None => structure(cluster, &mut found, &mut reading),
     }
@@ -80,12 +80,14 @@ pub fn read_cluster(cluster: &Cluster) -> Result<(ReadCluster, Problems), Proble
 }
 
 /// The model's own form, if the cluster carries one.
-fn sealed(cluster: &Cluster, reading: &Reading) -> Option<ClusterConfig> {
-    let json = source::carried(cluster)?;
-    let mut problems = Problems::new();
-    let node = parse_document(&json).ok()?;
-    let config = read_model(&node, &reading.pointer, &mut problems)?;
-    (!problems.has_errors()).then_some(config)
+fn sealed(cluster: &Cluster, reading: &mut Reading) -> Option<ClusterConfig> {
+    let pointer = reading.pointer.clone();
+    reading.carried(&source::carried(cluster), |json| {
+        let mut problems = Problems::new();
+        let node = parse_document(json).ok()?;
+        let config = read_model(&node, &pointer, &mut problems)?;
+        (!problems.has_errors()).then_some(config)
+    })
 }
 
 fn structure(cluster: &Cluster, found: &mut ReadCluster, reading: &mut Reading) {

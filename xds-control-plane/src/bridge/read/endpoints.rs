@@ -75,7 +75,7 @@ pub(super) fn endpoints(
             ) {
                 continue;
             }
-            if let Some((id, destination)) = sealed(endpoint) {
+            if let Some((id, destination)) = sealed(place, endpoint, reading) {
                 let endpoint = ReadEndpoint {
                     destination,
                     is_whole: true,
@@ -93,19 +93,28 @@ pub(super) fn endpoints(
     found
 }
 
-/// The model's own form, if the endpoint carries one.
-fn sealed(endpoint: &LbEndpoint) -> Option<(DestinationId, DestinationConfig)> {
-    let carried: serde_json::Value = serde_json::from_str(&source::carried(endpoint)?).ok()?;
-    let id = carried.get("Id")?.as_str()?;
-    let destination = carried.get("Destination")?;
-    // As a part of a cluster, which is what the model reads.
-    let cluster = serde_json::json!({ "Destinations": { id: destination } }).to_string();
-    let node = parse_document(&cluster).ok()?;
-    let mut problems = Problems::new();
-    let cluster: ClusterConfig = read_model(&node, "", &mut problems)?;
-    (!problems.has_errors())
-        .then(|| cluster.destinations.into_iter().next())
-        .flatten()
+/// The model's own form, if the endpoint carries one, and is where that says.
+fn sealed(
+    place: &LocalityLbEndpoints,
+    endpoint: &LbEndpoint,
+    reading: &mut Reading,
+) -> Option<(DestinationId, DestinationConfig)> {
+    let zone = place.locality.as_ref().map(|locality| &*locality.zone);
+    reading.carried(&source::carried(endpoint), |json| {
+        let carried: serde_json::Value = serde_json::from_str(json).ok()?;
+        let is_there = carried.get("Tier")?.as_u64()? == u64::from(place.priority)
+            && carried.get("Zone")?.as_str()? == zone.unwrap_or_default();
+        let id = carried.get("Id").filter(|_| is_there)?.as_str()?;
+        let destination = carried.get("Destination")?;
+        // As a part of a cluster, which is what the model reads.
+        let cluster = serde_json::json!({ "Destinations": { id: destination } }).to_string();
+        let node = parse_document(&cluster).ok()?;
+        let mut problems = Problems::new();
+        let cluster: ClusterConfig = read_model(&node, "", &mut problems)?;
+        (!problems.has_errors())
+            .then(|| cluster.destinations.into_iter().next())
+            .flatten()
+    })
 }
 
 fn structure(

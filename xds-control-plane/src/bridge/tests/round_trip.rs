@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use envoy_types::pb::envoy::config::cluster::v3::Cluster;
+use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
 use envoy_types::pb::envoy::config::route::v3::RouteConfiguration;
 use proptest::prelude::*;
 use proxy_model::config::ProxyConfig;
@@ -13,6 +15,10 @@ use super::super::{
 };
 use super::envoy::Request;
 use super::{compiled, hosts};
+
+fn carrying() -> BridgeOptions {
+    BridgeOptions::default().with_carried_source(true)
+}
 
 fn back(bridged: &Bridged) -> Composed {
     let routes = RouteConfiguration {
@@ -57,7 +63,7 @@ const EVERYTHING: &str = r#"{"Routes":{
 #[test]
 fn nothing_is_lost_on_the_way_to_a_proxy_of_this_family() {
     let snapshot = compiled(EVERYTHING);
-    let composed = back(&to_envoy("test", &snapshot, &BridgeOptions::default()));
+    let composed = back(&to_envoy("test", &snapshot, &carrying()));
     assert!(composed.problems.is_empty(), "{}", composed.problems);
     assert_eq!(&composed.config, snapshot.config());
     let ids = |config: &ProxyConfig| config.routes.keys().cloned().collect::<Vec<_>>();
@@ -74,7 +80,7 @@ fn what_was_changed_on_the_way_is_what_counts() {
         r#"{"Routes":{"r":{"ClusterId":"c","Match":{"Path":"/{**rest}"}}},
             "Clusters":{"c":{"Destinations":{"d":{"Address":"http://10.0.0.1/"}}}}}"#,
     );
-    let mut bridged = to_envoy("test", &snapshot, &BridgeOptions::default());
+    let mut bridged = to_envoy("test", &snapshot, &carrying());
     for service in &mut bridged.services {
         for host in &mut service.virtual_hosts {
             host.routes[0]
@@ -100,6 +106,50 @@ fn what_was_changed_on_the_way_is_what_counts() {
     assert!(removed("x-secret"), "{route:?}");
     let (id, _) = composed.config.clusters[0].destinations.first().unwrap();
     assert_eq!(id.as_str(), "10.0.0.1:80");
+}
+
+#[test]
+fn that_something_was_changed_on_the_way_is_said() {
+    let snapshot = compiled(
+        r#"{"Clusters":{"c":{"Destinations":{
+            "d":{"Address":"http://10.0.0.1/","Priority":3,"Zone":"near"},
+            "e":{"Address":"http://10.0.0.2/","Priority":7}}}}}"#,
+    );
+    let said = |change: fn(&mut ClusterLoadAssignment, &mut Cluster)| {
+        let bridged = to_envoy("test", &snapshot, &carrying());
+        let mut service = bridged.services.into_iter().next().unwrap();
+        change(&mut service.assignments[0], &mut service.clusters[0]);
+        let (endpoints, mut problems) = read_endpoints(&service.assignments[0]).unwrap();
+        let (cluster, more) = read_cluster(&service.clusters[0]).unwrap();
+        problems.append(more);
+        let clusters = BTreeMap::from([("c".to_owned(), cluster)]);
+        let composed = compose(
+            [],
+            &clusters,
+            &BTreeMap::from([("c".to_owned(), endpoints)]),
+        );
+        let told = problems
+            .iter()
+            .filter(|problem| problem.pointer.ends_with("/metadata"));
+        let ids = composed.config.clusters[0]
+            .destinations
+            .keys()
+            .map(ToString::to_string);
+        (told.count(), ids.collect::<Vec<_>>())
+    };
+    assert_eq!(said(|_, _| {}), (0, vec!["d".to_owned(), "e".to_owned()]));
+    let own = "10.0.0.1:80";
+    let changes: [fn(&mut ClusterLoadAssignment, &mut Cluster); 3] = [
+        // In the endpoint itself, and where it is.
+        |found, _| found.endpoints[0].lb_endpoints[0].load_balancing_weight = None,
+        |found, _| found.endpoints[0].priority = 2,
+        |found, _| found.endpoints[0].locality = None,
+    ];
+    for change in changes {
+        let (count, ids) = said(change);
+        assert_eq!((count, ids.contains(&own.to_owned())), (1, true), "{ids:?}");
+    }
+    assert_eq!(said(|_, cluster| cluster.lb_policy = 3).0, 1);
 }
 
 fn route() -> impl Strategy<Value = String> {
@@ -145,7 +195,7 @@ proptest! {
             routes.join(",")
         );
         let snapshot = compiled(&json);
-        let options = BridgeOptions::default().with_carried_source(false);
+        let options = BridgeOptions::default();
         let bridged = to_envoy("test", &snapshot, &options);
         // GET alone is an expression that ignores case.
         let composed = back(&bridged);

@@ -120,7 +120,7 @@ proptest! {
         path in prop::sample::select(vec!["/", "/p/1", "/P/1/", "/p/1/2", "/first/x", "/c", "/q", "/qn", "/x"]),
         query in "(\\?((br|part|p|x|e)=(a b|mid|1|%61|é)?&?){0,3})?",
         method in prop::sample::select(vec!["GET", "POST", "PURGE"]),
-        kind in prop::option::of("[a-z]{0,3}(one|pre|mid|end)?(, ?\"?one\"?)?"),
+        kind in prop::option::of("[a-z]{0,3}(one|pre|mid|end)?( {0,2},[ \"]{0,2}(one|pre)[\" ]{0,2}){0,2}(,x)?"),
     ) {
         let query = query.replace(' ', "+");
         let mut request = Request::get(&format!("{host}{port}"), &format!("{path}{query}"));

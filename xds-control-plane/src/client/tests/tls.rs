@@ -1,6 +1,7 @@
 //! TLS on sockets, both sides showing who they are.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::stream;
 use testkit::certs::{Alpn, CertificateAuthority};
@@ -87,6 +88,47 @@ async fn a_control_plane_of_somebody_else_is_not_obeyed() {
         message.contains(&server) && message.contains("certificate"),
         "{message}"
     );
+}
+
+/// Certificates that are renewed while a proxy runs are those of its next connection.
+#[tokio::test]
+async fn renewed_certificates_are_those_of_the_next_connection() {
+    let (old, new) = (
+        CertificateAuthority::new("old"),
+        CertificateAuthority::new("new"),
+    );
+    let (first, mut script) = control_plane(&old).await;
+    let (second, mut next) = control_plane(&new).await;
+    let client = old.issue_client("gateway").write_pem();
+    let ca = client.add_authority(&old);
+    let tls = TlsOptions::default()
+        .with_ca_file(&ca)
+        .with_certificate(client.certificate(), client.key())
+        .with_server_name("xds.test");
+    let options = XdsOptions::default()
+        .with_listeners(false)
+        .with_servers(vec![first, second])
+        .with_backoff((Duration::from_millis(10), Duration::from_millis(50)))
+        .with_tls(tls);
+    let provider = XdsDiscoverer::new(options).unwrap().runner().start();
+    let mut states = states(&provider);
+    let one = resources(ONE);
+    let stream = script.delta().await;
+    for (kind, nonce) in [(Cds, "1"), (Rds, "2"), (Eds, "3")] {
+        stream.answer(delta(kind, nonce, "1", &one)).await;
+    }
+    serving(&mut states, ONE).await;
+
+    let renewed = new.issue_client("gateway");
+    std::fs::write(&ca, new.certificate_pem()).unwrap();
+    std::fs::write(client.certificate(), renewed.certificate_pem()).unwrap();
+    std::fs::write(client.key(), renewed.key_pem()).unwrap();
+    drop((stream, script));
+    let stream = next.delta().await;
+    let moved = ONE.replace("10.0.0.1", "10.0.0.2");
+    let moved_resources = resources(&moved);
+    stream.answer(delta(Eds, "4", "2", &moved_resources)).await;
+    serving(&mut states, &moved).await;
 }
 
 #[test]

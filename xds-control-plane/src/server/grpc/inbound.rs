@@ -9,6 +9,8 @@ use crate::server::protocol::{Protocol, Request, Wants};
 /// A request of either protocol, as it comes in.
 pub(super) trait Inbound: Message + Default + Send + 'static {
     const PROTOCOL: Protocol;
+    /// The fields that are lists of names.
+    const NAMES: &'static [u64];
 
     fn node(&self) -> Option<&Node>;
     fn type_url(&self) -> &str;
@@ -18,6 +20,8 @@ pub(super) trait Inbound: Message + Default + Send + 'static {
 
 impl Inbound for DiscoveryRequest {
     const PROTOCOL: Protocol = Protocol::Sotw;
+    /// `resource_names` and `resource_locators`.
+    const NAMES: &'static [u64] = &[3, 7];
 
     fn node(&self) -> Option<&Node> {
         self.node.as_ref()
@@ -45,6 +49,8 @@ impl Inbound for DiscoveryRequest {
 
 impl Inbound for DeltaDiscoveryRequest {
     const PROTOCOL: Protocol = Protocol::Delta;
+    /// `resource_names_subscribe`, `resource_names_unsubscribe`, `initial_resource_versions` and the two lists of locators.
+    const NAMES: &'static [u64] = &[3, 4, 5, 8, 9];
 
     fn node(&self) -> Option<&Node> {
         self.node.as_ref()

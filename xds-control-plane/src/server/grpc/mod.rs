@@ -2,6 +2,7 @@
 
 mod codec;
 mod inbound;
+mod names;
 mod stream;
 
 use std::net::SocketAddr;
@@ -19,9 +20,9 @@ use tonic::{Request, Response as Answer, Status, Streaming};
 use self::codec::XdsCodec;
 use self::inbound::Inbound;
 use self::stream::Conversation;
+use super::connection::PeerAddress;
 use super::context::Context;
 use super::fetch::{FetchError, fetch};
-use super::listen::PeerAddress;
 use super::nodes::StreamKind;
 use super::protocol::Protocol;
 use super::wire::Response;
@@ -112,10 +113,12 @@ fn add_fetch(
             let call = call.clone();
             async move {
                 let limit = call.context.options.request_bytes;
-                Grpc::new(XdsCodec::<DiscoveryRequest>::default())
-                    .max_decoding_message_size(limit)
-                    .unary(call, request)
-                    .await
+                Grpc::new(XdsCodec::<DiscoveryRequest>::new(
+                    call.context.options.names_per_stream,
+                ))
+                .max_decoding_message_size(limit)
+                .unary(call, request)
+                .await
             }
         }),
     )
@@ -126,7 +129,7 @@ async fn answer_stream<R: Inbound>(
     request: HttpRequest,
 ) -> http::Response<tonic::body::Body> {
     let limit = streams.context.options.request_bytes;
-    Grpc::new(XdsCodec::<R>::default())
+    Grpc::new(XdsCodec::<R>::new(streams.context.options.names_per_stream))
         .max_decoding_message_size(limit)
         .streaming(streams, request)
         .await

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tonic::{Status, Streaming};
 
 use super::inbound::Inbound;
+use crate::proto::ACCEPTS_IN_PART;
 use crate::server::context::Context;
 use crate::server::nodes::{NodeIdentity, Record};
 use crate::server::protocol::{Exchange, ExchangeOptions, Heard, Reply};
@@ -142,6 +143,13 @@ impl<R: Inbound> Conversation<R> {
     fn hear(&mut self, request: R) -> Result<(), Status> {
         if let Some(node) = request.node() {
             self.record.identify(|| NodeIdentity::new(node));
+            if node
+                .client_features
+                .iter()
+                .any(|feature| feature == ACCEPTS_IN_PART)
+            {
+                self.exchange.accept_in_part();
+            }
         }
         let Some(resource_type) = self.type_of(request.type_url())? else {
             return Ok(());
@@ -155,6 +163,13 @@ impl<R: Inbound> Conversation<R> {
             .exchange
             .request(resource_type, request)
             .map_err(|violation| Status::resource_exhausted(violation.to_string()))?;
+        let limit = self.context.options.names_per_peer;
+        (self.record.count_names(self.exchange.name_count(), limit)).map_err(|_| {
+            self.context.metrics.turned_away();
+            Status::resource_exhausted(format!(
+                "more than {limit} names are subscribed to from this address"
+            ))
+        })?;
         if let Heard::Refused(version, message) = &heard {
             let message = crate::server::nodes::clean(message, 512);
             tracing::warn!(

@@ -34,12 +34,24 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Open {
     streams: HashMap<u64, Arc<Mutex<StreamStatus>>>,
-    peers: HashMap<IpAddr, usize>,
+    peers: HashMap<IpAddr, Peer>,
+}
+
+/// What the streams of one address come to.
+#[derive(Debug, Default)]
+struct Peer {
+    streams: usize,
+    /// Names that are subscribed to.
+    names: usize,
 }
 
 /// The peer has as many streams as it may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooManyStreams;
+
+/// The peer is subscribed to as many names as it may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TooManyNames;
 
 impl Nodes {
     /// Notes that a stream is opened, until the record is dropped.
@@ -54,25 +66,46 @@ impl Nodes {
         let address = peer.map(|peer| peer.ip().to_canonical());
         let mut open = self.shared.lock();
         if let Some(address) = address {
-            let streams = open.peers.entry(address).or_default();
-            if *streams >= limit {
+            let peer = open.peers.entry(address).or_default();
+            if peer.streams >= limit {
                 return Err(TooManyStreams);
             }
-            *streams += 1;
+            peer.streams += 1;
         }
         open.streams.insert(number, Arc::clone(&status));
         drop(open);
         Ok(Record::new(self.clone(), number, address, status))
     }
 
-    fn close(&self, number: u64, address: Option<IpAddr>) {
+    /// Notes that a stream of `address` is subscribed to `now` names, and was to `before`.
+    fn count_names(
+        &self,
+        address: Option<IpAddr>,
+        before: usize,
+        now: usize,
+        limit: usize,
+    ) -> Result<(), TooManyNames> {
+        let mut open = self.shared.lock();
+        let peer = address.and_then(|address| open.peers.get_mut(&address));
+        let Some(peer) = peer else {
+            return Ok(());
+        };
+        peer.names = peer.names.saturating_sub(before).saturating_add(now);
+        match now > before && peer.names > limit {
+            true => Err(TooManyNames),
+            false => Ok(()),
+        }
+    }
+
+    fn close(&self, number: u64, address: Option<IpAddr>, names: usize) {
         let mut open = self.shared.lock();
         open.streams.remove(&number);
         if let Some(address) = address
-            && let Some(streams) = open.peers.get_mut(&address)
+            && let Some(peer) = open.peers.get_mut(&address)
         {
-            *streams = streams.saturating_sub(1);
-            if *streams == 0 {
+            peer.streams = peer.streams.saturating_sub(1);
+            peer.names = peer.names.saturating_sub(names);
+            if peer.streams == 0 {
                 open.peers.remove(&address);
             }
         }
@@ -148,11 +181,19 @@ mod tests {
         let first = open("127.0.0.1:1").unwrap();
         let second = open("[::ffff:127.0.0.1]:2").unwrap();
         assert_eq!(open("127.0.0.1:3").unwrap_err(), TooManyStreams);
-        let other = open("127.0.0.2:1").unwrap();
+        let mut other = open("127.0.0.2:1").unwrap();
         drop(first);
         assert_eq!(nodes.streams(), 2);
-        let third = open("127.0.0.1:3").unwrap();
-        drop((second, other, third));
+        let mut third = open("127.0.0.1:3").unwrap();
+        third.count_names(4, 10).unwrap();
+        let mut fourth = nodes.open(KIND, peer("127.0.0.1:4"), 9).unwrap();
+        assert_eq!(fourth.count_names(7, 10), Err(TooManyNames));
+        assert_eq!(other.count_names(7, 10), Ok(()));
+        // Fewer are never too many.
+        assert_eq!(fourth.count_names(6, 0), Ok(()));
+        drop(third);
+        assert_eq!(fourth.count_names(10, 10), Ok(()));
+        drop((second, other, fourth));
         assert_eq!(nodes.streams(), 0);
         assert!(nodes.shared.lock().peers.is_empty());
     }

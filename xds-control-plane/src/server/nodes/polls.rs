@@ -12,9 +12,18 @@ const MEMORY: Duration = Duration::from_secs(300);
 /// How many nodes are remembered. Of more, those that were there first.
 const NODES: usize = 10_000;
 
+/// How often those are looked for that ask no more.
+const SWEEP: Duration = Duration::from_secs(1);
+
 #[derive(Debug, Default)]
 pub(super) struct Polls {
-    nodes: Mutex<HashMap<NodeIdentity, Polled>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    nodes: HashMap<NodeIdentity, Polled>,
+    swept: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -34,14 +43,18 @@ impl Polls {
         answered: Version,
     ) {
         let now = Instant::now();
-        let mut nodes = self.lock();
-        if nodes.len() >= NODES && !nodes.contains_key(&node) {
-            nodes.retain(|_, polled| polled.last + MEMORY > now);
-            if nodes.len() >= NODES {
+        let mut known = self.lock();
+        if known.nodes.len() >= NODES && !known.nodes.contains_key(&node) {
+            // Looking at all of them is too much for each stranger.
+            if known.swept.is_none_or(|swept| swept + SWEEP <= now) {
+                known.swept = Some(now);
+                known.nodes.retain(|_, polled| polled.last + MEMORY > now);
+            }
+            if known.nodes.len() >= NODES {
                 return;
             }
         }
-        let polled = nodes.entry(node).or_insert_with(|| Polled {
+        let polled = known.nodes.entry(node).or_insert_with(|| Polled {
             last: now,
             types: Vec::new(),
         });
@@ -69,16 +82,15 @@ impl Polls {
     /// Who has asked of late, and for what.
     pub(super) fn list(&self) -> Vec<(NodeIdentity, Vec<PollStatus>)> {
         let now = Instant::now();
-        let nodes = self.lock();
-        nodes
-            .iter()
+        let known = self.lock();
+        (known.nodes.iter())
             .filter(|(_, polled)| polled.last + MEMORY > now)
             .map(|(node, polled)| (node.clone(), polled.types.clone()))
             .collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<NodeIdentity, Polled>> {
-        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -116,6 +128,18 @@ mod tests {
             counts,
             [(ResourceType::Cluster, 1), (ResourceType::Route, 2)]
         );
+    }
+
+    #[test]
+    fn strangers_are_not_looked_for_again_and_again() {
+        let polls = Polls::default();
+        for id in 0..=NODES {
+            poll(&polls, id, ResourceType::Cluster);
+        }
+        let swept = || polls.lock().swept.unwrap();
+        let first = swept();
+        poll(&polls, NODES + 1, ResourceType::Cluster);
+        assert!(swept() == first || swept() - first >= SWEEP);
     }
 
     #[test]

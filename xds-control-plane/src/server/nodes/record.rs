@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use super::status::LISTED_NAMES;
-use super::{NodeIdentity, Nodes, Refusal, StreamStatus, TypeStatus};
+use super::{NodeIdentity, Nodes, Refusal, StreamStatus, TooManyNames, TypeStatus};
 use crate::server::protocol::{Heard, Reply};
 use crate::snapshot::ResourceType;
 
@@ -16,6 +16,8 @@ pub(crate) struct Record {
     number: u64,
     address: Option<IpAddr>,
     status: Arc<Mutex<StreamStatus>>,
+    /// Names that are subscribed to, of all types.
+    names: usize,
 }
 
 impl Record {
@@ -30,6 +32,16 @@ impl Record {
             number,
             address,
             status,
+            names: 0,
+        }
+    }
+
+    /// The stream is subscribed to so many names now, of all types. Of all streams of the address there may be `limit`.
+    pub(crate) fn count_names(&mut self, names: usize, limit: usize) -> Result<(), TooManyNames> {
+        let before = std::mem::replace(&mut self.names, names);
+        match before == names {
+            true => Ok(()),
+            false => (self.nodes).count_names(self.address, before, names, limit),
         }
     }
 
@@ -110,7 +122,7 @@ impl Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        self.nodes.close(self.number, self.address);
+        self.nodes.close(self.number, self.address, self.names);
     }
 }
 

@@ -205,6 +205,15 @@ impl Channel {
         (last.fate == Fate::Open && now < until).then_some(until)
     }
 
+    /// Whether the client has refused, and so does not have, something that is served to it.
+    pub(super) fn lacks(&self, served: &Served) -> bool {
+        match &self.machine {
+            Machine::Full(full) => full.lacks(served),
+            Machine::Partial(partial) => partial.ledger().lacks(served),
+            Machine::Delta(delta) => delta.ledger().lacks(served),
+        }
+    }
+
     /// Whether the client uses all that is served, as far as it wants it.
     pub(super) fn is_settled(&self, served: &Served) -> bool {
         self.complete == Some(served.version())
@@ -228,6 +237,15 @@ impl Channel {
             Machine::Full(full) => Box::new(full.names().iter()),
             Machine::Partial(partial) => Box::new(partial.ledger().names()),
             Machine::Delta(delta) => Box::new(delta.ledger().names()),
+        }
+    }
+
+    /// How many names there are to keep account of.
+    pub(super) fn name_count(&self) -> usize {
+        match &self.machine {
+            Machine::Full(full) => full.names().len(),
+            Machine::Partial(partial) => partial.ledger().len_with(&[]),
+            Machine::Delta(delta) => delta.ledger().len_with(&[]),
         }
     }
 

@@ -27,6 +27,8 @@ pub(crate) struct ExchangeOptions {
 ///
 /// - Clusters come first, then endpoints, among which are those of clusters that changed: Envoy warms these again and waits.
 /// - Listeners and routes wait until the clusters have been acknowledged. Envoy acknowledges when all are warm.
+/// - While a client has refused a cluster that it does not have, its listeners and routes stay as they are: Envoy refuses a
+///   whole response, and answers 503 where a route leads to nothing. A client that takes what it can does not wait.
 /// - A cluster that is gone stays until the client has acknowledged routes and listeners without it, or its time is over.
 #[derive(Debug)]
 pub(crate) struct Exchange {
@@ -36,6 +38,7 @@ pub(crate) struct Exchange {
     view: Option<Arc<View>>,
     channels: [Option<Channel>; ResourceType::MAKE_BEFORE_BREAK.len()],
     nonce: u64,
+    accepts_in_part: bool,
 }
 
 impl Exchange {
@@ -51,7 +54,13 @@ impl Exchange {
             view: None,
             channels: Default::default(),
             nonce: 0,
+            accepts_in_part: false,
         }
+    }
+
+    /// The client takes of a response what it can, though it refuses the rest.
+    pub(crate) fn accept_in_part(&mut self) {
+        self.accepts_in_part = true;
     }
 
     pub(crate) fn protocol(&self) -> Protocol {
@@ -114,6 +123,15 @@ impl Exchange {
         Some((channel.is_wildcard(), channel.names()))
     }
 
+    /// How many names are kept account of, of all types.
+    pub(crate) fn name_count(&self) -> usize {
+        self.channels
+            .iter()
+            .flatten()
+            .map(Channel::name_count)
+            .sum()
+    }
+
     fn reply(
         &mut self,
         view: &View,
@@ -121,7 +139,7 @@ impl Exchange {
         now: Instant,
         replies: &mut Vec<Reply>,
     ) {
-        let scope = if self.must_wait(resource_type, now) {
+        let scope = if self.must_wait(view, resource_type, now) {
             Scope::Asked
         } else {
             Scope::All
@@ -148,7 +166,7 @@ impl Exchange {
         }
     }
 
-    fn must_wait(&self, resource_type: ResourceType, now: Instant) -> bool {
+    fn must_wait(&self, view: &View, resource_type: ResourceType, now: Instant) -> bool {
         let waits = |resource_type: ResourceType| {
             self.channels[resource_type as usize]
                 .as_ref()
@@ -157,9 +175,15 @@ impl Exchange {
         match resource_type {
             ResourceType::Cluster | ResourceType::Endpoint => waits(resource_type),
             ResourceType::Listener | ResourceType::Route => {
-                waits(resource_type) || waits(ResourceType::Cluster)
+                waits(resource_type) || waits(ResourceType::Cluster) || self.lacks_clusters(view)
             }
         }
+    }
+
+    fn lacks_clusters(&self, view: &View) -> bool {
+        let served = view.served(ResourceType::Cluster, self.subscription);
+        let clusters = self.channels[ResourceType::Cluster as usize].as_ref();
+        !self.accepts_in_part && clusters.is_some_and(|clusters| clusters.lacks(served))
     }
 
     /// Whether the client is known to refer to clusters of this view only. A stream of one type cannot know.

@@ -22,6 +22,8 @@ pub(super) struct Flight {
     pub(super) version: Version,
     /// What it told of, in order.
     pub(super) names: Vec<Arc<str>>,
+    /// Of these, in order, what the client did not have before.
+    pub(super) new: Vec<Arc<str>>,
     /// Something in it was refused before and is different now.
     pub(super) mends: bool,
 }
@@ -33,6 +35,7 @@ impl Flights {
         nonce: u64,
         content: &Content,
         names: Vec<Arc<str>>,
+        new: Vec<Arc<str>>,
         mends: bool,
     ) {
         if self.open.len() == FLIGHTS
@@ -44,12 +47,16 @@ impl Flights {
             next.names.extend(oldest.names);
             next.names.sort_unstable();
             next.names.dedup();
+            next.new.extend(oldest.new);
+            next.new.sort_unstable();
+            next.new.dedup();
         }
         self.open.push_back(Flight {
             first: nonce,
             last: nonce,
             version: content.version,
             names,
+            new,
             mends,
         });
     }
@@ -93,7 +100,7 @@ mod tests {
 
     fn depart(flights: &mut Flights, nonce: u64) {
         let names = vec![Arc::from(format!("n{nonce}"))];
-        flights.depart(nonce, &Content::default(), names, false);
+        flights.depart(nonce, &Content::default(), names, Vec::new(), false);
     }
 
     #[test]
@@ -116,7 +123,13 @@ mod tests {
         let mut flights = Flights::default();
         let name: Arc<str> = Arc::from("a");
         for nonce in 1..=2 {
-            flights.depart(nonce, &Content::default(), vec![Arc::clone(&name)], false);
+            flights.depart(
+                nonce,
+                &Content::default(),
+                vec![Arc::clone(&name)],
+                Vec::new(),
+                false,
+            );
         }
         let refused = flights.refused(1).unwrap();
         assert!(flights.is_sent_after(1, &refused.names[0]));

@@ -162,6 +162,15 @@ impl Full {
         })
     }
 
+    /// Whether the client has refused, and so does not have, something that is served to it.
+    pub(super) fn lacks(&self, served: &Served) -> bool {
+        let has = |resource: &Arc<Resource>| {
+            let accepted = self.accepted.as_ref();
+            accepted.is_some_and(|accepted| accepted.get(resource.name()).is_some())
+        };
+        self.is_refused && self.selected(served.set()).any(|resource| !has(resource))
+    }
+
     fn wants_anything(&self) -> bool {
         self.wildcard || !self.explicit.is_empty()
     }

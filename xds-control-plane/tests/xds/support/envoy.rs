@@ -90,12 +90,27 @@ impl Envoy {
     }
 
     pub(crate) fn start(program: &Peer, place: Place, way: Way, server: SocketAddr) -> Self {
+        Self::start_with(program, place, way, server, None)
+    }
+
+    /// With this transport socket to the control plane.
+    pub(crate) fn start_with(
+        program: &Peer,
+        place: Place,
+        way: Way,
+        server: SocketAddr,
+        socket: Option<Value>,
+    ) -> Self {
+        let mut xds = xds_cluster(way, server);
+        if let Some(socket) = socket {
+            xds["transport_socket"] = socket;
+        }
         let admin = place.admin();
         let config = json!({
             "node": { "id": "wtf", "cluster": "vertis-cluster" },
             "admin": { "address": address(admin) },
             "dynamic_resources": way.dynamic_resources(),
-            "static_resources": { "clusters": [xds_cluster(way, server)] },
+            "static_resources": { "clusters": [xds] },
         });
         let mut command = program.command();
         command.args([

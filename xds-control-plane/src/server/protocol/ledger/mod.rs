@@ -33,6 +33,10 @@ pub(super) struct Ledger {
     flights: Flights,
     /// What was refused and has not been sent since.
     refused: BTreeSet<Arc<str>>,
+    /// What was due last and the client did not have before.
+    new: Vec<Arc<str>>,
+    /// What was refused, and never accepted.
+    lacking: BTreeSet<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -204,6 +208,7 @@ impl Ledger {
             scope
         };
         let names = self.candidates(served, scope);
+        self.lacking.retain(|name| set.get(name).is_some());
         let mut content = Content::default();
         for name in names {
             let held = match self.entries.get(&name) {
@@ -220,6 +225,9 @@ impl Ledger {
                 }
                 (Some(resource), _) => {
                     self.kept.remove(&name);
+                    if !matches!(held, Held::At(_)) {
+                        self.new.push(Arc::clone(&name));
+                    }
                     self.told(&name, Held::At(resource.version()), scope);
                     content.resources.push(Arc::clone(resource));
                 }

@@ -2,6 +2,7 @@
 
 use super::{Held, Ledger};
 use crate::server::protocol::Content;
+use crate::server::view::Served;
 use crate::snapshot::Version;
 
 impl Ledger {
@@ -21,12 +22,18 @@ impl Ledger {
                 mends |= self.refused.remove(name);
             }
         }
-        self.flights.depart(nonce, content, names, mends);
+        let new = std::mem::take(&mut self.new);
+        self.flights.depart(nonce, content, names, new, mends);
     }
 
     /// The client has accepted the response of that nonce. Returns its version.
     pub(in crate::server::protocol) fn acknowledged(&mut self, nonce: u64) -> Option<Version> {
         let flight = self.flights.accepted(nonce)?;
+        if !self.lacking.is_empty() {
+            for name in &flight.names {
+                self.lacking.remove(name);
+            }
+        }
         if flight.mends {
             self.retry_refused();
         }
@@ -37,6 +44,7 @@ impl Ledger {
     /// when that has been accepted, the rest is, which may have been refused for the company it was in. Returns its version.
     pub(in crate::server::protocol) fn refused(&mut self, nonce: u64) -> Option<Version> {
         let flight = self.flights.refused(nonce)?;
+        self.lacking.extend(flight.new);
         let mut lighter = false;
         for name in flight.names {
             if self.flights.is_sent_after(nonce, &name) {
@@ -73,6 +81,12 @@ impl Ledger {
             self.retry_refused();
         }
         lighter
+    }
+
+    /// Whether the client has refused, and so does not have, something that is served to it.
+    pub(in crate::server::protocol) fn lacks(&self, served: &Served) -> bool {
+        let is_wanted = |name: &str| self.wildcard || self.is_subscribed(name);
+        (self.lacking.iter()).any(|name| is_wanted(name) && served.set().get(name).is_some())
     }
 
     pub(super) fn retry_refused(&mut self) {

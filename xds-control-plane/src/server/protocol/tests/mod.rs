@@ -70,6 +70,10 @@ impl Peer {
         }
     }
 
+    pub(super) fn accept_in_part(&mut self) {
+        self.exchange.accept_in_part();
+    }
+
     pub(super) fn publish(&mut self, parts: &[Part]) -> Vec<String> {
         let view = self.feed.publish(snapshot(parts), self.now);
         self.exchange.publish(view);

@@ -1,0 +1,194 @@
+//! One connection.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep_until};
+#[cfg(feature = "tls")]
+use tokio_rustls::server::TlsStream;
+use tonic::transport::server::Connected;
+
+use super::listen::Place;
+
+/// What connections of HTTP/2 begin with (RFC 9113, section 3.4).
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Where a request comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PeerAddress(pub(crate) SocketAddr);
+
+/// What bytes go over.
+#[derive(Debug)]
+pub(crate) enum Transport {
+    Plain(TcpStream),
+    #[cfg(feature = "tls")]
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// A connection, with its place among those that may be open.
+///
+/// What reads it waits without end for the bytes that tell the versions of HTTP apart; these have to be there in time. After
+/// that, pings and time limits for heads find out who is silent.
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    transport: Transport,
+    peer: SocketAddr,
+    opening: Option<Opening>,
+    _place: Place,
+}
+
+#[derive(Debug)]
+struct Opening {
+    /// How much of the preface is there.
+    matched: usize,
+    until: Pin<Box<Sleep>>,
+}
+
+impl Opening {
+    /// Takes in what was read. Returns whether the version is known.
+    fn is_over(&mut self, bytes: &[u8]) -> bool {
+        let wanted = PREFACE.get(self.matched..).unwrap_or_default();
+        let same = bytes.iter().zip(wanted).take_while(|(a, b)| a == b).count();
+        self.matched += same;
+        self.matched == PREFACE.len() || same < bytes.len()
+    }
+}
+
+impl Accepted {
+    /// The first bytes have to come before `until`.
+    pub(crate) fn new(
+        transport: Transport,
+        peer: SocketAddr,
+        until: Instant,
+        place: Place,
+    ) -> Self {
+        let opening = Opening {
+            matched: 0,
+            until: Box::pin(sleep_until(until)),
+        };
+        Self {
+            transport,
+            peer,
+            opening: Some(opening),
+            _place: place,
+        }
+    }
+}
+
+impl Connected for Accepted {
+    type ConnectInfo = PeerAddress;
+
+    fn connect_info(&self) -> PeerAddress {
+        PeerAddress(self.peer)
+    }
+}
+
+impl AsyncRead for Accepted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.transport).poll_read(context, buffer);
+        let Some(opening) = &mut self.opening else {
+            return read;
+        };
+        if read.is_ready() {
+            let bytes = buffer.filled().get(before..).unwrap_or_default();
+            if bytes.is_empty() || opening.is_over(bytes) {
+                self.opening = None;
+            }
+            return read;
+        }
+        ready!(opening.until.as_mut().poll(context));
+        let message = "the first request has not come in time";
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, message)))
+    }
+}
+
+impl AsyncWrite for Accepted {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.transport).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.transport).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.transport.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.transport).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.transport).poll_shutdown(context)
+    }
+}
+
+/// Calls a method of whichever stream it is.
+macro_rules! either {
+    ($transport:expr, $stream:ident => $call:expr) => {
+        match $transport {
+            Transport::Plain($stream) => $call,
+            #[cfg(feature = "tls")]
+            Transport::Tls($stream) => $call,
+        }
+    };
+}
+
+impl AsyncRead for Transport {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        either!(self.get_mut(), stream => Pin::new(stream).poll_read(context, buffer))
+    }
+}
+
+impl AsyncWrite for Transport {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        either!(self.get_mut(), stream => Pin::new(stream).poll_write(context, bytes))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        either!(self.get_mut(), stream => Pin::new(stream).poll_write_vectored(context, slices))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        either!(self, stream => stream.is_write_vectored())
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self.get_mut(), stream => Pin::new(stream).poll_flush(context))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self.get_mut(), stream => Pin::new(stream).poll_shutdown(context))
+    }
+}
