@@ -6,13 +6,15 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use common::{ConfigFile, address_after, output, start};
+use discovery_consul::client::{ConsulClient, ConsulOptions};
 use discovery_core::StaticProvider;
 use http::Request;
 use http_body_util::Empty;
 use proxy_model::config::ProxyConfig;
 use serde_json::{Value, json};
 use testkit::client::Connection;
-use testkit::origin::{Echo, Origin};
+use testkit::consul::{Consul, ConsulAgent};
+use testkit::origin::{Echo, NamedOrigin, Origin};
 use testkit::peers::{self, PeerProcess};
 use testkit::time::eventually;
 use tokio::net::TcpListener;
@@ -20,14 +22,41 @@ use tokio::task::AbortHandle;
 use xds_control_plane::bridge::{BridgeOptions, provide};
 use xds_control_plane::pipeline::{Pipeline, PipelineOptions};
 use xds_control_plane::server::{ServerOptions, XdsServer};
-use xds_control_plane::sources::Sources;
+use xds_control_plane::sources::{ConsulSourceOptions, FileRegistry, Sources};
+
+/// A control plane.
+struct Served {
+    address: SocketAddr,
+    _pipeline: Pipeline,
+    server: AbortHandle,
+}
+
+impl Served {
+    async fn start(address: SocketAddr, sources: Sources) -> Self {
+        let pipeline = Pipeline::start(sources, PipelineOptions::default());
+        let listener = TcpListener::bind(address).await.expect("a port");
+        let address = listener.local_addr().expect("it is bound");
+        let server = XdsServer::new(pipeline.snapshots(), ServerOptions::default());
+        let server = tokio::spawn(server.serve(listener, std::future::pending()));
+        Self {
+            address,
+            _pipeline: pipeline,
+            server: server.abort_handle(),
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
 
 /// A control plane that serves what a provider has.
 struct ControlPlane {
     address: SocketAddr,
     provider: StaticProvider,
-    _pipeline: Pipeline,
-    server: AbortHandle,
+    _served: Served,
 }
 
 impl ControlPlane {
@@ -42,28 +71,17 @@ impl ControlPlane {
         );
         let provided = provide(provider.clone(), BridgeOptions::default());
         let sources = Sources::new().with_provided("code", provided);
-        let pipeline = Pipeline::start(sources, PipelineOptions::default());
-        let listener = TcpListener::bind(address).await.expect("a port");
-        let address = listener.local_addr().expect("it is bound");
-        let server = XdsServer::new(pipeline.snapshots(), ServerOptions::default());
-        let server = tokio::spawn(server.serve(listener, std::future::pending()));
+        let served = Served::start(address, sources).await;
         Self {
-            address,
+            address: served.address,
             provider,
-            _pipeline: pipeline,
-            server: server.abort_handle(),
+            _served: served,
         }
     }
 
     fn publish(&self, config: &str) {
         self.provider
             .update(ProxyConfig::from_json(config).expect("a configuration"));
-    }
-}
-
-impl Drop for ControlPlane {
-    fn drop(&mut self) {
-        self.server.abort();
     }
 }
 
@@ -288,6 +306,85 @@ async fn a_gateway_by_file_one_by_control_plane_and_an_envoy_do_the_same() {
                 "{name}: {method} {host} {target} {headers:?}"
             );
         }
+    }
+}
+
+/// Registers an instance that answers with a name.
+async fn instance(agent: &ConsulAgent, service: &str, name: &str) -> NamedOrigin {
+    let origin = Origin::named(name);
+    let address = origin.addr();
+    let body = json!({
+        "Name": service, "ID": name, "Address": address.ip(), "Port": address.port(),
+        "Check": { "CheckID": name, "TTL": "600s", "Status": "passing" },
+    });
+    let answer = agent
+        .call("PUT", "/v1/agent/service/register", &body.to_string())
+        .await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    origin
+}
+
+/// Branches, sticky clients and canaries of a registry, with instances in a real Consul.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_go_where_a_registry_says() {
+    let Some(consul) = Consul::find() else { return };
+    let agent = consul.datacenter("sas").start().await;
+    let _main = instance(&agent, "shop-http", "main").await;
+    let _branch = instance(&agent, "shop-fix1-http", "branch").await;
+    let registry = ConfigFile::new(
+        r#"{ "services": [{ "name": "shop", "provides": [{ "name": "http" }],
+            "branches": [{ "name": "fix1", "canary_percent": 20 }] }] }"#,
+    );
+    let client = ConsulOptions::default().with_address(agent.url());
+    let sources = Sources::new()
+        .with_registry(FileRegistry::new(registry.argument()))
+        .with_consul(
+            ConsulClient::new(client).expect("an address"),
+            ConsulSourceOptions::default(),
+        );
+    let plane = Served::start("127.0.0.1:0".parse().expect("an address"), sources).await;
+    let (_gateway, proxy, _) = gateway(&from_xds(&[plane.address], "Delta")).await;
+    let get = async |host: &str, (name, value): (&str, &str)| {
+        let mut client = Connection::http1(proxy).await.expect("it listens");
+        let mut request = Request::builder().uri("/").header("host", host);
+        if !name.is_empty() {
+            request = request.header(name, value);
+        }
+        let request = request.body(Empty::new()).expect("a request");
+        let answer = client.send(request).await.expect("it answers");
+        (answer.status.as_u16(), answer.text())
+    };
+    let (shop, branch) = ("shop-http.local", "shop-fix1-http.local");
+    eventually("the gateway serves", async || {
+        get(branch, ("", "")).await == (200, "branch".to_owned())
+    })
+    .await;
+    assert_eq!(get("nobody.example", ("", "")).await.0, 404);
+    for (header, value, expected) in [
+        ("x-branch-name", "fix1", "branch"),
+        ("x-branch-name", "FIX1", "branch"),
+        ("x-sticky-uid", "1", "main"),
+        ("x-sticky-uid", "Yes", "main"),
+        ("x-sticky-uid", "true", "main"),
+    ] {
+        for _ in 0..10 {
+            let answer = get(shop, (header, value)).await;
+            assert_eq!(answer, (200, expected.to_owned()), "{header}: {value}");
+        }
+    }
+    // A fifth of everybody else. Of 500, 100 are expected, with a standard deviation of 9.
+    for header in [
+        ("", ""),
+        ("x-branch-name", "fix12"),
+        ("x-sticky-uid", "YES"),
+    ] {
+        let mut share = 0_u32;
+        for _ in 0..500 {
+            let (status, name) = get(shop, header).await;
+            assert_eq!(status, 200);
+            share += u32::from(name == "branch");
+        }
+        assert!((40..=160).contains(&share), "{header:?}: {share}");
     }
 }
 

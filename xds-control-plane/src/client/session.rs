@@ -142,6 +142,7 @@ impl Session {
             .max_decoding_message_size(self.options.max_message);
         let mut stream = Stream::new(self.options.mode, node(&self.options));
         let status = |status: tonic::Status| format!("{}: {}", status.code(), status.message());
+        self.store.begin(Instant::now());
         let first = stream.begin(&self.store);
         match self.options.mode {
             Mode::StateOfTheWorld => {
@@ -180,7 +181,7 @@ impl Session {
         stream: &mut Stream,
     ) -> Result<(), String> {
         tokio::pin!(opening);
-        let knows_all = self.store.is_whole() && self.options.mode == Mode::Delta;
+        let knows_all = self.options.mode == Mode::Delta && self.store.knows_all(&self.options);
         let mut incoming = None;
         let answer_by = Instant::now() + self.options.answer_timeout;
         let silent_until = Instant::now() + SILENCE;
@@ -199,7 +200,11 @@ impl Session {
                 }
             };
             tokio::select! {
+                // What is due goes before further answers, so that a flood of them cannot hold it back.
                 biased;
+                () = pending.due(self.store.waits_until(self.options.fetch_timeout), &self.options), if pending.since.is_some() => {
+                    self.publish(&mut pending);
+                }
                 next = next => match next? {
                     Next::Opened(opened) => incoming = Some(opened),
                     Next::Answer(None) => return Ok(()),
@@ -211,9 +216,6 @@ impl Session {
                 () = sleep_until(silent_until), if knows_all && !is_live => is_live = true,
                 () = sleep_until(answer_by), if !is_live => {
                     return Err(format!("no answer within {:?}", self.options.answer_timeout));
-                }
-                () = pending.due(self.store.is_whole(), &self.options), if pending.since.is_some() => {
-                    self.publish(&mut pending);
                 }
             }
             if is_live
@@ -239,7 +241,8 @@ impl Session {
             tracing::debug!(target: "xds::client", type_url = %shortened(&answer.type_url, 200), "nobody asked for this type");
             return Ok(());
         };
-        let applied = self.store.apply(kind, answer.update);
+        let now = Instant::now();
+        let applied = self.store.apply(kind, answer.update, now);
         if let Some(refusal) = &applied.refusal {
             tracing::warn!(target: "xds::client", %kind, refusal, "resources are refused");
         }
@@ -250,7 +253,6 @@ impl Session {
             applied.refusal,
             &self.store,
         );
-        let now = Instant::now();
         if applied.changed {
             pending.since.get_or_insert(now);
             pending.last = Some(now);
@@ -286,15 +288,17 @@ struct Pending {
 
 impl Pending {
     /// Waits until it is time to publish: soon, unless a part of what belongs together is missing.
-    async fn due(&self, is_whole: bool, options: &XdsOptions) {
+    async fn due(&self, waits_until: Option<Instant>, options: &XdsOptions) {
         let (Some(since), Some(last)) = (self.since, self.last) else {
             return std::future::pending().await;
         };
         let latest = since + options.fetch_timeout;
-        sleep_until(match is_whole {
-            true => (last + options.settle).min(latest),
-            false => latest,
-        })
+        let settled = last + options.settle;
+        sleep_until(
+            waits_until
+                .map_or(settled, |until| until.max(settled))
+                .min(latest),
+        )
         .await;
     }
 }

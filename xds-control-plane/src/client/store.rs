@@ -1,7 +1,8 @@
 //! What the control plane has said and was accepted.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
 
 use discovery_core::text::shortened;
 use discovery_core::{DiscoveredService, Discovery};
@@ -12,8 +13,10 @@ use envoy_types::pb::envoy::config::route::v3::RouteConfiguration;
 use envoy_types::pb::google::protobuf::Any;
 use prost::Message;
 use proxy_model::config::ProxyConfig;
-use proxy_model::{CompileOptions, Problem, Problems, Snapshot};
+use proxy_model::{Problem, Problems, Severity};
+use tokio::time::Instant;
 
+use super::XdsOptions;
 use crate::bridge::{
     ReadCluster, ReadEndpoints, ReadRoutes, RouteSource, compose, read_cluster, read_endpoints,
     read_listener, read_routes,
@@ -22,6 +25,8 @@ use crate::snapshot::ResourceType;
 
 /// The longest message of a NACK, in characters: some servers keep them all.
 const LONGEST_REFUSAL: usize = 4000;
+/// How long a route configuration is waited for that no listener names, where listeners name others.
+const EXTRA: Duration = Duration::from_secs(1);
 
 /// What one answer brings, whichever variant of the protocol it came by.
 #[derive(Debug, Default)]
@@ -45,7 +50,8 @@ struct Leads {
 struct Held<T> {
     version: String,
     value: T,
-    warnings: Problems,
+    /// What is done differently. Errors name parts that are refused while the others serve.
+    problems: Problems,
 }
 
 /// The resources of one type.
@@ -77,6 +83,7 @@ impl<T: PartialEq> Table<T> {
     /// Takes in an answer. Returns whether something changed, and what is refused.
     fn apply<M: Message + Default>(
         &mut self,
+        resource_type: ResourceType,
         update: Update,
         name_of: fn(&M) -> &str,
         read: ReadOne<M, T>,
@@ -93,14 +100,20 @@ impl<T: PartialEq> Table<T> {
             return (changed, vec![Problem::error("", "too_many", message)]);
         }
         let mut named = BTreeSet::new();
+        let mut are_all_named = true;
         for (version, any) in update.resources {
-            let Ok(message) = M::decode(any.value.as_slice()) else {
+            let decoded = (any.type_url == resource_type.type_url())
+                .then(|| M::decode(any.value.as_slice()).ok())
+                .flatten();
+            let Some(message) = decoded else {
+                are_all_named = false;
                 refusals.push(Problem::error(
                     "",
                     "not_decoded",
                     format!(
-                        "a resource of type `{}` cannot be decoded",
-                        shortened(&any.type_url, 100)
+                        "a resource of type `{}` cannot be decoded as one of type `{}`",
+                        shortened(&any.type_url, 100),
+                        resource_type.type_url()
                     ),
                 ));
                 continue;
@@ -128,14 +141,16 @@ impl<T: PartialEq> Table<T> {
             }
             self.absent.remove(&name);
             match read(&message) {
-                Ok((value, warnings)) => {
+                Ok((value, problems)) => {
+                    refusals.extend(problems.errors().cloned());
                     changed |= self.refused.remove(&name).is_some();
-                    let same = (self.held.get(&name)).is_some_and(|held| held.value == value);
+                    let same = (self.held.get(&name))
+                        .is_some_and(|held| held.value == value && held.problems == problems);
                     changed |= !same;
                     let held = Held {
                         version,
                         value,
-                        warnings,
+                        problems,
                     };
                     self.held.insert(name, held);
                 }
@@ -147,6 +162,8 @@ impl<T: PartialEq> Table<T> {
             }
         }
         let gone: Vec<String> = match update.is_all {
+            // What cannot be decoded may be any of them.
+            true if !are_all_named => Vec::new(),
             true => (self.held.keys().chain(self.refused.keys()))
                 .filter(|name| !named.contains(*name))
                 .cloned()
@@ -174,22 +191,25 @@ impl<T: PartialEq> Table<T> {
             && !self.absent.contains(name)
     }
 
+    /// Without those of which a part is refused: they are to be sent again, and refused again, on each stream.
     fn versions(&self) -> impl Iterator<Item = (String, String)> {
-        (self.held.iter()).map(|(name, held)| (name.clone(), held.version.clone()))
+        (self.held.iter())
+            .filter(|(_, held)| !held.problems.has_errors())
+            .map(|(name, held)| (name.clone(), held.version.clone()))
     }
 
     fn problems(&self) -> impl Iterator<Item = Problem> {
-        let warnings = self.held.values().flat_map(|held| held.warnings.iter());
+        let of_held = self.held.values().flat_map(|held| held.problems.iter());
         self.refused
             .values()
             .flat_map(Problems::iter)
-            .chain(warnings)
+            .chain(of_held)
             .cloned()
     }
 }
 
 /// Everything that was accepted.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Store {
     route_configs: BTreeSet<String>,
     listeners_wanted: bool,
@@ -198,6 +218,11 @@ pub(super) struct Store {
     routes: Table<ReadRoutes>,
     clusters: Table<ReadCluster>,
     endpoints: Table<ReadEndpoints>,
+    /// What is wanted and nothing is known of, and since when.
+    missing: BTreeMap<(ResourceType, String), Instant>,
+    /// When the stream began.
+    begun: Instant,
+    was_usable: bool,
 }
 
 /// What became of an answer.
@@ -214,31 +239,48 @@ impl Store {
             route_configs: route_configs.iter().cloned().collect(),
             listeners_wanted,
             most,
-            ..Self::default()
+            listeners: Table::default(),
+            routes: Table::default(),
+            clusters: Table::default(),
+            endpoints: Table::default(),
+            missing: BTreeMap::new(),
+            begun: Instant::now(),
+            was_usable: false,
         }
     }
 
     /// Takes in an answer.
-    pub(super) fn apply(&mut self, resource_type: ResourceType, update: Update) -> Applied {
+    pub(super) fn apply(
+        &mut self,
+        resource_type: ResourceType,
+        update: Update,
+        now: Instant,
+    ) -> Applied {
         let most = self.most;
         let (changed, refusals) = match resource_type {
-            ResourceType::Listener => {
-                self.listeners
-                    .apply(update, |listener: &Listener| &listener.name, leads, most)
-            }
+            ResourceType::Listener => self.listeners.apply(
+                resource_type,
+                update,
+                |listener: &Listener| &listener.name,
+                leads,
+                most,
+            ),
             ResourceType::Route => self.routes.apply(
+                resource_type,
                 update,
                 |routes: &RouteConfiguration| &routes.name,
-                routes,
+                read_routes,
                 most,
             ),
             ResourceType::Cluster => self.clusters.apply(
+                resource_type,
                 update,
                 |cluster: &Cluster| &cluster.name,
                 read_cluster,
                 most,
             ),
             ResourceType::Endpoint => self.endpoints.apply(
+                resource_type,
                 update,
                 |assignment: &ClusterLoadAssignment| &assignment.cluster_name,
                 read_endpoints,
@@ -252,6 +294,7 @@ impl Store {
         // Of what is asked for without names there is nothing to be missed.
         self.listeners.absent.clear();
         self.clusters.absent.clear();
+        self.note_missing(now);
         let refusal = (!refusals.is_empty()).then(|| {
             let all: Vec<String> = refusals.iter().map(ToString::to_string).collect();
             shortened(&all.join("; "), LONGEST_REFUSAL)
@@ -264,8 +307,7 @@ impl Store {
         match resource_type {
             ResourceType::Cluster | ResourceType::Listener => None,
             ResourceType::Route => {
-                let listeners = self.listeners.held.values();
-                let named = listeners.flat_map(|held| held.value.names.iter().cloned());
+                let named = self.named_by_listeners().cloned();
                 Some(named.chain(self.route_configs.iter().cloned()).collect())
             }
             ResourceType::Endpoint => {
@@ -287,24 +329,78 @@ impl Store {
             .filter(move |kind| listeners_wanted || *kind != ResourceType::Listener)
     }
 
-    /// Whether nothing that is wanted has still to be answered.
-    pub(super) fn is_whole(&self) -> bool {
-        let has_all = |kind: ResourceType, lacks: &dyn Fn(&str) -> bool| {
-            !self
-                .wanted(kind)
-                .unwrap_or_default()
-                .iter()
-                .any(|name| lacks(name))
-        };
-        self.clusters.is_answered
-            && (self.listeners.is_answered || !self.listeners_wanted)
-            && has_all(ResourceType::Route, &|name| self.routes.lacks(name))
-            && has_all(ResourceType::Endpoint, &|name| self.endpoints.lacks(name))
+    /// A stream begins: what is wanted is asked for now.
+    pub(super) fn begin(&mut self, now: Instant) {
+        if !self.was_usable {
+            self.missing.clear();
+        }
+        self.begun = now;
+        self.note_missing(now);
     }
 
-    /// Whether there is anything to serve: answers about clusters and routes.
-    pub(super) fn is_usable(&self) -> bool {
-        self.clusters.is_answered && (self.routes.is_answered || self.listeners.is_answered)
+    /// Since when nothing is known of what is wanted. Of what does not exist some control planes never say so.
+    fn note_missing(&mut self, now: Instant) {
+        let mut missing = BTreeMap::new();
+        let mut note = |kind: ResourceType, name: String| {
+            let since = self.missing.get(&(kind, name.clone()));
+            missing.insert((kind, name), since.copied().unwrap_or(now));
+        };
+        let routes = self.wanted(ResourceType::Route).unwrap_or_default();
+        for name in routes.into_iter().filter(|name| self.routes.lacks(name)) {
+            note(ResourceType::Route, name);
+        }
+        let endpoints = self.wanted(ResourceType::Endpoint).unwrap_or_default();
+        for name in endpoints
+            .into_iter()
+            .filter(|name| self.endpoints.lacks(name))
+        {
+            note(ResourceType::Endpoint, name);
+        }
+        self.missing = missing;
+    }
+
+    /// Whether there is nothing left to wait for.
+    pub(super) fn knows_all(&self, options: &XdsOptions) -> bool {
+        self.was_usable
+            && (self.waits_until(options.fetch_timeout)).is_none_or(|until| until <= Instant::now())
+    }
+
+    /// Until when something that is wanted is waited for. What has not come in `patience` after it was asked for is taken not to
+    /// exist, as Envoy does after its `initial_fetch_timeout`, until it comes.
+    pub(super) fn waits_until(&self, patience: Duration) -> Option<Instant> {
+        let is_answered =
+            self.clusters.is_answered && (self.listeners.is_answered || !self.listeners_wanted);
+        let named: BTreeSet<&String> = self.named_by_listeners().collect();
+        let missing = self.missing.iter().map(|((kind, name), since)| {
+            // Where listeners lead elsewhere nobody need have what the options name.
+            let is_extra =
+                *kind == ResourceType::Route && !named.is_empty() && !named.contains(name);
+            *since
+                + if is_extra {
+                    patience.min(EXTRA)
+                } else {
+                    patience
+                }
+        });
+        missing
+            .chain((!is_answered).then_some(self.begun + patience))
+            .max()
+    }
+
+    fn named_by_listeners(&self) -> impl Iterator<Item = &String> {
+        let listeners = self.listeners.held.values();
+        listeners.flat_map(|held| &held.value.names)
+    }
+
+    /// Whether there is anything to serve: clusters and routes, or that there are no routes. Then there is for ever.
+    pub(super) fn is_usable(&mut self) -> bool {
+        let has_routes = !self.routes.held.is_empty()
+            || (self.listeners.held.values()).any(|held| !held.value.inline.is_empty());
+        let is_answered = self.listeners.is_answered || !self.listeners_wanted;
+        let wanted = self.wanted(ResourceType::Route).unwrap_or_default();
+        let are_absent = wanted.iter().all(|name| self.routes.absent.contains(name));
+        self.was_usable |= self.clusters.is_answered && (has_routes || (is_answered && are_absent));
+        self.was_usable
     }
 
     /// What is held of one type, for a control plane that only sends what differs.
@@ -352,11 +448,37 @@ impl Store {
             .chain(self.routes.problems())
             .chain(self.clusters.problems())
             .chain(self.endpoints.problems());
-        for problem in problems {
+        for problem in gathered(problems) {
             discovery = discovery.with_problem(problem);
         }
         discovery
     }
+}
+
+/// The same warning of many resources is one: a fleet has thousands of clusters that are alike.
+fn gathered(problems: impl Iterator<Item = Problem>) -> Vec<Problem> {
+    let mut found: Vec<(Problem, usize)> = Vec::new();
+    let mut known: HashMap<(Cow<'static, str>, String), usize> = HashMap::new();
+    for problem in problems {
+        if problem.severity == Severity::Warning {
+            let alike = (problem.code.clone(), problem.message.clone());
+            let at = *known.entry(alike).or_insert(found.len());
+            if let Some((_, more)) = found.get_mut(at) {
+                *more += 1;
+                continue;
+            }
+        }
+        found.push((problem, 0));
+    }
+    let told = |(mut problem, more): (Problem, usize)| {
+        match more {
+            0 => {}
+            1 => problem.message.push_str("; and at one more place"),
+            more => problem.message += &format!("; and at {more} more places"),
+        }
+        problem
+    };
+    found.into_iter().map(told).collect()
 }
 
 /// Where a listener leads.
@@ -367,24 +489,11 @@ fn leads(listener: &Listener) -> Result<(Leads, Problems), Problems> {
         match source {
             RouteSource::Named(name) => found.names.push(name),
             RouteSource::Inline(inline) => {
-                let (inline, more) = routes(&inline)?;
+                let (inline, more) = read_routes(&inline)?;
                 warnings.append(more);
                 found.inline.push(inline);
             }
         }
     }
     Ok((found, warnings))
-}
-
-/// Routes that the model takes, too.
-fn routes(routes: &RouteConfiguration) -> Result<(ReadRoutes, Problems), Problems> {
-    let (read, warnings) = read_routes(routes)?;
-    let config = ProxyConfig {
-        routes: read.routes.clone(),
-        ..ProxyConfig::default()
-    };
-    match Snapshot::compile(Arc::new(config), &CompileOptions::default()) {
-        Ok(_) => Ok((read, warnings)),
-        Err(problems) => Err(problems),
-    }
 }

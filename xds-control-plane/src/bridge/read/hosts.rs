@@ -21,15 +21,16 @@ const LONGEST_NAME: usize = 255;
 /// Where the routes for any host begin.
 const AFTER_ALL: i32 = 1_000_000_000;
 
-/// Room for the routes of one virtual host.
-const MOST_ROUTES: i32 = 100_000;
+/// Routes of one virtual host for which there is room.
+pub(super) const MOST_ROUTES: usize = 99_999;
+
+/// Between the first routes of two ranks.
+const STEP: i32 = 100_000;
 
 impl Specificity {
     /// `Order` of the route at a position. `None`: there is no room for so many.
     pub(super) fn order(self, position: usize) -> Option<i32> {
-        let position = i32::try_from(position)
-            .ok()
-            .filter(|at| *at < MOST_ROUTES)?;
+        let position = i32::try_from(position).ok().filter(|at| *at < STEP)?;
         let rank = match self {
             Self::Exact => 0,
             Self::Suffix(length) => i32::try_from(LONGEST_NAME.saturating_sub(length)).ok()? + 1,
@@ -37,15 +38,16 @@ impl Specificity {
         };
         // The last rank ends where routes are that say nothing of their order, as those of this family may.
         let last = i32::try_from(LONGEST_NAME).ok()? + 2;
-        Some((rank - last) * MOST_ROUTES + position)
+        Some((rank - last) * STEP + position)
     }
 }
 
-/// The patterns for the domains of a virtual host by how specific they are; `None` for all hosts.
+/// The patterns for the domains of a virtual host by how specific they are; `None` for all hosts. Domains that are refused are
+/// not among them.
 pub(super) fn patterns(
     domains: &[String],
     reading: &mut Reading,
-) -> Option<BTreeMap<Specificity, Option<Vec<String>>>> {
+) -> BTreeMap<Specificity, Option<Vec<String>>> {
     let mut groups: BTreeMap<Specificity, Option<Vec<String>>> = BTreeMap::new();
     let mut known = BTreeSet::new();
     for domain in domains {
@@ -61,7 +63,6 @@ pub(super) fn patterns(
             }
             Err(error) => {
                 reading.refuse("domains", format!("`{domain}` cannot be honoured: {error}"));
-                return None;
             }
         }
     }
@@ -80,5 +81,5 @@ pub(super) fn patterns(
             patterns.push(pattern.clone());
         }
     }
-    Some(groups)
+    groups
 }

@@ -8,17 +8,15 @@ use envoy_types::pb::envoy::config::route::v3::{
 };
 use envoy_types::pb::envoy::r#type::matcher::v3::StringMatcher;
 use envoy_types::pb::envoy::r#type::matcher::v3::string_matcher::MatchPattern;
-use proxy_model::config::{
-    HeaderMatchMode, QueryMatchMode, RouteHeader, RouteMatch, RouteQueryParameter,
-};
+use proxy_model::config::{QueryMatchMode, RouteMatch, RouteQueryParameter};
 
 use super::super::path::is_unreserved;
-use super::Reading;
+use super::{Reading, header};
 
 /// The longest expression that is read: templates are no longer.
 const LONGEST_EXPRESSION: usize = 2048;
 
-/// The conditions of a route but for hosts.
+/// The conditions of a route but for hosts. Those that are refused are left out, so that what is left matches no less.
 pub(super) fn route_match(wanted: &EnvoyMatch, reading: &mut Reading) -> RouteMatch {
     reading.refuse_if(wanted.runtime_fraction.is_some(), "runtime_fraction");
     reading.refuse_if(!wanted.cookies.is_empty(), "cookies");
@@ -39,7 +37,7 @@ pub(super) fn route_match(wanted: &EnvoyMatch, reading: &mut Reading) -> RouteMa
                     "name",
                     "conditions on this part of a request cannot be honoured",
                 );
-            } else if let Some(header) = self::header(header, reading) {
+            } else if let Some(header) = header::header(header, reading) {
                 matched.headers.get_or_insert_default().push(header);
             }
         });
@@ -156,7 +154,7 @@ fn expression(regex: &str) -> Option<String> {
     Some(format!("/{{**path:regex(^{flags}(?:{rest})$)}}"))
 }
 
-fn string(matcher: &StringMatcher) -> Option<(&MatchPattern, bool)> {
+pub(super) fn string(matcher: &StringMatcher) -> Option<(&MatchPattern, bool)> {
     Some((matcher.match_pattern.as_ref()?, !matcher.ignore_case))
 }
 
@@ -190,80 +188,6 @@ fn one_method(expression: &str) -> Option<String> {
     let method = inside.unwrap_or(expression);
     let is_method = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase());
     is_method.then(|| method.to_owned())
-}
-
-fn header(header: &HeaderMatcher, reading: &mut Reading) -> Option<RouteHeader> {
-    use HeaderMatchSpecifier::{ContainsMatch, ExactMatch, PrefixMatch, PresentMatch, StringMatch};
-    let (mode, value, is_case_sensitive) = match header.header_match_specifier.as_ref() {
-        None => (HeaderMatchMode::Exists, None, false),
-        Some(PresentMatch(present)) if *present != header.invert_match => {
-            (HeaderMatchMode::Exists, None, false)
-        }
-        Some(PresentMatch(_)) => (HeaderMatchMode::NotExists, None, false),
-        Some(ExactMatch(value)) => (HeaderMatchMode::ExactHeader, Some(value), true),
-        Some(PrefixMatch(value)) => (HeaderMatchMode::HeaderPrefix, Some(value), true),
-        Some(ContainsMatch(value)) => (HeaderMatchMode::Contains, Some(value), true),
-        Some(StringMatch(matcher)) => match string(matcher) {
-            Some((MatchPattern::Exact(value), case)) => {
-                (HeaderMatchMode::ExactHeader, Some(value), case)
-            }
-            Some((MatchPattern::Prefix(value), case)) => {
-                (HeaderMatchMode::HeaderPrefix, Some(value), case)
-            }
-            Some((MatchPattern::Contains(value), case)) => {
-                (HeaderMatchMode::Contains, Some(value), case)
-            }
-            _ => {
-                reading.refuse(
-                    "string_match",
-                    "this way to match a header cannot be honoured",
-                );
-                return None;
-            }
-        },
-        Some(_) => {
-            reading.refuse(
-                "header_match_specifier",
-                "this way to match a header cannot be honoured",
-            );
-            return None;
-        }
-    };
-    let mode = match (mode, header.invert_match) {
-        (HeaderMatchMode::Contains, true) if header.treat_missing_header_as_empty => {
-            HeaderMatchMode::NotContains
-        }
-        (HeaderMatchMode::Exists | HeaderMatchMode::NotExists, _) => mode,
-        (_, true) => {
-            reading.refuse(
-                "invert_match",
-                "the opposite of this condition cannot be honoured",
-            );
-            return None;
-        }
-        (mode, false) => mode,
-    };
-    match mode {
-        HeaderMatchMode::ExactHeader | HeaderMatchMode::HeaderPrefix => {
-            reading.differs(
-                "header_match_specifier",
-                "each element of a list is compared, not the whole header",
-            );
-        }
-        HeaderMatchMode::Exists | HeaderMatchMode::NotExists => {
-            reading.differs(
-                "present_match",
-                "a header without a value counts as missing",
-            );
-        }
-        HeaderMatchMode::Contains | HeaderMatchMode::NotContains => {}
-    }
-    Some(RouteHeader {
-        name: header.name.clone(),
-        values: value.map(|value| vec![value.clone()]),
-        mode,
-        is_case_sensitive,
-    })
 }
 
 fn query(parameter: &QueryParameterMatcher, reading: &mut Reading) -> Option<RouteQueryParameter> {

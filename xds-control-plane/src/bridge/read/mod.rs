@@ -1,8 +1,9 @@
 //! Envoy's resources as the family's own model.
 //!
 //! Each resource is read on its own and is refused as a whole if something in it cannot be honoured that decides where
-//! requests go, who may send them or what is sent. What only happens a little differently is a warning. Resources that
-//! [`to_envoy`](super::to_envoy) wrote carry the model's own form and lose nothing.
+//! requests go, who may send them or what is sent; of a route configuration only the route or virtual host is, and its
+//! requests are answered with 503, so that they get to no other route. What only happens a little differently is a warning.
+//! Resources that [`to_envoy`](super::to_envoy) wrote may carry the model's own form, and then lose nothing.
 
 #![expect(
     deprecated,
@@ -12,6 +13,8 @@
 mod cluster;
 mod compose;
 mod endpoints;
+mod expression;
+mod header;
 mod headers;
 mod hosts;
 mod listener;
@@ -19,6 +22,7 @@ mod matching;
 mod route;
 mod routes;
 mod tls;
+mod virtual_host;
 
 use discovery_core::text::shortened;
 use proxy_model::{Problem, Problems, pointer_to};
@@ -54,12 +58,17 @@ impl Reading {
         }
     }
 
-    /// Something that cannot be honoured: the resource is refused.
+    /// Something that cannot be honoured: the resource, or the route, is refused.
     fn refuse(&mut self, field: &str, message: impl Into<String>) {
         let pointer = self.place(field);
         let message = shortened(&message.into(), LONGEST_MESSAGE);
         self.problems
             .push(Problem::error(pointer, NOT_HONOURED, message));
+    }
+
+    /// How much was refused so far.
+    fn refusals(&self) -> usize {
+        self.problems.error_count()
     }
 
     /// The resource is refused if it has `field`.

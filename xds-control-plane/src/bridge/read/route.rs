@@ -23,8 +23,8 @@ fn transform(key: &str, value: &str) -> TransformConfig {
     TransformConfig::from_iter([(key.to_owned(), value.to_owned())])
 }
 
-/// A route but for hosts and order. `None`: it is refused.
-pub(super) fn route(route: &Route, reading: &mut Reading) -> Option<RouteConfig> {
+/// A route but for hosts and order.
+pub(super) fn route(route: &Route, reading: &mut Reading) -> RouteConfig {
     reading.refuse_if(
         !route.typed_per_filter_config.is_empty(),
         "typed_per_filter_config",
@@ -32,7 +32,7 @@ pub(super) fn route(route: &Route, reading: &mut Reading) -> Option<RouteConfig>
     reading.refuse_if(!route.route_specifiers.is_empty(), "route_specifiers");
     let Some(wanted) = &route.r#match else {
         reading.refuse("match", "the route matches nothing");
-        return None;
+        return RouteConfig::default();
     };
     let mut config = RouteConfig {
         r#match: reading.below("match", |reading| matching::route_match(wanted, reading)),
@@ -44,10 +44,7 @@ pub(super) fn route(route: &Route, reading: &mut Reading) -> Option<RouteConfig>
         }),
         // A route without a cluster answers so.
         Some(Action::DirectResponse(answer)) if answer.status == 503 && answer.body.is_none() => {}
-        _ => {
-            reading.refuse("action", "only forwarding can be honoured");
-            return None;
-        }
+        _ => reading.refuse("action", "only forwarding can be honoured"),
     }
     let out = config.transforms.get_or_insert_default();
     let request = Changes {
@@ -60,7 +57,7 @@ pub(super) fn route(route: &Route, reading: &mut Reading) -> Option<RouteConfig>
         remove: &route.response_headers_to_remove,
     };
     headers::transforms(response, Side::Response, out, reading);
-    Some(config)
+    config
 }
 
 fn forward(

@@ -15,10 +15,9 @@ use envoy_types::pb::envoy::config::route::v3::{
 use envoy_types::pb::google::protobuf::Duration;
 use proxy_model::config::ProxyConfig;
 use proxy_model::matching::Lookup;
-use proxy_model::{CompileOptions, Problems, Snapshot};
+use proxy_model::{CompileOptions, Problems, RouteId, Snapshot};
 
-use super::super::re2;
-use super::super::{NOT_HONOURED, ReadRoutes, read_cluster, read_routes};
+use super::super::{NOT_HONOURED, ReadRoutes, criteria, re2, read_cluster, read_routes};
 use super::envoy::Request;
 
 fn to(cluster: &str, path: PathSpecifier) -> Route {
@@ -117,16 +116,25 @@ fn paths_and_hosts_are_tried_as_envoy_tries_them() {
     }
 }
 
-/// The pointers of what is not honoured.
+/// The pointers of what is not honoured in a route, whose requests are answered with 503.
 fn refused(change: impl FnOnce(&mut Route)) -> Vec<String> {
     let mut route = to("c", PathSpecifier::Prefix("/".into()));
     change(&mut route);
-    let problems = read(vec![host(&["*"], vec![route])]).unwrap_err();
+    let behind = to("behind", PathSpecifier::Prefix("/".into()));
+    let hosts = vec![host(&["*"], vec![route, behind])];
+    let (read, problems) = read(hosts).unwrap();
     assert!(
         problems
             .errors()
             .all(|problem| problem.code == NOT_HONOURED)
     );
+    let refused = &read.routes[&RouteId::from("*/c")];
+    assert_eq!(
+        (&refused.cluster_id, &refused.weighted_clusters),
+        (&None, &None)
+    );
+    let behind = &read.routes[&RouteId::from("*/behind")];
+    assert_eq!(behind.cluster_id.as_ref().unwrap().as_str(), "behind");
     problems
         .errors()
         .map(|problem| problem.pointer.clone())
@@ -180,14 +188,11 @@ fn what_cannot_be_honoured_is_refused_by_name() {
         })),
         "route/regex_rewrite",
     );
-    let mut found =
-        refused(|route| route.action = Some(Action::Redirect(RedirectAction::default())));
-    assert_eq!(found.remove(0), format!("{place}action"));
-    let domain = read(vec![host(&["a.*"], vec![])]).unwrap_err();
-    assert_eq!(
-        domain.iter().next().unwrap().pointer,
-        "/route_configuration/main/a.*/domains"
+    expect(
+        refused(|route| route.action = Some(Action::Redirect(RedirectAction::default()))),
+        "action",
     );
+    expect(refused(|route| route.r#match = None), "match");
     let cluster = read_cluster(&Cluster {
         name: "c".into(),
         filters: vec![Default::default()],
@@ -197,6 +202,161 @@ fn what_cannot_be_honoured_is_refused_by_name() {
         cluster.unwrap_err().iter().next().unwrap().pointer,
         "/cluster/c/filters"
     );
+}
+
+/// Routes that are refused in a virtual host, as `host path: what answers`.
+fn answers(hosts: Vec<VirtualHost>, requests: &[(&str, &str)]) -> Vec<String> {
+    let snapshot = snapshot(hosts);
+    let answer = |(host, path): &(&str, &str)| match snapshot.find(&Request::get(host, path)) {
+        Lookup::Matched(index) => match &snapshot.route_at(index).config().cluster_id {
+            Some(cluster) => cluster.as_str().to_owned(),
+            None => "503".to_owned(),
+        },
+        _ => "404".to_owned(),
+    };
+    requests.iter().map(answer).collect()
+}
+
+#[test]
+fn what_is_refused_gets_to_no_other_route_and_takes_no_more_than_it_has_to() {
+    let prefix = |prefix: &str| PathSpecifier::Prefix(prefix.into());
+    let mut redirect = to("redirect", prefix("/old/"));
+    redirect.action = Some(Action::Redirect(RedirectAction::default()));
+    let mut unknown = to("unknown", prefix("/grpc/"));
+    unknown.r#match.as_mut().unwrap().grpc = Some(GrpcRouteMatchOptions::default());
+    let mut broken = to("broken", prefix("/broken/"));
+    broken
+        .r#match
+        .as_mut()
+        .unwrap()
+        .headers
+        .push(HeaderMatcher {
+            name: "no name".into(),
+            ..HeaderMatcher::default()
+        });
+    let mut only_tls = host(&["tls.a"], vec![to("tls", prefix("/"))]);
+    only_tls.require_tls = 2;
+    let hosts = vec![
+        host(&["*"], vec![to("any", prefix("/"))]),
+        host(&["a"], vec![redirect, unknown, to("a", prefix("/"))]),
+        host(
+            &["b"],
+            vec![to("early", prefix("/early/")), broken, to("b", prefix("/"))],
+        ),
+        only_tls,
+    ];
+    let requests = [
+        ("o", "/old/"),
+        ("a", "/old/x"),
+        ("a", "/grpc/x"),
+        ("a", "/x"),
+        ("b", "/early/"),
+        // What does not compile is known too late to know what else it matches.
+        ("b", "/x"),
+        ("tls.a", "/x"),
+    ];
+    assert_eq!(
+        answers(hosts, &requests),
+        ["any", "503", "503", "a", "early", "503", "503"]
+    );
+}
+
+#[test]
+fn a_domain_that_cannot_be_honoured_gets_to_no_other_virtual_host() {
+    let all = || PathSpecifier::Prefix("/".into());
+    let bad = host(&["a.*", "b"], vec![to("a", all())]);
+    let (read_bad, problems) = read(vec![bad.clone()]).unwrap();
+    assert_eq!(read_bad.routes.len(), 1);
+    assert_eq!(
+        problems.errors().next().unwrap().pointer,
+        "/route_configuration/main/a.*/domains"
+    );
+    assert_eq!(
+        answers(vec![bad.clone()], &[("b", "/"), ("a.x", "/")]),
+        ["a", "404"]
+    );
+    // Here the other one would take its requests.
+    read(vec![bad, host(&["*"], vec![to("any", all())])]).unwrap_err();
+}
+
+#[test]
+fn names_that_are_there_twice_are_two() {
+    let prefix = |prefix: &str| PathSpecifier::Prefix(prefix.into());
+    let mut again = host(&["b"], vec![to("r", prefix("/"))]);
+    again.name = "a".into();
+    let mut second = to("second", prefix("/"));
+    second.name = "r".into();
+    let hosts = vec![host(&["a"], vec![to("r", prefix("/r/")), second]), again];
+    let requests = [("a", "/r/"), ("a", "/"), ("b", "/")];
+    assert_eq!(answers(hosts, &requests), ["r", "second", "r"]);
+}
+
+#[test]
+fn headers_are_matched_as_far_as_the_model_can() {
+    use HeaderMatchSpecifier::{PresentMatch, SafeRegexMatch, StringMatch};
+    let regex = |regex: &str| Some(StringMatch(criteria::regex(regex)));
+    let legacy = |regex: &str| Some(SafeRegexMatch(re2::matcher(regex)));
+    for (specifier, invert, as_empty, value, wanted) in [
+        (
+            regex("1|[yY]es|[tT]rue"),
+            false,
+            false,
+            Some("Yes"),
+            Ok(true),
+        ),
+        (
+            regex("1|[yY]es|[tT]rue"),
+            false,
+            false,
+            Some("YES"),
+            Ok(false),
+        ),
+        (
+            regex("1|[yY]es|[tT]rue"),
+            false,
+            false,
+            Some("11"),
+            Ok(false),
+        ),
+        (legacy("(?i)fix\\-1"), false, false, Some("FIX-1"), Ok(true)),
+        (
+            legacy("(?i)fix\\-1"),
+            false,
+            false,
+            Some("fix-12"),
+            Ok(false),
+        ),
+        (regex(".+"), false, false, Some("x"), Ok(true)),
+        (regex(".+"), true, true, Some("x"), Ok(false)),
+        (regex(".+"), true, true, None, Ok(true)),
+        (regex(".+"), true, false, None, Err(())),
+        (regex("v[0-9]+"), false, false, None, Err(())),
+        (regex("a,b"), false, false, None, Err(())),
+        (regex("a?"), false, false, None, Err(())),
+        (regex("a"), true, true, None, Err(())),
+        (Some(PresentMatch(false)), true, false, Some("x"), Ok(true)),
+        (Some(PresentMatch(true)), true, false, Some("x"), Ok(false)),
+        (None, true, false, None, Ok(true)),
+        (None, false, false, None, Ok(false)),
+    ] {
+        let case = format!("{specifier:?} {invert} {as_empty} {value:?}");
+        let mut route = to("r", PathSpecifier::Prefix("/".into()));
+        route.r#match.as_mut().unwrap().headers.push(HeaderMatcher {
+            name: "x".into(),
+            header_match_specifier: specifier,
+            invert_match: invert,
+            treat_missing_header_as_empty: as_empty,
+        });
+        let hosts = vec![host(&["*"], vec![route])];
+        let is_refused = read(hosts.clone()).unwrap().1.has_errors();
+        assert_eq!(is_refused, wanted.is_err(), "{case}");
+        let Ok(wanted) = wanted else { continue };
+        let mut request = Request::get("a", "/");
+        if let Some(value) = value {
+            request = request.with("x", value);
+        }
+        assert_eq!(taken(&snapshot(hosts), &request) == "*/r", wanted, "{case}");
+    }
 }
 
 #[test]
@@ -214,7 +374,7 @@ fn timeouts_and_prefixes_have_envoys_meaning() {
     action.timeout = Some(Duration::default());
     let (read, problems) = read(vec![host(&["*"], vec![route, none, zero])]).unwrap();
     let timeout = |id: &str| {
-        read.routes[&proxy_model::RouteId::from(id)]
+        read.routes[&RouteId::from(id)]
             .timeout
             .map(|span| span.duration().as_secs())
     };

@@ -4,14 +4,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use envoy_types::pb::envoy::config::cluster::v3::Cluster;
-use envoy_types::pb::envoy::config::listener::v3::{Filter, FilterChain, Listener, filter};
-use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::http_connection_manager::RouteSpecifier;
-use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::{HttpConnectionManager, Rds};
-use envoy_types::pb::google::protobuf::Any;
-use prost::Message as _;
 use tokio::time::Instant;
 
-use super::script::{any, delta, pair, resources};
+use super::script::{any, delta, listener, pair, resources};
 use super::{ONE, serving, state, states};
 use crate::client::XdsOptions;
 use crate::snapshot::ResourceType::{
@@ -219,30 +214,8 @@ async fn listeners_lead_to_routes() {
         stream.request().await.type_url,
     ];
     assert_eq!(kinds, [Cds.type_url(), Lds.type_url()]);
-    let manager = HttpConnectionManager {
-        route_specifier: Some(RouteSpecifier::Rds(Rds {
-            route_config_name: "main".into(),
-            ..Rds::default()
-        })),
-        ..HttpConnectionManager::default()
-    };
-    let filter = Filter {
-        config_type: Some(filter::ConfigType::TypedConfig(Any {
-            type_url: "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager".into(),
-            value: manager.encode_to_vec(),
-        })),
-        ..Filter::default()
-    };
-    let listener = Listener {
-        name: "http".into(),
-        filter_chains: vec![FilterChain {
-            filters: vec![filter],
-            ..FilterChain::default()
-        }],
-        ..Listener::default()
-    };
     let mut all = resources(ONE);
-    all.push((Lds, "http".into(), any(Lds, &listener)));
+    all.push(listener("http", "main"));
     stream.answer(delta(Lds, "1", "1", &all)).await;
     assert_eq!(stream.request().await.response_nonce, "1");
     let routes = stream.request().await;

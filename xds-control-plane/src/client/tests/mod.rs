@@ -3,6 +3,8 @@
 mod delta;
 mod full;
 mod loss;
+mod missing;
+mod registry;
 mod script;
 mod tls;
 

@@ -3,6 +3,10 @@
 use std::pin::Pin;
 use std::time::Duration;
 
+use envoy_types::pb::envoy::config::listener::v3::{Filter, FilterChain, Listener, filter};
+use envoy_types::pb::envoy::config::route::v3::RouteConfiguration;
+use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::http_connection_manager::RouteSpecifier;
+use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::{HttpConnectionManager, Rds};
 use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_server::{
     AggregatedDiscoveryService, AggregatedDiscoveryServiceServer,
 };
@@ -149,7 +153,7 @@ pub(super) fn resources(json: &str) -> Vec<(ResourceType, String, Any)> {
     let config = ProxyConfig::from_json(json).unwrap();
     let (snapshot, _) = Snapshot::compile(config, &CompileOptions::default()).unwrap();
     let mut found = Vec::new();
-    let mut routes = envoy_types::pb::envoy::config::route::v3::RouteConfiguration {
+    let mut routes = RouteConfiguration {
         name: "main".into(),
         ..Default::default()
     };
@@ -184,6 +188,48 @@ pub(super) fn any(kind: ResourceType, message: &impl Message) -> Any {
         type_url: kind.type_url().into(),
         value: message.encode_to_vec(),
     }
+}
+
+/// A listener whose routes are those of this name.
+pub(super) fn listener(name: &str, routes: &str) -> (ResourceType, String, Any) {
+    let manager = HttpConnectionManager {
+        route_specifier: Some(RouteSpecifier::Rds(Rds {
+            route_config_name: routes.into(),
+            ..Rds::default()
+        })),
+        ..HttpConnectionManager::default()
+    };
+    let filter = Filter {
+        config_type: Some(filter::ConfigType::TypedConfig(Any {
+            type_url: "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager".into(),
+            value: manager.encode_to_vec(),
+        })),
+        ..Filter::default()
+    };
+    let listener = Listener {
+        name: name.into(),
+        filter_chains: vec![FilterChain {
+            filters: vec![filter],
+            ..FilterChain::default()
+        }],
+        ..Listener::default()
+    };
+    let kind = ResourceType::Listener;
+    (kind, name.into(), any(kind, &listener))
+}
+
+/// The resources of a configuration whose routes are called otherwise than `main`.
+pub(super) fn resources_with_routes(name: &str, json: &str) -> Vec<(ResourceType, String, Any)> {
+    let mut found = resources(json);
+    for (kind, called, resource) in &mut found {
+        if *kind == ResourceType::Route {
+            let mut routes = RouteConfiguration::decode(&*resource.value).unwrap();
+            routes.name = name.to_owned();
+            *called = name.to_owned();
+            *resource = any(*kind, &routes);
+        }
+    }
+    found
 }
 
 /// An answer of what changed, with these of `resources`.
