@@ -3,7 +3,7 @@
 use testkit::consul::Consul;
 use testkit::time::eventually;
 
-use crate::consul::register;
+use crate::consul::{deregister, register};
 use crate::page::file;
 use crate::programs::{ControlPlane, Envoy, Gateway};
 use crate::traffic::{get, until_answered};
@@ -22,18 +22,25 @@ async fn the_instances_of_the_other_one_take_the_requests() {
     let mut sas = consul.datacenter("sas").start().await;
     let vla = consul.datacenter("vla").join(&sas).start().await;
     sas.wait_for_datacenter("vla").await;
-    let near = register(&sas, "shop-http", "near", &[]).await;
-    let _far = register(&vla, "shop-http", "far", &[]).await;
+    let early = register(&sas, "shop-http", "early", &[]).await;
     let folder = tempfile::tempdir().expect("there is room for a folder");
     let registry = folder.path().join("registry.yaml");
     std::fs::write(&registry, file("registry.yaml", &[])).expect("the folder is ours");
     let plane = ControlPlane::start(&plane, &registry, &sas.url()).await;
     let planes = [plane.address; 2];
     let envoy = Envoy::start(&envoy, "envoy-1", planes).await;
-    until_answered(envoy.address, SHOP, "near").await;
-    // Both are known, and the near one alone is asked.
+    until_answered(envoy.address, SHOP, "early").await;
+
+    // Endpoints of a cluster that never had a request are checked once a minute (`no_traffic_interval`). This one has had
+    // some, so those that come now are checked as often as they should be.
+    let near = register(&sas, "shop-http", "near", &[]).await;
+    let _far = register(&vla, "shop-http", "far", &[]).await;
+    let known = "cluster\\.shop-http\\.membership_total";
     let healthy = "cluster\\.shop-http\\.membership_healthy";
-    eventually("both are known", async || envoy.stat(healthy).await == 2).await;
+    let are = async |count| (envoy.stat(known).await, envoy.stat(healthy).await) == (count, count);
+    eventually("all are known and well", async || are(3).await).await;
+    deregister(&sas, &early).await;
+    eventually("two are left", async || are(2).await).await;
     for _ in 0..20 {
         let answer = get(envoy.address, SHOP, None).await;
         assert_eq!(answer, Some((200, "near".to_owned())));

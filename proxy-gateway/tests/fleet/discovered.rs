@@ -59,14 +59,14 @@ impl Drop for Served {
     }
 }
 
-/// Which replicas answer, of so many requests that each gets some.
+/// Which replicas answer, of so many requests that each gets some; nothing while there is one that does not.
 async fn replicas(envoy: &Envoy) -> BTreeSet<String> {
     let mut replicas = BTreeSet::new();
     for _ in 0..40 {
-        let (status, said) = get(envoy.address, "any.example", None)
-            .await
-            .expect("it answers");
-        assert_eq!(status, 200, "{said}");
+        let answer = get(envoy.address, "any.example", None).await;
+        let Some((200, said)) = answer else {
+            return BTreeSet::new();
+        };
         let said: Value = serde_json::from_str(&said).expect("it is JSON");
         assert_eq!(said["Service"], "fabric:/Shop/Web");
         replicas.insert(said["Replica"].to_string());
@@ -103,11 +103,6 @@ async fn envoy_follows_a_service_fabric_cluster() {
     let fabric = ServiceFabric::new(client.expect("it is an address")).options(options);
     let plane = Served::start("servicefabric", fabric.runner().start()).await;
     let envoy = Envoy::start(&envoy, "envoy-1", [plane.address; 2]).await;
-    let is = async |status: u16| {
-        let answer = get(envoy.address, "any.example", None).await;
-        answer.is_some_and(|(found, _)| found == status)
-    };
-    eventually("the service answers", async || is(200).await).await;
     eventually("both instances answer", async || {
         replicas(&envoy).await.len() == 2
     })

@@ -174,7 +174,7 @@ impl Gateway {
         self.process = successor;
     }
 
-    /// Asks it to end as a load balancer's member does, which is more than a test has time for: killed after that.
+    /// Its process, which is another after it was replaced.
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
