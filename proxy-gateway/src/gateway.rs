@@ -12,12 +12,12 @@ use proxy_model::CompileOptions;
 use proxy_runtime::Proxy;
 use proxy_runtime::admin::Admin;
 use proxy_runtime::server::{
-    AccessLogFormat, AccessLogWriter, DrainReport, Limits, Listener, QueryLogging, Server,
-    ServerHandle,
+    AccessLogFormat, AccessLogWriter, DrainReport, Limits, Listener, ListeningSockets,
+    QueryLogging, Server, ServerHandle,
 };
 use proxy_runtime::upstream::{TlsClient, UpstreamOptions};
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 use crate::certificates::{self, Followed};
 use crate::commands::Failure;
@@ -28,12 +28,23 @@ pub(crate) struct Gateway {
     proxy: Proxy,
     merged: Arc<Merged>,
     server: Serving,
-    admin: Option<(SocketAddr, Admin)>,
+    admin: Option<AdminPage>,
+    /// What a successor gets.
+    offered: Option<ListeningSockets>,
     readiness_delay: Duration,
     drain_timeout: Duration,
     access_log: Option<Arc<AccessLogWriter>>,
     /// The driver of the proxy, the admin page, and what follows certificates; ended when this is dropped.
     tasks: JoinSet<()>,
+}
+
+/// The admin page, and what it listens with.
+struct AdminPage {
+    address: SocketAddr,
+    admin: Admin,
+    /// Where nothing is answered yet.
+    socket: Option<TcpListener>,
+    serving: Option<AbortHandle>,
 }
 
 /// The server, bound and waiting for the first configuration, or at work.
@@ -50,8 +61,13 @@ impl Gateway {
     /// Binds everything and starts everything but the server, which waits for [`serve`](Self::serve). `sources` adds the providers to the merge; what it is given has to be told to them if they
     /// compile configuration themselves.
     ///
-    /// Addresses are bound first, so that nothing has been started when one of them is taken.
-    pub(crate) async fn start<F>(settings: &Settings, sources: F) -> Result<Self, Failure>
+    /// Addresses are bound first, so that nothing has been started when one of them is taken. Those that are `inherited`
+    /// need not be; an inherited admin page waits for [`open_admin`](Self::open_admin).
+    pub(crate) async fn start<F>(
+        settings: &Settings,
+        inherited: &mut ListeningSockets,
+        sources: F,
+    ) -> Result<Self, Failure>
     where
         F: AsyncFnOnce(Merge, &CompileOptions) -> Result<Merge, Failure>,
     {
@@ -82,10 +98,17 @@ impl Gateway {
             server = server.with_listener(open(listener, &provider, &mut followed)?);
         }
         let server = server
-            .bind()
+            .bind_with(inherited)
             .map_err(|error| Failure::new(with_causes(&error)))?;
         let admin_socket = match settings.admin {
-            Some(address) => Some(bind_admin(address).await?),
+            Some(address) => Some(AdminSocket::open(address, inherited).await?),
+            None => None,
+        };
+        let is_inherited = admin_socket
+            .as_ref()
+            .is_some_and(|socket| socket.is_inherited);
+        let offered = match settings.server.handover {
+            Some(_) => Some(offered(server.listening_sockets(), admin_socket.as_ref())?),
             None => None,
         };
 
@@ -102,27 +125,48 @@ impl Gateway {
                     .merged(Arc::clone(&merged))
                     .server(metrics)
                     .build();
-                let address = socket.local_addr().map_err(|error| {
-                    Failure::new(format!("the admin page has no address: {error}"))
-                })?;
-                let serving = admin.clone();
-                tasks.spawn(async move {
-                    serving.serve(socket).await;
-                });
-                Some((address, admin))
+                Some(AdminPage {
+                    address: socket.address,
+                    admin,
+                    socket: Some(socket.listener()?),
+                    serving: None,
+                })
             }
             None => None,
         };
-        Ok(Self {
+        let mut gateway = Self {
             proxy,
             merged,
             server,
             admin,
+            offered,
             readiness_delay: settings.server.readiness_delay,
             drain_timeout: settings.server.drain_timeout,
             access_log,
             tasks,
-        })
+        };
+        if !is_inherited {
+            gateway.open_admin();
+        }
+        Ok(gateway)
+    }
+
+    /// Answers at the admin page's address, if nobody else does.
+    pub(crate) fn open_admin(&mut self) {
+        if let Some(page) = &mut self.admin
+            && let Some(socket) = page.socket.take()
+        {
+            let admin = page.admin.clone();
+            let serving = async move {
+                admin.serve(socket).await;
+            };
+            page.serving = Some(self.tasks.spawn(serving));
+        }
+    }
+
+    /// What a successor is to get, if there may be one.
+    pub(crate) fn take_offered(&mut self) -> Option<ListeningSockets> {
+        self.offered.take()
     }
 
     /// Where the proxy listens, in the order of the settings.
@@ -136,7 +180,7 @@ impl Gateway {
 
     /// Where the admin page is.
     pub(crate) fn admin(&self) -> Option<SocketAddr> {
-        self.admin.as_ref().map(|(address, _)| *address)
+        self.admin.as_ref().map(|page| page.address)
     }
 
     pub(crate) fn proxy(&self) -> &Proxy {
@@ -173,13 +217,21 @@ impl Gateway {
 
     /// Says that it is not ready any more, and goes on for a moment so that load balancers can notice; then stops taking
     /// connections, lets requests in flight end until the deadline, and stops everything else.
-    pub(crate) async fn drain(mut self) -> DrainReport {
-        if let Some((_, admin)) = &self.admin {
-            admin.set_draining();
+    ///
+    /// With a successor there is nothing to notice: it takes the connections, and answers at the admin page's address.
+    pub(crate) async fn drain(mut self, has_successor: bool) -> DrainReport {
+        drop(self.offered.take());
+        if let Some(page) = &self.admin {
+            page.admin.set_draining();
+            if has_successor && let Some(serving) = &page.serving {
+                serving.abort();
+            }
         }
         let report = match self.server {
             Serving::Running(server) => {
-                tokio::time::sleep(self.readiness_delay).await;
+                if !has_successor {
+                    tokio::time::sleep(self.readiness_delay).await;
+                }
                 server.shutdown(self.drain_timeout).await
             }
             Serving::Bound(..) | Serving::Failed => DrainReport::default(),
@@ -216,15 +268,66 @@ fn open(
     }
 }
 
-async fn bind_admin(address: SocketAddr) -> Result<TcpListener, Failure> {
-    TcpListener::bind(address).await.map_err(|error| {
-        let hint = match error.kind() {
-            io::ErrorKind::AddrInUse => {
-                "another program listens there; choose another port in `Admin.Address`, or stop that program".to_owned()
-            }
-            _ => error.to_string(),
+/// What the admin page listens with.
+struct AdminSocket {
+    address: SocketAddr,
+    socket: std::net::TcpListener,
+    is_inherited: bool,
+}
+
+impl AdminSocket {
+    async fn open(address: SocketAddr, inherited: &mut ListeningSockets) -> Result<Self, Failure> {
+        let of_predecessor = inherited.take(address).pop();
+        let is_inherited = of_predecessor.is_some();
+        let opened = match of_predecessor {
+            Some(socket) => Ok(socket),
+            None => TcpListener::bind(address)
+                .await
+                .and_then(TcpListener::into_std),
         };
-        Failure::new(format!("the admin page cannot listen on {address}: {hint}"))
+        let found = opened.and_then(|socket| Ok((socket.local_addr()?, socket)));
+        match found {
+            Ok((address, socket)) => Ok(Self {
+                address,
+                socket,
+                is_inherited,
+            }),
+            Err(error) => Err(admin_cannot_listen(address, &error)),
+        }
+    }
+
+    /// Within the runtime that is to serve it.
+    fn listener(self) -> Result<TcpListener, Failure> {
+        let address = self.address;
+        TcpListener::from_std(self.socket).map_err(|error| admin_cannot_listen(address, &error))
+    }
+}
+
+fn admin_cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
+    let hint = match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "another program listens there; choose another port in `Admin.Address`, or stop that program".to_owned()
+        }
+        _ => error.to_string(),
+    };
+    Failure::new(format!("the admin page cannot listen on {address}: {hint}"))
+}
+
+/// What a successor gets: the server's sockets and that of the admin page.
+fn offered(
+    sockets: io::Result<ListeningSockets>,
+    admin: Option<&AdminSocket>,
+) -> Result<ListeningSockets, Failure> {
+    let all = sockets.and_then(|mut sockets| {
+        if let Some(admin) = admin {
+            sockets.add(admin.socket.try_clone()?)?;
+        }
+        Ok(sockets)
+    });
+    all.map_err(|error| {
+        Failure::new(format!(
+            "the sockets cannot be kept for a successor: {error}"
+        ))
     })
 }
 

@@ -7,6 +7,11 @@ mod commands;
 mod demo;
 mod document;
 mod gateway;
+#[cfg(target_os = "linux")]
+mod handover;
+#[cfg(not(target_os = "linux"))]
+#[path = "handover_elsewhere.rs"]
+mod handover;
 mod logging;
 mod settings;
 mod signals;

@@ -3,14 +3,16 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use discovery_core::MergedState;
 use discovery_core::providers::file::FileOptions;
-use proxy_model::Problems;
+use discovery_core::{Merge, MergedState};
+use proxy_model::{CompileOptions, Problems};
+use proxy_runtime::server::ListeningSockets;
 
 use super::Failure;
 use crate::check::examine;
 use crate::cli::Files;
 use crate::gateway::{Gateway, with_causes};
+use crate::handover::{HandoverError, Offer, Predecessor};
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::{document, logging};
@@ -25,7 +27,8 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
     }
     logging::start(&examined.settings.telemetry)?;
     let mut signals = listen()?;
-    let mut gateway = Gateway::start(&examined.settings, async |merge, options| {
+    let (predecessor, mut inherited) = find_predecessor(&examined.settings).await?;
+    let sources = async |merge: Merge, options: &CompileOptions| {
         let sources = &examined.settings.sources;
         let provider = FileOptions::default()
             .with_compile_options(options.clone())
@@ -34,20 +37,72 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
             .await
             .map_err(|error| Failure::new(with_causes(&error)))?;
         sources.start(merge.provider(provider), options)
-    })
-    .await?;
+    };
+    let mut gateway = Gateway::start(&examined.settings, &mut inherited, sources).await?;
+    // Of addresses that are listened on no more.
+    drop(inherited);
+    let mut has_successor = false;
     tokio::select! {
         state = gateway.serve() => {
+            let mut offer = take_over(&mut gateway, &examined.settings, predecessor).await?;
             announce(&gateway, &examined.settings, &*state?);
+            let successor = async {
+                match &mut offer {
+                    Some(offer) => offer.taken().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 () = signals.stop() => {}
+                () = successor => has_successor = true,
                 never = follow_settings(files, &examined.settings) => match never {},
             }
         }
         () = signals.stop() => {}
     }
-    drain(gateway, &mut signals).await;
+    drain(gateway, has_successor, &mut signals).await;
     Ok(())
+}
+
+/// The instance whose place this one takes, if there is one, and the sockets that it has.
+async fn find_predecessor(
+    settings: &Settings,
+) -> Result<(Option<Predecessor>, ListeningSockets), Failure> {
+    let found = match &settings.server.handover {
+        Some(path) => Predecessor::find(path)
+            .await
+            .map_err(|error| Failure::new(error.to_string()))?,
+        None => None,
+    };
+    Ok(match found {
+        Some((predecessor, sockets)) => (Some(predecessor), sockets),
+        None => (None, ListeningSockets::default()),
+    })
+}
+
+/// Has the predecessor drain now that this instance serves, and waits for successors of its own.
+async fn take_over(
+    gateway: &mut Gateway,
+    settings: &Settings,
+    predecessor: Option<Predecessor>,
+) -> Result<Option<Offer>, Failure> {
+    let (Some(path), Some(sockets)) = (&settings.server.handover, gateway.take_offered()) else {
+        return Ok(None);
+    };
+    let taken = async {
+        // Whatever may be wrong with the place has to show while the predecessor is still there.
+        let mut offer = Offer::open(path, sockets)?;
+        if let Some(predecessor) = predecessor {
+            predecessor.replace().await?;
+        }
+        offer.publish()?;
+        Ok(offer)
+    };
+    let offer = taken
+        .await
+        .map_err(|error: HandoverError| Failure::new(error.to_string()))?;
+    gateway.open_admin();
+    Ok(Some(offer))
 }
 
 /// Warns when the files say something about the program itself that takes effect only with the next start.
@@ -102,9 +157,15 @@ pub(crate) fn listen() -> Result<Signals, Failure> {
 }
 
 /// Ends a gateway as gently as its settings allow.
-pub(crate) async fn drain(gateway: Gateway, signals: &mut Signals) {
-    eprintln!("stopping: no new connections, requests in flight may end");
-    let report = signals.unless_asked_again(gateway.drain()).await;
+pub(crate) async fn drain(gateway: Gateway, has_successor: bool, signals: &mut Signals) {
+    if has_successor {
+        eprintln!("a successor serves; requests in flight may end here");
+    } else {
+        eprintln!("stopping: no new connections, requests in flight may end");
+    }
+    let report = signals
+        .unless_asked_again(gateway.drain(has_successor))
+        .await;
     match report.cut {
         0 => eprintln!("stopped; every request in flight was answered"),
         cut => eprintln!("stopped; {cut} connections were cut at the deadline"),

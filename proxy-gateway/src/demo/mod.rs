@@ -13,6 +13,7 @@ use discovery_servicefabric::client::Client;
 use discovery_servicefabric::labels::LabelOptions;
 use discovery_servicefabric::{EndpointSource, ServiceFabric, ServiceFabricOptions};
 use proxy_model::CompileOptions;
+use proxy_runtime::server::ListeningSockets;
 use servicefabric_emulator::gateway::Emulator;
 use servicefabric_emulator::topology::Topology;
 use tokio::time::Instant;
@@ -40,9 +41,11 @@ pub(crate) async fn run(options: &cli::Demo) -> Result<(), Failure> {
     let mut signals = listen()?;
     let instances = Instances::default();
     let emulator = start_cluster(options, &instances).await?;
-    let mut gateway = Gateway::start(&settings(options), async |merge, compile| {
-        discover(merge, compile, &emulator, options)
-    })
+    let mut gateway = Gateway::start(
+        &settings(options),
+        &mut ListeningSockets::default(),
+        async |merge, compile| discover(merge, compile, &emulator, options),
+    )
     .await?;
     gateway.serve().await?;
     screen::show(&gateway, &emulator, began.elapsed());
@@ -51,7 +54,7 @@ pub(crate) async fn run(options: &cli::Demo) -> Result<(), Failure> {
         told = tell(&emulator, &instances, options) => told?,
         () = signals.stop() => {}
     }
-    drain(gateway, &mut signals).await;
+    drain(gateway, false, &mut signals).await;
     emulator.shutdown().await;
     Ok(())
 }

@@ -10,10 +10,11 @@ mod tests;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use proxy_model::Problems;
 use proxy_model::json::{Node, ObjectReader};
+use proxy_model::{Problem, Problems};
 
 use crate::sources::Sources;
 
@@ -22,6 +23,9 @@ pub(crate) use self::telemetry::{LogFormat, Telemetry};
 
 /// How long requests in flight may take when the program is told to stop.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A Unix socket's address has 108 bytes (unix(7)), of which the process id takes some while the program starts.
+const MAX_SOCKET_PATH: usize = 96;
 
 /// Where the admin page listens unless the configuration says otherwise.
 const ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9901);
@@ -47,6 +51,8 @@ pub(crate) struct Server {
     pub(crate) drain_timeout: Duration,
     /// Where this proxy is: destinations of the same zone are preferred.
     pub(crate) zone: Option<String>,
+    /// Where a second instance gets the listening sockets of this one.
+    pub(crate) handover: Option<PathBuf>,
     pub(crate) limits: Limits,
 }
 
@@ -68,6 +74,7 @@ impl Default for Server {
             readiness_delay: Duration::ZERO,
             drain_timeout: DRAIN_TIMEOUT,
             zone: None,
+            handover: None,
             limits: Limits::default(),
         }
     }
@@ -126,8 +133,27 @@ fn read_server(server: &mut ObjectReader<'_, '_>) -> Server {
             .time_span("DrainTimeout")
             .map_or(DRAIN_TIMEOUT, Duration::from),
         zone: server.text("Zone"),
+        handover: read_handover(server),
         limits: server.object("Limits", read_limits).unwrap_or_default(),
     }
+}
+
+fn read_handover(server: &mut ObjectReader<'_, '_>) -> Option<PathBuf> {
+    let path = server.text("Handover")?;
+    let message = if path.is_empty() {
+        "`Handover` is empty"
+    } else if cfg!(not(target_os = "linux")) {
+        "listening sockets change hands on Linux only"
+    } else if path.len() > MAX_SOCKET_PATH {
+        "the path is too long for a socket"
+    } else {
+        return Some(PathBuf::from(path));
+    };
+    let pointer = server.pointer_to("Handover");
+    let problem = Problem::error(pointer, "invalid_handover", message)
+        .with_suggestion("write `/run/proxy/handover.sock`, or leave the key out");
+    server.problems().push(problem);
+    None
 }
 
 fn read_limits(limits: &mut ObjectReader<'_, '_>) -> Limits {

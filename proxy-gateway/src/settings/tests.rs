@@ -48,7 +48,7 @@ fn everything_can_be_said() {
                 "AccessLog": { "Format": "json", "File": "access.log" }
             },
             "Server": {
-                "Workers": 3, "DrainTimeout": "00:00:05", "ReadinessDelay": "2s", "Zone": "a",
+                "Workers": 3, "DrainTimeout": "00:00:05", "ReadinessDelay": "2s", "Zone": "a", "Handover": "h.sock",
                 "Limits": { "HeaderBytes": 16384, "KeepAlive": "20s", "BodyBytes": 1000 }
             },
             "ReverseProxy": { "Routes": "the provider judges this" }
@@ -67,6 +67,9 @@ fn everything_can_be_said() {
     assert_eq!(settings.server.workers, Some(3));
     assert_eq!(settings.server.readiness_delay, Duration::from_secs(2));
     assert_eq!(settings.server.zone.as_deref(), Some("a"));
+    if cfg!(target_os = "linux") {
+        assert_eq!(settings.server.handover, Some(PathBuf::from("h.sock")));
+    }
     assert_eq!(
         settings.server.limits.keep_alive,
         Some(Duration::from_secs(20))

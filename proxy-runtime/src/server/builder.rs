@@ -23,6 +23,7 @@ use super::listener::{self, BindError, Bound, Listener, SocketOptions};
 use super::metrics::ServerMetrics;
 use super::open_files;
 use super::shared::WorkerShared;
+use super::sockets::ListeningSockets;
 use super::worker::{self, Command, Socket};
 use crate::observe::targets;
 
@@ -102,6 +103,16 @@ impl<F> ServerBuilder<F> {
     ///
     /// There is no listener, or an address cannot be bound; none is bound then.
     pub fn bind(self) -> Result<Server<F>, BindError> {
+        self.bind_with(&mut ListeningSockets::default())
+    }
+
+    /// As [`bind`](Self::bind), but an address of which there are `inherited` sockets has those, which are taken out; what
+    /// is left in there belongs to nobody here. An address with port 0 always gets a new socket.
+    ///
+    /// # Errors
+    ///
+    /// As for [`bind`](Self::bind).
+    pub fn bind_with(self, inherited: &mut ListeningSockets) -> Result<Server<F>, BindError> {
         if self.listeners.is_empty() {
             return Err(BindError::NoAddress);
         }
@@ -117,7 +128,7 @@ impl<F> ServerBuilder<F> {
         let addresses: Vec<_> = self.listeners.iter().map(Listener::address).collect();
         let bound = addresses
             .iter()
-            .map(|address| listener::bind(*address, &addresses, options))
+            .map(|address| listener::bind(*address, &addresses, options, inherited.take(*address)))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Server {
             addresses: bound.iter().map(|bound| bound.address).collect(),
@@ -130,12 +141,12 @@ impl<F> ServerBuilder<F> {
     }
 }
 
-/// The sockets of each worker.
+/// The sockets of each worker. There may be more of an address than workers.
 fn by_worker(bound: Vec<Bound>, listeners: &[Listener], workers: usize) -> Vec<Vec<Socket>> {
     let mut sockets: Vec<Vec<Socket>> = (0..workers).map(|_| Vec::new()).collect();
     for (bound, listener) in bound.into_iter().zip(listeners) {
-        for (socket, sockets) in bound.sockets.into_iter().zip(&mut sockets) {
-            sockets.push(listener.socket(socket));
+        for (index, socket) in bound.sockets.into_iter().enumerate() {
+            sockets[index % workers].push(listener.socket(socket));
         }
     }
     sockets
@@ -172,6 +183,20 @@ impl<F> Server<F> {
     /// What the server will count.
     pub fn metrics(&self) -> &Arc<ServerMetrics> {
         &self.metrics
+    }
+
+    /// Its sockets once more, for a program that takes the place of this one. As long as these are there, the kernel queues
+    /// clients for them: drop them before the server is to stop without a successor.
+    ///
+    /// # Errors
+    ///
+    /// There are no more file descriptors.
+    pub fn listening_sockets(&self) -> io::Result<ListeningSockets> {
+        let mut sockets = ListeningSockets::default();
+        for socket in self.sockets.iter().flatten() {
+            sockets.add(socket.listener.try_clone()?)?;
+        }
+        Ok(sockets)
     }
 
     /// Starts the threads, and returns when all of them serve: after some milliseconds, for which it blocks.

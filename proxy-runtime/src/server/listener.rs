@@ -120,20 +120,26 @@ pub(crate) struct SocketOptions {
     pub(crate) share_port: bool,
 }
 
-/// The sockets of one address: one per worker.
+/// The sockets of one address: one per worker, or more.
 #[derive(Debug)]
 pub(crate) struct Bound {
     pub(crate) address: SocketAddr,
     pub(crate) sockets: Vec<TcpListener>,
 }
 
-/// Binds `address` for every worker; `all` are the addresses of the whole server.
+/// Binds `address` for every worker, unless there are sockets of it already; `all` are the addresses of the whole server.
 pub(crate) fn bind(
     address: SocketAddr,
     all: &[SocketAddr],
     options: SocketOptions,
+    inherited: Vec<TcpListener>,
 ) -> Result<Bound, BindError> {
-    bind_all(address, all, options).map_err(|source| BindError::new(address, source))
+    let bound = if inherited.is_empty() {
+        bind_all(address, all, options)
+    } else {
+        share_out(inherited, options.workers).map(|sockets| Bound { address, sockets })
+    };
+    bound.map_err(|source| BindError::new(address, source))
 }
 
 fn bind_all(address: SocketAddr, all: &[SocketAddr], options: SocketOptions) -> io::Result<Bound> {
@@ -155,6 +161,15 @@ fn bind_all(address: SocketAddr, all: &[SocketAddr], options: SocketOptions) -> 
         sockets.push(next);
     }
     Ok(Bound { address, sockets })
+}
+
+/// At least one for each worker. Of more than that, none is left out: the kernel queues clients at each.
+fn share_out(mut sockets: Vec<TcpListener>, workers: usize) -> io::Result<Vec<TcpListener>> {
+    let distinct = sockets.len();
+    for worker in distinct..workers {
+        sockets.push(sockets[worker % distinct].try_clone()?);
+    }
+    Ok(sockets)
 }
 
 /// First probed after a minute of silence; then the system gives up after its own number of probes.
@@ -221,7 +236,7 @@ mod tests {
 
     #[test]
     fn every_worker_gets_a_socket_on_the_same_free_port() {
-        let bound = bind(loopback(0), &[], options(3)).unwrap();
+        let bound = bind(loopback(0), &[], options(3), Vec::new()).unwrap();
         assert_ne!(bound.address.port(), 0);
         assert_eq!(bound.sockets.len(), 3);
         for socket in &bound.sockets {
@@ -233,7 +248,7 @@ mod tests {
     fn a_port_of_another_program_is_reported_with_what_to_do() {
         let other = TcpListener::bind(loopback(0)).unwrap();
         let address = other.local_addr().unwrap();
-        let error = bind(address, &[], options(2)).unwrap_err();
+        let error = bind(address, &[], options(2), Vec::new()).unwrap_err();
         assert_eq!(
             error.to_string(),
             format!(
@@ -244,27 +259,41 @@ mod tests {
 
     #[test]
     fn a_second_instance_does_not_share_the_port_by_accident() {
-        let first = bind(loopback(0), &[], options(2)).unwrap();
-        let error = bind(first.address, &[], options(2)).unwrap_err();
+        let first = bind(loopback(0), &[], options(2), Vec::new()).unwrap();
+        let error = bind(first.address, &[], options(2), Vec::new()).unwrap_err();
         assert!(matches!(error, BindError::InUse { .. }), "{error:?}");
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn a_second_instance_shares_the_port_when_told_to() {
-        let first = bind(loopback(0), &[], options(1)).unwrap();
+        let first = bind(loopback(0), &[], options(1), Vec::new()).unwrap();
         let sharing = SocketOptions {
             share_port: true,
             ..options(1)
         };
-        let second = bind(first.address, &[], sharing).unwrap();
+        let second = bind(first.address, &[], sharing, Vec::new()).unwrap();
         assert_eq!(second.address, first.address);
+    }
+
+    #[test]
+    fn inherited_sockets_are_used_whatever_the_number_of_workers() {
+        let first = bind(loopback(0), &[], options(2), Vec::new()).unwrap();
+        let address = first.address;
+        for (workers, expected) in [(1, 2), (2, 2), (5, 5)] {
+            let sockets = first
+                .sockets
+                .iter()
+                .map(|socket| socket.try_clone().unwrap());
+            let next = bind(address, &[], options(workers), sockets.collect()).unwrap();
+            assert_eq!((next.address, next.sockets.len()), (address, expected));
+        }
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn connections_are_probed() {
-        let bound = bind(loopback(0), &[], options(1)).unwrap();
+        let bound = bind(loopback(0), &[], options(1), Vec::new()).unwrap();
         let _client = std::net::TcpStream::connect(bound.address).unwrap();
         bound.sockets[0].set_nonblocking(false).unwrap();
         let (connection, _) = bound.sockets[0].accept().unwrap();
@@ -280,7 +309,7 @@ mod tests {
     fn an_address_of_another_machine_is_reported_with_what_to_do() {
         // TEST-NET-1 of RFC 5737 is nobody's address.
         let address = SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 0));
-        let error = bind(address, &[], options(1)).unwrap_err();
+        let error = bind(address, &[], options(1), Vec::new()).unwrap_err();
         assert!(matches!(error, BindError::NotAvailable { .. }), "{error:?}");
     }
 

@@ -98,6 +98,7 @@ pub(crate) mod metrics;
 mod mode;
 mod open_files;
 pub(crate) mod shared;
+mod sockets;
 #[cfg(feature = "tls")]
 mod tls;
 pub(crate) mod worker;
@@ -112,6 +113,7 @@ pub use self::http1::{OnUpgrade, Upgraded};
 pub use self::limits::{DataRate, Http2Limits, Limits};
 pub use self::listener::{BindError, Listener};
 pub use self::metrics::{ServerCounts, ServerMetrics};
+pub use self::sockets::ListeningSockets;
 #[cfg(feature = "tls")]
 pub use self::tls::{Certificate, CertificateStore, ClientAuth, TlsConfigError, TlsServerConfig};
 use crate::proxy::{Proxy, ProxyService};

@@ -1,6 +1,7 @@
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use proxy_runtime::server::{Limits, Listener, OnUpgrade};
+use proxy_runtime::server::{Limits, Listener, ListeningSockets, OnUpgrade};
 use testkit::client::{Connection, Load};
 use testkit::raw::{Closed, RawClient};
 use testkit::time::{eventually, guarded};
@@ -44,6 +45,49 @@ async fn a_successor_takes_over_under_load_without_a_failed_request() {
     for load in loads {
         load.stop().await.assert_no_failure();
     }
+}
+
+/// The sockets themselves change hands: there is no moment at which a client could be reset with one that closes, and the
+/// number of workers may change on the way.
+#[tokio::test]
+async fn a_successor_inherits_the_sockets_under_load_without_a_failed_request() {
+    let bind = |address, workers, sockets: &mut ListeningSockets| {
+        let limits = Limits::default().with_closing_grace(Duration::from_secs(10));
+        builder(Handler::echo(), limits)
+            .with_workers(NonZeroUsize::new(workers).unwrap())
+            .with_listener(Listener::http(address))
+            .bind_with(sockets)
+            .unwrap()
+    };
+    let server = bind(crate::support::loopback(), 2, &mut Default::default());
+    let address = server.local_addrs()[0];
+    let mut handed = server.listening_sockets().unwrap();
+    let mut serving = server.start().unwrap();
+    // One that keeps its connections, and one that makes a connection for each request.
+    let closing = Load::new(address).request(|connection, _| {
+        let request = connection.request("GET", "/").header("connection", "close");
+        request.body(testkit::body::empty()).unwrap()
+    });
+    let loads = [Load::new(address), closing, Load::new(address).http2()];
+    let loads = loads.map(|load| load.connections(4).start());
+    for (round, workers) in [(1, 2), (2, 1), (3, 3), (4, 2)] {
+        for load in &loads {
+            load.wait_for_finished(round * 200).await;
+        }
+        let successor = bind(address, workers, &mut handed);
+        assert!(handed.is_empty());
+        handed = successor.listening_sockets().unwrap();
+        let successor = successor.start().unwrap();
+        let report = serving.shutdown(LONG).await;
+        assert_eq!(report.cut, 0);
+        serving = successor;
+    }
+    for load in loads {
+        load.stop().await.assert_no_failure();
+    }
+    drop(handed);
+    serving.shutdown(LONG).await;
+    assert!(std::net::TcpListener::bind(address).is_ok());
 }
 
 #[tokio::test]

@@ -49,12 +49,20 @@ impl Lookup {
     /// What was found; says so, or panics, when there is nothing.
     #[track_caller]
     pub(super) fn unless_missing<T>(&self, name: &str, found: Option<T>) -> Option<T> {
+        self.or_say(name, "cargo xtask peers", found)
+    }
+
+    /// The same for a program of the workspace's own.
+    #[track_caller]
+    pub(super) fn unless_built<T>(&self, name: &str, found: Option<T>) -> Option<T> {
+        self.or_say(name, &format!("cargo build --bin {name}"), found)
+    }
+
+    #[track_caller]
+    fn or_say<T>(&self, name: &str, remedy: &str, found: Option<T>) -> Option<T> {
         if found.is_none() {
-            assert!(
-                !self.required,
-                "peer missing: {name} — run `cargo xtask peers`"
-            );
-            announce_skip(name);
+            assert!(!self.required, "peer missing: {name} — run `{remedy}`");
+            announce_skip(name, remedy);
         }
         found
     }
@@ -62,8 +70,8 @@ impl Lookup {
 
 /// Says that a test was left out, past the capture of the test harness, which catches only what `print!` and `eprint!`
 /// write.
-fn announce_skip(name: &str) {
-    let line = format!("SKIPPED (peer missing): {name} — run `cargo xtask peers`\n");
+fn announce_skip(name: &str, remedy: &str) {
+    let line = format!("SKIPPED (peer missing): {name} — run `{remedy}`\n");
     // In one write, so that lines of parallel tests do not mix. If even that fails, nobody is there to read it.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }

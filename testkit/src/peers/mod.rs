@@ -76,6 +76,23 @@ pub fn find(name: &str) -> Option<Peer> {
     lookup.unless_missing(name, found)
 }
 
+/// Another program of this workspace, beside one that cargo has built for the tests: `env!("CARGO_BIN_EXE_…")`. Cargo builds
+/// it with the tests of the whole workspace, not with those of a single package; `None`, loudly, when it is missing.
+///
+/// # Panics
+///
+/// When it is missing and `REQUIRE_PEERS` is 1.
+#[track_caller]
+pub fn built_beside(program: &str, name: &str) -> Option<Peer> {
+    let lookup = Lookup::from_env(|variable| std::env::var_os(variable));
+    let path = Path::new(program).with_file_name(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    let found = path.is_file().then(|| Peer {
+        name: name.to_owned(),
+        path,
+    });
+    lookup.unless_built(name, found)
+}
+
 /// Looks for a package of Node's that `cargo xtask peers` fetches, and returns the folder `node_modules` that it is in;
 /// `None`, loudly, when it is missing.
 ///

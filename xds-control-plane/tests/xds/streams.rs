@@ -339,3 +339,40 @@ async fn a_slow_client_is_told_the_newest_state() {
     assert_eq!(newest.version_info, last.version_info);
     assert_eq!(newest.resources.len(), 51);
 }
+
+/// With state of the world each request names all that is wanted, whether that is news or not.
+#[tokio::test]
+async fn names_that_were_said_before_ask_for_nothing_and_others_do() {
+    let services = |a: u16, b: u16| {
+        let at = |port| [([127, 0, 0, 1], port).into()];
+        let plan = Plan::default().service("a", &at(a)).service("b", &at(b));
+        plan.snapshot()
+    };
+    let server = Running::start(services(1, 1)).await;
+    let mut stream = Stream::open(&server).await;
+    let mut accepted = String::new();
+    // What changes, what the next request names, and how many resources come then.
+    for (change, names, count) in [
+        (None, &["a"][..], 1),
+        (Some((2, 1)), &["a"], 1),
+        (Some((3, 2)), &["a"], 1),
+        (None, &["a", "b"], 1),
+        (Some((3, 3)), &["a", "b"], 1),
+        (Some((4, 4)), &["a"], 1),
+        (None, &["b"], 1),
+        (None, &["b", "a"], 1),
+        (Some((5, 5)), &["b", "a"], 2),
+    ] {
+        stream.say(DiscoveryRequest {
+            response_nonce: std::mem::take(&mut accepted),
+            ..request(Endpoint, names)
+        });
+        // Until the last response is acknowledged nothing is pushed, so the request is always taken in first.
+        if let Some((a, b)) = change {
+            server.publish(services(a, b));
+        }
+        let response = stream.response().await;
+        assert_eq!(response.resources.len(), count, "{change:?} {names:?}");
+        accepted = response.nonce;
+    }
+}

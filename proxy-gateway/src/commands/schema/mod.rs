@@ -101,6 +101,7 @@ fn server() -> Value {
             "ReadinessDelay": time("How long requests are still taken after `/readyz` says that the program stops, so that load balancers can notice. Unset: 0s."),
             "DrainTimeout": time("How long requests in flight may take when the program stops. Unset: 30s."),
             "Zone": { "type": "string", "description": "Where this proxy is: destinations of the same zone are preferred." },
+            "Handover": text("The socket file at which a second instance of the program takes the listening sockets over, so that no client is refused; on Linux. Unset: off."),
             "Limits": object("What clients are allowed.", &json!({
                 "HeaderBytes": whole("Size of a request's head. Unset: 32768."),
                 "HeaderFields": whole("Header fields of a request. Unset: 100."),

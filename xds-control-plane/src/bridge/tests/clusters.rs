@@ -67,6 +67,17 @@ fn destinations_become_endpoints_by_tier_and_zone() {
 }
 
 #[test]
+fn a_destination_that_is_gone_gets_nothing_though_its_probes_succeed() {
+    let (_, bridged) = bridged(
+        r#"{"Clusters":{"c":{"HealthCheck":{"Active":{"Enabled":true,"Path":"/health"}},
+            "Destinations":{"a":{"Address":"http://10.0.0.1/"}}}}}"#,
+    );
+    let written = cluster(&bridged, "c");
+    assert_eq!(written.health_checks.len(), 1);
+    assert!(written.ignore_health_on_host_removal);
+}
+
+#[test]
 fn weights_that_are_all_nothing_are_equal() {
     let (_, bridged) = bridged(
         r#"{"Clusters":{"c":{"Destinations":{"a":{"Address":"http://10.0.0.1/","Weight":0},"b":{"Address":"http://10.0.0.2/","Weight":0}}}}}"#,

@@ -14,8 +14,11 @@ pub(super) trait Inbound: Message + Default + Send + 'static {
 
     fn node(&self) -> Option<&Node>;
     fn type_url(&self) -> &str;
-    /// What the state machines take, with names by way of `intern`.
-    fn into_request(self, intern: impl Fn(&str) -> Arc<str>) -> Request;
+    /// All that is wanted, if the protocol has every request say so.
+    fn all_names(&self) -> Option<&[String]>;
+    /// What the state machines take, with names by way of `intern`. If all names are those of the request before, they are
+    /// left out.
+    fn into_request(self, is_unchanged: bool, intern: impl Fn(&str) -> Arc<str>) -> Request;
 }
 
 impl Inbound for DiscoveryRequest {
@@ -31,17 +34,21 @@ impl Inbound for DiscoveryRequest {
         &self.type_url
     }
 
-    fn into_request(self, intern: impl Fn(&str) -> Arc<str>) -> Request {
+    fn all_names(&self) -> Option<&[String]> {
+        Some(&self.resource_names)
+    }
+
+    fn into_request(self, is_unchanged: bool, intern: impl Fn(&str) -> Arc<str>) -> Request {
+        let names = self.resource_names.iter();
         Request {
             nonce: self.response_nonce,
             refusal: self.error_detail.map(|error| error.message),
-            wants: Wants::Sotw {
-                names: self
-                    .resource_names
-                    .iter()
-                    .map(|name| intern(name))
-                    .collect(),
-                version: self.version_info.parse().ok(),
+            wants: match is_unchanged {
+                true => Wants::Unchanged,
+                false => Wants::Sotw {
+                    names: names.map(|name| intern(name)).collect(),
+                    version: self.version_info.parse().ok(),
+                },
             },
         }
     }
@@ -60,7 +67,11 @@ impl Inbound for DeltaDiscoveryRequest {
         &self.type_url
     }
 
-    fn into_request(self, intern: impl Fn(&str) -> Arc<str>) -> Request {
+    fn all_names(&self) -> Option<&[String]> {
+        None
+    }
+
+    fn into_request(self, _: bool, intern: impl Fn(&str) -> Arc<str>) -> Request {
         let all = |names: &[String]| names.iter().map(|name| intern(name)).collect();
         Request {
             nonce: self.response_nonce,

@@ -1,6 +1,7 @@
 //! A stream: what drives its state machine.
 
 use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use futures_util::Stream;
@@ -35,6 +36,9 @@ pub(super) struct Conversation<R> {
     unsent: VecDeque<Reply>,
     /// An unknown type was asked for, and the log says so.
     has_warned: bool,
+    key: RandomState,
+    /// What the last requests named that were taken in, by type, to know it again.
+    named: [Option<u64>; ResourceType::MAKE_BEFORE_BREAK.len()],
 }
 
 /// What happens next on a stream.
@@ -77,6 +81,8 @@ impl<R: Inbound> Conversation<R> {
             stopping: context.stopping.clone(),
             unsent: VecDeque::new(),
             has_warned: false,
+            key: RandomState::new(),
+            named: [None; ResourceType::MAKE_BEFORE_BREAK.len()],
             context,
         }
     }
@@ -155,7 +161,9 @@ impl<R: Inbound> Conversation<R> {
             return Ok(());
         };
         let view = self.exchange.view().cloned();
-        let request = request.into_request(|name| match &view {
+        let named = self.fingerprint(resource_type, &request);
+        let is_unchanged = named.is_some() && self.named[resource_type as usize] == named;
+        let request = request.into_request(is_unchanged, |name| match &view {
             Some(view) => view.intern(resource_type, name),
             None => Arc::from(name),
         });
@@ -170,6 +178,9 @@ impl<R: Inbound> Conversation<R> {
                 "more than {limit} names are subscribed to from this address"
             ))
         })?;
+        if heard != Heard::Stale {
+            self.named[resource_type as usize] = named;
+        }
         if let Heard::Refused(version, message) = &heard {
             let message = crate::server::nodes::clean(message, 512);
             tracing::warn!(
@@ -185,6 +196,13 @@ impl<R: Inbound> Conversation<R> {
             self.record.heard(resource_type, &heard, wildcard, names);
         }
         Ok(())
+    }
+
+    /// What tells the names of one request from those of another, where each has all of them. Two lists have the same once in
+    /// 2^64 times, and nobody can find out which, since the key is random.
+    fn fingerprint(&self, resource_type: ResourceType, request: &R) -> Option<u64> {
+        let names = request.all_names()?;
+        (!resource_type.has_wildcard()).then(|| self.key.hash_one(names))
     }
 
     /// Of what type a request is; of none if it is one that is not served here.

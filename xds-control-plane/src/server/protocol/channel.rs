@@ -67,6 +67,7 @@ impl Channel {
         let heard = self.hear(&request, first);
         let count = match &request.wants {
             Wants::Sotw { names, .. } => names.len(),
+            Wants::Unchanged => 0,
             // What a client has and what it wants are mostly the same names.
             Wants::Delta {
                 subscribe, initial, ..
@@ -85,6 +86,7 @@ impl Channel {
                 }
             }
             (Machine::Partial(partial), Wants::Sotw { names, .. }) => partial.want(names),
+            (Machine::Partial(_), Wants::Unchanged) => {}
             (
                 Machine::Delta(delta),
                 Wants::Delta {
@@ -94,6 +96,7 @@ impl Channel {
                 },
             ) => delta.want(subscribe, unsubscribe, initial),
             (Machine::Full(_) | Machine::Partial(_), Wants::Delta { .. })
+            | (Machine::Full(_) | Machine::Delta(_), Wants::Unchanged)
             | (Machine::Delta(_), Wants::Sotw { .. }) => {
                 debug_assert!(false, "a stream speaks one protocol");
             }

@@ -54,6 +54,9 @@ pub(crate) enum Wants {
         /// What it has, if this server said so.
         version: Option<Version>,
     },
+    /// The same as with the request before, of a type without a wildcard. An acknowledgement with state of the world names
+    /// everything once more, and in a large fleet nearly all of the work would be to find that out name by name.
+    Unchanged,
     /// What it wants from now on beside the rest, and what no longer.
     Delta {
         subscribe: Vec<Arc<str>>,

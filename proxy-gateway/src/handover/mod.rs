@@ -1,0 +1,50 @@
+//! A second instance of the program takes the place of the one that runs: it gets the listening sockets, so that no client
+//! is refused at any moment, and the first drains once the second serves.
+//!
+//! They meet at a Unix socket, `Server.Handover`. Who starts asks there first; nobody there means that it is the first.
+
+mod offer;
+mod predecessor;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub(crate) use self::offer::Offer;
+pub(crate) use self::predecessor::Predecessor;
+
+/// Why sockets do not change hands.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HandoverError {
+    #[error("the instance that runs cannot be asked at {path}: {source}")]
+    Ask { path: PathBuf, source: io::Error },
+    #[error(
+        "the instance that runs does not answer at {path} as it should: {source}; stop it, or start this one without `Server.Handover`"
+    )]
+    Answer { path: PathBuf, source: io::Error },
+    #[error("another instance was quicker to take over at {path}; this one is not needed")]
+    Outrun { path: PathBuf },
+    #[error(
+        "a successor cannot be waited for at {path}: {source}; its directory has to exist, and belong to whom the program runs as"
+    )]
+    Open { path: PathBuf, source: io::Error },
+}
+
+impl HandoverError {
+    fn ask(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        Self::Ask { path, source }
+    }
+
+    fn answer(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        Self::Answer { path, source }
+    }
+
+    fn open(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        Self::Open { path, source }
+    }
+}

@@ -1,0 +1,133 @@
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proxy_runtime::server::ListeningSockets;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinSet;
+
+use super::{HandoverError, wire};
+
+/// Whose log this is.
+const TARGET: &str = "proxy::server";
+
+/// Successors that may be starting at the same time. One is usual; of two, the quicker one wins.
+const MAX_CANDIDATES: usize = 4;
+
+/// How long a candidate may take to take what it is given. To get ready it may take as long as it needs.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Waits for a successor, for as long as this instance serves.
+///
+/// It holds the sockets as well: while it is there, the kernel queues clients at them.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    listener: UnixListener,
+    path: PathBuf,
+    /// Where it is until it is published.
+    aside: Option<PathBuf>,
+    sockets: Arc<ListeningSockets>,
+}
+
+impl Offer {
+    /// Makes sure that successors can be waited for at `path`, where a predecessor may still be.
+    pub(crate) fn open(path: &Path, sockets: ListeningSockets) -> Result<Self, HandoverError> {
+        let mut aside = path.as_os_str().to_owned();
+        aside.push(format!(".{}", std::process::id()));
+        let aside = PathBuf::from(aside);
+        let listener = UnixListener::bind(&aside);
+        Ok(Self {
+            listener: listener.map_err(|error| HandoverError::open(path, error))?,
+            path: path.to_owned(),
+            aside: Some(aside),
+            sockets: Arc::new(sockets),
+        })
+    }
+
+    /// Begins to wait, whoever did so before.
+    pub(crate) fn publish(&mut self) -> Result<(), HandoverError> {
+        if let Some(aside) = self.aside.take() {
+            fs::rename(aside, &self.path)
+                .map_err(|error| HandoverError::open(&self.path, error))?;
+        }
+        Ok(())
+    }
+
+    /// Returns when a successor serves; what is left to do is to drain. A successor that gives up changes nothing.
+    ///
+    /// Cancel-safe: candidates notice, and go on by themselves.
+    pub(crate) async fn taken(&mut self) {
+        let mut streams: Vec<Arc<UnixStream>> = Vec::new();
+        let mut candidates = JoinSet::new();
+        let successor = loop {
+            tokio::select! {
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, _)) if streams.len() < MAX_CANDIDATES && wire::is_one_of_us(&stream) => {
+                        let stream = Arc::new(stream);
+                        streams.push(Arc::clone(&stream));
+                        candidates.spawn(prepare(stream, Arc::clone(&self.sockets)));
+                    }
+                    Ok(_) => tracing::warn!(target: TARGET, "a successor was turned away"),
+                    Err(error) => {
+                        tracing::warn!(target: TARGET, %error, "successors cannot be heard");
+                        tokio::time::sleep(PATIENCE).await;
+                    }
+                },
+                Some(prepared) = candidates.join_next() => match prepared {
+                    Ok((stream, Ok(()))) => break stream,
+                    Ok((stream, Err(error))) => {
+                        streams.retain(|one| !Arc::ptr_eq(one, &stream));
+                        tracing::warn!(target: TARGET, %error, "a successor gave up; this instance goes on");
+                    }
+                    Err(error) => tracing::error!(target: TARGET, %error, "a successor was lost"),
+                },
+            }
+        };
+        for stream in streams {
+            let is_successor = Arc::ptr_eq(&stream, &successor);
+            let said = if is_successor {
+                wire::YOURS
+            } else {
+                wire::TAKEN
+            };
+            // Who has ended meanwhile need not know.
+            let _ = wire::say(&stream, said).await;
+        }
+    }
+}
+
+/// Gives the sockets, and waits until the successor says that it serves.
+async fn prepare(
+    stream: Arc<UnixStream>,
+    sockets: Arc<ListeningSockets>,
+) -> (Arc<UnixStream>, io::Result<()>) {
+    let given = tokio::time::timeout(PATIENCE, async {
+        wire::say(&stream, wire::HELLO).await?;
+        for socket in sockets.iter() {
+            wire::give(&stream, socket).await?;
+        }
+        wire::say(&stream, wire::END).await
+    });
+    let outcome = async {
+        given
+            .await
+            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+        match wire::hear(&stream).await? {
+            (wire::SERVING, _) => Ok(()),
+            (other, _) => Err(wire::unexpected(other)),
+        }
+    };
+    let outcome = outcome.await;
+    (stream, outcome)
+}
+
+impl Drop for Offer {
+    fn drop(&mut self) {
+        if let Some(aside) = &self.aside {
+            // If it cannot be removed, it is a file that nobody looks for.
+            let _ = fs::remove_file(aside);
+        }
+    }
+}

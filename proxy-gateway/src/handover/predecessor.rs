@@ -1,0 +1,106 @@
+use std::io;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use proxy_runtime::server::ListeningSockets;
+use tokio::net::UnixStream;
+
+use super::{HandoverError, wire};
+
+/// Whose log this is.
+const TARGET: &str = "proxy::server";
+
+/// It answers from its main loop, which is never busy for long.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// More than anybody has listeners and workers.
+const MAX_SOCKETS: usize = 65_536;
+
+/// The instance whose place this one takes. Dropped before [`replace`](Self::replace), it goes on as if nothing had been.
+#[derive(Debug)]
+pub(crate) struct Predecessor {
+    path: PathBuf,
+    stream: UnixStream,
+}
+
+impl Predecessor {
+    /// Asks whether there is one, and for its sockets.
+    pub(crate) async fn find(
+        path: &Path,
+    ) -> Result<Option<(Self, ListeningSockets)>, HandoverError> {
+        let stream = match UnixStream::connect(path).await {
+            Ok(stream) => stream,
+            // Nobody, or somebody who has ended and left the file behind.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+                ) =>
+            {
+                return Ok(None);
+            }
+            Err(error) => return Err(HandoverError::ask(path, error)),
+        };
+        if !wire::is_one_of_us(&stream) {
+            let error = io::Error::from(io::ErrorKind::PermissionDenied);
+            return Err(HandoverError::answer(path, error));
+        }
+        let sockets = within(sockets(&stream)).await;
+        let sockets = sockets.map_err(|error| HandoverError::answer(path, error))?;
+        tracing::info!(
+            target: TARGET,
+            sockets = sockets.len(),
+            "taking over from the instance that runs"
+        );
+        let path = path.to_owned();
+        Ok(Some((Self { path, stream }, sockets)))
+    }
+
+    /// Says that this instance serves, and returns when the other takes no more connections.
+    pub(crate) async fn replace(self) -> Result<(), HandoverError> {
+        let asked = within(async {
+            // If nobody listens any more, what was said before is still there to be heard.
+            let said = wire::say(&self.stream, wire::SERVING).await;
+            let heard = wire::hear(&self.stream).await;
+            heard.or_else(|error| said.and(Err(error)))
+        });
+        match asked.await {
+            Ok((wire::YOURS, _)) => Ok(()),
+            Ok((wire::TAKEN, _)) => Err(HandoverError::Outrun { path: self.path }),
+            Ok((other, _)) => Err(HandoverError::answer(&self.path, wire::unexpected(other))),
+            Err(error) => {
+                // It has ended meanwhile, which is what it was to do; its sockets live on here.
+                tracing::warn!(
+                    target: TARGET,
+                    %error,
+                    "the instance that ran did not say that it stops"
+                );
+                Ok(())
+            }
+        }
+    }
+}
+
+async fn sockets(stream: &UnixStream) -> io::Result<ListeningSockets> {
+    match wire::hear(stream).await? {
+        (wire::HELLO, _) => {}
+        (other, _) => return Err(wire::unexpected(other)),
+    }
+    let mut sockets = ListeningSockets::default();
+    while sockets.len() < MAX_SOCKETS {
+        match wire::hear(stream).await? {
+            (wire::SOCKET, Some(socket)) => sockets.add(TcpListener::from(socket))?,
+            (wire::END, _) => return Ok(sockets),
+            (other, _) => return Err(wire::unexpected(other)),
+        }
+    }
+    Err(io::Error::other("it has too many sockets"))
+}
+
+async fn within<T>(answer: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    match tokio::time::timeout(PATIENCE, answer).await {
+        Ok(answer) => answer,
+        Err(_) => Err(io::ErrorKind::TimedOut.into()),
+    }
+}

@@ -1,0 +1,94 @@
+//! What two instances say to each other: single bytes, some with a socket attached (`SCM_RIGHTS`, unix(7)).
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+
+/// What the one that runs begins with: the version of what follows.
+pub(super) const HELLO: u8 = b'1';
+/// A socket is attached.
+pub(super) const SOCKET: u8 = b's';
+/// That was the last one.
+pub(super) const END: u8 = b'.';
+/// The successor serves.
+pub(super) const SERVING: u8 = b'!';
+/// The one that ran has stopped taking connections.
+pub(super) const YOURS: u8 = b'y';
+/// Another was quicker.
+pub(super) const TAKEN: u8 = b'n';
+
+/// Says one thing.
+pub(super) async fn say(stream: &UnixStream, byte: u8) -> io::Result<()> {
+    send(stream, byte, None::<&OwnedFd>).await
+}
+
+/// Hands over a socket.
+pub(super) async fn give(stream: &UnixStream, socket: &impl AsFd) -> io::Result<()> {
+    send(stream, SOCKET, Some(socket)).await
+}
+
+async fn send(stream: &UnixStream, byte: u8, attached: Option<&impl AsFd>) -> io::Result<()> {
+    let attempt = || {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let descriptors = attached.map(|socket| [socket.as_fd()]);
+        if let Some(descriptors) = &descriptors {
+            control.push(SendAncillaryMessage::ScmRights(descriptors));
+        }
+        let sent = sendmsg(
+            stream,
+            &[IoSlice::new(&[byte])],
+            &mut control,
+            SendFlags::NOSIGNAL,
+        )?;
+        match sent {
+            0 => Err(io::ErrorKind::WriteZero.into()),
+            _ => Ok(()),
+        }
+    };
+    stream.async_io(Interest::WRITABLE, attempt).await
+}
+
+/// The next byte, with what is attached to it. It takes one byte at a time, so that nothing is attached to the wrong one.
+///
+/// Cancel-safe: nothing is lost.
+pub(super) async fn hear(stream: &UnixStream) -> io::Result<(u8, Option<OwnedFd>)> {
+    let attempt = || {
+        let mut byte = [0];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut into = [IoSliceMut::new(&mut byte)];
+        let received = recvmsg(stream, &mut into, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+        if received.bytes == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let attached = control.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+            _ => None,
+        });
+        Ok((byte[0], attached))
+    };
+    stream.async_io(Interest::READABLE, attempt).await
+}
+
+/// Whether who is at the other end may have the sockets: whoever runs as the same user, or as root.
+pub(super) fn is_one_of_us(stream: &UnixStream) -> bool {
+    let own = rustix::process::geteuid();
+    stream.peer_cred().is_ok_and(|other| {
+        let other = other.uid();
+        other == own.as_raw() || other == rustix::process::Uid::ROOT.as_raw()
+    })
+}
+
+/// An error about something that was not expected.
+pub(super) fn unexpected(byte: u8) -> io::Error {
+    let message = format!("it says {:?}", char::from(byte));
+    io::Error::new(io::ErrorKind::InvalidData, message)
+}

@@ -1,0 +1,131 @@
+//! Clients of a fleet.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use testkit::body;
+use testkit::client::{Answer, Connection, Load, LoadReport, RunningLoad};
+use testkit::time::{eventually, guarded};
+
+/// One request over a connection of its own: the status, and what answers.
+pub(crate) async fn get(
+    proxy: SocketAddr,
+    host: &str,
+    header: Option<(&str, &str)>,
+) -> Option<(u16, String)> {
+    let mut client = Connection::http1(proxy).await.ok()?;
+    let mut request = client.request_for(host, "GET", "/");
+    if let Some((name, value)) = header {
+        request = request.header(name, value);
+    }
+    let request = request.body(body::empty()).expect("it is a request");
+    let answer = client.send(request).await.ok()?;
+    Some((answer.status.as_u16(), answer.text()))
+}
+
+/// Waits until requests for a host are answered by somebody.
+pub(crate) async fn until_answered(proxy: SocketAddr, host: &str, name: &str) {
+    let wanted = Some((200, name.to_owned()));
+    eventually(format!("{proxy} answers {host} with {name}"), async || {
+        get(proxy, host, None).await == wanted
+    })
+    .await;
+}
+
+/// Requests through one proxy, for all the services, until the test has seen enough.
+pub(crate) struct Traffic {
+    name: &'static str,
+    load: RunningLoad,
+    seen: Arc<Mutex<BTreeSet<String>>>,
+}
+
+/// What is asked for, and with which header.
+pub(crate) const ASKED: [(&str, Option<&str>); 4] = [
+    ("shop-http.example", None),
+    ("shop-http.example", Some("fix1")),
+    ("wiki.example", None),
+    ("shop-fix1-http.example", None),
+];
+
+impl Traffic {
+    /// Every other request asks for the connection to end with it, so that there are always new ones.
+    pub(crate) fn start(name: &'static str, proxy: SocketAddr) -> Self {
+        let seen = Arc::new(Mutex::new(BTreeSet::new()));
+        let saw = Arc::clone(&seen);
+        let load = Load::new(proxy)
+            .connections(3)
+            .request(|connection, number| {
+                let at = usize::try_from(number).unwrap_or_default() % ASKED.len();
+                let (host, branch) = ASKED[at];
+                let mut request = connection.request_for(host, "GET", "/");
+                if let Some(branch) = branch {
+                    request = request.header("x-branch-name", branch);
+                }
+                if number % 8 < 4 {
+                    request = request.header("connection", "close");
+                }
+                request.body(body::empty()).expect("it is a request")
+            })
+            .expect(move |answer: &Answer| {
+                let said = format!("{}: {}", answer.status.as_u16(), answer.text());
+                if answer.status != 200 {
+                    return Err(said);
+                }
+                let mut seen = saw.lock().unwrap_or_else(PoisonError::into_inner);
+                seen.insert(answer.text());
+                Ok(())
+            });
+        Self {
+            name,
+            load: load.start(),
+            seen,
+        }
+    }
+
+    fn seen(&self) -> BTreeSet<String> {
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Waits for so many more requests.
+    pub(crate) async fn more(&self, requests: u64) {
+        let done = self.load.report().finished;
+        self.load.wait_for_finished(done + requests).await;
+    }
+
+    /// Waits until an instance has answered.
+    pub(crate) async fn until_seen(&self, instance: &str) {
+        eventually(format!("{} sees {instance}", self.name), async || {
+            self.seen().contains(instance)
+        })
+        .await;
+    }
+
+    /// Waits until an instance answers no more: of so many requests that each instance gets some.
+    pub(crate) async fn until_unseen(&self, instance: &str) {
+        guarded(format!("{} no longer sees {instance}", self.name), async {
+            loop {
+                self.seen
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .clear();
+                self.more(120).await;
+                if !self.seen().contains(instance) {
+                    return;
+                }
+            }
+        })
+        .await;
+    }
+
+    /// Ends, and fails if any request has.
+    pub(crate) async fn end(self) -> LoadReport {
+        let report = self.load.stop().await;
+        println!("{}: {report}", self.name);
+        assert_eq!(report.failures(), 0, "{}: {report}", self.name);
+        report
+    }
+}

@@ -1,0 +1,159 @@
+//! A second instance of the program takes the place of the first.
+
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use std::net::SocketAddr;
+
+use common::{ConfigFile, output, start};
+use testkit::client::{Connection, Load};
+use testkit::origin::{NamedOrigin, Origin};
+use testkit::peers::{self, PeerProcess};
+use testkit::time::eventually;
+
+/// What both instances are told.
+struct Place {
+    file: ConfigFile,
+    proxy: SocketAddr,
+    admin: SocketAddr,
+}
+
+impl Place {
+    fn new(origin: &NamedOrigin) -> Self {
+        let free = || SocketAddr::from(([127, 0, 0, 1], peers::free_port()));
+        let place = Self {
+            file: ConfigFile::new("{}"),
+            proxy: free(),
+            admin: free(),
+        };
+        place.file.write(&place.config(&route_to(origin)));
+        place
+    }
+
+    fn config(&self, more: &str) -> String {
+        let socket = self.file.folder().join("handover.sock");
+        format!(
+            r#"{{ "Listeners": {{ "web": {{ "Address": "{}" }} }}, "Admin": {{ "Address": "{}" }},
+                "Server": {{ "Handover": "{}", "ReadinessDelay": "1h" }}, {more} }}"#,
+            self.proxy,
+            self.admin,
+            socket.display()
+        )
+    }
+
+    async fn start(&self) -> PeerProcess {
+        start(
+            &["run", "--config", &self.file.argument()],
+            "a second Ctrl-C",
+        )
+        .await
+    }
+
+    /// What the admin page says of the configuration.
+    async fn admin(&self) -> String {
+        let mut client = Connection::http1(self.admin).await.expect("it listens");
+        let answer = client.get("/api/v1/config").await.expect("it answers");
+        answer.text()
+    }
+}
+
+fn route_to(origin: &NamedOrigin) -> String {
+    let address = origin.addr();
+    format!(
+        r#""ReverseProxy": {{ "Routes": {{ "r": {{ "ClusterId": "c", "Match": {{ "Path": "/{{**rest}}" }} }} }},
+            "Clusters": {{ "c": {{ "Destinations": {{ "d": {{ "Address": "http://{address}/" }} }} }} }} }}"#
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_takes_the_place_under_load_and_no_request_fails() {
+    let origin = Origin::named("a");
+    let place = Place::new(&origin);
+    let mut running = place.start().await;
+    let closing = Load::new(place.proxy).request(|connection, _| {
+        let request = connection.request("GET", "/").header("connection", "close");
+        request.body(testkit::body::empty()).expect("it is one")
+    });
+    let keeping = Load::new(place.proxy);
+    let multiplexed = Load::new(place.proxy).http2();
+    let loads = [closing, keeping, multiplexed].map(|load| load.connections(2).start());
+    for round in 1..=3 {
+        for load in &loads {
+            load.wait_for_finished(round * 100).await;
+        }
+        let successor = place.start().await;
+        // It ends by itself, without the delay that is there for load balancers.
+        let (status, said) = running.wait_with_output().await;
+        assert!(status.success(), "{said}");
+        assert!(
+            said.contains("every request in flight was answered"),
+            "{said}"
+        );
+        assert!(place.admin().await.contains(&origin.addr().to_string()));
+        running = successor;
+    }
+    for load in loads {
+        load.wait_for_finished(500).await;
+        let report = load.stop().await;
+        println!("{report}");
+        report.assert_no_failure();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_never_gets_ready_changes_nothing() {
+    let origin = Origin::named("a");
+    let place = Place::new(&origin);
+    let running = place.start().await;
+    // Its control plane is nobody, so that it has nothing to serve.
+    let nobody = format!(
+        r#""XdsDiscovery": {{ "Servers": ["http://127.0.0.1:{}"] }}"#,
+        peers::free_port()
+    );
+    let broken = ConfigFile::new(&place.config(&nobody));
+    let arguments = ["run", "--config", &broken.argument()];
+    let mut broken = start(&arguments, "taking over from the instance that runs").await;
+    let get = async || {
+        let mut client = Connection::http1(place.proxy).await.expect("it listens");
+        client.get("/").await.expect("it answers").text()
+    };
+    for _ in 0..20 {
+        assert_eq!(get().await, "a");
+    }
+    assert!(place.admin().await.contains(&origin.addr().to_string()));
+    broken.kill().await;
+    eventually("the first one has noticed", async || {
+        running.output().contains("a successor gave up")
+    })
+    .await;
+    assert_eq!(get().await, "a");
+
+    // The next one is as good as any.
+    let mut running = running;
+    let mut successor = place.start().await;
+    assert!(running.wait().await.success());
+    assert_eq!(get().await, "a");
+
+    // And one that nobody succeeds gives its port back, with the delay cut short by a second signal.
+    successor.interrupt();
+    successor.wait_for_output("stopping").await;
+    successor.interrupt();
+    successor.wait().await;
+    assert!(std::net::TcpListener::bind(place.proxy).is_ok());
+}
+
+#[tokio::test]
+async fn a_place_that_cannot_be_used_ends_the_start() {
+    let file = ConfigFile::new(
+        r#"{ "Listeners": { "web": { "Address": "127.0.0.1:0" } }, "Admin": { "Enabled": false },
+            "Server": { "Handover": "/proc/nowhere/handover.sock" }, "ReverseProxy": { "Routes": {}, "Clusters": {} } }"#,
+    );
+    let ended = output(&["run", "--config", &file.argument()]).await;
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(
+        ended.stderr.contains("/proc/nowhere/handover.sock"),
+        "{}",
+        ended.stderr
+    );
+}

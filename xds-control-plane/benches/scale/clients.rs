@@ -1,0 +1,147 @@
+//! The Envoys, in a process of their own: each subscribes to all endpoints and acknowledges everything.
+
+use std::process::{Child, Command};
+use std::sync::Arc;
+
+use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
+use envoy_types::pb::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use futures_util::{Stream, stream};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tonic::transport::{Channel, Endpoint};
+use xds_control_plane::snapshot::ResourceType;
+
+use crate::fleet::name;
+
+/// Streams of one connection: Envoys have one each, and a test machine has only so many descriptors.
+const STREAMS_PER_CONNECTION: usize = 50;
+
+/// How a process knows that it is the clients: server, variant, services, streams.
+const TOLD: &str = "SCALE_CLIENTS";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Variant {
+    Delta,
+    StateOfTheWorld,
+}
+
+impl Variant {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Delta => "delta",
+            Self::StateOfTheWorld => "state of the world",
+        }
+    }
+}
+
+/// The process with the clients; killed when dropped.
+pub(crate) struct Clients(Child);
+
+impl Clients {
+    pub(crate) fn start(server: &str, variant: Variant, services: usize, streams: usize) -> Self {
+        let told = [
+            server,
+            variant.name(),
+            &services.to_string(),
+            &streams.to_string(),
+        ];
+        let program = std::env::current_exe().unwrap();
+        let started = Command::new(program).env(TOLD, told.join(",")).spawn();
+        Self(started.unwrap())
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Clients {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Is the clients, until it is killed, if that is what the process is for.
+pub(crate) async fn run_if_told() {
+    let Ok(told) = std::env::var(TOLD) else {
+        return;
+    };
+    let told: Vec<&str> = told.split(',').collect();
+    let [server, variant, services, streams] = told[..] else {
+        panic!("{TOLD} has four parts");
+    };
+    let names: Arc<[String]> = (0..services.parse().unwrap()).map(name).collect();
+    let streams: usize = streams.parse().unwrap();
+    let mut clients = JoinSet::new();
+    let mut channel = None;
+    for stream in 0..streams {
+        if stream % STREAMS_PER_CONNECTION == 0 {
+            let server = Endpoint::from_shared(server.to_owned()).unwrap();
+            channel = Some(server.connect().await.unwrap());
+        }
+        let service = AggregatedDiscoveryServiceClient::new(channel.clone().unwrap())
+            .max_decoding_message_size(usize::MAX);
+        let names = Arc::clone(&names);
+        match variant == Variant::Delta.name() {
+            true => clients.spawn(delta(service, names)),
+            false => clients.spawn(full(service, names)),
+        };
+    }
+    clients.join_all().await;
+    panic!("the server has gone");
+}
+
+fn requests<T: Send + 'static>(queue: mpsc::Receiver<T>) -> impl Stream<Item = T> + Send + 'static {
+    stream::unfold(queue, |mut queue| async move {
+        queue.recv().await.map(|request| (request, queue))
+    })
+}
+
+async fn delta(mut service: AggregatedDiscoveryServiceClient<Channel>, names: Arc<[String]>) {
+    let (queue, outbound) = mpsc::channel(16);
+    let type_url = ResourceType::Endpoint.type_url();
+    let first = DeltaDiscoveryRequest {
+        type_url: type_url.to_owned(),
+        resource_names_subscribe: names.to_vec(),
+        ..DeltaDiscoveryRequest::default()
+    };
+    queue.send(first).await.unwrap();
+    let answered = service.delta_aggregated_resources(requests(outbound)).await;
+    let mut responses = answered.unwrap().into_inner();
+    while let Ok(Some(response)) = responses.message().await {
+        let acknowledgement = DeltaDiscoveryRequest {
+            type_url: type_url.to_owned(),
+            response_nonce: response.nonce,
+            ..DeltaDiscoveryRequest::default()
+        };
+        if queue.send(acknowledgement).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// As Envoy, it names everything that it subscribes to in each request.
+async fn full(mut service: AggregatedDiscoveryServiceClient<Channel>, names: Arc<[String]>) {
+    let (queue, outbound) = mpsc::channel(16);
+    let request = |version_info, response_nonce| DiscoveryRequest {
+        type_url: ResourceType::Endpoint.type_url().to_owned(),
+        resource_names: names.to_vec(),
+        version_info,
+        response_nonce,
+        ..DiscoveryRequest::default()
+    };
+    let first = request(String::new(), String::new());
+    queue.send(first).await.unwrap();
+    let answered = service
+        .stream_aggregated_resources(requests(outbound))
+        .await;
+    let mut responses = answered.unwrap().into_inner();
+    while let Ok(Some(response)) = responses.message().await {
+        let acknowledgement = request(response.version_info, response.nonce);
+        if queue.send(acknowledgement).await.is_err() {
+            return;
+        }
+    }
+}

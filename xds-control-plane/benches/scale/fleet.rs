@@ -1,0 +1,103 @@
+//! A fleet's services, as a registry and a Consul would know them, and the snapshots that become of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use xds_control_plane::assemble::Assembler;
+use xds_control_plane::pipeline::PipelineOptions;
+use xds_control_plane::snapshot::Snapshot;
+use xds_control_plane::translate::{
+    Catalog, CatalogService, Instance, Known, Protocol, Provides, RegistryService, Translator,
+};
+
+pub(crate) fn name(service: usize) -> String {
+    format!("service-{service:05}-http")
+}
+
+/// What the sources know, and what makes a snapshot of it, as the pipeline has them.
+pub(crate) struct Fleet {
+    known: Known,
+    instances: usize,
+    translator: Translator,
+    assembler: Assembler,
+}
+
+impl Fleet {
+    pub(crate) fn new(services: usize, instances: usize) -> Self {
+        let options = PipelineOptions::default();
+        let mut known = Known::default();
+        for service in 0..services {
+            let provides = Provides {
+                name: "http".into(),
+                protocol: Protocol::Http,
+            };
+            known.registry.push(Arc::new(RegistryService {
+                name: format!("service-{service:05}").into(),
+                is_running: true,
+                provides: vec![provides],
+                branches: Vec::new(),
+            }));
+        }
+        let mut fleet = Self {
+            known,
+            instances,
+            translator: Translator::new(options.translate),
+            assembler: Assembler::new(options.assemble),
+        };
+        let mut catalog = Catalog {
+            own: "sas".into(),
+            ..Catalog::default()
+        };
+        for service in 0..services {
+            let of_service = fleet.instances(service, 1, 1);
+            catalog.services.insert(name(service).into(), of_service);
+        }
+        fleet.known.catalog = Arc::new(catalog);
+        fleet
+    }
+
+    /// The instances of a service, all at `port` but for one, at `first`.
+    fn instances(&self, service: usize, port: u16, first: u16) -> Arc<CatalogService> {
+        let instances = (0..self.instances).map(|instance| Instance {
+            node: format!("node-{instance}").into(),
+            id: format!("{service}-{instance}").into(),
+            address: format!("10.{}.{}.{instance}", service / 250, service % 250).into(),
+            port: if instance == 0 { first } else { port },
+            tags: Vec::new(),
+            is_live: true,
+        });
+        Arc::new(CatalogService {
+            datacenters: BTreeMap::from([("sas".into(), instances.collect())]),
+        })
+    }
+
+    /// Changes one endpoint of the first service.
+    pub(crate) fn change_one(&mut self, port: u16) {
+        let changed = self.instances(0, 1, port);
+        let catalog = Arc::make_mut(&mut self.known.catalog);
+        catalog.services.insert(name(0).into(), changed);
+    }
+
+    /// Changes one endpoint of every service.
+    pub(crate) fn change_all(&mut self, port: u16) {
+        for service in 0..self.known.registry.len() {
+            let changed = self.instances(service, 1, port);
+            let catalog = Arc::make_mut(&mut self.known.catalog);
+            catalog.services.insert(name(service).into(), changed);
+        }
+    }
+
+    /// The snapshot of everything.
+    pub(crate) fn assemble(&mut self) -> Arc<Snapshot> {
+        let translation = self.translator.translate(&self.known);
+        self.assembler.assemble(&translation.services).snapshot
+    }
+
+    /// The next one, by the lane for endpoints.
+    pub(crate) fn update_endpoints(&mut self) -> Arc<Snapshot> {
+        let translation = self.translator.translate(&self.known);
+        self.assembler
+            .update_endpoints(&translation.services)
+            .snapshot
+    }
+}

@@ -1,0 +1,175 @@
+//! What a change costs in a large fleet: one endpoint, or one of every service, for every stream that is connected.
+//!
+//! `cargo bench -p xds-control-plane` has 5,000 services of 10 instances and 1,000 streams; `SERVICES`, `INSTANCES` and `STREAMS`
+//! in the environment say otherwise. Each stream subscribes to the endpoints of all services, as an Envoy does that has all
+//! clusters, and acknowledges everything; the clients are a process of their own, whose processor time is shown apart. A
+//! change begins where the sources have told of it, and ends with the last acknowledgement: it is translated, assembled and
+//! sent, without the time for which news are gathered (10 ms by default). Without `--bench`, as when tests are run, it is small.
+
+#![allow(clippy::unwrap_used, reason = "a benchmark ends at the first surprise")]
+
+mod clients;
+mod fleet;
+mod machine;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use xds_control_plane::server::{ServerOptions, XdsServer};
+use xds_control_plane::snapshot::Snapshot;
+
+use self::clients::{Clients, Variant};
+use self::fleet::Fleet;
+use self::machine::{cpu, resident};
+
+/// How often one endpoint changes.
+const ROUNDS: u16 = 9;
+
+fn setting(name: &str, large: usize, small: usize) -> usize {
+    let is_bench = std::env::args().any(|argument| argument == "--bench");
+    let set = std::env::var(name).ok();
+    set.map_or(if is_bench { large } else { small }, |value| {
+        value.parse().unwrap()
+    })
+}
+
+/// What the server counts, summed over all labels.
+fn counted(registry: &Registry, metric: &str) -> u64 {
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, registry).unwrap();
+    let values = text
+        .lines()
+        .filter(|line| line.starts_with(metric))
+        .filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
+    values.sum()
+}
+
+/// What something cost.
+#[derive(Clone, Copy)]
+struct Cost {
+    bytes: u64,
+    took: Duration,
+    server: Duration,
+    clients: Duration,
+}
+
+impl Cost {
+    fn show(self, what: &str) {
+        println!(
+            "{what:<32} {:>13} bytes {:>8.3} s to the last acknowledgement; processor: {:>7.3} s here, {:>7.3} s clients",
+            self.bytes,
+            self.took.as_secs_f64(),
+            self.server.as_secs_f64(),
+            self.clients.as_secs_f64(),
+        );
+    }
+}
+
+/// A server with its clients.
+struct Bench {
+    registry: Registry,
+    streams: u64,
+    clients: Clients,
+}
+
+impl Bench {
+    /// What it costs until every stream has acknowledged once more.
+    async fn measure(&self, change: impl FnOnce()) -> Cost {
+        let acknowledged = counted(&self.registry, "xds_acknowledgements_total");
+        let bytes = counted(&self.registry, "xds_sent_bytes_total");
+        let (server, clients) = (cpu(std::process::id()), cpu(self.clients.id()));
+        let start = Instant::now();
+        change();
+        while counted(&self.registry, "xds_acknowledgements_total") < acknowledged + self.streams {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        Cost {
+            took: start.elapsed(),
+            bytes: counted(&self.registry, "xds_sent_bytes_total") - bytes,
+            server: cpu(std::process::id()).saturating_sub(server),
+            clients: cpu(self.clients.id()).saturating_sub(clients),
+        }
+    }
+}
+
+/// The middle one by time, with the processor time of all of them, shared out: the clock that counts it is coarse.
+fn typical(mut costs: Vec<Cost>) -> Cost {
+    costs.sort_by_key(|cost| cost.took);
+    let rounds = u32::try_from(costs.len()).unwrap();
+    Cost {
+        server: costs.iter().map(|cost| cost.server).sum::<Duration>() / rounds,
+        clients: costs.iter().map(|cost| cost.clients).sum::<Duration>() / rounds,
+        ..costs[costs.len() / 2]
+    }
+}
+
+async fn run(variant: Variant, services: usize, instances: usize, streams: usize) {
+    println!("{} streams", variant.name());
+    let mut fleet = Fleet::new(services, instances);
+    let start = Instant::now();
+    let first = fleet.assemble();
+    println!("everything is assembled in {:.3?}", start.elapsed());
+
+    let (snapshots, receiver) = watch::channel(Some(first));
+    let options = ServerOptions::default().with_patience(Duration::from_secs(600));
+    let server = XdsServer::new(receiver, options);
+    let mut registry = Registry::default();
+    server.handle().register(&mut registry);
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let serving = tokio::spawn(server.serve(listener, std::future::pending()));
+
+    let before = Instant::now();
+    let bench = Bench {
+        registry,
+        streams: u64::try_from(streams).unwrap(),
+        clients: Clients::start(&address, variant, services, streams),
+    };
+    let mut all = bench.measure(|| ()).await;
+    all.took = before.elapsed();
+    all.show("all clients connect");
+    println!(
+        "resident: {} MB here, {} MB clients",
+        resident(std::process::id()),
+        resident(bench.clients.id())
+    );
+
+    let publish = |snapshot: Arc<Snapshot>| {
+        snapshots.send_replace(Some(snapshot));
+    };
+    let mut costs = Vec::new();
+    let mut made = Vec::new();
+    for port in 0..ROUNDS {
+        fleet.change_one(1000 + port);
+        let cost = bench.measure(|| {
+            let start = Instant::now();
+            let snapshot = fleet.update_endpoints();
+            made.push(start.elapsed());
+            publish(snapshot);
+        });
+        costs.push(cost.await);
+    }
+    made.sort();
+    typical(costs).show("one endpoint changes");
+    println!("… of which {:.3?} make the snapshot", made[made.len() / 2]);
+    fleet.change_all(2000);
+    let cost = bench.measure(|| publish(fleet.update_endpoints()));
+    cost.await.show("one of every service changes");
+    println!("resident: {} MB here", resident(std::process::id()));
+    serving.abort();
+}
+
+#[tokio::main]
+async fn main() {
+    clients::run_if_told().await;
+    let services = setting("SERVICES", 5_000, 50);
+    let instances = setting("INSTANCES", 10, 10);
+    let streams = setting("STREAMS", 1_000, 20);
+    println!("{services} services of {instances} instances, {streams} streams");
+    for variant in [Variant::Delta, Variant::StateOfTheWorld] {
+        run(variant, services, instances, streams).await;
+    }
+}
