@@ -68,6 +68,7 @@ impl Fleet {
         });
         Arc::new(CatalogService {
             datacenters: BTreeMap::from([("sas".into(), instances.collect())]),
+            ..CatalogService::default()
         })
     }
 

@@ -25,17 +25,31 @@ use crate::sources::{
 const SUFFIX: &str = "vrts-slb.test.vertis.yandex.net";
 
 /// A registry that says one thing.
-struct Fixed(Option<&'static str>);
+struct Fixed {
+    text: &'static str,
+    is_told: bool,
+}
+
+impl Fixed {
+    fn new(text: &'static str) -> Self {
+        Self {
+            text,
+            is_told: false,
+        }
+    }
+}
 
 #[async_trait]
 impl Registry for Fixed {
     async fn next(&mut self) -> Result<ParsedRegistry, RegistryError> {
-        match self.0.take() {
-            Some(text) => {
-                parse_registry(text).map_err(|problems| RegistryError::new(problems.to_string()))
-            }
-            None => std::future::pending().await,
+        if std::mem::replace(&mut self.is_told, true) {
+            return std::future::pending().await;
         }
+        self.again().await
+    }
+
+    async fn again(&mut self) -> Result<ParsedRegistry, RegistryError> {
+        parse_registry(self.text).map_err(|problems| RegistryError::new(problems.to_string()))
     }
 }
 
@@ -93,7 +107,7 @@ async fn control_plane(
     let mut from_consul = ConsulSourceOptions::default();
     from_consul.watch = from_consul.watch.with_datacenters(Datacenters::All);
     let sources = Sources::new()
-        .with_registry(Fixed(Some(registry)))
+        .with_registry(Fixed::new(registry))
         .with_consul(consul.client(), from_consul);
     let mut options = PipelineOptions::default();
     options.translate.domain_suffix = SUFFIX.into();
