@@ -78,7 +78,10 @@ impl Channel {
         }
         match (&mut self.machine, request.wants) {
             // A newer request of the client, about the newer response, is on its way.
-            (Machine::Full(_) | Machine::Partial(_), _) if heard == Heard::Stale => {}
+            (Machine::Partial(partial), Wants::Sotw { names, .. }) if heard == Heard::Stale => {
+                partial.wanted_before(&names);
+            }
+            (Machine::Full(_), _) if heard == Heard::Stale => {}
             (Machine::Full(full), Wants::Sotw { names, version }) => {
                 full.want(names, version.filter(|_| first));
                 if let Heard::Refused(version, _) = heard {

@@ -10,6 +10,8 @@ use crate::server::view::Served;
 #[derive(Debug, Default)]
 pub(super) struct Partial {
     ledger: Ledger,
+    /// Subscribed to, and left out of a request that came too late to count. The client may have let go of these meanwhile.
+    doubted: BTreeSet<Arc<str>>,
 }
 
 impl Partial {
@@ -33,11 +35,20 @@ impl Partial {
         for name in unwanted {
             self.ledger.unsubscribe(&name);
         }
+        let doubted = std::mem::take(&mut self.doubted);
         for name in wanted {
-            if !self.ledger.is_subscribed(&name) {
+            if !self.ledger.is_subscribed(&name) || doubted.contains(&name) {
                 self.ledger.subscribe(name);
             }
         }
+    }
+
+    /// Wanted exactly these at a time when it had not read the newest response. The request that counts is on its way; what is
+    /// wanted again by then has to be told again.
+    pub(super) fn wanted_before(&mut self, names: &[Arc<str>]) {
+        let wanted: BTreeSet<_> = names.iter().collect();
+        let left_out = self.ledger.names().filter(|name| !wanted.contains(name));
+        self.doubted.extend(left_out.cloned());
     }
 
     /// What has to be told. Of what is missing nothing can be said in this protocol.
