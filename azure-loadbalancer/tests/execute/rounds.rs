@@ -369,7 +369,10 @@ async fn a_node_that_nobody_could_write_keeps_no_service_waiting() {
         assert_eq!(members()[0], ("10.0.9.1".to_owned(), "a".to_owned()));
     }
     assert_eq!(members().len(), 2);
-    let report = executor.reconcile(&web, &[old.clone()]).await.unwrap();
+    let report = executor
+        .reconcile(&web, std::slice::from_ref(&old))
+        .await
+        .unwrap();
     assert!(
         report.is_converged() && members().is_empty(),
         "it is no member, and not ready"
