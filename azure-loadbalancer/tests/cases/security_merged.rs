@@ -370,6 +370,37 @@ fn networks_that_are_not_supported_close_the_service_as_well() {
     }
 }
 
+#[test]
+fn what_belongs_to_nobody_is_a_reason_beside_that_of_services() {
+    let anonymous = |name: &str, ports: &[u16]| Service {
+        uid: String::new(),
+        ..service(name, ports)
+    };
+    let mut azure = empty();
+    let services = [
+        anonymous("a", &[80]),
+        anonymous("b", &[80]),
+        anonymous("c", &[80]),
+    ];
+    azure.converge(&current(), &services, &[]);
+    let after = [anonymous("a", &[80]), anonymous("b", &[81])];
+    let snapshot = azure.read(&current(), &after);
+    let plan = azure_loadbalancer::plan(&current(), &after, &[], &snapshot);
+    let group = plan
+        .actions
+        .iter()
+        .find(|action| action.operation.to_string() == "put networkSecurityGroup nsg");
+    let reasons = &group.expect("it is written").reasons;
+    assert_eq!(
+        reasons.iter().map(String::as_str).collect::<Vec<_>>(),
+        [
+            "default/a: who may connect",
+            "default/b: who may connect",
+            "what belongs to no service is removed"
+        ]
+    );
+}
+
 // Case E34.
 #[test]
 fn services_share_an_address_and_its_rules_are_those_of_both() {

@@ -87,6 +87,11 @@ impl<'w> Known<'w> {
             })
     }
 
+    /// Whether an address is that of no service.
+    pub(super) fn is_nobodys(&self, destination: &str) -> bool {
+        self.released.get(destination).is_none_or(Option::is_none)
+    }
+
     /// The services whose addresses were there and are not any more.
     pub(super) fn owners_of(
         &self,
