@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
+use azure_loadbalancer::annotations::keys;
 use azure_loadbalancer::arm::{ArmClient, TowerTransport};
 use azure_loadbalancer::discovery::ClusterNodes;
 use azure_loadbalancer::emulator::{Emulator, EmulatorOptions, EmulatorServer};
@@ -24,6 +25,9 @@ use tokio::sync::watch;
 
 /// A crash takes its cluster some five to eight seconds to believe in; everything else a second or two.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where the proxies listen.
+const PROXY_PORT: u16 = 30_080;
 
 /// Where everything is.
 const NETWORK: &str = "/subscriptions/demo/resourceGroups/front/providers/Microsoft.Network";
@@ -59,9 +63,13 @@ async fn story(serf: &Serf) -> Result<(), Failure> {
 
     println!("3. a service asks for a public address in front of them");
     let mut web = Service::new("shop", "web");
-    web.ports = vec![ServicePort::tcp(80, 30_080), ServicePort::tcp(443, 30_443)];
+    web.ports = vec![ServicePort::tcp(80, PROXY_PORT)];
+    // A proxy listens at its own address: packets are to arrive there, at their port, and not at port 80 of the public address.
+    let floating = keys::DISABLE_FLOATING_IP.to_owned();
+    web.annotations.insert(floating, "true".to_owned());
     let front = Front::start(&emulator, &first, web)?;
     front.until(&[&first, &second]).await?;
+    front.arrives_at_the_proxies()?;
     let address = emulator.with(|machine| {
         let addresses = machine.resources().into_iter();
         let mut addresses =
@@ -99,7 +107,7 @@ async fn proxy(serf: &Serf, name: &str, joins: Option<&SerfAgent>) -> SerfAgent 
     let mut agent = serf
         .agent(name)
         .tag("service", "proxy")
-        .tag("http-port", "30080");
+        .tag("http-port", &PROXY_PORT.to_string());
     if let Some(other) = joins {
         agent = agent.join(other);
     }
@@ -173,13 +181,31 @@ impl Front {
         Ok(())
     }
 
+    /// Checks that rule and probe lead to where the proxies listen.
+    fn arrives_at_the_proxies(&self) -> Result<(), Failure> {
+        let balancer = self.balancer();
+        let rule = &balancer["properties"]["loadBalancingRules"][0]["properties"];
+        let probe = &balancer["properties"]["probes"][0]["properties"];
+        let found = (
+            &rule["backendPort"],
+            &rule["enableFloatingIP"],
+            &probe["port"],
+        );
+        if found != (&json!(PROXY_PORT), &json!(false), &json!(PROXY_PORT)) {
+            return Err(format!("packets do not arrive at the proxies: {rule} {probe}").into());
+        }
+        println!("   packets for port 80 arrive at port {PROXY_PORT} of the proxies");
+        Ok(())
+    }
+
+    fn balancer(&self) -> Value {
+        let id = format!("{NETWORK}/loadBalancers/front");
+        let balancer = self.emulator.with(|machine| machine.get(&id));
+        balancer.unwrap_or_default()
+    }
+
     fn pool(&self) -> BTreeSet<IpAddr> {
-        let balancer = self
-            .emulator
-            .with(|machine| machine.get(&format!("{NETWORK}/loadBalancers/front")));
-        let pool = balancer
-            .map(|balancer| balancer["properties"]["backendAddressPools"][0].clone())
-            .unwrap_or_default();
+        let pool = self.balancer()["properties"]["backendAddressPools"][0].clone();
         let members = pool["properties"]["loadBalancerBackendAddresses"].as_array();
         let addresses = members
             .into_iter()

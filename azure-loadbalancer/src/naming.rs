@@ -109,6 +109,17 @@ pub fn public_ip(cluster: &str, prefix: &str) -> String {
     format!("{cluster}-{prefix}")
 }
 
+/// The prefix at the end of a name that [`public_ip`] has made for a real UID.
+pub(crate) fn owner_of_public_ip(name: &str) -> Option<&str> {
+    let (_, prefix) = name.rsplit_once('-')?;
+    is_prefix_of_uuid(prefix).then_some(prefix)
+}
+
+/// The entry of a node in a pool of addresses; Kubernetes lets nodes have longer names.
+pub fn backend_address(node: &str) -> String {
+    shortened(node, LONGEST_NAME)
+}
+
 /// The security rule of a port and a source; shared ones have `shared` in place of the prefix.
 pub fn security_rule(prefix: &str, protocol: &str, port: u16, source: &str) -> String {
     let source = source.replace('/', "_").replace(':', ".");

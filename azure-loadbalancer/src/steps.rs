@@ -42,7 +42,8 @@ impl Call {
     /// Breaking first, what a service has on the other load balancer goes before its public address, and that before the load
     /// balancer, as Kubernetes' provider of 2018 did it. That order alone cannot change an address, which is deleted while the
     /// frontend uses it; so public addresses are looked at once more in the end. And the old address of a service is not known any
-    /// more when a security rule that others use is looked at: it stays there until a plan for all services is made.
+    /// more when a security rule that others use is looked at: it stays there until a plan for all services is made by who has said that
+    /// the group is this cluster's alone ([`Config::exclusive_security_group`]).
     pub fn steps(self, order: FlipOrder) -> &'static [Step] {
         use Step::{FlippedLoadBalancer, LoadBalancer, PublicIp, SecurityGroup};
         match (self, order) {

@@ -109,6 +109,8 @@ impl Access {
             .map(|tag| tag.trim().to_owned())
             .filter(|tag| !tag.is_empty())
             .collect();
+        // All that was named was passed over: what the network lets in by itself is more than that.
+        deny_others |= any && networks.is_empty() && tags.is_empty();
         let everybody = networks.iter().any(is_everybody) && !internal;
         if everybody || (!any && tags.is_empty() && !internal) {
             tags.insert(INTERNET.to_owned());

@@ -71,12 +71,13 @@ pub struct Config {
     pub edition: Edition,
     /// What is done first when a service changes between internal and external; default: make before break.
     pub flip_order: FlipOrder,
-    /// What is done with resources of services that are not there any more; default: they are removed.
+    /// What is done with resources of services that are not there any more; default: they are removed. The program removes them
+    /// only if the configuration says so in words, or its caller.
     pub orphans: OrphanPolicy,
-    /// Whether no other cluster writes rules into the same network security group; default: it is alone.
+    /// Whether no other cluster writes rules into the same network security group; default: others may.
     ///
-    /// If it is, a shared rule's destination that belongs to no service is removed whoever wrote it. If it is not, only addresses
-    /// that are known to have been this cluster's are.
+    /// If it is alone, a rule with a name of this crate's, or a destination of it, that belongs to no service is removed whoever
+    /// wrote it. If not, only what leads to addresses that are known to be this cluster's is.
     pub exclusive_security_group: bool,
 }
 
@@ -166,7 +167,7 @@ impl Config {
             edition: Edition::Current,
             flip_order: FlipOrder::MakeBeforeBreak,
             orphans: OrphanPolicy::Remove,
-            exclusive_security_group: true,
+            exclusive_security_group: false,
         }
     }
 

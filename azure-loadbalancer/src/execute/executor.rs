@@ -1,13 +1,14 @@
 //! Read, plan, write, until there is nothing left to do.
 
 use std::collections::BTreeSet;
+use std::sync::{MutexGuard, PoisonError};
 
 use tokio::sync::Mutex;
 
 use super::graph;
 use super::options::ExecutorOptions;
 use super::outcome::{Executed, Reconciled};
-use super::read::read_snapshot;
+use super::read::read_again;
 use super::run::Run;
 use crate::arm::{ArmClient, ArmError};
 use crate::config::{Config, ConfigError};
@@ -24,6 +25,8 @@ pub struct Executor {
     options: ExecutorOptions,
     /// Held by who writes. The services are those that a write was held against the last time.
     writer: Mutex<BTreeSet<ServiceKey>>,
+    /// The resource groups that public addresses were in.
+    groups: std::sync::Mutex<BTreeSet<String>>,
 }
 
 /// A reconciliation that could not be made at all.
@@ -61,6 +64,7 @@ impl Executor {
             config,
             options,
             writer: Mutex::default(),
+            groups: std::sync::Mutex::default(),
         })
     }
 
@@ -109,11 +113,18 @@ impl Executor {
         services: &[Service],
         nodes: &[Node],
     ) -> Result<(Plan, Snapshot), ReconcileError> {
-        let snapshot = read_snapshot(&self.client, config, services)
+        let mut groups = self.groups().clone();
+        let snapshot = read_again(&self.client, config, services, &mut groups)
             .await
             .map_err(ReconcileError::Read)?;
+        *self.groups() = groups;
         let plan = plan_request(config, request, services, nodes, &snapshot);
         Ok((plan, snapshot))
+    }
+
+    /// Whoever panicked while it held them has not left half of them.
+    fn groups(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Carries out the writes of one plan, of [`Steps`](crate::steps::Steps) for example, each once and after those that it waits

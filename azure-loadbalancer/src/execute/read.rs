@@ -1,19 +1,19 @@
 //! Reading what is there, with as few calls as possible.
 
+use std::collections::BTreeSet;
+
 use serde::de::DeserializeOwned;
 
 use crate::arm::{ArmClient, ArmError, ArmErrorKind};
 use crate::config::Config;
-use crate::plan::{Reads, Snapshot};
+use crate::plan::{Reads, Snapshot, is_certainly_of};
 use crate::resources::{ArmId, LoadBalancer, PublicIpAddress, ScaleSet, ScaleSetInstance};
 use crate::service::Service;
 
-/// From so many resource groups on, the public addresses of the whole subscription are read at once.
-const MANY_GROUPS: usize = 3;
-
 /// Reads what a plan for these services starts from: load balancers, public addresses and, where they are needed, the security
 /// group and the virtual network. That is five calls at most, whatever the number of services; machines, if network interfaces
-/// are members of pools, are three more and one for each scale set.
+/// are members of pools, are three more and one for each scale set. An identity that may not list the public addresses of the
+/// subscription takes one call for each resource group that services name.
 ///
 /// # Errors
 ///
@@ -27,6 +27,18 @@ pub async fn read_snapshot(
     config: &Config,
     services: &[Service],
 ) -> Result<Snapshot, ArmError> {
+    let mut groups = BTreeSet::new();
+    read_again(client, config, services, &mut groups).await
+}
+
+/// The same for somebody who reads more than once: `groups` are those in which public addresses were before. Where the
+/// subscription's list may not be read, an address whose group is named nowhere any more is found by them.
+pub(super) async fn read_again(
+    client: &ArmClient,
+    config: &Config,
+    services: &[Service],
+    groups: &mut BTreeSet<String>,
+) -> Result<Snapshot, ArmError> {
     let group = Group {
         client,
         subscription: &config.subscription_id,
@@ -39,7 +51,9 @@ pub async fn read_snapshot(
     let load_balancers: Vec<LoadBalancer> = of_load_balancers
         .list("Microsoft.Network/loadBalancers")
         .await?;
-    let reads = Reads::of(config, services, &load_balancers);
+    let mut reads = Reads::of(config, services, &load_balancers);
+    let named = reads.public_ip_groups.clone();
+    reads.public_ip_groups.append(groups);
     let security_group = async {
         match config.security_group_id().filter(|_| reads.security_group) {
             Some(id) => client.get(&id).await,
@@ -64,6 +78,12 @@ pub async fn read_snapshot(
         virtual_network,
         machines
     )?;
+    groups.extend(named);
+    let still_used = public_ips
+        .iter()
+        .filter(|address| is_certainly_of(config, address))
+        .filter_map(|address| address.id.as_ref()?.resource_group());
+    groups.extend(still_used.map(str::to_ascii_lowercase));
     Ok(Snapshot {
         load_balancers,
         public_ips,
@@ -80,15 +100,15 @@ async fn public_ips(
 ) -> Result<Vec<PublicIpAddress>, ArmError> {
     const KIND: &str = "Microsoft.Network/publicIPAddresses";
     let subscription = &config.subscription_id;
-    if reads.public_ip_groups.len() >= MANY_GROUPS {
-        let all = client
-            .list(&format!("/subscriptions/{subscription}/providers/{KIND}"))
-            .await;
-        match all {
-            // Rights may have been given for groups alone.
-            Err(error) if error.kind() == ArmErrorKind::Forbidden => {}
-            all => return all,
+    let all = format!("/subscriptions/{subscription}/providers/{KIND}");
+    match client.list::<PublicIpAddress>(&all).await {
+        Ok(mut all) => {
+            all.retain(|address| reads.keeps(config, address));
+            return Ok(all);
         }
+        // Rights may have been given for groups alone.
+        Err(error) if error.kind() == ArmErrorKind::Forbidden => {}
+        Err(error) => return Err(error),
     }
     let mut found = Vec::new();
     for name in &reads.public_ip_groups {

@@ -12,13 +12,15 @@ use super::refusals::Refusals;
 use crate::arm::{ArmError, ArmErrorKind};
 use crate::config::Config;
 use crate::node::Node;
-use crate::plan::{Action, Deferred, Plan};
+use crate::plan::{Action, Deferred, Plan, Request, addresses_of_cluster};
 use crate::service::{Service, ServiceKey};
 
 pub(super) struct Run<'a> {
     executor: &'a Executor,
     report: Reconciled,
     refusals: Refusals,
+    /// The addresses that the cluster has had in this run.
+    addresses: BTreeSet<String>,
 }
 
 /// How a round ended.
@@ -42,6 +44,7 @@ impl<'a> Run<'a> {
         Self {
             executor,
             report: Reconciled::default(),
+            addresses: BTreeSet::new(),
             refusals: Refusals::new(suspects, services, executor.options().max_splits),
         }
     }
@@ -73,11 +76,19 @@ impl<'a> Run<'a> {
     ) -> Result<(), ReconcileError> {
         let mut rounds = 0;
         loop {
-            let request = self.refusals.request();
-            let (plan, _) = self
+            let request = Request {
+                once_ours: self.addresses.clone(),
+                ..self.refusals.request()
+            };
+            let (plan, snapshot) = self
                 .executor
                 .plan_request(config, &request, services, nodes)
                 .await?;
+            // Without writes there is no other round.
+            if !plan.actions.is_empty() {
+                let now = addresses_of_cluster(config, services, &snapshot);
+                self.addresses.extend(now);
+            }
             self.show(&plan);
             let ended = if rounds >= self.executor.options().max_rounds {
                 self.leave(&plan);

@@ -15,21 +15,24 @@ fn names_are_those_of_kubernetes_provider() {
             frontend(&p, Some("shortsubnet")),
             format!("{P}-shortsubnet"),
         ),
-        // A cut that ends in a hyphen ends in an underscore instead.
+        // A4. A cut that ends in a hyphen ends in an underscore instead.
         (
             frontend(&p, Some(&format!("a{}z", "-".repeat(50)))),
             format!("{P}-a{}_", "-".repeat(40)),
         ),
         (rule(&p, None, "UDP", 53), format!("{P}-UDP-53")),
+        // A5
         (
             rule(&p, Some("shortsubnet"), "TCP", 9000),
             format!("{P}-shortsubnet-TCP-9000"),
         ),
+        // A7
         (public_ip("c", &p), format!("c-{P}")),
         (
             security_rule(&p, "TCP", 80, "10.0.0.0/8"),
             format!("{P}-TCP-80-10.0.0.0_8"),
         ),
+        // A9
         (
             security_rule(SHARED, "TCP", 80, "Internet"),
             "shared-TCP-80-Internet".to_owned(),

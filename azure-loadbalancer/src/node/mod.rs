@@ -44,7 +44,7 @@ impl Node {
 /// Whether a node can answer.
 ///
 /// The planner has no clock: who reads nodes says for how long one has not been ready.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Readiness {
     /// It can.
     #[default]

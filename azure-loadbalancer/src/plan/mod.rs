@@ -35,6 +35,8 @@ pub use self::outcome::{Deferred, Edge, Ingress, Orphan, Plan, ServiceOutcome, W
 pub(crate) use self::request::{Balancers, Classes, Only, Request};
 pub(crate) use self::round::plan_request;
 pub use self::snapshot::{Reads, Snapshot};
+pub(crate) use self::tags::is_certainly_of;
+pub(crate) use self::world::addresses_of_cluster;
 use crate::config::Config;
 use crate::node::Node;
 use crate::service::Service;

@@ -145,6 +145,23 @@ pub(super) fn build<'a>(
     if !classes.public_ips {
         return all;
     }
+    for (id, users) in &users {
+        let labels = users.iter().filter_map(|index| {
+            let subject = world.subjects.get(*index)?;
+            Some((subject.key(), subject.intent()?.dns_label.as_ref()?))
+        });
+        for (holder, label) in labels.take(1) {
+            if is_label_elsewhere(world, id, holder, label) {
+                all.deferred.push(Deferred {
+                    service: Some(holder.clone()),
+                    what: format!(
+                        "{} gets label {label} once the old public address is without it",
+                        id.name()
+                    ),
+                });
+            }
+        }
+    }
     let referenced = referenced(world, drafts);
     let mut existing: Vec<_> = world
         .snapshot
@@ -180,7 +197,10 @@ fn create<'a>(world: &World<'a>, id: &ArmId, users: &[SubjectIndex]) -> PublicIp
         )
     };
     tags::write_owners(config, &mut resource, &services);
-    if let Some((holder, label)) = label {
+    tags::write_home(config, &mut resource, id.resource_group());
+    if let Some((holder, label)) = label
+        && !is_label_elsewhere(world, id, holder, label)
+    {
         set_label(world, &mut resource, holder, label);
     }
     PublicIpDraft {
@@ -198,7 +218,7 @@ fn one<'a>(
     referenced: &HashSet<&ArmId>,
     all: &mut PublicIps<'a>,
 ) {
-    let Some(owners) = Owners::of(current).filter(|owners| is_ours(world, id, owners)) else {
+    let Some(owners) = Owners::of(current).filter(|owners| world.owns(id, owners)) else {
         return;
     };
     let mut next = BTreeSet::new();
@@ -241,6 +261,9 @@ fn one<'a>(
     if next != owners.services {
         tags::rewrite_owners(&mut resource, &owners, &next);
     }
+    if users.clone().next().is_some() {
+        tags::write_home(world.config, &mut resource, id.resource_group());
+    }
     if world.config.edition == Edition::Current {
         label(world, &mut resource, &next, users);
     }
@@ -274,7 +297,24 @@ fn label<'w>(
         clear_label(resource);
         return;
     }
+    let id = resource.id.clone().unwrap_or_default();
+    if is_label_elsewhere(world, &id, holder, label) {
+        return;
+    }
     set_label(world, resource, holder, label);
+}
+
+/// Whether another public address of the service has the label still. Azure gives it to one at a time.
+fn is_label_elsewhere(world: &World<'_>, id: &ArmId, holder: &ServiceKey, label: &str) -> bool {
+    world.snapshot.public_ips.iter().any(|other| {
+        let settings = other.properties.dns_settings.as_ref();
+        let its_label = settings.and_then(|settings| settings.domain_name_label.as_deref());
+        let known = other.id.as_ref().zip(Owners::of(other));
+        its_label.is_some_and(|its| its.eq_ignore_ascii_case(label))
+            && known.is_some_and(|(other, owners)| {
+                other != id && owners.services.contains(holder) && world.owns(other, &owners)
+            })
+    })
 }
 
 fn set_label(world: &World<'_>, resource: &mut PublicIpAddress, holder: &ServiceKey, label: &str) {
@@ -307,27 +347,6 @@ fn clear_label(resource: &mut PublicIpAddress) {
         resource.properties.dns_settings = None;
     }
     tags::remove_label_holder(resource);
-}
-
-/// A tag without a cluster's name counts only where the service's addresses are looked for, or where its frontend leads.
-fn is_ours(world: &World<'_>, id: &ArmId, owners: &Owners) -> bool {
-    if let Some(cluster) = &owners.cluster {
-        return cluster.eq_ignore_ascii_case(&world.config.cluster_name);
-    }
-    let group = id.resource_group().unwrap_or_default();
-    let mut subjects = owners.services.iter().filter_map(|key| world.subject(key));
-    group.eq_ignore_ascii_case(&world.config.resource_group)
-        || subjects.any(|index| {
-            let annotated = world
-                .subjects
-                .get(index)
-                .and_then(|subject| crate::annotations::resource_group(subject.service));
-            annotated.is_some_and(|annotated| annotated.eq_ignore_ascii_case(group))
-                || world.frontends_of(index).iter().any(|(_, frontend)| {
-                    let reference = frontend.properties.public_ip_address.as_ref();
-                    crate::resources::SubResource::leads_to(reference, id)
-                })
-        })
 }
 
 fn delete(

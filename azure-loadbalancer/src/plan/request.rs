@@ -15,6 +15,8 @@ pub(crate) struct Request {
     pub(crate) held: BTreeSet<ServiceKey>,
     /// Whether what belongs to no service is left as well, for the same reason.
     pub(crate) keeps_orphans: bool,
+    /// Addresses that were the cluster's before this plan's snapshot was read: a security rule may still lead there.
+    pub(crate) once_ours: BTreeSet<String>,
 }
 
 /// The one service that may change.
@@ -60,5 +62,6 @@ impl Request {
         },
         held: BTreeSet::new(),
         keeps_orphans: false,
+        once_ours: BTreeSet::new(),
     };
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::tags;
 use crate::annotations;
 use crate::config::{Config, PoolMembership};
 use crate::naming;
@@ -16,7 +17,7 @@ use crate::service::Service;
 pub struct Snapshot {
     /// All load balancers of the configured resource group, also those of others.
     pub load_balancers: Vec<LoadBalancer>,
-    /// All public addresses of the resource groups in [`Reads::public_ip_groups`], or of the whole subscription.
+    /// The public addresses that [`Reads::keeps`].
     pub public_ips: Vec<PublicIpAddress>,
     /// The configured network security group.
     pub security_group: Option<NetworkSecurityGroup>,
@@ -69,5 +70,14 @@ impl Reads {
                 .any(|service| service.is_wanted() && annotations::is_internal(service)),
             machines: config.backend_pool_type == PoolMembership::NetworkInterface,
         }
+    }
+
+    /// Whether a public address of the subscription is looked at: it is in one of the groups, or its tags say that it is this
+    /// cluster's. A group that no service names any more, and where no frontend leads, may still have such an address, when
+    /// somebody was stopped before it was deleted. What else is there may be of another cluster with the same name.
+    pub fn keeps(&self, config: &Config, address: &PublicIpAddress) -> bool {
+        let group = address.id.as_ref().and_then(|id| id.resource_group());
+        group.is_some_and(|group| self.public_ip_groups.contains(&group.to_ascii_lowercase()))
+            || tags::is_certainly_of(config, address)
     }
 }

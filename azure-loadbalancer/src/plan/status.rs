@@ -33,6 +33,14 @@ pub(super) fn outcome(
             .place
             .is_that_of(frontend)
             .then_some((balancer, frontend))
+    })
+    // Whoever cannot have what it asks for, or does not have it yet, is still reached where it was.
+    .or_else(|| {
+        let is_wanted = world.subjects.get(index)?.service.is_wanted();
+        let frontends = world.frontends_of(index).iter();
+        frontends
+            .copied()
+            .find(|(_, frontend)| is_wanted && world.address_of(frontend).is_some())
     });
     let ingress = found
         .and_then(|(_, frontend)| ingress(world, frontend))

@@ -11,6 +11,8 @@ const OLD_SERVICE: &str = "service";
 const CLUSTER: &str = "k8s-azure-cluster-name";
 const OLD_CLUSTER: &str = "kubernetes-cluster-name";
 const LABEL_HOLDER: &str = "k8s-azure-dns-label-service";
+/// On addresses outside the cluster's resource group: which group that is. Clusters of the same name are told apart by it.
+const HOME: &str = "azure-loadbalancer-cluster-group";
 
 /// Whose a public address is. One that has no such tag is somebody's own, and is neither tagged nor deleted.
 #[derive(Debug)]
@@ -19,6 +21,8 @@ pub(super) struct Owners {
     /// Parts of the tag that are no services; they stay.
     pub(super) strangers: Vec<String>,
     pub(super) cluster: Option<String>,
+    /// The resource group of the cluster, where the address is in another one.
+    pub(super) home: Option<String>,
     key: &'static str,
 }
 
@@ -49,8 +53,36 @@ impl Owners {
             services,
             strangers,
             cluster,
+            home: address.tag(HOME).map(str::to_owned),
             key,
         })
+    }
+
+    /// Whether no tag says that it is another cluster's.
+    pub(super) fn may_be_of(&self, config: &Config) -> bool {
+        let is = |tag: &Option<String>, own: &str| {
+            tag.as_ref().is_none_or(|tag| tag.eq_ignore_ascii_case(own))
+        };
+        is(&self.cluster, &config.cluster_name) && is(&self.home, &config.resource_group)
+    }
+
+    /// Whether its tags say that it is this cluster's, wherever it is.
+    pub(super) fn are_certainly_of(&self, config: &Config) -> bool {
+        self.cluster.is_some() && self.home.is_some() && self.may_be_of(config)
+    }
+}
+
+/// Whether the tags of a public address say that it is this cluster's, wherever it is.
+pub(crate) fn is_certainly_of(config: &Config, address: &PublicIpAddress) -> bool {
+    Owners::of(address).is_some_and(|owners| owners.are_certainly_of(config))
+}
+
+/// Says on an address in another resource group which one the cluster is in, so that it is found there whatever happens.
+pub(super) fn write_home(config: &Config, address: &mut PublicIpAddress, group: Option<&str>) {
+    let is_elsewhere =
+        group.is_some_and(|group| !group.eq_ignore_ascii_case(&config.resource_group));
+    if is_elsewhere && address.tag(HOME).is_none() {
+        put(address, HOME, config.resource_group.clone());
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::tags::Owners;
 use super::{PlanError, Request, Snapshot};
-use crate::annotations::Intent;
+use crate::annotations::{self, Intent};
 use crate::config::{Config, OrphanPolicy};
 use crate::naming;
 use crate::node::Node;
@@ -110,15 +110,25 @@ impl<'a> World<'a> {
         });
         let mut by_prefix: HashMap<String, SubjectIndex> = HashMap::new();
         let mut subjects: Vec<Subject<'a>> = Vec::with_capacity(sorted.len());
+        let mut copies = Vec::new();
         for service in sorted {
             let uid = service.uid_in(&config.cluster_name);
             let prefix = naming::prefix(&uid);
             if let Some(first) = by_prefix.get(&prefix.to_ascii_lowercase()) {
-                let error = PlanError::DuplicateUid {
-                    uid: uid.into_owned(),
-                    other: subjects[*first].key().clone(),
+                // Nobody knows which is the copy, so what is there stays as it is.
+                let mut fail = |of: &ServiceKey, other: &ServiceKey| {
+                    let error = PlanError::DuplicateUid {
+                        uid: uid.clone().into_owned(),
+                        other: other.clone(),
+                    };
+                    failures.entry(of.clone()).or_insert(error);
                 };
-                failures.entry(service.key.clone()).or_insert(error);
+                if let Some(subject) = subjects.get_mut(*first) {
+                    subject.standing = Standing::Held;
+                    fail(&service.key, subject.key());
+                    fail(subject.key(), &service.key);
+                }
+                copies.push((&service.key, *first));
                 continue;
             }
             by_prefix.insert(prefix.to_ascii_lowercase(), subjects.len());
@@ -133,9 +143,12 @@ impl<'a> World<'a> {
             .iter()
             .enumerate()
             .map(|(index, subject)| (&subject.service.key, index))
+            .chain(copies)
             .collect();
         let mut nodes: Vec<_> = nodes.iter().collect();
-        nodes.sort_by(|a, b| a.name.cmp(&b.name));
+        nodes.sort_by(|a, b| {
+            (&a.name, a.readiness, &a.addresses).cmp(&(&b.name, b.readiness, &b.addresses))
+        });
         nodes.dedup_by(|a, b| a.name == b.name);
         let mut world = Self {
             config,
@@ -160,13 +173,6 @@ impl<'a> World<'a> {
             if let Some(id) = &address.id {
                 self.public_ips.insert(id, address);
             }
-            if let Some(owners) = Owners::of(address) {
-                let cluster = &self.config.cluster_name;
-                let named = owners.cluster.as_ref().unwrap_or(cluster);
-                if named.eq_ignore_ascii_case(cluster) {
-                    self.tagged.extend(owners.services);
-                }
-            }
         }
         for balancer in &snapshot.load_balancers {
             for frontend in &balancer.properties.frontend_ip_configurations {
@@ -184,6 +190,45 @@ impl<'a> World<'a> {
                     .push((balancer, frontend));
             }
         }
+        let addresses = snapshot.public_ips.iter();
+        let owned = addresses
+            .filter_map(|address| Some((address.id.as_ref()?, Owners::of(address)?)))
+            .filter(|(id, owners)| self.owns(id, owners));
+        self.tagged = owned.flat_map(|(_, owners)| owners.services).collect();
+    }
+
+    /// Whether a public address with these tags is this cluster's.
+    ///
+    /// In another resource group the cluster's name is not enough: clusters in other groups may have it as well, and most are called
+    /// `kubernetes`. There the tag with the cluster's own group counts, or that a service of ours names the group or is reached there.
+    pub(super) fn owns(&self, id: &ArmId, owners: &Owners) -> bool {
+        let group = id.resource_group().unwrap_or_default();
+        if !owners.may_be_of(self.config) {
+            return false;
+        }
+        if group.eq_ignore_ascii_case(&self.config.resource_group)
+            || owners.are_certainly_of(self.config)
+        {
+            return true;
+        }
+        if let Some((balancer, frontend)) = self.referrer(id)
+            && self.may_be_ours(balancer)
+            && self.owner(&frontend.name, self.is_ours(balancer)) != Owner::Foreign
+        {
+            return true;
+        }
+        let generated = naming::owner_of_public_ip(id.name());
+        let mut subjects = owners
+            .services
+            .iter()
+            .filter_map(|key| self.subjects.get(self.subject(key)?));
+        subjects.any(|subject| {
+            annotations::resource_group(subject.service)
+                .is_some_and(|annotated| annotated.eq_ignore_ascii_case(group))
+                && generated
+                    .as_ref()
+                    .is_none_or(|prefix| subject.prefix.eq_ignore_ascii_case(prefix))
+        })
     }
 
     pub(super) fn subject(&self, key: &ServiceKey) -> Option<SubjectIndex> {
@@ -281,6 +326,48 @@ impl<'a> World<'a> {
         address.filter(|address| !address.is_empty())
     }
 
+    /// All addresses that are provably of this cluster: of its frontends, public addresses and members of pools.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = String> {
+        let ours = self.snapshot.load_balancers.iter();
+        let ours = ours.filter(|balancer| self.is_ours(balancer));
+        let frontends = ours.flat_map(|balancer| &balancer.properties.frontend_ip_configurations);
+        let frontends = frontends.filter(|frontend| match self.owner(&frontend.name, true) {
+            Owner::Subject(index) => {
+                let subject = self.subjects.get(index);
+                subject.is_some_and(|subject| self.config.serves(subject.service))
+            }
+            Owner::Orphan => true,
+            Owner::Foreign => false,
+        });
+        let public = self.snapshot.public_ips.iter().filter(|address| {
+            let owners = Owners::of(address).filter(|owners| owners.cluster.is_some());
+            let known = address.id.as_ref().zip(owners);
+            known.is_some_and(|(id, owners)| self.owns(id, &owners))
+        });
+        let public = public.filter_map(|address| address.properties.ip_address.as_deref());
+        let addresses = frontends.filter_map(|frontend| self.address_of(frontend));
+        let addresses = addresses.chain(public).map(str::to_owned);
+        addresses.chain(self.members())
+    }
+
+    /// The addresses in the cluster's own pools.
+    pub(super) fn members(&self) -> impl Iterator<Item = String> {
+        let pools = self
+            .snapshot
+            .load_balancers
+            .iter()
+            .flat_map(|balancer| &balancer.properties.backend_address_pools)
+            .filter(|pool| pool.is_named(&self.config.cluster_name));
+        pools
+            .flat_map(|pool| {
+                pool.properties
+                    .load_balancer_backend_addresses
+                    .iter()
+                    .flatten()
+            })
+            .filter_map(|entry| entry.properties.ip_address.clone())
+    }
+
     /// All addresses that a service has now.
     pub(super) fn addresses_of(&self, subject: SubjectIndex) -> BTreeSet<&'a str> {
         let frontends = self.frontends_of(subject).iter();
@@ -288,6 +375,24 @@ impl<'a> World<'a> {
             .filter_map(|(_, frontend)| self.address_of(frontend))
             .collect()
     }
+}
+
+/// The addresses that a cluster with these services has, where security rules of its own may lead.
+pub(crate) fn addresses_of_cluster(
+    config: &Config,
+    services: &[Service],
+    snapshot: &Snapshot,
+) -> BTreeSet<String> {
+    let request = Request::EVERYTHING;
+    let world = World::new(
+        config,
+        &request,
+        services,
+        &[],
+        snapshot,
+        &mut BTreeMap::new(),
+    );
+    world.addresses().collect()
 }
 
 fn standing(

@@ -87,7 +87,7 @@ pub(super) struct Members {
     )]
     pub(super) nodes: Option<PathBuf>,
     /// Remove what belongs to none of the services, public addresses among it, which do not come back. Without it, what is there
-    /// stays, unless the services come from an API server and the configuration says `remove`
+    /// stays, unless the configuration says `"orphans": "remove"`
     #[arg(long)]
     pub(super) remove_orphans: bool,
 }

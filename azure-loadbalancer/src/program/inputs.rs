@@ -78,15 +78,17 @@ pub(super) fn config(inputs: &Inputs, members: Option<&Members>) -> Result<Confi
     let path = inputs.config.as_path();
     let text = read(path)?;
     let fail = |error: &dyn std::error::Error| Failure::new(format!("{}: {error}", path.display()));
-    let mut config: Config = serde_json::from_str(&text).map_err(|error| {
+    let unreadable = |error: serde_json::Error| {
         let hint = "`azure-loadbalancer schema` prints what it may have";
         Failure::new(format!("{}: {error}; {hint}", path.display()))
-    })?;
+    };
+    let mut config: Config = serde_json::from_str(&text).map_err(unreadable)?;
+    let written: Value = serde_json::from_str(&text).map_err(unreadable)?;
     config.validate().map_err(|error| fail(&error))?;
-    // A file that is too short, or another one than was meant, must not take everything down.
+    // A file that is too short, or another cluster's API server than was meant, must not take everything down.
     if members.is_some_and(|members| members.remove_orphans) {
         config.orphans = OrphanPolicy::Remove;
-    } else if inputs.kubernetes.is_none() {
+    } else if written.get("orphans").is_none_or(Value::is_null) {
         config.orphans = OrphanPolicy::Report;
     }
     Ok(config)

@@ -120,7 +120,9 @@ pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentErr
             .unwrap_or("without a name")
             .to_owned();
         let place = format!("item {index} ({} {name})", T::KIND);
-        let read = T::from_document(document);
+        // One service that cannot be read keeps what it has, and is in nobody's way.
+        let read = T::from_document(document.clone())
+            .or_else(|error| T::unreadable(&document, &error).ok_or(error));
         found.push(read.map_err(|error| DocumentError {
             place,
             why: error.to_string(),
@@ -278,13 +280,21 @@ mod tests {
             ("3", "neither a document nor a list"),
             (r#"{"items":3}"#, "`items` is not a list"),
             (
-                r#"[{"metadata":{"name":"a","annotations":3}}]"#,
-                "item 0 (Service a)",
+                r#"[{"metadata":{"annotations":3}}]"#,
+                "item 0 (Service without a name)",
             ),
         ] {
             let error = read_documents::<Service>(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn a_service_that_cannot_be_read_is_in_nobodys_way() {
+        let text = r#"[{"metadata":{"name":"bad","annotations":3}},{"metadata":{"name":"web"}}]"#;
+        let services: Vec<Service> = read_documents(text).unwrap();
+        assert_eq!(names(&services), ["bad", "web"]);
+        assert!(services[0].unreadable.is_some() && services[1].unreadable.is_none());
     }
 
     #[tokio::test]

@@ -85,6 +85,7 @@ async fn without_an_address_the_resource_itself_tells() {
     put(&script).await.unwrap();
 }
 
+// Case F23: 404 is what a deletion wants.
 #[tokio::test(start_paused = true)]
 async fn a_deletion_is_followed_by_its_location() {
     let script = Script::new(vec![

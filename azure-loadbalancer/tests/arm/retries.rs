@@ -10,6 +10,7 @@ use crate::script::{Script, answer, lb};
 
 const LB: &str = r#"{"name":"lb","properties":{}}"#;
 
+// Case G13.
 #[tokio::test(start_paused = true)]
 async fn what_may_be_better_next_time_is_asked_again() {
     for first in [
@@ -72,6 +73,7 @@ async fn what_is_wrong_is_not_asked_again() {
     assert_eq!(error.kind(), ArmErrorKind::Malformed);
 }
 
+// Case G11.
 #[tokio::test(start_paused = true)]
 async fn after_429_no_call_of_the_class_is_made_before_its_time() {
     let script = Script::new(vec![

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::support::*;
 
+// Cases C1, G1.
 #[test]
 fn an_external_service_gets_a_frontend_with_a_public_address() {
     let mut azure = empty();
@@ -36,6 +37,7 @@ fn an_external_service_gets_a_frontend_with_a_public_address() {
     );
 }
 
+// Cases C2, C3, C6.
 #[test]
 fn an_internal_service_gets_a_frontend_in_the_subnet() {
     let mut azure = empty();
@@ -76,6 +78,7 @@ fn an_internal_service_gets_a_frontend_in_the_subnet() {
     assert!(names(&azure.rules("testCluster-internal")).contains(&"ab-sub2-TCP-80".to_owned()));
 }
 
+// Cases C5, F7.
 #[test]
 fn a_frontend_that_cannot_be_is_an_error_and_nothing_is_written() {
     let table = [
@@ -91,6 +94,7 @@ fn a_frontend_that_cannot_be_is_an_error_and_nothing_is_written() {
     }
 }
 
+// Case A3.
 #[test]
 fn a_subnet_annotation_of_an_external_service_says_nothing() {
     let mut azure = empty();
@@ -102,6 +106,7 @@ fn a_subnet_annotation_of_an_external_service_says_nothing() {
     assert_eq!(names(&azure.rules("testCluster")), ["aa-TCP-80"]);
 }
 
+// Cases C10, C11.
 #[test]
 fn a_flip_leaves_nothing_and_harms_no_other() {
     for order in [FlipOrder::MakeBeforeBreak, FlipOrder::BreakFirst] {
@@ -196,6 +201,7 @@ fn two_flips_in_opposite_ways_do_not_block_each_other() {
     }
 }
 
+// Cases C12, F6.
 #[test]
 fn an_address_that_a_user_brings_takes_over_without_a_refusal() {
     let mut azure = empty();
@@ -222,6 +228,7 @@ fn an_address_that_a_user_brings_takes_over_without_a_refusal() {
     assert!(azure.balancers().is_empty());
 }
 
+// Case C16.
 #[test]
 fn both_annotations_of_an_internal_service_go_in_one_edit() {
     let (mut azure, nodes) = cluster(4, 2);
@@ -240,6 +247,7 @@ fn both_annotations_of_an_internal_service_go_in_one_edit() {
     assert_eq!(azure.balancers(), ["as-1"]);
 }
 
+// Case C13.
 #[test]
 fn a_frontend_that_others_use_stays() {
     let uses = [
@@ -298,6 +306,7 @@ fn a_frontend_that_others_use_stays() {
     }
 }
 
+// Case C15.
 #[test]
 fn an_internal_address_that_nobody_asks_for_is_not_changed() {
     let mut azure = empty();
@@ -317,14 +326,41 @@ fn an_internal_address_that_nobody_asks_for_is_not_changed() {
 fn a_uid_that_two_have_is_refused() {
     let mut twin = service("b", &[80]);
     twin.uid = "a".to_owned();
-    let (plan, _) = empty().converge(&note(), &[service("a", &[80]), twin], &[]);
-    assert!(matches!(
-        plan.services[&key("b")].error,
-        Some(PlanError::DuplicateUid { .. })
-    ));
-    assert!(plan.services[&key("a")].error.is_none());
+    let mut azure = empty();
+    let services = [service("a", &[80]), twin];
+    let (plan, log) = azure.converge(&note(), &services, &[]);
+    for name in ["a", "b"] {
+        let error = &plan.services[&key(name)].error;
+        assert!(matches!(error, Some(PlanError::DuplicateUid { .. })));
+    }
+    assert_eq!(log, Vec::<String>::new());
 }
 
+#[test]
+fn a_copy_with_the_same_uid_takes_nothing_over() {
+    for config in [note(), current()] {
+        // Whatever the order of their names is.
+        for name in ["a-copy", "z-copy"] {
+            let mut azure = empty();
+            azure.converge(&config, &[service("web", &[80])], &[]);
+            let before = azure.snapshot.clone();
+            let mut copy = at(service(name, &[81]), "9.9.9.9");
+            copy.uid = "web".to_owned();
+            let services = [copy.clone(), service("web", &[80])];
+            let (plan, log) = azure.converge(&config, &services, &[]);
+            assert_eq!(log, Vec::<String>::new(), "{name}");
+            assert_eq!(azure.snapshot, before);
+            assert!(plan.orphans.is_empty(), "{:?}", plan.orphans);
+            // Nor when the copy is thrown away.
+            copy.deleting = true;
+            let services = [copy, service("web", &[80])];
+            azure.converge(&config, &services, &[]);
+            assert_eq!(azure.snapshot, before);
+        }
+    }
+}
+
+// Case C14.
 #[test]
 fn a_uid_that_begins_with_another_is_somebody_else() {
     let mut azure = empty();

@@ -26,12 +26,14 @@ fn call(
     azure.log[from..].to_vec()
 }
 
+// Cases G5 (a second deletion writes nothing), G8 (an update is what ensuring is).
 #[test]
 fn the_steps_of_a_call_do_what_the_plan_for_all_does() {
     for order in [FlipOrder::MakeBeforeBreak, FlipOrder::BreakFirst] {
         for config in [note(), current()] {
             let config = Config {
                 flip_order: order,
+                exclusive_security_group: true,
                 ..config
             };
             let (a, b) = (service("a", &[80]), internal("b", &[80, 81]));
@@ -104,6 +106,7 @@ fn the_steps_of_a_call_do_what_the_plan_for_all_does() {
     }
 }
 
+// Case D9, and the order of G1 backwards.
 #[test]
 fn deletion_begins_with_the_security_group() {
     let mut azure = empty();
@@ -172,6 +175,7 @@ fn getting_writes_nothing() {
     }
 }
 
+// Case G6.
 #[test]
 fn deletion_finds_both_kinds() {
     let mut azure = empty();
@@ -190,6 +194,7 @@ fn a_service_of_another_type_has_nothing() {
     assert!(azure.balancers().is_empty());
 }
 
+// Case D12, beside another service.
 #[test]
 fn a_mistake_in_one_service_leaves_it_as_it_is_and_harms_no_other() {
     let mut azure = empty();

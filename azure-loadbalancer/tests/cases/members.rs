@@ -57,6 +57,7 @@ fn members(azure: &Azure) -> Vec<String> {
     names
 }
 
+// Case H2.
 #[test]
 fn machines_of_the_set_join_the_pool_once() {
     let (mut azure, nodes) = cluster(4, 2);
@@ -80,6 +81,7 @@ fn machines_of_the_set_join_the_pool_once() {
     );
 }
 
+// Case H4.
 #[test]
 fn with_standard_load_balancers_all_sets_join() {
     let (mut azure, mut nodes) = cluster(4, 2);
@@ -122,6 +124,7 @@ fn nodes_of_other_groups_and_of_no_group_take_no_part() {
     );
 }
 
+// Case H5.
 #[test]
 fn a_machine_is_in_one_standard_load_balancer_of_each_kind() {
     let (mut azure, nodes) = cluster(1, 1);
@@ -174,6 +177,7 @@ fn scale_set(azure: &mut Azure, instances: usize) -> Vec<Node> {
         .collect()
 }
 
+// Case H8.
 #[test]
 fn a_scale_set_joins_by_its_model_and_leaves_before_the_load_balancer_goes() {
     let mut azure = empty();
@@ -204,6 +208,7 @@ fn a_scale_set_joins_by_its_model_and_leaves_before_the_load_balancer_goes() {
     );
 }
 
+// Case H12.
 #[test]
 fn pools_of_addresses_follow_the_nodes_in_any_order() {
     let mut azure = empty();
@@ -232,6 +237,7 @@ fn pools_of_addresses_follow_the_nodes_in_any_order() {
     assert!(members(&azure).is_empty());
 }
 
+// Case H13.
 #[test]
 fn a_node_that_is_shortly_not_ready_stays_and_does_not_join() {
     let mut azure = empty();

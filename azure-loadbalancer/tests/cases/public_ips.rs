@@ -6,6 +6,7 @@ use azure_loadbalancer::steps::Steps;
 
 use super::support::*;
 
+// Cases F1, F2, F3.
 #[test]
 fn a_public_address_is_made_once_and_goes_with_its_service() {
     let mut azure = empty();
@@ -33,6 +34,7 @@ fn a_public_address_is_made_once_and_goes_with_its_service() {
     assert!(!plan.services[&key("servicea")].exists);
 }
 
+// Case F5.
 #[test]
 fn internal_services_have_none() {
     let mut azure = empty();
@@ -46,6 +48,7 @@ fn internal_services_have_none() {
     }
 }
 
+// Cases F8 (pip1), F9 (pip2), F10 (pip3), F18 (pip5), F19 (pip7). F22 (IP tags) is not built: none are written, and those that are there stay.
 #[test]
 fn only_what_is_tagged_as_the_services_own_is_deleted() {
     let mut azure = empty();
@@ -134,6 +137,7 @@ fn what_belongs_to_nobody_goes_if_the_clusters_name_is_on_it() {
     );
 }
 
+// Cases F13, F15.
 #[test]
 fn the_resource_group_of_a_public_address_can_change() {
     let mut azure = empty();
@@ -168,6 +172,7 @@ fn the_resource_group_of_a_public_address_can_change() {
     assert!(reads.public_ip_groups.contains("rg2"));
 }
 
+// Case F25.
 #[test]
 fn skus_are_not_mixed() {
     let mut azure = empty();
@@ -200,6 +205,7 @@ fn an_address_that_a_machine_uses_is_taken() {
     ));
 }
 
+// Case F17.
 #[test]
 fn several_services_are_tagged_and_leave_one_by_one() {
     let mut azure = empty();

@@ -42,6 +42,7 @@ fn local(mut asked: Service) -> Service {
     asked
 }
 
+// Case D2.
 #[test]
 fn a_udp_port_has_no_probe() {
     let azure = made(&note(), mixed("a"));
@@ -71,6 +72,7 @@ fn a_udp_port_has_no_probe() {
     );
 }
 
+// Cases D3, D4.
 #[test]
 fn affinity_is_by_the_clients_address() {
     let mut asked = service("a", &[80]);
@@ -90,6 +92,7 @@ fn affinity_is_by_the_clients_address() {
     }
 }
 
+// Cases D5, D6, D25.
 #[test]
 fn local_traffic_is_probed_where_nodes_tell() {
     let azure = made(&note(), local(service("a", &[80])));
@@ -124,6 +127,7 @@ fn local_traffic_is_probed_where_nodes_tell() {
     );
 }
 
+// Case D16.
 #[test]
 fn all_of_a_probe_is_compared() {
     let mut azure = empty();
@@ -144,6 +148,7 @@ fn all_of_a_probe_is_compared() {
     );
 }
 
+// Case D8.
 #[test]
 fn services_share_a_load_balancer() {
     let mut azure = empty();
@@ -158,6 +163,7 @@ fn services_share_a_load_balancer() {
     assert!(azure.balancers().is_empty());
 }
 
+// Case D12.
 #[test]
 fn idle_timeouts_have_limits() {
     for wrong in ["3", "31", "abc", "4.5", "", "-4", "4294967296"] {
@@ -191,6 +197,7 @@ fn idle_timeouts_have_limits() {
     }
 }
 
+// Case D18.
 #[test]
 fn tcp_reset_is_for_standard_load_balancers() {
     let reset = |azure: &Azure| azure.rules("testCluster")[0].properties.enable_tcp_reset;
@@ -200,6 +207,7 @@ fn tcp_reset_is_for_standard_load_balancers() {
     assert_eq!(reset(&made(&note(), service("a", &[80]))), Some(false));
 }
 
+// Case D19.
 #[test]
 fn probes_follow_annotations() {
     let mut https = service("a", &[8000]);
@@ -289,6 +297,7 @@ fn probes_that_take_too_long_are_refused() {
     );
 }
 
+// Case D23.
 #[test]
 fn ports_go_without_rule_or_probe() {
     let asked = service("a", &[80, 8000, 9000]);
@@ -301,6 +310,7 @@ fn ports_go_without_rule_or_probe() {
     assert_eq!(names(&azure.probes("testCluster")), ["aa-TCP-80"]);
 }
 
+// Case D22.
 #[test]
 fn without_a_floating_address_packets_go_to_the_node_port() {
     let azure = made(
@@ -341,6 +351,7 @@ fn ports_that_cannot_be_are_refused() {
     }
 }
 
+// Case D27.
 #[test]
 fn what_others_put_on_the_load_balancer_stays() {
     let mut azure = made(&note(), service("a", &[80]));

@@ -58,6 +58,7 @@ fn an_external_service_is_open_to_the_internet() {
     );
 }
 
+// Case E2.
 #[test]
 fn an_internal_service_needs_no_rule_unless_it_names_who_may_connect() {
     let mut azure = empty();
@@ -81,6 +82,7 @@ fn an_internal_service_needs_no_rule_unless_it_names_who_may_connect() {
     );
 }
 
+// Case E3 of 2018.
 #[test]
 fn each_port_and_each_network_has_a_rule() {
     let azure = made(&[ranges(
@@ -98,6 +100,7 @@ fn each_port_and_each_network_has_a_rule() {
     );
 }
 
+// Case E7.
 #[test]
 fn the_specification_wins_over_the_annotation() {
     let annotated = with(
@@ -115,6 +118,7 @@ fn the_specification_wins_over_the_annotation() {
     );
 }
 
+// Cases E8, E9.
 #[test]
 fn tags_alone_limit_who_may_connect() {
     let asked = |tags: &str| with(service("a", &[80]), keys::ALLOWED_SERVICE_TAGS, tags);
@@ -142,6 +146,7 @@ fn tags_alone_limit_who_may_connect() {
     }
 }
 
+// Case E6 of 2018.
 #[test]
 fn a_network_that_cannot_be_read_is_an_error() {
     for wrong in ["10.0.0.0", "10.0.0.0/33", "x", "fd00::/8"] {
@@ -151,6 +156,7 @@ fn a_network_that_cannot_be_read_is_an_error() {
     }
 }
 
+// Cases E10, E11.
 #[test]
 fn rules_go_with_their_service_and_with_their_port() {
     let mut azure = made(&[service("a", &[81]), service("b", &[82, 83])]);
@@ -162,6 +168,7 @@ fn rules_go_with_their_service_and_with_their_port() {
     assert_eq!(names(&azure.security_rules()), ["ab-TCP-82-Internet"]);
 }
 
+// Cases E12, E38.
 #[test]
 fn a_rule_follows_the_address() {
     let mut azure = empty();
@@ -186,6 +193,7 @@ fn a_rule_follows_the_address() {
     );
 }
 
+// Cases E14, E16, E17.
 #[test]
 fn the_lowest_free_priority_is_taken() {
     let priority = |used: &[u16]| {
@@ -206,6 +214,7 @@ fn the_lowest_free_priority_is_taken() {
     assert_eq!(priority(&[100, 4096]), 500);
 }
 
+// Case E15.
 #[test]
 fn when_all_priorities_are_used_nothing_is_written() {
     let mut azure = empty();
@@ -231,6 +240,7 @@ fn when_all_priorities_are_used_nothing_is_written() {
     assert_eq!(log, Vec::<String>::new());
 }
 
+// Case E35: rules.
 #[test]
 fn too_many_rules_are_refused_before_anything_is_written() {
     let mut azure = empty();
@@ -290,6 +300,7 @@ fn rules_of_others_stay_whatever_their_names() {
     assert_eq!(after, before);
 }
 
+// Case E13.
 #[test]
 fn the_step_needs_an_address_and_takes_the_one_that_is_given() {
     let mut azure = empty();

@@ -45,6 +45,7 @@ fn to(rule: &SecurityRule) -> BTreeSet<&str> {
         .collect()
 }
 
+// Cases E19, E24, E30.
 #[test]
 fn services_share_a_rule_until_the_last_goes() {
     let mut azure = with_addresses(&note());
@@ -74,6 +75,7 @@ fn services_share_a_rule_until_the_last_goes() {
     assert_eq!(names(&azure.security_rules()), ["theirs"]);
 }
 
+// Cases E22, E23, E25, E26, E27.
 #[test]
 fn ports_and_networks_decide_which_rule_is_shared() {
     let mut azure = with_addresses(&note());
@@ -110,6 +112,7 @@ fn ports_and_networks_decide_which_rule_is_shared() {
     assert!(names(&azure.security_rules()).contains(&"shared-TCP-8888-10.0.0.0_8".to_owned()));
 }
 
+// Case E29.
 #[test]
 fn a_shared_rule_loses_what_its_service_does_not_use_any_more() {
     let (mut first, b) = (
@@ -143,6 +146,7 @@ fn a_shared_rule_loses_what_its_service_does_not_use_any_more() {
     assert!(names(&azure.security_rules()).contains(&"aa-TCP-81-Internet".to_owned()));
 }
 
+// Case E31.
 #[test]
 fn a_step_leaves_addresses_that_it_does_not_know() {
     let mut azure = with_addresses(&note());
@@ -178,10 +182,7 @@ fn a_step_leaves_addresses_that_it_does_not_know() {
 
 #[test]
 fn two_clusters_in_one_group_leave_each_other_alone() {
-    let config = Config {
-        exclusive_security_group: false,
-        ..note()
-    };
+    let config = note();
     let mut azure = with_addresses(&config);
     azure.add_security_rule("shared-TCP-80-Internet", 500, "192.168.33.44");
     let uuid = "a257b965551374ad2b091ef3f07043ad-TCP-80-Internet";
@@ -199,10 +200,15 @@ fn two_clusters_in_one_group_leave_each_other_alone() {
     assert!(names(&azure.security_rules()).contains(&uuid.to_owned()));
     assert!(azure.balancers().is_empty());
     // Who is alone removes what belongs to no service.
-    azure.converge(&note(), &[], &[]);
+    let alone = Config {
+        exclusive_security_group: true,
+        ..note()
+    };
+    azure.converge(&alone, &[], &[]);
     assert!(azure.security_rules().is_empty());
 }
 
+// Case E32, IPv4: there is no IPv6.
 #[test]
 fn aggregated_rules_have_all_ports_and_addresses() {
     let mut azure = with_addresses(&current());
@@ -245,6 +251,7 @@ fn aggregated_rules_have_all_ports_and_addresses() {
     );
 }
 
+// Case E3 of today.
 #[test]
 fn networks_are_aggregated_and_tags_have_rules_of_their_own() {
     let mut azure = empty();
@@ -275,6 +282,7 @@ fn networks_are_aggregated_and_tags_have_rules_of_their_own() {
     );
 }
 
+// Case E6 of today.
 #[test]
 fn a_network_that_cannot_be_read_closes_the_service() {
     let mut azure = with_addresses(&current());
@@ -343,6 +351,57 @@ fn networks_said_twice_are_refused_and_everybody_is_the_internet() {
     assert_eq!(single(internal("a", &[80])), []);
 }
 
+#[test]
+fn networks_that_are_not_supported_close_the_service_as_well() {
+    for asked in [service("a", &[80]), internal("a", &[80])] {
+        let mut azure = empty();
+        azure.converge(&current(), &[ranges(asked.clone(), &["fd00::/8"])], &[]);
+        assert_eq!(
+            names(&azure.security_rules()),
+            ["k8s-azure-lb_deny-all_IPv4"]
+        );
+        let both = ranges(asked, &["fd00::/8", "10.0.0.0/8"]);
+        azure.converge(&current(), &[both], &[]);
+        assert_eq!(azure.security_rules().len(), 1);
+        assert_eq!(
+            azure.security_rules()[0].properties.access,
+            Some(Access::Allow)
+        );
+    }
+}
+
+#[test]
+fn what_belongs_to_nobody_is_a_reason_beside_that_of_services() {
+    let anonymous = |name: &str, ports: &[u16]| Service {
+        uid: String::new(),
+        ..service(name, ports)
+    };
+    let mut azure = empty();
+    let services = [
+        anonymous("a", &[80]),
+        anonymous("b", &[80]),
+        anonymous("c", &[80]),
+    ];
+    azure.converge(&current(), &services, &[]);
+    let after = [anonymous("a", &[80]), anonymous("b", &[81])];
+    let snapshot = azure.read(&current(), &after);
+    let plan = azure_loadbalancer::plan(&current(), &after, &[], &snapshot);
+    let group = plan
+        .actions
+        .iter()
+        .find(|action| action.operation.to_string() == "put networkSecurityGroup nsg");
+    let reasons = &group.expect("it is written").reasons;
+    assert_eq!(
+        reasons.iter().map(String::as_str).collect::<Vec<_>>(),
+        [
+            "default/a: who may connect",
+            "default/b: who may connect",
+            "what belongs to no service is removed"
+        ]
+    );
+}
+
+// Case E34.
 #[test]
 fn services_share_an_address_and_its_rules_are_those_of_both() {
     let mut azure = with_addresses(&current());
@@ -414,6 +473,7 @@ fn without_a_floating_address_rules_lead_to_nodes() {
     assert_eq!(rule.properties.destination_port_ranges, ["10080"]);
 }
 
+// Case E35: prefixes.
 #[test]
 fn too_many_prefixes_are_refused() {
     let mut many = service("a", &[80]);
@@ -433,6 +493,7 @@ fn too_many_prefixes_are_refused() {
     assert_eq!(log.len(), 3);
 }
 
+// Case E36.
 #[test]
 fn priorities_that_somebody_chose_stay() {
     let mut azure = empty();

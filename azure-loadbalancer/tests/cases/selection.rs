@@ -13,6 +13,7 @@ fn error_of(azure: &mut Azure, config: &Config, nodes: &[Node], service: Service
     plan.services[&key].error.clone().expect("an error")
 }
 
+// Case B2.
 #[test]
 fn without_a_mode_all_services_are_on_the_primary_load_balancer() {
     for is_internal in [false, true] {
@@ -30,6 +31,7 @@ fn without_a_mode_all_services_are_on_the_primary_load_balancer() {
     }
 }
 
+// Case B3.
 #[test]
 fn auto_spreads_services_over_all_sets() {
     for count in 1..=9 {
@@ -59,6 +61,7 @@ fn auto_spreads_services_over_all_sets() {
     }
 }
 
+// Cases A11, B10.
 #[test]
 fn sets_are_chosen_by_name_in_any_case() {
     let (mut azure, nodes) = cluster(4, 2);
@@ -70,6 +73,7 @@ fn sets_are_chosen_by_name_in_any_case() {
     assert_eq!(azure.balancers(), ["as-1"]);
 }
 
+// Cases B12, B13.
 #[test]
 fn modes_that_name_nothing_are_refused() {
     for mode in ["as-1,nope", "", " ", "nope", "as-1,,as"] {
@@ -83,6 +87,7 @@ fn modes_that_name_nothing_are_refused() {
     }
 }
 
+// Case B14.
 #[test]
 fn a_node_without_a_set_matters_in_2018_only() {
     let (mut azure, mut nodes) = cluster(2, 2);
@@ -105,6 +110,7 @@ fn a_node_without_a_set_matters_in_2018_only() {
     ));
 }
 
+// Case B15.
 #[test]
 fn a_placement_stays_in_2018_and_moves_today() {
     let (mut azure, nodes) = cluster(6, 3);
@@ -127,6 +133,7 @@ fn a_placement_stays_in_2018_and_moves_today() {
     assert_eq!(azure.balancers(), ["as-2"]);
 }
 
+// Case B16.
 #[test]
 fn standard_load_balancers_have_no_mode() {
     let standard = Config {

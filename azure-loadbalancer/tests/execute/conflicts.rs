@@ -111,6 +111,7 @@ async fn somebody_else_s_write_that_is_under_way_is_waited_for() {
     assert!(began.elapsed().as_secs() >= 10, "{:?}", began.elapsed());
 }
 
+// Case G16.
 #[tokio::test(start_paused = true)]
 async fn two_at_once_lose_nothing() {
     for requests in 0..4 {

@@ -63,6 +63,11 @@ pub(crate) async fn up_to(
     left.load(Ordering::Relaxed) >= 0
 }
 
+fn gets_an_address(service: &Service) -> bool {
+    let is_internal = |key: &String| key.ends_with("azure-load-balancer-internal");
+    service.load_balancer_ip.is_none() && !service.annotations.keys().any(is_internal)
+}
+
 /// From one set of services to another, with a crash after every request on the way.
 async fn assert_survives(before: &[Service], after: &[Service]) {
     for is_carried_out in [false, true] {
@@ -100,6 +105,11 @@ async fn assert_survives(before: &[Service], after: &[Service]) {
                 })
                 .sum();
             assert_eq!(frontends, kept, "after {requests}");
+            let addresses = shown
+                .keys()
+                .filter(|id| id.contains("/publicipaddresses/testcluster-"));
+            let external = after.iter().filter(|service| gets_an_address(service));
+            assert_eq!(addresses.count(), external.count(), "after {requests}");
             assert_nothing_refused(&emulator);
             if got_through {
                 break;
@@ -145,4 +155,14 @@ fn while_an_address_changes() {
     let (auto, pinned) = (from_ref(&auto), from_ref(&pinned));
     run(assert_survives(auto, pinned));
     run(assert_survives(pinned, auto));
+}
+
+#[test]
+fn while_an_address_changes_its_resource_group() {
+    let here = service("a", &[80]);
+    let there = elsewhere(here.clone());
+    let (here, there) = (from_ref(&here), from_ref(&there));
+    run(assert_survives(there, here));
+    run(assert_survives(here, there));
+    run(assert_survives(there, &[]));
 }

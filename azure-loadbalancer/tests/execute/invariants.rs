@@ -168,7 +168,9 @@ proptest! {
                 assert_ne!(old.get(&target), new.get(&target), "{target} was written and is as it was");
                 // A load balancer that gains and loses addresses is written before and after the security group, so that no
                 // rule leads to an address that is nobody's; and that group after what is gained and before what is lost.
-                let most = if target.contains("/publicipaddresses/") { 1 } else { 2 };
+                // A label in the DNS comes to a new address when the old one is gone.
+                let has_label = !new.get(&target).is_none_or(|one| one["properties"]["dnsSettings"].is_null());
+                let most = if target.contains("/publicipaddresses/") && !has_label { 1 } else { 2 };
                 assert!(times <= most, "{target} was written {times} times");
             }
         });

@@ -5,6 +5,7 @@ mod conflicts;
 mod cost;
 mod crashes;
 mod following;
+mod groups;
 mod invariants;
 mod neighbours;
 mod provider;

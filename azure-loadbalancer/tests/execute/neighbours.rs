@@ -6,11 +6,11 @@ use azure_loadbalancer::{Config, Executor, Service};
 
 use crate::world::*;
 
-/// The executor of another cluster. Both write into the same security group.
+/// The executor of a cluster. All write into the same security group, and nobody has said so.
 fn of_cluster(emulator: &Emulator, cluster_name: &str) -> Executor {
     let config = Config {
         cluster_name: cluster_name.to_owned(),
-        exclusive_security_group: false,
+        exclusive_security_group: Config::new("s", "rg", "westus").exclusive_security_group,
         ..config()
     };
     let client = client_through(emulator.clone(), RetryPolicy::default());
@@ -99,4 +99,103 @@ async fn services_of_another_class_are_left_to_their_controller() {
     assert_eq!(frontends(&emulator), 2);
     of_class.reconcile(&services, &nodes(1)).await.unwrap();
     assert_eq!(frontends(&emulator), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn security_rules_of_another_cluster_stay_whoever_sweeps() {
+    let emulator = azure(EmulatorOptions::default());
+    let (a, b) = (of_cluster(&emulator, "a"), of_cluster(&emulator, "b"));
+    let (web, api) = ([service("web", &[80])], [service("api", &[80])]);
+    let address = |report: &azure_loadbalancer::execute::Reconciled, of: &Service| {
+        report.services[&of.key].ingress[0].ip.to_string()
+    };
+    let rules = |emulator: &Emulator| {
+        let all = contents(emulator);
+        let group = &all[&network("networkSecurityGroups", "nsg").to_lowercase()];
+        group["properties"]["securityRules"].to_string()
+    };
+    let initial = rules(&emulator);
+    let of_a = address(&a.reconcile(&web, &nodes(1)).await.unwrap(), &web[0]);
+    let of_b = address(&b.reconcile(&api, &nodes(1)).await.unwrap(), &api[0]);
+    for executor in [(&a, &web), (&b, &api)] {
+        let report = executor.0.reconcile(executor.1, &nodes(1)).await.unwrap();
+        assert_eq!(report.calls.writes, 0, "{:?}", report.written);
+        let now = rules(&emulator);
+        assert!(now.contains(&of_a) && now.contains(&of_b), "{now}");
+    }
+    b.reconcile(&[], &nodes(1)).await.unwrap();
+    let now = rules(&emulator);
+    assert!(now.contains(&of_a) && !now.contains(&of_b), "{now}");
+    a.reconcile(&[], &nodes(1)).await.unwrap();
+    assert_eq!(rules(&emulator), initial);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_not_alone_leaves_nothing_behind_either() {
+    let emulator = azure(EmulatorOptions::default());
+    let before = contents(&emulator);
+    let executor = of_cluster(&emulator, "a");
+    let limited = |mut service: Service| {
+        service.source_ranges = vec!["10.0.0.0/8".to_owned()];
+        service
+    };
+    let inside = || limited(internal(service("moves", &[80])));
+    let moved = annotated(inside(), "azure-load-balancer-internal-subnet", "sub2");
+    let flat = annotated(
+        service("flat", &[81]),
+        "azure-disable-load-balancer-floating-ip",
+        "true",
+    );
+    let history = [
+        (vec![inside(), flat.clone()], 3),
+        (vec![moved, flat.clone()], 2),
+        (vec![limited(service("moves", &[80])), flat.clone()], 1),
+        (
+            vec![limited(elsewhere(service("moves", &[80]))), flat.clone()],
+            2,
+        ),
+        (vec![inside()], 2),
+    ];
+    for (services, count) in history {
+        let report = executor.reconcile(&services, &nodes(count)).await.unwrap();
+        assert!(
+            report.is_converged() && report.errors().is_empty(),
+            "{report:#?}"
+        );
+        let now = contents(&emulator);
+        let rules = &now[&network("networkSecurityGroups", "nsg").to_lowercase()]["properties"]["securityRules"];
+        let mut destinations = std::collections::BTreeSet::new();
+        for rule in rules
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|rule| rule["name"] != "of-others")
+        {
+            let several = rule["properties"]["destinationAddressPrefixes"].as_array();
+            let one = rule["properties"]["destinationAddressPrefix"].as_str();
+            destinations.extend(
+                several
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|one| one.as_str())
+                    .chain(one),
+            );
+        }
+        let mut wanted = std::collections::BTreeSet::new();
+        for service in &services {
+            if service.key == flat.key {
+                let addresses = nodes(count)
+                    .into_iter()
+                    .map(|node| node.addresses[0].to_string());
+                wanted.extend(addresses);
+            } else {
+                wanted.insert(report.services[&service.key].ingress[0].ip.to_string());
+            }
+        }
+        let destinations: std::collections::BTreeSet<_> =
+            destinations.into_iter().map(str::to_owned).collect();
+        assert_eq!(destinations, wanted);
+    }
+    executor.reconcile(&[], &nodes(1)).await.unwrap();
+    assert_eq!(contents(&emulator), before);
 }

@@ -7,6 +7,7 @@ use azure_loadbalancer::provider::ProviderError;
 
 use crate::world::*;
 
+// Cases G5, G8, G9, with the calls of Kubernetes.
 #[tokio::test(start_paused = true)]
 async fn a_service_comes_and_goes() {
     let emulator = azure(EmulatorOptions::default());

@@ -1,7 +1,11 @@
 //! From nothing to what services ask for, and back.
 
+use std::time::Duration;
+
+use azure_loadbalancer::Node;
 use azure_loadbalancer::emulator::{EmulatorOptions, Fault, FaultAction};
 use azure_loadbalancer::execute::ServiceError;
+use azure_loadbalancer::node::Readiness;
 use http::Method;
 
 use crate::world::*;
@@ -97,8 +101,14 @@ async fn names_that_lead_elsewhere_stop_nobody_else() {
 
 #[tokio::test(start_paused = true)]
 async fn a_group_that_cannot_be_read_stops_nobody_else() {
-    for status in [400, 403, 404] {
+    for (status, is_forbidden) in [400, 403, 404]
+        .into_iter()
+        .flat_map(|one| [(one, false), (one, true)])
+    {
         let emulator = azure(EmulatorOptions::default());
+        if is_forbidden {
+            forbid_the_list(&emulator);
+        }
         let executor = executor(&emulator);
         let refusal = FaultAction::Answer {
             status,
@@ -165,6 +175,7 @@ async fn what_is_refused_is_told_once_and_not_tried_again() {
     );
 }
 
+// Case G12.
 #[tokio::test(start_paused = true)]
 async fn a_write_that_fails_later_is_told_and_mended_next_time() {
     for canceled in [false, true] {
@@ -179,13 +190,11 @@ async fn a_write_that_fails_later_is_told_and_mended_next_time() {
         });
         let services = [service("web", &[80])];
         let report = executor.reconcile(&services, &nodes(1)).await.unwrap();
-        let error = report.error_of(&services[0].key);
-        if let Some(error) = error {
-            let ServiceError::Arm(error) = error else {
-                panic!("{error:?}")
-            };
-            assert_eq!(error.code(), Some("InternalServerError"));
-        }
+        let error = report.error_of(&services[0].key).expect("it is told");
+        let ServiceError::Arm(error) = error else {
+            panic!("{error:?}")
+        };
+        assert_eq!(error.code(), Some("InternalServerError"));
         let report = executor.reconcile(&services, &nodes(1)).await.unwrap();
         assert!(
             report.is_converged() && report.errors().is_empty(),
@@ -258,10 +267,15 @@ async fn an_address_of_the_user_is_used_and_survives() {
     assert_nothing_refused(&emulator);
 }
 
+// Case G7.
 #[tokio::test(start_paused = true)]
 async fn a_service_whose_group_is_not_there_can_go() {
-    for status in [None, Some(403), Some(404)] {
+    let statuses = [None, Some(403), Some(404)].into_iter();
+    for (status, is_forbidden) in statuses.flat_map(|one| [(one, false), (one, true)]) {
         let emulator = azure(EmulatorOptions::default());
+        if is_forbidden {
+            forbid_the_list(&emulator);
+        }
         let executor = executor(&emulator);
         if let Some(status) = status {
             let refusal = FaultAction::Answer {
@@ -308,4 +322,72 @@ async fn a_service_that_is_there_twice_is_told() {
         .any(|warning| warning.what.contains("more than once"));
     assert!(told, "{:?}", report.warnings);
     assert!(report.is_converged() && report.errors().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_nobody_could_write_keeps_no_service_waiting() {
+    let emulator = azure(EmulatorOptions::default());
+    let executor = executor(&emulator);
+    let web = [service("web", &[80])];
+    let address = "10.0.9.1".parse().unwrap();
+    let old = Node {
+        readiness: Readiness::NotReady(Duration::from_secs(1)),
+        ..Node::new("old", address)
+    };
+    let long = Node::new("n".repeat(253), "10.0.9.3".parse().unwrap());
+    let members = || {
+        let all = contents(&emulator);
+        let balancer = &all[&network("loadBalancers", "testCluster").to_lowercase()];
+        let pool = &balancer["properties"]["backendAddressPools"][0]["properties"];
+        let entries = pool["loadBalancerBackendAddresses"].as_array().unwrap();
+        let mut shown: Vec<_> = entries
+            .iter()
+            .map(|one| {
+                let name = one["name"].as_str().unwrap();
+                assert!(name.len() <= 80, "{name}");
+                (
+                    one["properties"]["ipAddress"].as_str().unwrap().to_owned(),
+                    name.to_owned(),
+                )
+            })
+            .collect();
+        shown.sort();
+        shown
+    };
+    // Both are ready, in either order; then one is a member already; then the other one takes over its address.
+    let (a, b) = (Node::new("a", address), Node::new("b", address));
+    for nodes in [
+        vec![b.clone(), a.clone()],
+        vec![a.clone(), b.clone(), long.clone()],
+    ] {
+        let report = executor.reconcile(&web, &nodes).await.unwrap();
+        assert!(
+            report.is_converged() && report.errors().is_empty(),
+            "{report:#?}"
+        );
+        assert_eq!(report.warnings.len(), 1, "{:?}", report.warnings);
+        assert_eq!(members()[0], ("10.0.9.1".to_owned(), "a".to_owned()));
+    }
+    assert_eq!(members().len(), 2);
+    let report = executor
+        .reconcile(&web, std::slice::from_ref(&old))
+        .await
+        .unwrap();
+    assert!(
+        report.is_converged() && members().is_empty(),
+        "it is no member, and not ready"
+    );
+    let was = Node {
+        readiness: Readiness::Ready,
+        ..old.clone()
+    };
+    executor.reconcile(&web, &[was]).await.unwrap();
+    assert_eq!(members(), [("10.0.9.1".to_owned(), "old".to_owned())]);
+    let report = executor.reconcile(&web, &[old, b]).await.unwrap();
+    assert!(
+        report.is_converged() && report.errors().is_empty(),
+        "{report:#?}"
+    );
+    assert_eq!(members(), [("10.0.9.1".to_owned(), "b".to_owned())]);
+    assert_nothing_refused(&emulator);
 }

@@ -5,7 +5,7 @@ use azure_loadbalancer::emulator::{Fault, FaultAction};
 use http::Method;
 use proptest::prelude::*;
 
-use crate::world::{USER_IP, annotated, internal, service};
+use crate::world::{USER_IP, annotated, elsewhere, internal, service};
 
 /// What a service is like.
 #[derive(Clone, Debug)]
@@ -19,6 +19,7 @@ pub(crate) struct Wish {
     local: bool,
     pinned: bool,
     label: bool,
+    elsewhere: bool,
 }
 
 impl Wish {
@@ -35,12 +36,14 @@ impl Wish {
             }
         } else if self.pinned {
             made.load_balancer_ip = Some(USER_IP.to_owned());
-        } else if self.label {
-            made = annotated(
-                made,
-                "azure-dns-label-name",
-                &format!("label{}", self.number),
-            );
+        } else {
+            if self.label {
+                let label = format!("label{}", self.number);
+                made = annotated(made, "azure-dns-label-name", &label);
+            }
+            if self.elsewhere {
+                made = elsewhere(made);
+            }
         }
         made
     }
@@ -52,19 +55,22 @@ fn wish(number: u8) -> impl Strategy<Value = Wish> {
         vec!["10.0.0.0/8".to_owned(), "192.168.0.0/16".to_owned()],
         0..=2,
     );
-    let flags = proptest::array::uniform6(any::<bool>());
+    let flags = proptest::array::uniform7(any::<bool>());
     (ports, ranges, flags).prop_map(
-        move |(ports, ranges, [internal, subnet, affinity, local, pinned, label])| Wish {
-            number,
-            ports,
-            internal,
-            subnet,
-            ranges,
-            affinity,
-            local,
-            // Only one of them can have the user's address for the same port.
-            pinned: pinned && number == 0,
-            label,
+        move |(ports, ranges, [internal, subnet, affinity, local, pinned, label, elsewhere])| {
+            Wish {
+                number,
+                ports,
+                internal,
+                subnet,
+                ranges,
+                affinity,
+                local,
+                // Only one of them can have the user's address for the same port.
+                pinned: pinned && number == 0,
+                label,
+                elsewhere,
+            }
         },
     )
 }

@@ -5,12 +5,12 @@ use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr};
 
 use azure_loadbalancer::arm::{ArmClient, ArmOptions, RetryPolicy, TowerTransport};
-use azure_loadbalancer::emulator::{Emulator, EmulatorOptions};
+use azure_loadbalancer::emulator::{Emulator, EmulatorOptions, Fault, FaultAction};
 use azure_loadbalancer::execute::ExecutorOptions;
 use azure_loadbalancer::service::ServicePort;
 use azure_loadbalancer::{Config, Executor, Node, Service};
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use serde_json::{Value, json};
 use tower_service::Service as TowerService;
 
@@ -20,8 +20,10 @@ pub(crate) fn network(kind: &str, name: &str) -> String {
     format!("{NETWORK}/{kind}/{name}")
 }
 
+/// A cluster that is alone; for those that are not, see `neighbours`.
 pub(crate) fn config() -> Config {
     Config {
+        exclusive_security_group: true,
         cluster_name: "testCluster".to_owned(),
         vnet_name: "vnet".to_owned(),
         subnet_name: "subnet".to_owned(),
@@ -37,6 +39,8 @@ pub(crate) fn azure(options: EmulatorOptions) -> Emulator {
     let emulator = Emulator::new(options);
     emulator.with(|machine| {
         machine.add_group("s", "rg", "westus");
+        // Where some services want their public addresses.
+        machine.add_group("s", "rg2", "westus");
         let subnet = |name: &str, prefix: &str| json!({ "name": name, "properties": { "addressPrefix": prefix } });
         let subnets = [subnet("subnet", "10.0.0.0/16"), subnet("sub2", "10.1.0.0/16")];
         let vnet = json!({ "location": "westus", "properties": { "subnets": subnets } });
@@ -106,6 +110,11 @@ pub(crate) fn internal(service: Service) -> Service {
     annotated(service, "azure-load-balancer-internal", "true")
 }
 
+/// The same with its public address in another resource group.
+pub(crate) fn elsewhere(service: Service) -> Service {
+    annotated(service, "azure-load-balancer-resource-group", "rg2")
+}
+
 pub(crate) fn nodes(count: u8) -> Vec<Node> {
     let address = |number| IpAddr::V4(Ipv4Addr::new(10, 0, 9, number));
     (1..=count)
@@ -152,6 +161,24 @@ pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
         .build()
         .unwrap();
     runtime.block_on(future)
+}
+
+/// An answer in place of the emulator's own.
+pub(crate) fn answer(status: u16, code: &str) -> Fault {
+    Fault::new(FaultAction::Answer {
+        status,
+        code: code.to_owned(),
+        retry_after: None,
+    })
+}
+
+/// Nobody may list the public addresses of the subscription.
+pub(crate) fn forbid_the_list(emulator: &Emulator) {
+    let forbidden = answer(403, "AuthorizationFailed")
+        .method(&Method::GET)
+        .path("/subscriptions/s/providers/Microsoft.Network/publicIPAddresses")
+        .times(1_000);
+    emulator.with(|machine| machine.inject(forbidden));
 }
 
 /// Nothing that was asked was wrong in itself.

@@ -58,6 +58,32 @@ fn patches(server: &Server) -> Vec<(String, Vec<String>)> {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_service_that_is_still_reached_keeps_its_status() {
+    let server = Server::default();
+    server.answer(200, &list(&[balanced("web", "LoadBalancer", 1)], 1, ""));
+    let events = server.stream();
+    let client = server.client();
+    let following = tokio::spawn(async move {
+        let (mut services, mut statuses) = (client.services(), client.status_writer());
+        let (_, mut nodes) = memory(Vec::new());
+        let pace = FollowOptions::default();
+        follow(&executor(), &mut services, &mut nodes, &pace, &mut statuses).await;
+    });
+    let pass = |seconds| sleep(Duration::from_secs(seconds));
+    pass(60).await;
+    assert_eq!(patches(&server).len(), 1);
+    let mut moved = balanced("web", "LoadBalancer", 2);
+    moved["metadata"]["annotations"] = json!({
+        "service.beta.kubernetes.io/azure-load-balancer-internal": "true",
+        "service.beta.kubernetes.io/azure-load-balancer-internal-subnet": "nope",
+    });
+    events.send(&event("MODIFIED", &moved));
+    pass(60).await;
+    assert_eq!(patches(&server), []);
+    following.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn where_services_are_reached_is_in_their_status() {
     let server = Server::default();
     let web = "/api/v1/namespaces/shop/services/web/status".to_owned();

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod api_server;
+mod documents;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -385,5 +386,49 @@ fn the_schema_names_every_field() {
         if let Some(known) = property["enum"].as_array() {
             assert!(known.contains(value), "{name}: {value}");
         }
+    }
+}
+
+/// Orphans stay unless somebody has said that they go, wherever services come from: an API server may be another cluster's than was
+/// meant. This one has one of the example's two services.
+#[tokio::test]
+async fn another_api_server_takes_nothing_down() {
+    let (server, _) = api_server::start().await;
+    let has_orders = |state: &Path| {
+        let text = std::fs::read_to_string(state).unwrap();
+        text.contains("a7e1c2b5c93a44a0e8d3e0c2d1ad6b0")
+    };
+    let says = |words: &str| {
+        let text = std::fs::read_to_string(example("azure.json")).unwrap();
+        text.replacen('{', &format!("{{ {words}"), 1)
+    };
+    let cases: [(&str, &[&str], bool); 4] = [
+        ("", &[], true),
+        (r#""orphans": "report","#, &[], true),
+        (r#""orphans": "remove","#, &[], false),
+        ("", &["--remove-orphans"], false),
+    ];
+    for (words, arguments, stay) in cases {
+        let (kept, state) = state();
+        ended(&peers::output(about("apply", &state)).await, 0);
+        let config = kept.path().join("azure.json");
+        std::fs::write(&config, says(words)).unwrap();
+        let mut apply = program();
+        apply
+            .arg("apply")
+            .arg("--config")
+            .arg(&config)
+            .args(["--kubernetes", &server, "--state"])
+            .arg(&state)
+            .args(arguments);
+        let applied = peers::output(apply).await;
+        ended(&applied, 0);
+        assert_eq!(
+            applied.stdout.contains("belongs to no service and stays"),
+            stay,
+            "{}",
+            applied.stdout
+        );
+        assert_eq!(has_orders(&state), stay, "{words} {arguments:?}");
     }
 }

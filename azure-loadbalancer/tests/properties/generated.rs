@@ -144,6 +144,8 @@ pub(crate) fn configs() -> impl Strategy<Value = Config> {
             FlipOrder::MakeBeforeBreak
         },
         maximum_load_balancer_rule_count: if few { 6 } else { 250 },
+        // Who is not alone leaves what it cannot prove to be its own.
+        exclusive_security_group: true,
         ..match kind {
             0 => note(),
             1 => Config {

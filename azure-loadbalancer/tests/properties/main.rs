@@ -75,7 +75,7 @@ proptest! {
         for list in lists {
             let services = Asked::services(&list, &config);
             for until in crashes.by_ref().take(4) {
-                let planned = plan(&config, &services, &nodes, &azure.seen());
+                let planned = plan(&config, &services, &nodes, &azure.read(&config, &services));
                 for action in planned.actions.iter().take(until) {
                     azure.apply(action).map_err(TestCaseError::fail)?;
                 }
@@ -125,7 +125,7 @@ proptest! {
         for list in lists {
             let services = Asked::services(&list, &config);
             for _ in 0..4 {
-                let planned = plan(&config, &services, &nodes, &azure.seen());
+                let planned = plan(&config, &services, &nodes, &azure.read(&config, &services));
                 for action in &planned.actions {
                     let deletes = matches!(
                         action.operation,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use azure_loadbalancer::plan::{Action, Operation};
+use azure_loadbalancer::plan::{Action, Operation, Reads};
 use azure_loadbalancer::resources::{
     AllocationMethod, ArmId, LoadBalancer, NetworkInterface, NetworkSecurityGroup, PublicIpAddress,
     ScaleSet, Sku, SkuName, SubResource,
@@ -39,7 +39,7 @@ impl Azure {
     ) -> (Plan, Vec<String>) {
         let from = self.log.len();
         for round in 0..5 {
-            let plan = plan(config, services, nodes, &self.seen());
+            let plan = plan(config, services, nodes, &self.read(config, services));
             if plan.actions.is_empty() {
                 assert!(
                     plan.deferred.is_empty(),
@@ -61,6 +61,15 @@ impl Azure {
     /// What a reader sees: the same in another order and case.
     pub(crate) fn seen(&mut self) -> Snapshot {
         self.echo.of(&self.snapshot)
+    }
+
+    /// The same, as far as somebody reads it who plans for these services.
+    pub(crate) fn read(&mut self, config: &Config, services: &[Service]) -> Snapshot {
+        let mut seen = self.seen();
+        let reads = Reads::of(config, services, &seen.load_balancers);
+        seen.public_ips
+            .retain(|address| reads.keeps(config, address));
+        seen
     }
 
     pub(crate) fn execute(&mut self, plan: &Plan) {

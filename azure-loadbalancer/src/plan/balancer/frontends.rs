@@ -45,6 +45,13 @@ pub(super) fn fates(
         .filter(|(_, placed)| placed.later.is_none())
         .map(|(_, placed)| placed.target.frontend.to_ascii_lowercase())
         .collect();
+    let view = View {
+        world,
+        placement,
+        draft,
+        attached,
+        growing,
+    };
     let mut fates = Fates::new();
     for frontend in &draft.resource.properties.frontend_ip_configurations {
         let lower = frontend.name.to_ascii_lowercase();
@@ -72,9 +79,7 @@ pub(super) fn fates(
                     let Some(placed) = placement.get(&index) else {
                         continue;
                     };
-                    of_wanted(
-                        world, placement, placed, index, draft, frontend, &attached, growing, all,
-                    )
+                    view.of_wanted(placed, index, frontend, &mut all.deferred)
                 }
             },
         };
@@ -96,64 +101,69 @@ pub(super) fn fates(
     fates
 }
 
-#[expect(
-    clippy::too_many_arguments,
-    reason = "one decision that looks at everything"
-)]
-fn of_wanted(
-    world: &World<'_>,
-    placement: &Placement,
-    placed: &Placed,
-    index: SubjectIndex,
-    draft: &Draft<'_>,
-    frontend: &FrontendIpConfiguration,
-    attached: &BTreeSet<String>,
+/// What decides about the frontends of one load balancer.
+struct View<'v, 'w> {
+    world: &'v World<'w>,
+    placement: &'v Placement,
+    draft: &'v Draft<'w>,
+    /// The lower-case names of frontends that services will have there.
+    attached: BTreeSet<String>,
     growing: bool,
-    all: &mut Drafts<'_>,
-) -> Fate {
-    let Some(subject) = world.subjects.get(index) else {
-        return Fate::Stays;
-    };
-    let here = draft.resource.is_named(&placed.balancer);
-    let its_own = here && frontend.name.eq_ignore_ascii_case(&placed.target.frontend);
-    let flipped = subject
-        .intent()
-        .is_some_and(|intent| naming::is_internal(&draft.resource.name) != intent.internal);
-    // What somebody else is to have goes at once, so that two who change places do not wait for each other.
-    let awaited = !placed.target.place.is_that_of(frontend)
-        && placement.values().any(|other| {
-            other.target.lead != placed.target.lead && other.target.place.is_that_of(frontend)
-        });
-    if awaited && !(its_own && placed.later.is_none()) {
-        return Fate::Goes;
-    }
-    if placed.later.is_some() {
-        let flipped_first = world.config.flip_order == FlipOrder::BreakFirst
-            || world.request.classes.load_balancers == Balancers::Flipped;
-        let in_the_way = !here && placed.target.place.is_that_of(frontend);
-        return if (flipped && flipped_first) || (in_the_way && !its_own) {
-            Fate::Goes
-        } else {
-            Fate::Lingers
+}
+
+impl View<'_, '_> {
+    fn of_wanted(
+        &self,
+        placed: &Placed,
+        index: SubjectIndex,
+        frontend: &FrontendIpConfiguration,
+        deferred: &mut Vec<Deferred>,
+    ) -> Fate {
+        let Self { world, draft, .. } = self;
+        let Some(subject) = world.subjects.get(index) else {
+            return Fate::Stays;
         };
+        let here = draft.resource.is_named(&placed.balancer);
+        let its_own = here && frontend.name.eq_ignore_ascii_case(&placed.target.frontend);
+        let flipped = subject
+            .intent()
+            .is_some_and(|intent| naming::is_internal(&draft.resource.name) != intent.internal);
+        // What somebody else is to have goes at once, so that two who change places do not wait for each other.
+        let awaited = !placed.target.place.is_that_of(frontend)
+            && self.placement.values().any(|other| {
+                other.target.lead != placed.target.lead && other.target.place.is_that_of(frontend)
+            });
+        if awaited && !(its_own && placed.later.is_none()) {
+            return Fate::Goes;
+        }
+        if placed.later.is_some() {
+            let flipped_first = world.config.flip_order == FlipOrder::BreakFirst
+                || world.request.classes.load_balancers == Balancers::Flipped;
+            let in_the_way = !here && placed.target.place.is_that_of(frontend);
+            return if (flipped && flipped_first) || (in_the_way && !its_own) {
+                Fate::Goes
+            } else {
+                Fate::Lingers
+            };
+        }
+        if its_own || self.attached.contains(&frontend.name.to_ascii_lowercase()) && here {
+            return Fate::Updated;
+        }
+        if here || world.config.flip_order == FlipOrder::BreakFirst {
+            return Fate::Goes;
+        }
+        if is_live(world, placed) && !self.growing {
+            return Fate::Goes;
+        }
+        deferred.push(Deferred {
+            service: Some(subject.key().clone()),
+            what: format!(
+                "frontend {} on {} goes once the service is reached on {}",
+                frontend.name, draft.resource.name, placed.balancer
+            ),
+        });
+        Fate::Lingers
     }
-    if its_own || attached.contains(&frontend.name.to_ascii_lowercase()) && here {
-        return Fate::Updated;
-    }
-    if here || world.config.flip_order == FlipOrder::BreakFirst {
-        return Fate::Goes;
-    }
-    if is_live(world, placed) && !growing {
-        return Fate::Goes;
-    }
-    all.deferred.push(Deferred {
-        service: Some(subject.key().clone()),
-        what: format!(
-            "frontend {} on {} goes once the service is reached on {}",
-            frontend.name, draft.resource.name, placed.balancer
-        ),
-    });
-    Fate::Lingers
 }
 
 /// Whether the service is reached at its new frontend, as far as the load balancer is concerned.

@@ -1,10 +1,12 @@
 //! The cluster's pool of a load balancer, and its members if they are addresses.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use super::Draft;
 use crate::config::PoolMembership;
+use crate::naming;
 use crate::node::{Node, Readiness};
 use crate::plan::placement::Placed;
 use crate::plan::world::{SubjectIndex, World};
@@ -61,7 +63,7 @@ pub(super) fn members(
         return;
     };
     let properties = &mut pool.properties;
-    let mut desired = addresses(world, properties);
+    let mut desired = addresses(world, properties, warnings);
     let mut addresses = properties
         .load_balancer_backend_addresses
         .take()
@@ -134,14 +136,19 @@ pub(in crate::plan) fn other_kind(world: &World<'_>, balancer: &LoadBalancer) ->
     ))
 }
 
-/// The nodes by lower-case name, each with its address. A node that is not ready is a member for a while if it is one already.
+/// The names of entries in lower case, each with its address. A node that is not ready is a member for a while if it is one already.
+///
+/// A pool has an address once: Azure refuses the whole load balancer otherwise. A node that is ready has it before one that is not,
+/// which may linger after another machine has got its address, then the one that is a member.
 fn addresses(
     world: &World<'_>,
     pool: &BackendAddressPoolProperties,
+    warnings: &mut BTreeSet<Warning>,
 ) -> BTreeMap<String, (String, IpAddr)> {
     let is_member = |node: &Node| {
+        let name = naming::backend_address(&node.name);
         let entries = pool.load_balancer_backend_addresses.iter().flatten();
-        entries.into_iter().any(|entry| entry.is_named(&node.name))
+        entries.into_iter().any(|entry| entry.is_named(&name))
     };
     let takes_part = |node: &&&Node| {
         machines::takes_part(world, node)
@@ -152,14 +159,27 @@ fn addresses(
                 }
             }
     };
-    let nodes = world.nodes.iter().filter(takes_part);
-    nodes
-        .filter_map(|node| {
-            let address = node.addresses.iter().find(|address| address.is_ipv4())?;
-            Some((
-                node.name.to_ascii_lowercase(),
-                (node.name.clone(), *address),
-            ))
-        })
-        .collect()
+    let mut nodes: Vec<_> = world.nodes.iter().filter(takes_part).collect();
+    nodes.sort_by_key(|node| (node.readiness, !is_member(node), &node.name));
+    let mut by_address = BTreeMap::<IpAddr, &str>::new();
+    let mut entries = BTreeMap::new();
+    for node in nodes {
+        let Some(address) = node.addresses.iter().find(|address| address.is_ipv4()) else {
+            continue;
+        };
+        let name = naming::backend_address(&node.name);
+        if let Some(first) = by_address.get(address) {
+            warnings.insert(Warning {
+                service: None,
+                what: format!(
+                    "node {} is no member of pools: {first} has its address {address}",
+                    node.name
+                ),
+            });
+        } else if let Entry::Vacant(entry) = entries.entry(name.to_ascii_lowercase()) {
+            by_address.insert(*address, &node.name);
+            entry.insert((name, *address));
+        }
+    }
+    entries
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ADDED, CHANGED, Draft, rules};
+use super::{ADDED, CHANGED, Draft, SWEPT, rules};
 use crate::annotations::{Intent, ProbeIntent};
 use crate::config::Edition;
 use crate::plan::placement::Placed;
@@ -64,7 +64,7 @@ pub(super) fn apply(
                 Owner::Subject(index) => world.subjects.get(index).map(|subject| subject.key()),
                 Owner::Orphan | Owner::Foreign => None,
             };
-            draft.touch(key, CHANGED);
+            draft.touch(key, if key.is_some() { CHANGED } else { SWEPT });
         }
         stays
     });

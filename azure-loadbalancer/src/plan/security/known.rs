@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::{Destination, desired, rule};
-use crate::plan::tags::Owners;
-use crate::plan::world::{Owner, SubjectIndex, World};
+use crate::plan::world::{SubjectIndex, World};
 use crate::resources::SecurityRuleProperties;
 use crate::service::ServiceKey;
 
@@ -52,28 +51,17 @@ impl<'w> Known<'w> {
                 .and_then(|index| world.subjects.get(index));
             released.insert(address.clone(), key.map(|subject| subject.key()));
         }
+        let nodes = desired::node_addresses(world);
         if world.sweeps() {
-            for balancer in world
-                .snapshot
-                .load_balancers
-                .iter()
-                .filter(|b| world.is_ours(b))
-            {
-                for frontend in &balancer.properties.frontend_ip_configurations {
-                    if world.owner(&frontend.name, true) == Owner::Orphan
-                        && let Some(address) = world.address_of(frontend)
-                    {
-                        released.entry(address.to_owned()).or_insert(None);
-                    }
-                }
+            let ours = world.addresses().chain(nodes.iter().cloned());
+            let ours = ours.chain(world.request.once_ours.iter().cloned());
+            for address in ours {
+                released.entry(address).or_insert(None);
             }
-            for address in &world.snapshot.public_ips {
-                let cluster = Owners::of(address).and_then(|owners| owners.cluster);
-                let ours = cluster
-                    .is_some_and(|name| name.eq_ignore_ascii_case(&world.config.cluster_name));
-                if let (true, Some(address)) = (ours, &address.properties.ip_address) {
-                    released.entry(address.clone()).or_insert(None);
-                }
+        } else if world.request.only.is_none() {
+            // Nodes that have left, whoever's rules lead there.
+            for address in world.members().filter(|address| !nodes.contains(address)) {
+                released.entry(address).or_insert(None);
             }
         }
         let strangers_stay = !(world.sweeps() && world.config.exclusive_security_group);
@@ -97,6 +85,11 @@ impl<'w> Known<'w> {
             && destinations.all(|destination| {
                 self.released.contains_key(destination) && !self.retained.contains(destination)
             })
+    }
+
+    /// Whether an address is that of no service.
+    pub(super) fn is_nobodys(&self, destination: &str) -> bool {
+        self.released.get(destination).is_none_or(Option::is_none)
     }
 
     /// The services whose addresses were there and are not any more.

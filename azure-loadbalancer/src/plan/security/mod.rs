@@ -243,7 +243,7 @@ fn merge(
         .collect();
     let strangers = before
         .iter()
-        .any(|destination| !destinations.contains(destination));
+        .any(|destination| !destinations.contains(destination) && known.is_nobodys(destination));
     let mut note = || {
         let keys = asked_for.iter().flat_map(|asked_for| &asked_for.services);
         let keys = keys.filter_map(|index| world.subjects.get(*index));
@@ -253,7 +253,7 @@ fn merge(
         draft
             .services
             .extend(known.owners_of(&before, &destinations).cloned());
-        draft.swept |= strangers && draft.services.is_empty();
+        draft.swept |= strangers;
     };
     if destinations.is_empty() {
         note();

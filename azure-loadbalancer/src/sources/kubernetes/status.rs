@@ -37,8 +37,12 @@ impl<S> StatusWriter<S> {
         }
     }
 
-    /// Whether a status has to be written. A service that never had a load balancer is none of this writer's.
-    fn is_due(&self, key: &ServiceKey, outcome: &ServiceOutcome) -> bool {
+    /// Whether a status has to be written. A service that never had a load balancer is none of this writer's. What is wrong with
+    /// a service does not take away where it is reached, as far as that is known.
+    fn is_due(&self, key: &ServiceKey, outcome: &ServiceOutcome, is_wrong: bool) -> bool {
+        if is_wrong && outcome.ingress.is_empty() {
+            return false;
+        }
         match self.written.get(key) {
             Some(written) => *written != outcome.ingress,
             None => outcome.load_balancer.is_some(),
@@ -64,7 +68,7 @@ where
         let due: Vec<_> = report
             .services
             .iter()
-            .filter(|(key, outcome)| self.is_due(key, outcome))
+            .filter(|(key, outcome)| self.is_due(key, outcome, report.error_of(key).is_some()))
             .map(|(key, outcome)| (key.clone(), outcome.ingress.clone()))
             .collect();
         let client = &self.client;
