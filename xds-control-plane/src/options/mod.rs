@@ -198,6 +198,7 @@ impl Config {
             defaults_key: consul.defaults_key.clone().or(unset.defaults_key),
             include_warning: consul.services.include_warning,
             wan_addresses: consul.services.wan_addresses,
+            patience: consul.patience.max(unset.patience),
         })
     }
 }

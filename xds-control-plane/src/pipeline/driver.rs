@@ -7,10 +7,10 @@ use tokio::time::{Instant, sleep_until};
 
 use super::kept::{KeptError, KeptFile};
 use super::{PipelineOptions, PipelineStatus};
-use crate::assemble::{Assembled, Assembler, ServiceResources, Warning};
+use crate::assemble::{Assembled, Assembler, Owner, ServiceResources, Warning};
 use crate::snapshot::Snapshot;
 use crate::sources::{Followed, Sources};
-use crate::translate::{Known, REGISTRY, Translator};
+use crate::translate::{CONSUL, Known, REGISTRY, Translator};
 
 /// What log lines are filtered by.
 const TARGET: &str = "xds::pipeline";
@@ -81,11 +81,14 @@ struct Done {
 
 impl Work {
     fn run(&mut self, task: Task) -> Done {
+        // A service that asks by tags is in the catalog only, and may be in a part of it that was not read yet.
+        let is_whole = task.known.catalog.unlisted.is_none();
+        let is_unknown = |owner: &Owner| !is_whole && *owner.source == *CONSUL;
         let translation = self.translator.translate_within(&task.known, task.most);
         let mut services = translation.services;
         services.extend(task.provided);
         let assembled = match task.is_config {
-            true => self.assembler.assemble(&services),
+            true => self.assembler.assemble_beside(&services, is_unknown),
             false => self.assembler.update_endpoints(&services),
         };
         Done {
