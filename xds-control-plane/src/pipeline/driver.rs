@@ -13,7 +13,7 @@ use crate::sources::{Followed, Sources};
 use crate::translate::{CONSUL, Known, REGISTRY, Translator};
 
 /// What log lines are filtered by.
-const TARGET: &str = "xds::pipeline";
+pub(super) const TARGET: &str = "xds::pipeline";
 
 /// How long what is served has to last before it is kept, and how long the disk is left alone after that.
 const KEEP_GAP: Duration = Duration::from_secs(30);
@@ -32,8 +32,9 @@ pub(super) struct Driver {
     options: PipelineOptions,
     /// Absent while it works.
     work: Option<Box<Work>>,
-    published: watch::Sender<Option<Arc<Snapshot>>>,
-    status: watch::Sender<Arc<PipelineStatus>>,
+    shown: Shown,
+    /// Becomes true, or is closed, when it has to end.
+    stopped: watch::Receiver<bool>,
     /// Whether everything was assembled of what the sources say.
     has_assembled: bool,
     lanes: Lanes,
@@ -47,9 +48,18 @@ pub(super) struct Driver {
     keeping: Option<JoinHandle<Result<(), KeptError>>>,
     persist_failure: Option<Arc<str>>,
     is_kept: bool,
+    /// When what was kept is served even if no source has failed, and counts.
+    fall_back_at: Option<Instant>,
     /// Those of the translation.
     warnings: Vec<Warning>,
     assembled: Assembled,
+}
+
+/// What others see of a pipeline.
+pub(super) struct Shown {
+    pub(super) snapshot: watch::Sender<Option<Arc<Snapshot>>>,
+    pub(super) status: watch::Sender<Arc<PipelineStatus>>,
+    pub(super) ready: watch::Sender<bool>,
 }
 
 /// What takes a while for thousands of services.
@@ -128,8 +138,8 @@ impl Lanes {
 pub(super) async fn drive(
     sources: Sources,
     options: PipelineOptions,
-    published: watch::Sender<Option<Arc<Snapshot>>>,
-    status: watch::Sender<Arc<PipelineStatus>>,
+    shown: Shown,
+    stopped: watch::Receiver<bool>,
 ) {
     let kept = options.persist.clone().map(KeptFile::new);
     let loaded = match kept.clone() {
@@ -157,8 +167,8 @@ pub(super) async fn drive(
         })),
         kept,
         options,
-        published,
-        status,
+        shown,
+        stopped,
         has_assembled: false,
         lanes: Lanes::default(),
         roll_at: None,
@@ -168,6 +178,7 @@ pub(super) async fn drive(
         keeping: None,
         persist_failure: failure,
         is_kept: false,
+        fall_back_at: None,
         warnings: Vec::new(),
         assembled: Assembled::default(),
     };
@@ -176,16 +187,28 @@ pub(super) async fn drive(
 }
 
 impl Driver {
-    /// Serves what was kept until all sources have been read.
+    /// Takes what was kept, which is served only if the sources cannot be read: it may be old.
     fn begin_with(&mut self, services: Vec<ServiceResources>) {
         let Some(work) = self.work.as_mut().filter(|_| !services.is_empty()) else {
             return;
         };
         let services: Vec<_> = services.into_iter().map(Arc::new).collect();
-        tracing::info!(target: TARGET, services = services.len(), "what was served last is served until all sources have been read");
         self.assembled = work.assembler.assemble(&services);
-        self.is_kept = true;
-        self.publish();
+        self.fall_back_at = Some(Instant::now() + self.options.persist_after);
+    }
+
+    /// Serves what was kept. It counts when its time has come: until then another control plane may know better.
+    fn fall_back(&mut self) {
+        let Some(at) = self.fall_back_at else { return };
+        if !self.is_kept {
+            tracing::warn!(target: TARGET, "what was served last is served until all sources have been read");
+            self.is_kept = true;
+            self.publish();
+        }
+        if at <= Instant::now() {
+            self.fall_back_at = None;
+            self.shown.ready.send_replace(true);
+        }
     }
 
     async fn run(mut self) {
@@ -195,12 +218,29 @@ impl Driver {
             let due = self.lanes.next();
             let keep_at = self.keep_at.filter(|_| self.keeping.is_none());
             tokio::select! {
-                () = self.sources.changed() => self.lanes.changed(Instant::now(), &self.options),
+                () = self.sources.changed() => {
+                    self.lanes.changed(Instant::now(), &self.options);
+                    if self.fall_back_at.is_some() && self.sources.has_failed() {
+                        self.fall_back();
+                    }
+                }
+                () = at(self.fall_back_at) => self.fall_back(),
                 () = at(due) => self.due().await,
                 () = at(self.let_go_at) => self.let_go(),
                 () = at(keep_at) => self.keep(),
+                _ = self.stopped.changed() => break,
                 kept = ended(&mut self.keeping) => self.kept(kept),
             }
+        }
+        // What is older was written already.
+        if self.keeping.is_some() {
+            let kept = ended(&mut self.keeping).await;
+            self.kept(kept);
+        }
+        if self.keep_at.is_some() {
+            self.keep();
+            let kept = ended(&mut self.keeping).await;
+            self.kept(kept);
         }
     }
 
@@ -238,6 +278,7 @@ impl Driver {
             // What has come with the endpoints is in it.
             self.has_assembled = true;
             self.is_kept = false;
+            self.fall_back_at = None;
         } else if !done.is_behind && !done.is_rolling {
             self.lanes.config = None;
         }
@@ -252,6 +293,7 @@ impl Driver {
         self.warnings = done.warnings;
         self.assembled = done.assembled;
         self.publish();
+        self.shown.ready.send_replace(true);
     }
 
     /// Works on a thread where that holds nobody up.
@@ -285,7 +327,7 @@ impl Driver {
 
     fn publish(&mut self) {
         let snapshot = &self.assembled.snapshot;
-        let is_new = self.published.send_if_modified(|published| {
+        let is_new = self.shown.snapshot.send_if_modified(|published| {
             let is_same = published
                 .as_ref()
                 .is_some_and(|published| Arc::ptr_eq(published, snapshot));
@@ -323,7 +365,7 @@ impl Driver {
     fn show_status(&self) {
         let mut warnings = self.warnings.clone();
         warnings.extend_from_slice(&self.assembled.warnings);
-        self.status.send_replace(Arc::new(PipelineStatus {
+        self.shown.status.send_replace(Arc::new(PipelineStatus {
             sources: self.sources.status(),
             quarantined: self.assembled.quarantined.clone(),
             warnings,

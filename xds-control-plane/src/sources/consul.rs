@@ -108,11 +108,16 @@ impl CatalogReader {
         reading: &mut Reading<Catalog>,
     ) -> bool {
         let is_first = reading.value.is_none();
-        let failure = not_ready(state).or_else(|| {
-            is_first.then(|| still_waited_for(state, waited, self.options.patience))?
-        });
-        if let Some(failure) = failure {
-            return reading.failed(failure);
+        if let Some(failure) = not_ready(state) {
+            let own = state.datacenters.first();
+            let is_being_read = own.is_some_and(|own| !own.is_complete && own.failure.is_none());
+            return match is_being_read || (own.is_none() && state.failure.is_none()) {
+                true => reading.waits(failure),
+                false => reading.failed(failure),
+            };
+        }
+        if is_first && let Some(reason) = still_waited_for(state, waited, self.options.patience) {
+            return reading.waits(reason);
         }
         let catalog = self.catalog(state);
         let mut problems: Vec<_> = state.datacenters.iter().flat_map(|datacenter| {
