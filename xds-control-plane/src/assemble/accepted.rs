@@ -149,7 +149,11 @@ impl Accepted {
         lingers.then(|| known.clone())
     }
 
-    /// Whether endpoints have to go later than what took them away.
+    /// The clusters whose endpoints have to go later than what took them away.
+    pub(super) fn lingering(&self) -> &BTreeSet<String> {
+        &self.lingering
+    }
+
     pub(super) fn has_lingering(&self) -> bool {
         !self.lingering.is_empty()
     }

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::accepted::Accepted;
@@ -121,18 +121,18 @@ impl Assembler {
         self.assembled()
     }
 
-    /// Whether endpoints stay that nobody wants any more: those of a canary whose share has gone to its service. They may go
-    /// when all clients know of the new shares.
+    /// The clusters whose endpoints stay although nobody wants them any more: those of a canary whose share has gone to its
+    /// service. They may go when all clients know of the new shares.
     #[must_use]
-    pub fn has_lingering(&self) -> bool {
-        let mut accepted = self
+    pub fn lingering(&self) -> BTreeSet<String> {
+        let accepted = self
             .services
             .values()
             .filter_map(|held| held.accepted.as_ref());
-        accepted.any(Accepted::has_lingering)
+        accepted.flat_map(Accepted::lingering).cloned().collect()
     }
 
-    /// Lets go of [endpoints that stayed](Self::has_lingering).
+    /// Lets go of [endpoints that stayed](Self::lingering).
     pub fn let_go(&mut self) -> Assembled {
         let mut changed: BTreeMap<Arc<str>, Arc<Resource>> = BTreeMap::new();
         for (owner, held) in &mut self.services {

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,6 +44,8 @@ pub(super) struct Driver {
     /// How many services there are.
     services: usize,
     let_go_at: Option<Instant>,
+    /// The clusters whose endpoints stay until then.
+    lingering: BTreeSet<String>,
     kept: Option<KeptFile>,
     keep_at: Option<Instant>,
     keeping: Option<JoinHandle<Result<(), KeptError>>>,
@@ -86,7 +89,7 @@ struct Done {
     is_behind: bool,
     /// Whether services wait for new settings.
     is_rolling: bool,
-    has_lingering: bool,
+    lingering: BTreeSet<String>,
 }
 
 impl Work {
@@ -107,7 +110,7 @@ impl Work {
             services: services.len(),
             is_behind: self.assembler.is_behind(&services),
             is_rolling: translation.behind > 0,
-            has_lingering: self.assembler.has_lingering(),
+            lingering: self.assembler.lingering(),
         }
     }
 }
@@ -174,6 +177,7 @@ pub(super) async fn drive(
         roll_at: None,
         services: 0,
         let_go_at: None,
+        lingering: BTreeSet::new(),
         keep_at: None,
         keeping: None,
         persist_failure: failure,
@@ -285,10 +289,14 @@ impl Driver {
         if let Some(at) = self.roll_at.filter(|_| self.lanes.config.is_none()) {
             self.lanes.config = Some((at, at));
         }
-        self.let_go_at = match done.has_lingering {
-            true => self.let_go_at.or_else(|| Some(Instant::now() + LINGER)),
-            false => None,
+        // Each gets its whole time: those that stay longer for that do no harm.
+        let is_news = !done.lingering.is_subset(&self.lingering);
+        self.let_go_at = match self.let_go_at {
+            _ if done.lingering.is_empty() => None,
+            Some(at) if !is_news => Some(at),
+            _ => Some(Instant::now() + LINGER),
         };
+        self.lingering = done.lingering;
         self.services = done.services;
         self.warnings = done.warnings;
         self.assembled = done.assembled;
@@ -319,6 +327,7 @@ impl Driver {
     /// No client sends anything to the endpoints that have stayed for that.
     fn let_go(&mut self) {
         self.let_go_at = None;
+        self.lingering.clear();
         if let Some(work) = &mut self.work {
             self.assembled = work.assembler.let_go();
             self.publish();

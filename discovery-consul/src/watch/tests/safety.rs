@@ -314,7 +314,7 @@ async fn one_where_something_always_changes_is_complete_all_the_same() {
     let flipping = consul.clone();
     let flips = tokio::spawn(async move {
         for nth in 0_usize.. {
-            let status = [HealthStatus::Critical, HealthStatus::Passing][nth / 500 % 2];
+            let status = [Critical, Passing][nth / 500 % 2];
             let check = format!("s{:04}-0", nth % 500);
             flipping.set_check("sas", &check, status);
             sleep(Duration::from_millis(100)).await;
