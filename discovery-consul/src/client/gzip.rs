@@ -11,6 +11,18 @@ use super::transport::{TransportError, TransportErrorKind};
 /// What it is called in headers.
 pub(super) const NAME: HeaderValue = HeaderValue::from_static("gzip");
 
+/// Whether an encoding is gzip. Names are in any case, and some proxies use the old one (RFC 9110, 8.4.1).
+pub(super) fn is_name(encoding: &HeaderValue) -> bool {
+    let name = encoding.as_bytes().trim_ascii();
+    name.eq_ignore_ascii_case(b"gzip") || name.eq_ignore_ascii_case(b"x-gzip")
+}
+
+/// Whether an encoding is none, which nobody has to say.
+pub(super) fn is_identity(encoding: &HeaderValue) -> bool {
+    let name = encoding.as_bytes().trim_ascii();
+    name.is_empty() || name.eq_ignore_ascii_case(b"identity")
+}
+
 /// What is in a compressed body, which may be thousands of times as large: it is read no further than allowed.
 pub(super) fn decoded(body: &[u8], most: usize) -> Result<Bytes, TransportError> {
     let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);

@@ -84,7 +84,8 @@ impl Transport for ReqwestTransport {
         let body = body.freeze();
         let body = match response.headers_mut().remove(CONTENT_ENCODING) {
             None => body,
-            Some(encoding) if encoding == gzip::NAME => gzip::decoded(&body, max_body)?,
+            Some(encoding) if gzip::is_identity(&encoding) => body,
+            Some(encoding) if gzip::is_name(&encoding) => gzip::decoded(&body, max_body)?,
             Some(_) => {
                 let message = "the answer is in an encoding that was not asked for";
                 return Err(TransportError::new(

@@ -17,6 +17,9 @@ use crate::watch::{DatacenterState, ServiceInstance, WatchState};
 /// What Consul's servers are themselves, which nobody asks over HTTP.
 pub(super) const CONSUL: &str = "consul";
 
+/// What all services are in: there is one list of them in each datacenter, and none is gone while one of the lists is missing.
+const CATALOG: &str = "catalog";
+
 /// How many instances that are left out are named in a message.
 const NAMED: usize = 3;
 
@@ -34,12 +37,27 @@ pub(super) fn discovery_of(
     names.retain(|name| ***name != *CONSUL);
     let services = names
         .into_iter()
-        .map(|name| service(name, state, defaults, options));
+        .map(|name| service(name, state, defaults, options).in_group(CATALOG));
     let mut discovery: Discovery = services.collect();
+    if let Some(part) = unread_part(state) {
+        let message = format!("{part}; services that are not listed elsewhere stay as they were");
+        let problem = Problem::warning("", "catalog_incomplete", message);
+        discovery = discovery.group_failed(CATALOG, problem);
+    }
     for problem in problems_of(state, defaults) {
         discovery = discovery.with_problem(problem);
     }
     discovery
+}
+
+/// Which part of the catalog was not read once: nobody can say that something is not there.
+pub(super) fn unread_part(state: &WatchState) -> Option<String> {
+    if !state.are_listed {
+        return Some("it is not known yet which datacenters there are".to_owned());
+    }
+    let mut unread = state.datacenters.iter().filter(|dc| !dc.is_complete);
+    let name = &unread.next()?.datacenter;
+    Some(format!("the datacenter `{name}` is not read yet"))
 }
 
 /// A service in all datacenters.
@@ -58,6 +76,13 @@ fn service(
             .filter_map(|dc| dc.unread.get(name));
         let reason = reasons.map(|reason| &**reason).next().unwrap_or_default();
         let problem = Problem::error("", "unreadable_service", reason);
+        return DiscoveredService::failed(Arc::clone(name), problem);
+    }
+    let has_live = instances.iter().any(|(_, i)| is_live(i, options));
+    if let Some(part) = unread_part(state).filter(|_| !has_live) {
+        // All that live may be there.
+        let message = format!("no instance of it is known to live, and {part}");
+        let problem = Problem::warning("", "unreadable_service", message);
         return DiscoveredService::failed(Arc::clone(name), problem);
     }
     let mut said = Said::default();

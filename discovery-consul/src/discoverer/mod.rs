@@ -224,10 +224,8 @@ impl ConsulDiscoverer {
             return Err(DiscoverError::transient(reason));
         }
         let patience = self.options.patience;
-        let all = states.wait_for(|state| {
-            let mut datacenters = state.datacenters.iter();
-            datacenters.all(|datacenter| datacenter.is_complete || datacenter.failure.is_some())
-        });
+        // One that has failed just now may answer when it is asked again.
+        let all = states.wait_for(|state| convert::unread_part(state).is_none());
         // Whoever is still silent then is reported as such.
         let _ = timeout(patience, all).await;
         let defaults = sources.defaults.wait_for(|defaults| defaults.is_known);

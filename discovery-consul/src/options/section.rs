@@ -28,6 +28,7 @@ const WAITS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_
 /// | `Datacenter` | [`WatchOptions::own_datacenter`] |
 /// | `Datacenters` | others to watch: a list, or `["*"]` for all |
 /// | `Consistency` | `Default`, `Stale`, `Consistent` or `Cached` |
+/// | `Patience` | how long the first answer waits for datacenters other than the own one |
 /// | `Wait`, `RereadInterval` | how long a blocking query waits, and how old a read becomes |
 /// | `ShrinkGuard.{Share, Least, Settle}` | [`ShrinkGuard`] |
 /// | `LabelPrefix`, `EnabledByDefault`, `TraefikTags`, `IncludeWarning`, `WanAddresses` | the same of [`ServiceOptions`] |
@@ -54,7 +55,7 @@ impl Section {
             defaults_key: section
                 .text("DefaultsKey")
                 .filter(|key| !key.trim().is_empty()),
-            patience: unset.patience,
+            patience: time(section, "Patience", &PERIODS).unwrap_or(unset.patience),
             allow_start_before_discovery: section
                 .boolean("AllowStartBeforeDiscovery")
                 .unwrap_or(unset.allow_start_before_discovery),

@@ -1,6 +1,6 @@
 //! One datacenter: two blocking queries say what has changed, and that is read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,6 +53,9 @@ struct Watch {
     failures: [Option<Arc<str>>; 2],
     unread: UnreadServices,
     was_listed: bool,
+    /// The services of the first list that nobody has tried to read yet. It only shrinks: where something always changes there
+    /// is always something to be read.
+    untried: HashSet<Arc<str>>,
     /// Whether each of the two queries has ended once, with or without success.
     have_ended: [bool; 2],
     completion: Completion,
@@ -182,6 +185,7 @@ impl Watch {
             failures: [None, None],
             unread: UnreadServices::default(),
             was_listed: false,
+            untried: HashSet::new(),
             have_ended: [false, false],
             completion: Completion::new(watching.options.unread_grace),
             last_ok: None,
@@ -199,6 +203,9 @@ impl Watch {
                 if is_anew && self.was_listed {
                     self.resync.request_after_gap(Instant::now());
                     self.guard.doubt();
+                }
+                if !self.was_listed {
+                    self.untried = self.services.names().collect();
                 }
                 self.was_listed = true;
                 self.touch(touched);
@@ -316,6 +323,7 @@ impl Watch {
 
     fn read(&mut self, name: &Arc<str>, outcome: Result<Vec<ServiceInstance>, ConsulError>) {
         let now = Instant::now();
+        self.is_dirty |= self.untried.remove(name) && self.untried.is_empty();
         match outcome {
             Ok(instances) => {
                 self.last_ok = Some(Moment::now());
@@ -380,7 +388,15 @@ impl Watch {
     /// Whether it is shown nothing yet, since the rest of a first whole is being read.
     fn is_beginning(&self) -> bool {
         let is_settled = self.schedule.is_settled();
-        !self.completion.is_complete() && !is_settled && self.failures == [None, None]
+        !self.completion.is_complete()
+            && !self.was_tried()
+            && !is_settled
+            && self.failures == [None, None]
+    }
+
+    /// Whether everything was read once, or could not be.
+    fn was_tried(&self) -> bool {
+        self.was_listed && self.untried.is_empty()
     }
 
     /// How many believed instances are of services that are not listed any more and that are still to be read.
@@ -408,7 +424,7 @@ impl Watch {
         let unknown = self
             .unread
             .unknown(&self.said, |name| self.services.lists(name));
-        if self.was_listed && is_settled {
+        if self.was_tried() {
             self.completion.tried(!unknown.is_empty(), now);
         }
         let believed = Arc::clone(&self.published.borrow());

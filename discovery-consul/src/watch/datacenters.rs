@@ -24,6 +24,8 @@ pub struct WatchState {
     pub own: Option<Arc<str>>,
     /// The datacenters: the own one first, then the others in the order in which they were listed, or by name.
     pub datacenters: Vec<Arc<DatacenterState>>,
+    /// Whether it is known which datacenters are to be watched: at once, unless they are [all](Datacenters::All) that there are.
+    pub are_listed: bool,
     /// Why it is not known which datacenters there are; those that were known stay.
     pub failure: Option<Arc<str>>,
 }
@@ -144,6 +146,7 @@ impl AllWatching {
                 self.watch(name, nth + 1);
             }
         }
+        self.state.are_listed = self.options.datacenters != Datacenters::All;
         let mut lists = self.lists();
         let changed = Arc::clone(&self.changed);
         loop {
@@ -162,12 +165,18 @@ impl AllWatching {
         }
         let client = self.client.clone();
         let interval = self.options.datacenters_interval;
-        stream::unfold(Duration::ZERO, move |wait| {
+        let backoff = self.options.follow.backoff;
+        // How long to wait before the next, and after it if it fails.
+        stream::unfold((Duration::ZERO, backoff), move |(wait, retry)| {
             let client = client.clone();
             async move {
-                sleep(wait).await;
+                sleep(wait.mul_f64(0.9 + fastrand::f64() / 5.0)).await;
                 let listed = client.datacenters().await;
-                Some((listed, interval.mul_f64(0.9 + fastrand::f64() / 5.0)))
+                let next = match &listed {
+                    Ok(_) => (interval, backoff),
+                    Err(_) => (retry.min(interval), retry.saturating_mul(2).min(interval)),
+                };
+                Some((listed, next))
             }
         })
         .boxed()
@@ -229,6 +238,7 @@ impl AllWatching {
             }
         };
         self.state.failure = None;
+        self.state.are_listed = true;
         // The order is by distance, which changes by itself: they are taken by name.
         for name in &listed {
             self.watch(&name.as_str().into(), 1);

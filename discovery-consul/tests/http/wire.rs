@@ -148,9 +148,13 @@ async fn an_answer_that_never_ends_is_given_up_with_its_connection() {
 #[tokio::test]
 async fn answers_may_be_compressed() {
     let answer = |encoding: &'static str, plain: &str| {
+        let plain = plain.as_bytes();
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-        encoder.write_all(plain.as_bytes()).unwrap();
-        let body = encoder.finish().unwrap();
+        encoder.write_all(plain).unwrap();
+        let body = match encoding {
+            "identity" => plain.to_vec(),
+            _ => encoder.finish().unwrap(),
+        };
         let head = format!(
             "HTTP/1.1 200 OK\r\nx-consul-index: 7\r\nContent-Encoding: {encoding}\r\nContent-Length: {}\r\n\r\n",
             body.len()
@@ -160,6 +164,9 @@ async fn answers_may_be_compressed() {
     let large = format!("{{{}}}", " ".repeat(1_000_000));
     for (answer, expected) in [
         (answer("gzip", r#"{"web": ["a"]}"#), None),
+        (answer("GZip", r#"{"web": ["a"]}"#), None),
+        (answer("x-gzip", r#"{"web": ["a"]}"#), None),
+        (answer("identity", r#"{"web": ["a"]}"#), None),
         (
             answer("br", r#"{"web": ["a"]}"#),
             Some(ConsulErrorKind::Unreachable),

@@ -3,7 +3,7 @@
 //! | path | answers |
 //! |---|---|
 //! | `/healthz` | 200 while the process lives |
-//! | `/readyz` | 200 once there is something to serve, else 503 and what is missing |
+//! | `/readyz` | 200 once there is something to serve that is not only kept from the last time, else 503 and what is missing |
 //! | `/metrics` | Prometheus text |
 //! | `/api/v1/overview` | the state in a few numbers |
 //! | `/api/v1/snapshot` | names and versions of all that is served |
@@ -151,7 +151,12 @@ impl Inner {
         } else {
             format!("no good read yet of {}", waiting.join(", "))
         };
-        Answer::text(format!("not ready: {waiting}\n")).with_status(StatusCode::SERVICE_UNAVAILABLE)
+        let kept = match self.server.snapshot() {
+            Some(_) => "; what was served last is served meanwhile",
+            None => "",
+        };
+        Answer::text(format!("not ready: {waiting}{kept}\n"))
+            .with_status(StatusCode::SERVICE_UNAVAILABLE)
     }
 
     fn metrics(&self) -> Answer {
@@ -178,7 +183,7 @@ impl Inner {
             })
             .collect();
         Answer::json(&json!({
-            "ready": snapshot.is_some(),
+            "ready": self.server.is_ready(),
             "snapshot_age_seconds": self.server.snapshot_age().map(|age| age.as_secs_f64()),
             "types": types,
             "nodes": self.server.nodes().len(),

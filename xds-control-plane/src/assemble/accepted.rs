@@ -1,5 +1,6 @@
 //! A service in the form in which it is served.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -54,7 +55,6 @@ impl Accepted {
         options: &AssembleOptions,
     ) -> Self {
         let served = before;
-        let had = served.map(|served| &served.endpoints);
         let delay = resources.refresh_delay.unwrap_or(options.refresh_delay);
         let before =
             before.filter(|before| before.resources.refresh_delay == resources.refresh_delay);
@@ -77,6 +77,8 @@ impl Accepted {
         let mut lingering = BTreeSet::new();
         let mut put = |assignment: &ClusterLoadAssignment| {
             let name = &assignment.cluster_name;
+            let known = served.and_then(|served| served.endpoints.get(name));
+            let assignment = &*completed(assignment, known, &resources);
             if let Some(known) = served.and_then(|served| served.lingers(assignment, &resources)) {
                 lingering.insert(name.clone());
                 endpoints.insert(name.clone(), known);
@@ -92,7 +94,7 @@ impl Accepted {
         // A cluster gets ready only when it was told its endpoints, even if there are none.
         let is_unknown = |cluster: &Cluster| {
             let name = encode::eds_name(cluster);
-            resources.unknown_endpoints.contains(name)
+            resources.unknown_endpoints.contains_key(name)
         };
         for cluster in resources
             .clusters
@@ -104,10 +106,15 @@ impl Accepted {
                 ..ClusterLoadAssignment::default()
             });
         }
-        resources.assignments.iter().for_each(&mut put);
-        for name in &resources.unknown_endpoints {
-            if let Some(known) = had.and_then(|had| had.get(name)) {
-                endpoints.insert(name.clone(), known.clone());
+        for assignment in &wanted_of(&resources) {
+            let is_assigned = !assignment.endpoints.is_empty()
+                || !resources
+                    .unknown_endpoints
+                    .contains_key(&assignment.cluster_name);
+            let was_served = served
+                .is_some_and(|served| served.endpoints.contains_key(&assignment.cluster_name));
+            if is_assigned || was_served {
+                put(assignment);
             }
         }
         Self {
@@ -142,7 +149,11 @@ impl Accepted {
         lingers.then(|| known.clone())
     }
 
-    /// Whether endpoints have to go later than what took them away.
+    /// The clusters whose endpoints have to go later than what took them away.
+    pub(super) fn lingering(&self) -> &BTreeSet<String> {
+        &self.lingering
+    }
+
     pub(super) fn has_lingering(&self) -> bool {
         !self.lingering.is_empty()
     }
@@ -157,7 +168,9 @@ impl Accepted {
     /// of those that changed.
     pub(super) fn take_endpoints(&mut self, wanted: &ServiceResources) -> Vec<Arc<str>> {
         let mut changed = Vec::new();
-        for assignment in &wanted.assignments {
+        for assignment in &wanted_of(wanted) {
+            let known = self.endpoints.get(&assignment.cluster_name);
+            let assignment = &*completed(assignment, known, wanted);
             if self.lingers(assignment, wanted).is_some() {
                 continue;
             }
@@ -177,6 +190,7 @@ impl Accepted {
     pub(super) fn has_endpoints_of(&self, wanted: &ServiceResources) -> bool {
         wanted.assignments.iter().all(|assignment| {
             let known = self.endpoints.get(&assignment.cluster_name);
+            let assignment = completed(assignment, known, wanted);
             known.is_some_and(|known| known.assignment == *assignment)
         })
     }
@@ -195,6 +209,40 @@ impl Accepted {
             is_partial: false,
             ..(*self.resources).clone()
         }
+    }
+}
+
+/// The endpoints that are wanted, for each cluster that has some or of which not all are known.
+fn wanted_of(wanted: &ServiceResources) -> Vec<Cow<'_, ClusterLoadAssignment>> {
+    let assigned: BTreeSet<_> = wanted.assignments.iter().map(|a| &a.cluster_name).collect();
+    let unassigned = wanted
+        .unknown_endpoints
+        .keys()
+        .filter(|name| !assigned.contains(name));
+    let unassigned = unassigned.map(|name| {
+        Cow::Owned(ClusterLoadAssignment {
+            cluster_name: name.clone(),
+            ..ClusterLoadAssignment::default()
+        })
+    });
+    wanted
+        .assignments
+        .iter()
+        .map(Cow::Borrowed)
+        .chain(unassigned)
+        .collect()
+}
+
+/// What is wanted, and of the datacenters of which nothing is known what is served already.
+fn completed<'a>(
+    wanted: &'a ClusterLoadAssignment,
+    served: Option<&Endpoints>,
+    resources: &ServiceResources,
+) -> Cow<'a, ClusterLoadAssignment> {
+    let unknown = resources.unknown_endpoints.get(&wanted.cluster_name);
+    match (served, unknown) {
+        (Some(served), Some(unknown)) => Cow::Owned(unknown.complete(wanted, &served.assignment)),
+        _ => Cow::Borrowed(wanted),
     }
 }
 

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::accepted::Accepted;
@@ -18,6 +18,8 @@ use crate::snapshot::{Resource, ResourceSet, ResourceType, Snapshot};
 pub struct Assembler {
     options: AssembleOptions,
     services: BTreeMap<Owner, Held>,
+    /// How many of them are not known any more, and stay.
+    stayed: usize,
     /// Whose endpoints are served.
     endpoint_owners: BTreeMap<Arc<str>, Owner>,
     warnings: Vec<Warning>,
@@ -69,6 +71,15 @@ impl Assembler {
 
     /// What becomes of these services, which are all there are. Of two with the same owner the later counts.
     pub fn assemble(&mut self, services: &[Arc<ServiceResources>]) -> Assembled {
+        self.assemble_beside(services, |_| false)
+    }
+
+    /// The same, where those of before stay that `is_unknown` says nothing can be said of, and that are not among these.
+    pub fn assemble_beside(
+        &mut self,
+        services: &[Arc<ServiceResources>],
+        is_unknown: impl Fn(&Owner) -> bool,
+    ) -> Assembled {
         let mut before = std::mem::take(&mut self.services);
         for wanted in services {
             let held = match before.remove(&wanted.owner) {
@@ -77,6 +88,9 @@ impl Assembler {
             };
             self.services.insert(wanted.owner.clone(), held);
         }
+        before.retain(|owner, held| held.accepted.is_some() && is_unknown(owner));
+        self.stayed = before.len();
+        self.services.append(&mut before);
         self.publish();
         self.assembled()
     }
@@ -107,18 +121,18 @@ impl Assembler {
         self.assembled()
     }
 
-    /// Whether endpoints stay that nobody wants any more: those of a canary whose share has gone to its service. They may go
-    /// when all clients know of the new shares.
+    /// The clusters whose endpoints stay although nobody wants them any more: those of a canary whose share has gone to its
+    /// service. They may go when all clients know of the new shares.
     #[must_use]
-    pub fn has_lingering(&self) -> bool {
-        let mut accepted = self
+    pub fn lingering(&self) -> BTreeSet<String> {
+        let accepted = self
             .services
             .values()
             .filter_map(|held| held.accepted.as_ref());
-        accepted.any(Accepted::has_lingering)
+        accepted.flat_map(Accepted::lingering).cloned().collect()
     }
 
-    /// Lets go of [endpoints that stayed](Self::has_lingering).
+    /// Lets go of [endpoints that stayed](Self::lingering).
     pub fn let_go(&mut self) -> Assembled {
         let mut changed: BTreeMap<Arc<str>, Arc<Resource>> = BTreeMap::new();
         for (owner, held) in &mut self.services {
@@ -164,7 +178,7 @@ impl Assembler {
                 Arc::ptr_eq(&held.wanted, wanted) || held.differs_in_endpoints_only(wanted)
             })
         };
-        services.len() != self.services.len() || !services.iter().all(is_done)
+        services.len() + self.stayed != self.services.len() || !services.iter().all(is_done)
     }
 
     /// The services as they are served, to begin with at another time.

@@ -27,10 +27,12 @@ mod shapes;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod unknown;
 mod validate;
 
 pub use self::assembler::{Assembler, assemble};
 pub use self::options::AssembleOptions;
 pub use self::outcome::{Assembled, Quarantined, Reason, Warning};
 pub use self::services::{Owner, ServiceResources};
+pub use self::unknown::UnknownZones;
 pub(crate) use self::validate::re2_size;

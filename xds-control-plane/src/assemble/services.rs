@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +7,8 @@ use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
 use envoy_types::pb::envoy::config::listener::v3::Listener;
 use envoy_types::pb::envoy::config::route::v3::VirtualHost;
+
+use super::unknown::UnknownZones;
 
 /// Who wants resources to be served: a service of a source. It is what is quarantined, and what keeps a last good form.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -48,9 +50,9 @@ pub struct ServiceResources {
     /// The endpoints of its clusters of type `EDS`. A cluster without an assignment is served with an empty one, since it
     /// would not get ready otherwise, unless its endpoints are [not known](Self::unknown_endpoints).
     pub assignments: Vec<ClusterLoadAssignment>,
-    /// Its clusters whose endpoints are not known at the moment. They keep those that they had; one that never had any is served
-    /// without, and no client is told that there are none.
-    pub unknown_endpoints: BTreeSet<String>,
+    /// Its clusters of whose endpoints not all are known at the moment, and where they are not. There they keep those that they
+    /// had; of one that has none at all no client is told that there are none.
+    pub unknown_endpoints: BTreeMap<String, UnknownZones>,
     /// Whether not all of it is known at the moment. If it was served before, everything but endpoints stays as it was.
     pub is_partial: bool,
     /// Its part of the route configuration, which is one for all services.
@@ -71,7 +73,7 @@ impl ServiceResources {
             owner,
             clusters: Vec::new(),
             assignments: Vec::new(),
-            unknown_endpoints: BTreeSet::new(),
+            unknown_endpoints: BTreeMap::new(),
             is_partial: false,
             virtual_hosts: Vec::new(),
             listeners: Vec::new(),

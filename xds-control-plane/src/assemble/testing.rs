@@ -4,7 +4,7 @@ use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 use envoy_types::pb::envoy::config::cluster::v3::cluster::{ClusterDiscoveryType, DiscoveryType};
 use envoy_types::pb::envoy::config::core::v3::address::Address as AnyAddress;
 use envoy_types::pb::envoy::config::core::v3::socket_address::PortSpecifier;
-use envoy_types::pb::envoy::config::core::v3::{Address, SocketAddress};
+use envoy_types::pb::envoy::config::core::v3::{Address, Locality, SocketAddress};
 use envoy_types::pb::envoy::config::endpoint::v3::lb_endpoint::HostIdentifier;
 use envoy_types::pb::envoy::config::endpoint::v3::{
     ClusterLoadAssignment, Endpoint, LbEndpoint, LocalityLbEndpoints,
@@ -79,6 +79,25 @@ fn endpoint(host: &str, port: u32) -> LbEndpoint {
     LbEndpoint {
         host_identifier: Some(HostIdentifier::Endpoint(endpoint)),
         ..LbEndpoint::default()
+    }
+}
+
+/// Endpoints by datacenter with its priority, by their ports.
+pub(crate) fn assignment_in(cluster: &str, zones: &[(&str, u32, &[u32])]) -> ClusterLoadAssignment {
+    let locality = |(zone, priority, ports): &(&str, u32, &[u32])| {
+        let of_ports = assignment(cluster, ports).endpoints.into_iter().next();
+        LocalityLbEndpoints {
+            locality: Some(Locality {
+                zone: (*zone).to_owned(),
+                ..Locality::default()
+            }),
+            priority: *priority,
+            ..of_ports.unwrap_or_default()
+        }
+    };
+    ClusterLoadAssignment {
+        endpoints: zones.iter().map(locality).collect(),
+        ..assignment(cluster, &[])
     }
 }
 

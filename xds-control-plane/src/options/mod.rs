@@ -1,5 +1,6 @@
 //! The configuration of a control plane, as a file has it.
 
+mod limits;
 #[cfg(feature = "providers")]
 mod providers;
 mod read;
@@ -15,6 +16,7 @@ use discovery_consul::options::DiscoveryOptions;
 use proxy_model::Problems;
 use proxy_model::json::ObjectReader;
 
+pub use self::limits::LimitsSection;
 #[cfg(feature = "providers")]
 pub use self::providers::{ProviderError, ProvidersSection};
 use crate::assemble::AssembleOptions;
@@ -41,6 +43,10 @@ pub struct Config {
     pub tls: Option<TlsSection>,
     /// Where the admin API is served. `127.0.0.1:1702`.
     pub admin: SocketAddr,
+    /// Host names that requests to the admin API may name, beside IP addresses and `localhost`.
+    pub admin_hosts: Vec<String>,
+    /// What clients may ask of the xDS server.
+    pub limits: LimitsSection,
     /// What the control plane's cluster is called in the bootstrap of the Envoys. `xds`.
     pub xds_cluster: Arc<str>,
     /// What the route configuration is called. `main`.
@@ -63,6 +69,8 @@ pub struct Config {
     pub config_max: Duration,
     /// Where what was served last is kept.
     pub persist: Option<PathBuf>,
+    /// How long sources may take to be read before that is served.
+    pub persist_after: Duration,
     /// The registry.
     pub registry: Option<RegistrySection>,
     /// The Consul.
@@ -112,6 +120,8 @@ impl Default for Config {
             listen: loopback(XDS_PORT),
             tls: None,
             admin: loopback(ADMIN_PORT),
+            admin_hosts: Vec::new(),
+            limits: LimitsSection::default(),
             xds_cluster: AssembleOptions::default().xds_cluster,
             route_config: translate.route_config,
             domain_suffix: translate.domain_suffix,
@@ -123,6 +133,7 @@ impl Default for Config {
             config_quiet: pipeline.config_quiet,
             config_max: pipeline.config_max,
             persist: None,
+            persist_after: pipeline.persist_after,
             registry: None,
             consul: None,
             static_file: None,
@@ -170,13 +181,15 @@ impl Config {
             config_quiet: self.config_quiet,
             config_max: self.config_max,
             persist: self.persist.clone(),
+            persist_after: self.persist_after,
         }
     }
 
     /// How the server works by it.
     #[must_use]
     pub fn server(&self) -> ServerOptions {
-        let options = ServerOptions::default();
+        let mut options = ServerOptions::default();
+        self.limits.apply(&mut options);
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.tls {
             let files = ServerTls::new(&tls.certificate_file, &tls.key_file);
@@ -198,6 +211,7 @@ impl Config {
             defaults_key: consul.defaults_key.clone().or(unset.defaults_key),
             include_warning: consul.services.include_warning,
             wan_addresses: consul.services.wan_addresses,
+            patience: consul.patience.max(unset.patience),
         })
     }
 }

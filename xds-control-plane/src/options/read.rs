@@ -9,7 +9,7 @@ use discovery_consul::options::{DiscoveryOptions, Section};
 use proxy_model::json::{Node, ObjectReader};
 use proxy_model::{Problem, Problems};
 
-use super::{Config, RegistrySection, TlsSection};
+use super::{Config, LimitsSection, RegistrySection, TlsSection};
 use crate::sources::period;
 use crate::translate::HealthCheckKind;
 
@@ -29,12 +29,17 @@ pub(super) fn config(file: &mut ObjectReader<'_, '_>, folder: &Path) -> Config {
         listen: address(file, "listen").unwrap_or(unset.listen),
         tls: file.object("tls", |section| tls(section, folder)).flatten(),
         admin: address(file, "admin").unwrap_or(unset.admin),
+        admin_hosts: file.texts("adminHosts").unwrap_or_default(),
+        limits: file
+            .object("limits", LimitsSection::read)
+            .unwrap_or_default(),
         xds_cluster: name(file, "xdsCluster").unwrap_or(unset.xds_cluster),
         route_config: name(file, "routeConfig").unwrap_or(unset.route_config),
         registry_timeout: period(file, "registryTimeout").unwrap_or(unset.registry_timeout),
         health_check: health_check(file).unwrap_or_default(),
         legacy_regex: file.boolean("legacyRegex").unwrap_or_default(),
         persist: path(file, "persist", folder),
+        persist_after: period(file, "persistAfter").unwrap_or(unset.persist_after),
         registry: file
             .object("registry", |section| registry(section, folder))
             .flatten(),

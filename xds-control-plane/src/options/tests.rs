@@ -49,6 +49,40 @@ fn what_is_not_said_is_at_its_default() {
 }
 
 #[test]
+fn every_limit_of_the_server_can_be_set() {
+    let text = "static: {file: s.yaml}
+adminHosts: [xds.example]
+limits: {connections: 1, connectionsPerAddress: 2, streamsPerConnection: 3, streamsPerAddress: 4, namesPerStream: 5,
+  namesPerAddress: 6, requestBytes: 7, opening: 8s, pingInterval: 9s, pingTimeout: 10s, patience: 11s, removalGrace: 12s,
+  additionLead: 13s, drain: 14s}";
+    let config = parse(text).unwrap();
+    assert_eq!(config.admin_hosts, ["xds.example"]);
+    let options = config.server();
+    let numbers = [
+        options.connections,
+        options.connections_per_peer,
+        options.streams_per_connection as usize,
+        options.streams_per_peer,
+        options.names_per_stream,
+        options.names_per_peer,
+        options.request_bytes,
+    ];
+    assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7]);
+    let times = [
+        options.opening_timeout,
+        options.ping_interval,
+        options.ping_timeout,
+        options.patience,
+        options.removal_grace,
+        options.addition_lead,
+        options.drain,
+    ];
+    assert_eq!(times.map(|time| time.as_secs()), [8, 9, 10, 11, 12, 13, 14]);
+    let bad = parse("static: {file: s.yaml}\nlimits: {connections: 0}").unwrap_err();
+    assert_eq!(bad, ["out_of_range /limits/connections"]);
+}
+
+#[test]
 fn tls_is_a_certificate_with_its_key() {
     let with = |tls: &str| parse(&format!("static: {{file: s.yaml}}\ntls: {tls}"));
     let config = with("{certificateFile: c.pem, keyFile: /k.pem, clientCaFile: ca.pem}").unwrap();

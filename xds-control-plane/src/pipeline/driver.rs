@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,13 +8,13 @@ use tokio::time::{Instant, sleep_until};
 
 use super::kept::{KeptError, KeptFile};
 use super::{PipelineOptions, PipelineStatus};
-use crate::assemble::{Assembled, Assembler, ServiceResources, Warning};
+use crate::assemble::{Assembled, Assembler, Owner, ServiceResources, Warning};
 use crate::snapshot::Snapshot;
 use crate::sources::{Followed, Sources};
-use crate::translate::{Known, REGISTRY, Translator};
+use crate::translate::{CONSUL, Known, REGISTRY, Translator};
 
 /// What log lines are filtered by.
-const TARGET: &str = "xds::pipeline";
+pub(super) const TARGET: &str = "xds::pipeline";
 
 /// How long what is served has to last before it is kept, and how long the disk is left alone after that.
 const KEEP_GAP: Duration = Duration::from_secs(30);
@@ -32,8 +33,9 @@ pub(super) struct Driver {
     options: PipelineOptions,
     /// Absent while it works.
     work: Option<Box<Work>>,
-    published: watch::Sender<Option<Arc<Snapshot>>>,
-    status: watch::Sender<Arc<PipelineStatus>>,
+    shown: Shown,
+    /// Becomes true, or is closed, when it has to end.
+    stopped: watch::Receiver<bool>,
     /// Whether everything was assembled of what the sources say.
     has_assembled: bool,
     lanes: Lanes,
@@ -42,14 +44,25 @@ pub(super) struct Driver {
     /// How many services there are.
     services: usize,
     let_go_at: Option<Instant>,
+    /// The clusters whose endpoints stay until then.
+    lingering: BTreeSet<String>,
     kept: Option<KeptFile>,
     keep_at: Option<Instant>,
     keeping: Option<JoinHandle<Result<(), KeptError>>>,
     persist_failure: Option<Arc<str>>,
     is_kept: bool,
+    /// When what was kept is served even if no source has failed, and counts.
+    fall_back_at: Option<Instant>,
     /// Those of the translation.
     warnings: Vec<Warning>,
     assembled: Assembled,
+}
+
+/// What others see of a pipeline.
+pub(super) struct Shown {
+    pub(super) snapshot: watch::Sender<Option<Arc<Snapshot>>>,
+    pub(super) status: watch::Sender<Arc<PipelineStatus>>,
+    pub(super) ready: watch::Sender<bool>,
 }
 
 /// What takes a while for thousands of services.
@@ -76,16 +89,19 @@ struct Done {
     is_behind: bool,
     /// Whether services wait for new settings.
     is_rolling: bool,
-    has_lingering: bool,
+    lingering: BTreeSet<String>,
 }
 
 impl Work {
     fn run(&mut self, task: Task) -> Done {
+        // A service that asks by tags is in the catalog only, and may be in a part of it that was not read yet.
+        let is_whole = task.known.catalog.unlisted.is_none();
+        let is_unknown = |owner: &Owner| !is_whole && *owner.source == *CONSUL;
         let translation = self.translator.translate_within(&task.known, task.most);
         let mut services = translation.services;
         services.extend(task.provided);
         let assembled = match task.is_config {
-            true => self.assembler.assemble(&services),
+            true => self.assembler.assemble_beside(&services, is_unknown),
             false => self.assembler.update_endpoints(&services),
         };
         Done {
@@ -94,7 +110,7 @@ impl Work {
             services: services.len(),
             is_behind: self.assembler.is_behind(&services),
             is_rolling: translation.behind > 0,
-            has_lingering: self.assembler.has_lingering(),
+            lingering: self.assembler.lingering(),
         }
     }
 }
@@ -125,8 +141,8 @@ impl Lanes {
 pub(super) async fn drive(
     sources: Sources,
     options: PipelineOptions,
-    published: watch::Sender<Option<Arc<Snapshot>>>,
-    status: watch::Sender<Arc<PipelineStatus>>,
+    shown: Shown,
+    stopped: watch::Receiver<bool>,
 ) {
     let kept = options.persist.clone().map(KeptFile::new);
     let loaded = match kept.clone() {
@@ -154,17 +170,19 @@ pub(super) async fn drive(
         })),
         kept,
         options,
-        published,
-        status,
+        shown,
+        stopped,
         has_assembled: false,
         lanes: Lanes::default(),
         roll_at: None,
         services: 0,
         let_go_at: None,
+        lingering: BTreeSet::new(),
         keep_at: None,
         keeping: None,
         persist_failure: failure,
         is_kept: false,
+        fall_back_at: None,
         warnings: Vec::new(),
         assembled: Assembled::default(),
     };
@@ -173,16 +191,28 @@ pub(super) async fn drive(
 }
 
 impl Driver {
-    /// Serves what was kept until all sources have been read.
+    /// Takes what was kept, which is served only if the sources cannot be read: it may be old.
     fn begin_with(&mut self, services: Vec<ServiceResources>) {
         let Some(work) = self.work.as_mut().filter(|_| !services.is_empty()) else {
             return;
         };
         let services: Vec<_> = services.into_iter().map(Arc::new).collect();
-        tracing::info!(target: TARGET, services = services.len(), "what was served last is served until all sources have been read");
         self.assembled = work.assembler.assemble(&services);
-        self.is_kept = true;
-        self.publish();
+        self.fall_back_at = Some(Instant::now() + self.options.persist_after);
+    }
+
+    /// Serves what was kept. It counts when its time has come: until then another control plane may know better.
+    fn fall_back(&mut self) {
+        let Some(at) = self.fall_back_at else { return };
+        if !self.is_kept {
+            tracing::warn!(target: TARGET, "what was served last is served until all sources have been read");
+            self.is_kept = true;
+            self.publish();
+        }
+        if at <= Instant::now() {
+            self.fall_back_at = None;
+            self.shown.ready.send_replace(true);
+        }
     }
 
     async fn run(mut self) {
@@ -192,12 +222,29 @@ impl Driver {
             let due = self.lanes.next();
             let keep_at = self.keep_at.filter(|_| self.keeping.is_none());
             tokio::select! {
-                () = self.sources.changed() => self.lanes.changed(Instant::now(), &self.options),
+                () = self.sources.changed() => {
+                    self.lanes.changed(Instant::now(), &self.options);
+                    if self.fall_back_at.is_some() && self.sources.has_failed() {
+                        self.fall_back();
+                    }
+                }
+                () = at(self.fall_back_at) => self.fall_back(),
                 () = at(due) => self.due().await,
                 () = at(self.let_go_at) => self.let_go(),
                 () = at(keep_at) => self.keep(),
+                _ = self.stopped.changed() => break,
                 kept = ended(&mut self.keeping) => self.kept(kept),
             }
+        }
+        // What is older was written already.
+        if self.keeping.is_some() {
+            let kept = ended(&mut self.keeping).await;
+            self.kept(kept);
+        }
+        if self.keep_at.is_some() {
+            self.keep();
+            let kept = ended(&mut self.keeping).await;
+            self.kept(kept);
         }
     }
 
@@ -235,20 +282,26 @@ impl Driver {
             // What has come with the endpoints is in it.
             self.has_assembled = true;
             self.is_kept = false;
+            self.fall_back_at = None;
         } else if !done.is_behind && !done.is_rolling {
             self.lanes.config = None;
         }
         if let Some(at) = self.roll_at.filter(|_| self.lanes.config.is_none()) {
             self.lanes.config = Some((at, at));
         }
-        self.let_go_at = match done.has_lingering {
-            true => self.let_go_at.or_else(|| Some(Instant::now() + LINGER)),
-            false => None,
+        // Each gets its whole time: those that stay longer for that do no harm.
+        let is_news = !done.lingering.is_subset(&self.lingering);
+        self.let_go_at = match self.let_go_at {
+            _ if done.lingering.is_empty() => None,
+            Some(at) if !is_news => Some(at),
+            _ => Some(Instant::now() + LINGER),
         };
+        self.lingering = done.lingering;
         self.services = done.services;
         self.warnings = done.warnings;
         self.assembled = done.assembled;
         self.publish();
+        self.shown.ready.send_replace(true);
     }
 
     /// Works on a thread where that holds nobody up.
@@ -274,6 +327,7 @@ impl Driver {
     /// No client sends anything to the endpoints that have stayed for that.
     fn let_go(&mut self) {
         self.let_go_at = None;
+        self.lingering.clear();
         if let Some(work) = &mut self.work {
             self.assembled = work.assembler.let_go();
             self.publish();
@@ -282,7 +336,7 @@ impl Driver {
 
     fn publish(&mut self) {
         let snapshot = &self.assembled.snapshot;
-        let is_new = self.published.send_if_modified(|published| {
+        let is_new = self.shown.snapshot.send_if_modified(|published| {
             let is_same = published
                 .as_ref()
                 .is_some_and(|published| Arc::ptr_eq(published, snapshot));
@@ -320,7 +374,7 @@ impl Driver {
     fn show_status(&self) {
         let mut warnings = self.warnings.clone();
         warnings.extend_from_slice(&self.assembled.warnings);
-        self.status.send_replace(Arc::new(PipelineStatus {
+        self.shown.status.send_replace(Arc::new(PipelineStatus {
             sources: self.sources.status(),
             quarantined: self.assembled.quarantined.clone(),
             warnings,

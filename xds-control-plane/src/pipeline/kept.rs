@@ -11,7 +11,7 @@ use prost::Message;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::assemble::{Owner, ServiceResources};
+use crate::assemble::{Owner, ServiceResources, UnknownZones};
 
 /// What the first line begins with. The number is the version of the format.
 const MAGIC: &str = "xds-last-served 1";
@@ -116,7 +116,7 @@ impl KeptService {
             refresh_delay_ms: service
                 .refresh_delay
                 .map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
-            unknown_endpoints: service.unknown_endpoints.iter().cloned().collect(),
+            unknown_endpoints: service.unknown_endpoints.keys().cloned().collect(),
         }
     }
 
@@ -128,7 +128,11 @@ impl KeptService {
             virtual_hosts: decoded(&self.virtual_hosts)?,
             listeners: decoded(&self.listeners)?,
             refresh_delay: self.refresh_delay_ms.map(Duration::from_millis),
-            unknown_endpoints: self.unknown_endpoints.into_iter().collect(),
+            unknown_endpoints: self
+                .unknown_endpoints
+                .into_iter()
+                .map(|name| (name, UnknownZones::default()))
+                .collect(),
             is_partial: false,
         })
     }

@@ -20,12 +20,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
+use tokio::task::JoinHandle;
 
 use crate::assemble::{AssembleOptions, Quarantined, Warning};
 use crate::snapshot::Snapshot;
 use crate::sources::{SourceStatus, Sources};
 use crate::translate::TranslateOptions;
+
+/// How long the last write may take.
+const STOP: Duration = Duration::from_secs(10);
 
 /// How a pipeline works.
 #[derive(Debug, Clone)]
@@ -43,6 +46,9 @@ pub struct PipelineOptions {
     pub config_max: Duration,
     /// Where what was served last is kept, to begin with when the sources are away. `None`: nowhere.
     pub persist: Option<PathBuf>,
+    /// How long the sources may take to be read before what was kept is served, and counts as [ready](Pipeline::readiness).
+    /// Sooner it is served only when one of them fails. 10 s.
+    pub persist_after: Duration,
 }
 
 impl Default for PipelineOptions {
@@ -55,6 +61,7 @@ impl Default for PipelineOptions {
             config_quiet: Duration::from_millis(100),
             config_max: Duration::from_secs(1),
             persist: None,
+            persist_after: Duration::from_secs(10),
         }
     }
 }
@@ -80,7 +87,9 @@ pub struct PipelineStatus {
 pub struct Pipeline {
     snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
     status: watch::Receiver<Arc<PipelineStatus>>,
-    task: AbortHandle,
+    readiness: watch::Receiver<bool>,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
 }
 
 impl Pipeline {
@@ -93,11 +102,19 @@ impl Pipeline {
     pub fn start(sources: Sources, options: PipelineOptions) -> Self {
         let (snapshot, snapshots) = watch::channel(None);
         let (status_sender, status) = watch::channel(Arc::default());
-        let driving = driver::drive(sources, options, snapshot, status_sender);
-        let task = tokio::spawn(driving).abort_handle();
+        let (ready, readiness) = watch::channel(false);
+        let (stop, stopped) = watch::channel(false);
+        let shown = driver::Shown {
+            snapshot,
+            status: status_sender,
+            ready,
+        };
+        let task = tokio::spawn(driver::drive(sources, options, shown, stopped));
         Self {
             snapshots,
             status,
+            readiness,
+            stop,
             task,
         }
     }
@@ -106,6 +123,22 @@ impl Pipeline {
     #[must_use]
     pub fn snapshots(&self) -> watch::Receiver<Option<Arc<Snapshot>>> {
         self.snapshots.clone()
+    }
+
+    /// Whether what is to be served may be relied on: there is something, and it is not only what was kept from the last time,
+    /// or that has been so for [`PipelineOptions::persist_after`]. Once it is so it stays so.
+    #[must_use]
+    pub fn readiness(&self) -> watch::Receiver<bool> {
+        self.readiness.clone()
+    }
+
+    /// Ends, after what was served last has been kept for the next time. That takes 10 s at most. Dropping a pipeline, or this
+    /// future, ends it at once.
+    pub async fn stop(mut self) {
+        self.stop.send_replace(true);
+        if tokio::time::timeout(STOP, &mut self.task).await.is_err() {
+            tracing::warn!(target: driver::TARGET, "what is served could not be kept in time");
+        }
     }
 
     /// How it is, and when that changes.

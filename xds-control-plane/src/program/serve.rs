@@ -38,7 +38,8 @@ async fn serve(options: &cli::Serve) -> Result<(), Failure> {
         config
             .server()
             .with_identifier(concat!("xds-control-plane/", env!("CARGO_PKG_VERSION"))),
-    );
+    )
+    .with_readiness(pipeline.readiness());
     let address = listener.local_addr().unwrap_or(config.listen);
     if config.tls.is_none() && !address.ip().is_loopback() {
         tracing::warn!(%address, "xDS is served without TLS: whoever reaches this address is told everything; add `tls` to the configuration");
@@ -53,14 +54,14 @@ async fn serve(options: &cli::Serve) -> Result<(), Failure> {
     let handle = server.handle();
     handle.register(&mut registry);
     pipeline.register(&mut registry);
-    let admin = Admin::builder(handle, registry)
-        .quarantine(Arc::new(pipeline.status()))
-        .build();
+    let admin = Admin::builder(handle, registry).quarantine(Arc::new(pipeline.status()));
+    let hosts = config.admin_hosts.iter();
+    let admin = hosts.fold(admin, |admin, host| admin.host(host)).build();
     let admin = tokio::spawn(admin.serve(admin_listener));
     let served = server.serve(listener, shutdown).await;
     admin.abort();
     told.abort();
-    drop(pipeline);
+    pipeline.stop().await;
     served.map_err(|error| Failure::from_error(&error))
 }
 

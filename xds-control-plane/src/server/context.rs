@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::watch;
 
@@ -14,6 +14,8 @@ pub(crate) struct Context {
     pub(crate) identifier: Arc<str>,
     /// What is served; nothing before the first snapshot.
     pub(crate) views: watch::Receiver<Option<Arc<View>>>,
+    /// Whether what is served may be relied on. Unset: as soon as there is something.
+    pub(crate) readiness: OnceLock<watch::Receiver<bool>>,
     /// Becomes true, or is closed, when streams have to end.
     pub(crate) stopping: watch::Receiver<bool>,
     pub(crate) nodes: Nodes,
@@ -21,6 +23,12 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// Whether there is something to serve that may be relied on.
+    pub(crate) fn is_ready(&self) -> bool {
+        let readiness = self.readiness.get();
+        self.views.borrow().is_some() && readiness.is_none_or(|readiness| *readiness.borrow())
+    }
+
     pub(crate) fn view(&self) -> Option<Arc<View>> {
         self.views.borrow().clone()
     }

@@ -90,7 +90,7 @@ impl Drop for PeerPlace {
 }
 
 /// A host has a whole network of addresses in version 6.
-fn host_of(address: IpAddr) -> IpAddr {
+pub(super) fn host_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();

@@ -34,7 +34,7 @@ mod wire;
 mod fixtures;
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -93,6 +93,7 @@ impl XdsServer {
             identifier: Arc::from(options.identifier.as_str()),
             options,
             views,
+            readiness: OnceLock::new(),
             stopping,
             nodes: Nodes::default(),
             metrics,
@@ -102,6 +103,15 @@ impl XdsServer {
             publisher,
             stop,
         }
+    }
+
+    /// Says that it is ready only when `readiness` says so, too, as of a
+    /// [pipeline](crate::pipeline::Pipeline::readiness): what was kept from the last time is served before. When the sender is
+    /// gone the last counts. The first call counts.
+    #[must_use]
+    pub fn with_readiness(self, readiness: watch::Receiver<bool>) -> Self {
+        let _ = self.context.readiness.set(readiness);
+        self
     }
 
     /// What can be looked at while it serves.
@@ -194,10 +204,10 @@ impl ServerHandle {
         self.context.metrics.register(registry);
     }
 
-    /// Whether there is something to serve.
+    /// Whether there is something to serve that [may be relied on](XdsServer::with_readiness).
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.context.views.borrow().is_some()
+        self.context.is_ready()
     }
 
     /// The clients that are connected or have polled of late, by id, and what they have.
@@ -247,16 +257,31 @@ fn all_routes(
     Ok(Routes::from(routes.merge(own)))
 }
 
+/// Waits for news; for ever, if there is nobody to have any.
+async fn news(readiness: Option<&mut watch::Receiver<bool>>) {
+    if let Some(readiness) = readiness
+        && readiness.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
 /// Says by gRPC's health service whether there is something to serve, of the server and of each service. When the server is
 /// asked to stop, there is nothing any more, so that balancers go elsewhere.
 async fn report_health(context: &Context, health: &HealthReporter) -> std::convert::Infallible {
     use tonic_health::ServingStatus;
 
     let mut views = context.views.clone();
+    let mut readiness = context.readiness.get().cloned();
     let mut stopping = context.stopping.clone();
     loop {
         let stops = *stopping.borrow_and_update();
-        let status = match views.borrow_and_update().is_some() && !stops {
+        views.mark_unchanged();
+        if let Some(readiness) = &mut readiness {
+            readiness.mark_unchanged();
+        }
+        let status = match context.is_ready() && !stops {
             true => ServingStatus::Serving,
             false => ServingStatus::NotServing,
         };
@@ -273,6 +298,7 @@ async fn report_health(context: &Context, health: &HealthReporter) -> std::conve
                     std::future::pending::<()>().await;
                 }
             }
+            () = news(readiness.as_mut()), if status == ServingStatus::NotServing => {}
             changed = stopping.changed() => {
                 if changed.is_err() {
                     std::future::pending::<()>().await;

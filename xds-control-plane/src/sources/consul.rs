@@ -1,6 +1,6 @@
 //! Consul: the instances of all services in all datacenters, and the settings of all clusters under a key.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,11 +14,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::reading::Reading;
-use crate::translate::{Catalog, CatalogService, Defaults, Instance};
+use crate::translate::{Catalog, CatalogService, Defaults, Instance, UNLISTED};
 
-/// How long the first answer of other datacenters is waited for. Without it clusters would be published without their far
-/// endpoints, which may be the only ones.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a datacenter is waited for that answers, and of which there is so much to read.
+const FIRST_WHOLE: Duration = Duration::from_secs(60);
 
 /// How long after its key was seen to be gone the settings are looked for again.
 const SECOND_LOOK: Duration = Duration::from_secs(5);
@@ -35,6 +34,10 @@ pub struct ConsulSourceOptions {
     pub include_warning: bool,
     /// Whether instances of other datacenters are where they say to be for those, if they do. Yes.
     pub wan_addresses: bool,
+    /// How long the first answer waits for other datacenters that fail, and for the list of them if that fails. 5 s; one that
+    /// answers and is still being read is waited for 60 s, if that is longer. What is not read then is unknown: what was served
+    /// before stays.
+    pub patience: Duration,
 }
 
 impl Default for ConsulSourceOptions {
@@ -44,6 +47,7 @@ impl Default for ConsulSourceOptions {
             defaults_key: Some("envoy/defaultSettings".to_owned()),
             include_warning: false,
             wan_addresses: true,
+            patience: Duration::from_secs(5),
         }
     }
 }
@@ -57,14 +61,19 @@ pub(super) async fn follow_catalog(
     let watch = ConsulWatch::start(client, options.watch.clone());
     let mut states = watch.states();
     let mut reader = CatalogReader::new(options);
-    let patience = Instant::now() + PATIENCE;
+    let begun = Instant::now();
+    let patience = [
+        reader.options.patience,
+        reader.options.patience.max(FIRST_WHOLE),
+    ];
     loop {
         let state = Arc::clone(&states.borrow_and_update());
-        let is_patient = Instant::now() < patience;
-        published.send_if_modified(|reading| reader.take(&state, is_patient, reading));
+        let waited = begun.elapsed();
+        published.send_if_modified(|reading| reader.take(&state, waited, reading));
+        let next = patience.into_iter().find(|patience| *patience > waited);
         tokio::select! {
             changed = states.changed() => if changed.is_err() { return },
-            () = sleep_until(patience), if is_patient => {}
+            () = sleep_until(begun + next.unwrap_or_default()), if next.is_some() => {}
         }
     }
 }
@@ -78,6 +87,7 @@ struct CatalogReader {
     /// By datacenter and name.
     instances: BTreeMap<(Arc<str>, Arc<str>), Read>,
     services: BTreeMap<Arc<str>, Arc<CatalogService>>,
+    unlisted: Option<Arc<CatalogService>>,
 }
 
 impl CatalogReader {
@@ -86,6 +96,7 @@ impl CatalogReader {
             options,
             instances: BTreeMap::new(),
             services: BTreeMap::new(),
+            unlisted: None,
         }
     }
 
@@ -93,11 +104,20 @@ impl CatalogReader {
     fn take(
         &mut self,
         state: &WatchState,
-        is_patient: bool,
+        waited: Duration,
         reading: &mut Reading<Catalog>,
     ) -> bool {
-        if let Some(failure) = not_ready(state, is_patient && reading.value.is_none()) {
-            return reading.failed(failure);
+        let is_first = reading.value.is_none();
+        if let Some(failure) = not_ready(state) {
+            let own = state.datacenters.first();
+            let is_being_read = own.is_some_and(|own| !own.is_complete && own.failure.is_none());
+            return match is_being_read || (own.is_none() && state.failure.is_none()) {
+                true => reading.waits(failure),
+                false => reading.failed(failure),
+            };
+        }
+        if is_first && let Some(reason) = still_waited_for(state, waited, self.options.patience) {
+            return reading.waits(reason);
         }
         let catalog = self.catalog(state);
         let mut problems: Vec<_> = state.datacenters.iter().flat_map(|datacenter| {
@@ -107,8 +127,9 @@ impl CatalogReader {
                 format!("{name}: {} instances that are gone are kept until a second look has confirmed it", datacenter.held)
             });
             let hidden = datacenter.is_hidden.then(|| format!("{name}: the token seems to have lost its rights; nothing is believed to be gone"));
+            let incomplete = (!datacenter.is_complete).then(|| format!("{name} was not read yet; what may be there stays as it was"));
             let unread = datacenter.unread.iter().take(10).map(move |(service, why)| format!("{name}: {service}: {why}"));
-            failure.chain(held).chain(hidden).chain(unread)
+            failure.chain(incomplete).chain(held).chain(hidden).chain(unread)
         }).collect();
         problems.extend(state.failure.iter().map(ToString::to_string));
         let own = state.datacenters.first();
@@ -145,6 +166,27 @@ impl CatalogReader {
                 entry.datacenters.insert(Arc::clone(zone), instances);
             }
         }
+        let unread = unread_datacenters(state);
+        for zone in &unread {
+            for service in services.values_mut() {
+                // Some of a datacenter may have been read.
+                if !service.datacenters.contains_key(zone) && !service.unknown.contains(zone) {
+                    service.unread.insert(Arc::clone(zone));
+                }
+            }
+        }
+        if self
+            .unlisted
+            .as_ref()
+            .is_none_or(|known| known.unread != unread)
+        {
+            self.unlisted = (!unread.is_empty()).then(|| {
+                Arc::new(CatalogService {
+                    unread,
+                    ..CatalogService::default()
+                })
+            });
+        }
         let renewed = services.into_iter().map(|(name, service)| {
             let known = self.services.get(&name);
             let same = known.filter(|known| is_same(known, &service)).cloned();
@@ -154,6 +196,7 @@ impl CatalogReader {
         Catalog {
             own,
             services: self.services.clone(),
+            unlisted: self.unlisted.clone(),
         }
     }
 
@@ -200,7 +243,7 @@ impl CatalogReader {
 }
 
 fn is_same(one: &CatalogService, other: &CatalogService) -> bool {
-    let is_known_the_same = one.unknown == other.unknown;
+    let is_known_the_same = one.unknown == other.unknown && one.unread == other.unread;
     let (one, other) = (&one.datacenters, &other.datacenters);
     is_known_the_same
         && one.len() == other.len()
@@ -211,7 +254,7 @@ fn is_same(one: &CatalogService, other: &CatalogService) -> bool {
 }
 
 /// Why what is known is not enough to begin with.
-fn not_ready(state: &WatchState, is_patient: bool) -> Option<Arc<str>> {
+fn not_ready(state: &WatchState) -> Option<Arc<str>> {
     let Some(own) = state.datacenters.first() else {
         let why = state.failure.clone();
         return Some(why.unwrap_or_else(|| "the datacenter of the agent is not known yet".into()));
@@ -229,12 +272,33 @@ fn not_ready(state: &WatchState, is_patient: bool) -> Option<Arc<str>> {
             .into(),
         );
     }
-    let mut others = state.datacenters.iter().skip(1);
-    // One that has failed just now may answer when it is asked again.
-    let unread = others.find(|other| !other.is_complete);
-    unread
-        .filter(|_| is_patient)
-        .map(|other| still_reading(other))
+    None
+}
+
+/// Why it is too early to begin without some datacenters: clusters would be published without their far endpoints, which may
+/// be the only ones.
+fn still_waited_for(state: &WatchState, waited: Duration, patience: Duration) -> Option<Arc<str>> {
+    if !state.are_listed && waited < patience {
+        let why = state.failure.clone();
+        return Some(
+            why.unwrap_or_else(|| "it is not known yet which datacenters there are".into()),
+        );
+    }
+    let mut unread = state.datacenters.iter().filter(|dc| !dc.is_complete);
+    let waited_for = unread.find(|dc| match dc.failure {
+        // One that has failed just now may answer when it is asked again.
+        Some(_) => waited < patience,
+        None => waited < patience.max(FIRST_WHOLE),
+    });
+    waited_for.map(|dc| still_reading(dc))
+}
+
+/// The datacenters in which anything may be that was not read.
+fn unread_datacenters(state: &WatchState) -> BTreeSet<Arc<str>> {
+    let incomplete = state.datacenters.iter().filter(|dc| !dc.is_complete);
+    let incomplete = incomplete.map(|dc| Arc::clone(&dc.datacenter));
+    let unlisted = (!state.are_listed).then(|| UNLISTED.into());
+    incomplete.chain(unlisted).collect()
 }
 
 /// Why a datacenter is not known yet, and how that can be mended.

@@ -9,6 +9,9 @@ use tokio::time::sleep;
 /// How often is looked whether it has changed. Asking costs a microsecond, and works on any file system.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// How often one is looked at again that is being written.
+const MOST_LOOKS: usize = 40;
+
 /// The largest file that is read.
 const MOST_BYTES: u64 = 16 << 20;
 
@@ -79,11 +82,22 @@ impl FollowedFile {
         }
     }
 
-    /// The content as it is now, or why it cannot be read.
+    /// The content as it is now, or why it cannot be read: two looks have to see the same, since it may be being written.
     pub(super) async fn again(&mut self) -> Result<String, String> {
-        let content = read(self.path.clone()).await;
-        self.seen = Some(content.clone());
-        content
+        let mut content = read(self.path.clone()).await;
+        for _ in 0..MOST_LOOKS {
+            sleep(LOOK).await;
+            let newer = read(self.path.clone()).await;
+            if newer == content {
+                self.seen = Some(content.clone());
+                return content;
+            }
+            content = newer;
+        }
+        Err(format!(
+            "{}: it is written all the time",
+            self.path.display()
+        ))
     }
 }
 
@@ -197,6 +211,20 @@ mod tests {
         };
         let (written, read) = tokio::join!(writing, reading);
         assert_eq!(read, written);
+    }
+
+    #[tokio::test]
+    async fn one_that_is_being_written_when_it_is_asked_again_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "half").unwrap();
+        let mut file = FollowedFile::new(&path);
+        let writing = async {
+            sleep(LOOK / 2).await;
+            std::fs::write(&path, "half and half").unwrap();
+        };
+        let ((), read) = tokio::join!(writing, file.again());
+        assert_eq!(read.as_deref(), Ok("half and half"));
     }
 
     #[tokio::test]

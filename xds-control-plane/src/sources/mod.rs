@@ -204,6 +204,17 @@ impl Followed {
         Some((known, provided))
     }
 
+    /// Whether one that was never read has failed, so that nobody can say when it will be.
+    pub(crate) fn has_failed(&self) -> bool {
+        let provided = self.provided.iter();
+        let mut provided = provided.map(|(_, readings)| is_away(&readings.borrow()));
+        of_away(&self.registry)
+            || of_away(&self.catalog)
+            || of_away(&self.defaults)
+            || of_away(&self.fixed)
+            || provided.any(|is_away| is_away)
+    }
+
     /// How they are.
     pub(crate) fn status(&self) -> Vec<SourceStatus> {
         let read = [
@@ -235,6 +246,16 @@ fn value_or<T>(readings: &Readings<T>, absent: &Arc<T>) -> Option<Arc<T>> {
         Some(readings) => readings.borrow().value.clone(),
         None => Some(Arc::clone(absent)),
     }
+}
+
+fn of_away<T>(readings: &Readings<T>) -> bool {
+    readings
+        .as_ref()
+        .is_some_and(|readings| is_away(&readings.borrow()))
+}
+
+fn is_away<T>(reading: &Reading<T>) -> bool {
+    reading.value.is_none() && reading.has_failed
 }
 
 fn status<T>(name: &str, readings: &Readings<T>) -> Option<SourceStatus> {

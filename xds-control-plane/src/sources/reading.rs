@@ -9,6 +9,8 @@ pub struct Reading<T> {
     pub value: Option<Arc<T>>,
     /// Why that is not the newest: the source cannot be read at the moment.
     pub failure: Option<Arc<str>>,
+    /// Whether that is an error, and not only that it is still being read or asked again.
+    pub has_failed: bool,
     /// What is wrong with some of it, which counts otherwise than it was meant.
     pub problems: Arc<[String]>,
     /// When it was last read.
@@ -20,6 +22,7 @@ impl<T> Default for Reading<T> {
         Self {
             value: None,
             failure: None,
+            has_failed: false,
             problems: Arc::default(),
             last_ok: None,
         }
@@ -31,6 +34,7 @@ impl<T> Clone for Reading<T> {
         Self {
             value: self.value.clone(),
             failure: self.failure.clone(),
+            has_failed: self.has_failed,
             problems: Arc::clone(&self.problems),
             last_ok: self.last_ok,
         }
@@ -43,6 +47,7 @@ impl<T: PartialEq> Reading<T> {
         let was_good = self.failure.take().is_none();
         let is_same = self.value.as_deref() == Some(&value) && *self.problems == problems;
         self.last_ok = Some(Moment::now());
+        self.has_failed = false;
         if !is_same {
             self.value = Some(Arc::new(value));
             self.problems = problems.into();
@@ -53,8 +58,18 @@ impl<T: PartialEq> Reading<T> {
     /// Notes that it could not be read.
     pub(crate) fn failed(&mut self, failure: impl Into<Arc<str>>) -> bool {
         let failure = failure.into();
-        let is_news = self.failure.as_ref() != Some(&failure);
+        let is_news = self.failure.as_ref() != Some(&failure) || !self.has_failed;
         self.failure = Some(failure);
+        self.has_failed = true;
+        is_news
+    }
+
+    /// Notes what is waited for before it counts as read.
+    pub(crate) fn waits(&mut self, reason: impl Into<Arc<str>>) -> bool {
+        let reason = reason.into();
+        let is_news = self.failure.as_ref() != Some(&reason) || self.has_failed;
+        self.failure = Some(reason);
+        self.has_failed = false;
         is_news
     }
 }

@@ -12,7 +12,8 @@ use envoy_types::pb::envoy::config::endpoint::v3::{
     ClusterLoadAssignment, Endpoint, LbEndpoint, LocalityLbEndpoints,
 };
 
-use super::model::{CatalogService, StaticEndpoint};
+use super::model::{CatalogService, StaticEndpoint, UNLISTED};
+use crate::assemble::UnknownZones;
 
 /// How many instances of a service are told of that cannot be served.
 const MOST_PROBLEMS: usize = 10;
@@ -31,7 +32,10 @@ impl Live {
     /// The live instances of a service.
     pub(super) fn of(service: Option<&CatalogService>) -> Self {
         let mut live = Self {
-            unknown: service.map_or_else(BTreeSet::new, |service| service.unknown.clone()),
+            unknown: service
+                .iter()
+                .flat_map(|service| service.unknown.union(&service.unread).cloned())
+                .collect(),
             ..Self::default()
         };
         for (datacenter, instances) in service.iter().flat_map(|service| &service.datacenters) {
@@ -92,11 +96,14 @@ impl Live {
         self.zones.is_empty()
     }
 
-    /// Whether enough is known to say where requests go. That the own datacenter has none sends them to others, and that nobody
-    /// has any fails them: neither is concluded from a read that has failed.
-    pub(super) fn is_known(&self, own: &str) -> bool {
-        let is_own_known = !self.unknown.contains(own);
-        self.unknown.is_empty() || (is_own_known && self.zones.contains_key(own))
+    /// Of which datacenters it is not known where its instances are, if of any. That the own datacenter has none sends requests
+    /// to others, and that nobody has any fails them: neither is concluded from a read that has failed.
+    pub(super) fn unknown(&self, own: &str) -> Option<UnknownZones> {
+        (!self.unknown.is_empty()).then(|| UnknownZones {
+            own: own.into(),
+            zones: self.unknown.clone(),
+            are_unlisted: self.unknown.contains(UNLISTED),
+        })
     }
 
     /// The own datacenter first, all others together after it; if the own one has none, all others together first.

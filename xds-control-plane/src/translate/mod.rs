@@ -32,7 +32,7 @@ pub use self::defaults::Defaults;
 pub use self::model::{
     Branch, Catalog, CatalogService, HttpListener, Instance, Known, Limits, ListenerKind, Protocol,
     Provides, RegistryService, StaticConfig, StaticEndpoint, StaticListener, StaticService,
-    TcpListener,
+    TcpListener, UNLISTED,
 };
 pub use self::options::{HealthCheckKind, TranslateOptions};
 pub use self::translator::{Translation, Translator};

@@ -54,6 +54,9 @@ pub struct Branch {
     pub canary_percent: u32,
 }
 
+/// Stands for all datacenters but the own one, where it is not known which there are.
+pub const UNLISTED: &str = "*";
+
 /// The instances of all services in all datacenters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalog {
@@ -61,6 +64,9 @@ pub struct Catalog {
     pub own: Arc<str>,
     /// By name.
     pub services: BTreeMap<Arc<str>, Arc<CatalogService>>,
+    /// What is known of a service that is not among them, if datacenters were not read yet that may have it. `None`: it is in
+    /// no datacenter. What stays the same should stay the same `Arc`.
+    pub unlisted: Option<Arc<CatalogService>>,
 }
 
 /// The instances of one service in all datacenters that know it.
@@ -70,6 +76,9 @@ pub struct CatalogService {
     pub datacenters: BTreeMap<Arc<str>, Arc<[Instance]>>,
     /// The datacenters that list it and have not said yet which instances it has there, or whether any.
     pub unknown: BTreeSet<Arc<str>>,
+    /// The datacenters that were not read yet, so that nobody can say whether they list it. [`UNLISTED`] stands for those that
+    /// are not known by name.
+    pub unread: BTreeSet<Arc<str>>,
 }
 
 /// An instance of a service.

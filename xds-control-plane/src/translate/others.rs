@@ -22,7 +22,12 @@ pub(super) fn tagged(
     let mut settings = tags::read(service);
     let mut out = begin(Owner::new(CONSUL, Arc::clone(name)), known);
     // What it asks for is said by its instances.
-    out.resources.is_partial = !service.unknown.is_empty();
+    let is_said_here = || {
+        let here = service.datacenters.get(&known.own);
+        here.is_some_and(|instances| tags::ask_to_be_served(instances))
+    };
+    out.resources.is_partial =
+        !service.unknown.is_empty() || (!service.unread.is_empty() && !is_said_here());
     for (code, message) in &settings.problems {
         out.warn(code, message.clone());
     }

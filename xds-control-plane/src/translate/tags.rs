@@ -6,7 +6,7 @@ use std::time::Duration;
 use discovery_core::text::shortened;
 
 use super::defaults::{least_of, parse_time};
-use super::model::{CatalogService, Limits};
+use super::model::{CatalogService, Instance, Limits};
 use super::names::usable_domain;
 
 const DOMAIN: &str = "domain-";
@@ -25,11 +25,13 @@ pub(super) struct TagSettings {
 
 /// Whether a service asks to be served.
 pub(super) fn asks_to_be_served(service: &CatalogService) -> bool {
-    let mut instances = service
-        .datacenters
-        .values()
-        .flat_map(|instances| instances.iter());
-    instances.any(|instance| instance.tags.iter().any(|tag| tag.starts_with(DOMAIN)))
+    let mut datacenters = service.datacenters.values();
+    datacenters.any(|instances| ask_to_be_served(instances))
+}
+
+pub(super) fn ask_to_be_served(instances: &[Instance]) -> bool {
+    let mut tags = instances.iter().flat_map(|instance| &instance.tags);
+    tags.any(|tag| tag.starts_with(DOMAIN))
 }
 
 /// Reads the tags of all instances of all datacenters, healthy or not.

@@ -34,16 +34,17 @@ impl Translated {
         }
     }
 
-    /// Takes the endpoints of a cluster, if enough is known of them.
+    /// Takes the endpoints of a cluster, as far as they are known.
     pub(super) fn assign(&mut self, cluster: &str, live: &Live, own: &str) {
-        match live.is_known(own) {
-            true => {
-                let assignment = live.assignment(cluster, own);
-                self.resources.assignments.push(assignment);
-            }
-            false => {
-                self.resources.unknown_endpoints.insert(cluster.to_owned());
-            }
+        let unknown = live.unknown(own);
+        // Those that are known are better than none, and that there are none is to be known.
+        if unknown.is_none() || !live.is_empty() {
+            let assignment = live.assignment(cluster, own);
+            self.resources.assignments.push(assignment);
+        }
+        if let Some(unknown) = unknown {
+            let unknown_endpoints = &mut self.resources.unknown_endpoints;
+            unknown_endpoints.insert(cluster.to_owned(), unknown);
         }
     }
 
@@ -219,7 +220,9 @@ struct Round<'k> {
 
 impl Round<'_> {
     fn instances(&self, name: &Arc<str>) -> Option<Arc<CatalogService>> {
-        self.known.catalog.services.get(name).cloned()
+        let catalog = &self.known.catalog;
+        let listed = catalog.services.get(name);
+        listed.or(catalog.unlisted.as_ref()).cloned()
     }
 
     /// The settings for a service: the newest, if it is new or its turn.

@@ -72,6 +72,43 @@ async fn readiness_is_that_there_is_something_to_serve() {
     .await;
 }
 
+/// What was kept from the last time is served, and nobody is sent here for it.
+#[tokio::test]
+async fn what_is_only_kept_is_served_and_not_ready() {
+    use tonic_health::pb::HealthCheckRequest;
+    use tonic_health::pb::health_check_response::ServingStatus;
+    use tonic_health::pb::health_client::HealthClient;
+
+    let plan = Plan::default().service("a", &[]);
+    let (ready, readiness) = tokio::sync::watch::channel(false);
+    let options = xds_control_plane::server::ServerOptions::default();
+    let server = Running::with_readiness(plan.snapshot(), options, Some(readiness)).await;
+    let admin = serve(&server).await;
+    let health = HealthClient::new(server.channel().await);
+    let status = async || {
+        let request = HealthCheckRequest::default();
+        let mut health = health.clone();
+        health.check(request).await.unwrap().into_inner().status()
+    };
+    testkit::time::eventually("served", async || server.handle.snapshot().is_some()).await;
+    let answer = get(admin, "/readyz").await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(
+        answer.text().contains("served meanwhile"),
+        "{}",
+        answer.text()
+    );
+    assert_eq!(status().await, ServingStatus::NotServing);
+    let overview: Value = get(admin, "/api/v1/overview").await.json();
+    assert_eq!(overview["ready"], false);
+    ready.send_replace(true);
+    testkit::time::eventually("health is good", async || {
+        status().await == ServingStatus::Serving
+    })
+    .await;
+    assert_eq!(get(admin, "/readyz").await.status, StatusCode::OK);
+}
+
 #[tokio::test]
 async fn what_is_served_can_be_read() {
     let plan = Plan::default()

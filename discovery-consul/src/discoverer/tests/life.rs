@@ -316,3 +316,55 @@ async fn a_service_that_cannot_be_read_at_first_is_waited_for() {
         (1, 1)
     );
 }
+
+/// A datacenter that was not read yet takes nothing away from a gateway that has last good destinations on disk.
+#[tokio::test(start_paused = true)]
+async fn what_a_datacenter_had_stays_until_it_was_read() {
+    for path in ["", "catalog/datacenters"] {
+        let folder = tempfile::tempdir().unwrap();
+        let consul = FakeConsul::new("sas");
+        consul.add_datacenter("vla");
+        consul.register("sas", "n1", served("web", "web-1", 81));
+        consul.register("sas", "n1", served("both", "both-1", 82));
+        consul.register("vla", "n2", served("both", "both-2", 83));
+        consul.register("vla", "n2", served("far", "far-1", 84));
+        let options = all_datacenters().with_persist(folder.path().join("last"));
+        let start = || discoverer(&consul, options.clone()).runner().start();
+        let provider = start();
+        when(&provider, "all", |state| addresses(state, "far").len() == 1).await;
+        guarded("the file", async {
+            while !folder.path().join("last").exists() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        })
+        .await;
+        drop(provider);
+
+        let datacenter = if path.is_empty() { "vla" } else { "sas" };
+        consul.fail_in(datacenter, path, Fault::Status(500, "boom"));
+        consul.register("sas", "n1", served("web", "web-2", 85));
+        consul.set_check("sas", "both-1", HealthStatus::Critical);
+        let provider = start();
+        when(&provider, "news", |state| {
+            addresses(state, "web").len() == 2
+        })
+        .await;
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        let state = provider.state();
+        assert_eq!(addresses(&state, "far").len(), 1, "{path}");
+        assert!(!addresses(&state, "both").is_empty(), "{path}");
+        let codes = problems(&state);
+        assert!(
+            codes.iter().any(|(code, _)| code == "catalog_incomplete"),
+            "{codes:?}"
+        );
+
+        consul.heal();
+        consul.deregister("vla", "n2", "far-1");
+        when(&provider, "gone", |state| cluster(state, "far").is_none()).await;
+        when(&provider, "known", |state| {
+            addresses(state, "both").len() == 1
+        })
+        .await;
+    }
+}

@@ -305,3 +305,29 @@ async fn one_instance_does_not_vanish_because_the_history_begins_anew() {
     let took = gone_at.elapsed();
     assert!(took < Duration::from_secs(1), "{took:?}");
 }
+
+/// Far away reads take so long that there is always one to be done.
+#[tokio::test(start_paused = true)]
+async fn one_where_something_always_changes_is_complete_all_the_same() {
+    let consul = consul_with(500);
+    consul.fail("", Fault::Slow(Duration::from_millis(250)));
+    let flipping = consul.clone();
+    let flips = tokio::spawn(async move {
+        for nth in 0_usize.. {
+            let status = [Critical, Passing][nth / 500 % 2];
+            let check = format!("s{:04}-0", nth % 500);
+            flipping.set_check("sas", &check, status);
+            // More than can be read in that time.
+            sleep(Duration::from_millis(5)).await;
+        }
+    });
+    let mut watched = Watched::begin(&consul, WatchOptions::default());
+    let complete = watched.when("complete", |state| {
+        state.datacenters.first().is_some_and(|dc| dc.is_complete)
+    });
+    tokio::time::timeout(Duration::from_secs(60), complete)
+        .await
+        .expect("it is complete although there are always news");
+    assert_eq!(watched.instances("sas"), 1500);
+    flips.abort();
+}

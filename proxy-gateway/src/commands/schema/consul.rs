@@ -39,6 +39,7 @@ pub(super) fn section() -> Value {
             "Datacenters": texts("Other datacenters whose instances are destinations as well, or `*` for all. Unset: none."),
             "Consistency": word("How reads are answered.", &["Default", "Stale", "Consistent", "Cached"]),
             "Wait": text("How long a query waits for news. Unset: 30s."),
+            "Patience": text("How long the first answer waits for datacenters other than the own one. Unset: 3s."),
             "RereadInterval": text("How long ago a service was read at most. Unset: 90s."),
             "ShrinkGuard": shrink_guard,
             "LabelPrefix": text("What labels in tags begin with, with the dot. Unset: `proxy.`."),

@@ -105,3 +105,46 @@ async fn a_service_that_loses_its_last_instance_loses_it_at_once() {
     .await;
     assert!(gone_at.elapsed() < Duration::from_secs(1));
 }
+
+/// The second one has its time, too: clients do not know yet that its share is gone.
+#[tokio::test(start_paused = true)]
+async fn a_canary_that_loses_its_last_instance_while_another_one_lingers_keeps_it_as_long() {
+    let consul = FakeConsul::new("sas");
+    for (service, port) in [
+        ("shop-http", 80),
+        ("shop-new-http", 81),
+        ("cart-http", 82),
+        ("cart-new-http", 83),
+    ] {
+        consul.register("sas", "node", instance(service, port));
+    }
+    let (say, told) = registry();
+    let both = CANARY.replace(
+        "services: [",
+        "services: [{name: cart, provides: [{name: http}], branches: [{name: new, canary_percent: 20}]}, ",
+    );
+    say.send(both).unwrap();
+    let sources = Sources::new()
+        .with_registry(told)
+        .with_consul(consul.client(), ConsulSourceOptions::default());
+    let pipeline = Pipeline::start(sources, PipelineOptions::default());
+    let mut snapshots = pipeline.snapshots();
+    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
+    sleep(Duration::from_secs(5)).await;
+
+    consul.set_check("sas", "cart-new-http-83", HealthStatus::Critical);
+    sleep(Duration::from_millis(1700)).await;
+    assert_eq!(ports_of(&snapshots, "cart-new-http"), [83]);
+    consul.set_check("sas", "shop-new-http-81", HealthStatus::Critical);
+    until(&mut snapshots, |snapshots| share(snapshots) == 0).await;
+    let without_share = Instant::now();
+    until(&mut snapshots, |snapshots| {
+        ports_of(snapshots, "shop-new-http").is_empty()
+    })
+    .await;
+    assert!(
+        without_share.elapsed() >= Duration::from_secs(1),
+        "{:?}",
+        without_share.elapsed()
+    );
+}

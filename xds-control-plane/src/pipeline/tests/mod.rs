@@ -1,6 +1,7 @@
 //! Lanes and readiness in virtual time, with a registry and a Consul that are told what to say.
 
 mod canary;
+mod datacenters;
 mod restart;
 mod settings;
 

@@ -14,6 +14,7 @@ pub(crate) use self::record::{Record, clean};
 pub use self::status::{
     NodeIdentity, NodeStatus, PollStatus, Refusal, StreamKind, StreamStatus, TypeStatus,
 };
+use super::listen::host_of;
 use crate::snapshot::{ResourceType, Subscription, Version};
 
 /// The streams that are open. Cheap to clone.
@@ -63,7 +64,7 @@ impl Nodes {
     ) -> Result<Record, TooManyStreams> {
         let status = Arc::new(Mutex::new(StreamStatus::new(kind, peer)));
         let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
-        let address = peer.map(|peer| peer.ip().to_canonical());
+        let address = peer.map(|peer| host_of(peer.ip()));
         let mut open = self.shared.lock();
         if let Some(address) = address {
             let peer = open.peers.entry(address).or_default();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::{ParsedRegistry, Registry, RegistryError, Services};
 use crate::sources::reading::Reading;
@@ -30,7 +30,7 @@ pub(in crate::sources) async fn follow(
     let mut next = registry.next().await;
     loop {
         let read = match next {
-            Ok(parsed) => believed(&mut *registry, parsed, &served, &published).await,
+            Ok(parsed) => Ok(believed(&mut *registry, parsed, &served, &published).await),
             Err(error) => Err(error),
         };
         match read {
@@ -54,48 +54,87 @@ pub(in crate::sources) async fn follow(
     }
 }
 
-/// Waits until an answer can be believed: one that takes most services away, or has none at first, has to be given twice.
+/// Waits until an answer can be believed: that most services are gone, or that there are none at first, has to be said by every
+/// answer for a while, and by two at least. The rest of them may change meanwhile.
 ///
 /// Silence confirms nothing: a registry that has just started says that it has nothing, and then it has not been asked again.
+/// Neither does a registry that cannot be asked again, which is tried until it can.
 async fn believed(
     registry: &mut dyn Registry,
     mut parsed: ParsedRegistry,
     served: &BTreeSet<Arc<str>>,
     published: &watch::Sender<Reading<Services>>,
-) -> Result<ParsedRegistry, RegistryError> {
+) -> ParsedRegistry {
+    let mut doubted: Option<(Instant, Doubt)> = None;
+    let mut backoff = BACKOFF;
     while let Some(doubt) = doubt(published, served, &parsed) {
-        tracing::warn!(target: crate::sources::TARGET, doubt, "the registry is asked again before that is believed");
-        published.send_if_modified(|reading| reading.failed(doubt));
-        // What comes meanwhile counts in its place.
-        if let Ok(newer) = timeout(SETTLE, registry.next()).await {
-            parsed = newer?;
-            continue;
-        }
-        let again = timeout(PATIENCE, registry.again()).await;
-        let again = again.unwrap_or_else(|_| Err(RegistryError::new("there is no answer")))?;
-        if again == parsed {
+        let since = match &doubted {
+            Some((since, earlier)) if doubt.repeats(earlier) => *since,
+            _ => {
+                let why = doubt.why;
+                tracing::warn!(target: crate::sources::TARGET, why, "the registry is asked again before that is believed");
+                published.send_if_modified(|reading| reading.waits(why));
+                let now = Instant::now();
+                doubted = Some((now, doubt));
+                now
+            }
+        };
+        if since.elapsed() >= SETTLE {
             break;
         }
-        parsed = again;
+        parsed = loop {
+            // What comes meanwhile counts in its place.
+            let answer = match timeout_at(since + SETTLE, registry.next()).await {
+                Ok(newer) => newer,
+                Err(_) => {
+                    let again = timeout(PATIENCE, registry.again()).await;
+                    again.unwrap_or_else(|_| Err(RegistryError::new("there is no answer")))
+                }
+            };
+            match answer {
+                Ok(parsed) => break parsed,
+                Err(RegistryError(failure)) => {
+                    published.send_if_modified(|reading| reading.failed(failure));
+                    sleep(backoff).await;
+                    backoff = backoff.saturating_mul(2).min(BACKOFF_MAX);
+                }
+            }
+        };
     }
-    Ok(parsed)
+    parsed
 }
 
-/// Why an answer is hard to believe.
+/// What is hard to believe of an answer.
+struct Doubt {
+    why: &'static str,
+    gone: BTreeSet<Arc<str>>,
+    is_empty: bool,
+    /// How many services there were before.
+    before: usize,
+}
+
+impl Doubt {
+    /// Whether an answer says the same as an earlier one: nothing has come back, and what else is gone would be believed by
+    /// itself.
+    fn repeats(&self, earlier: &Self) -> bool {
+        let more = self.gone.difference(&earlier.gone).count();
+        earlier.gone.is_subset(&self.gone)
+            && more * 10 <= self.before
+            && self.is_empty == earlier.is_empty
+    }
+}
+
 fn doubt(
     published: &watch::Sender<Reading<Services>>,
     served: &BTreeSet<Arc<str>>,
     parsed: &ParsedRegistry,
-) -> Option<&'static str> {
+) -> Option<Doubt> {
     let reading = published.borrow();
     let before: BTreeSet<&Arc<str>> = match &reading.value {
         Some(services) => services.iter().map(|service| &service.name).collect(),
         None => served.iter().collect(),
     };
-    let is_first = reading.value.is_none();
-    if is_first && parsed.services.is_empty() && parsed.bad.is_empty() {
-        return Some("it has no services at first; that is believed if it says so again");
-    }
+    let is_empty = parsed.services.is_empty() && parsed.bad.is_empty();
     let is_there = |name: &Arc<str>| {
         parsed.bad.contains_key(name)
             || parsed
@@ -103,9 +142,21 @@ fn doubt(
                 .binary_search_by(|service| service.name.cmp(name))
                 .is_ok()
     };
-    let gone = before.iter().filter(|name| !is_there(name)).count();
-    (gone * 2 > before.len())
-        .then_some("most of its services are gone; that is believed if it says so again")
+    let gone = before.iter().filter(|name| !is_there(name));
+    let gone: BTreeSet<_> = gone.map(|name| Arc::clone(name)).collect();
+    let why = if reading.value.is_none() && is_empty {
+        "it has no services at first; that is believed if it says so again"
+    } else if gone.len() * 2 > before.len() {
+        "most of its services are gone; that is believed if it says so again"
+    } else {
+        return None;
+    };
+    Some(Doubt {
+        why,
+        gone,
+        is_empty,
+        before: before.len(),
+    })
 }
 
 fn take(published: &watch::Sender<Reading<Services>>, parsed: ParsedRegistry) {
@@ -141,7 +192,6 @@ mod tests {
 
     use async_trait::async_trait;
     use tokio::sync::mpsc;
-    use tokio::time::Instant;
 
     use super::super::parse_registry;
     use super::*;
@@ -300,6 +350,56 @@ mod tests {
         sleep(Duration::from_secs(600)).await;
         assert_eq!(names(&readings.borrow()), ["a", "b", "c"]);
         assert_eq!(readings.borrow().failure.as_deref(), Some("away"));
+    }
+
+    /// A registry that really has lost most services goes on to change.
+    #[tokio::test(start_paused = true)]
+    async fn that_most_are_gone_is_believed_although_the_rest_changes() {
+        let (script, mut readings, _) = after(&[]);
+        script.send(services(&["a", "b", "c"])).unwrap();
+        value(&mut readings, &["a", "b", "c"]).await;
+        let saying = tokio::spawn(async move {
+            for nth in 0.. {
+                let others = format!("d{nth}");
+                script.send(services(&["a", &others])).unwrap();
+                sleep(Duration::from_secs(4)).await;
+            }
+        });
+        let gone_at = Instant::now();
+        let is_believed = |reading: &Reading<Services>| names(reading).len() == 2;
+        let wait = timeout(Duration::from_secs(60), readings.wait_for(is_believed)).await;
+        let _ = wait.expect("it is believed").unwrap();
+        assert!(gone_at.elapsed() >= SETTLE);
+        saying.abort();
+    }
+
+    /// One that only says what is new would never be heard of again.
+    #[tokio::test(start_paused = true)]
+    async fn one_that_could_not_be_asked_again_is_asked_once_more() {
+        struct Silent(VecDeque<Said>, usize);
+
+        #[async_trait]
+        impl Registry for Silent {
+            async fn next(&mut self) -> Said {
+                match self.0.pop_front() {
+                    Some(next) => next,
+                    None => std::future::pending().await,
+                }
+            }
+
+            async fn again(&mut self) -> Said {
+                self.1 += 1;
+                match self.1 {
+                    1 | 2 => Err(RegistryError::new("away")),
+                    _ => services(&["a"]),
+                }
+            }
+        }
+
+        let (sender, mut readings) = watch::channel(Reading::default());
+        let registry = Silent([services(&["a", "b", "c"]), services(&["a"])].into(), 0);
+        tokio::spawn(follow(Box::new(registry), BTreeSet::new(), sender));
+        value(&mut readings, &["a"]).await;
     }
 
     /// A registry that starts together with the control plane has nothing yet.

@@ -31,10 +31,22 @@ impl Running {
         snapshot: impl Into<Option<Snapshot>>,
         options: ServerOptions,
     ) -> Self {
+        Self::with_readiness(snapshot, options, None).await
+    }
+
+    pub(crate) async fn with_readiness(
+        snapshot: impl Into<Option<Snapshot>>,
+        options: ServerOptions,
+        readiness: Option<watch::Receiver<bool>>,
+    ) -> Self {
         let (snapshots, receiver) = watch::channel(snapshot.into().map(Arc::new));
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let server = XdsServer::new(receiver, options);
+        let server = match readiness {
+            Some(readiness) => server.with_readiness(readiness),
+            None => server,
+        };
         let handle = server.handle();
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move {

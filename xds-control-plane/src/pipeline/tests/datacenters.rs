@@ -1,0 +1,154 @@
+//! A control plane that begins while other datacenters cannot be read.
+
+use super::*;
+use crate::pipeline::PipelineOptions;
+
+/// A Consul where `a` is in the own datacenter, `b` in both, and `c` and the tagged `j` in the other one only.
+fn consul() -> FakeConsul {
+    let consul = FakeConsul::new("sas");
+    consul.add_datacenter("vla");
+    consul.register("sas", "near", instance("a-http", 80));
+    consul.register("sas", "near", instance("b-http", 81));
+    consul.register("vla", "far", instance("b-http", 82));
+    consul.register("vla", "far", instance("c-http", 83));
+    let tagged = instance("j", 84).with_tag("domain-j.example");
+    consul.register("vla", "far", tagged);
+    consul
+}
+
+const THREE: &str = "services: [{name: a, provides: [{name: http}]}, {name: b, provides: [{name: http}]}, {name: c, provides: [{name: http}]}]";
+
+fn start(consul: &FakeConsul, options: &PipelineOptions) -> Pipeline {
+    let (say, told) = registry();
+    say.send(THREE.to_owned()).unwrap();
+    let mut consul_options = ConsulSourceOptions::default();
+    consul_options.watch = consul_options.watch.with_datacenters(Datacenters::All);
+    let sources = Sources::new()
+        .with_registry(told)
+        .with_consul(consul.client(), consul_options);
+    Pipeline::start(sources, options.clone())
+}
+
+fn endpoints(snapshots: &Snapshots, cluster: &str) -> Option<Vec<u32>> {
+    let names = served(snapshots, ResourceType::Endpoint);
+    let is_there = names.iter().any(|name| name == cluster);
+    is_there.then(|| ports_of(snapshots, cluster))
+}
+
+/// What is not known is not gone: what was served before the restart stays, and what is known is up to date.
+#[tokio::test(start_paused = true)]
+async fn what_a_datacenter_had_stays_until_it_was_read() {
+    type Break = fn(&FakeConsul);
+    let faults: [Break; 4] = [
+        |consul| consul.fail_in("vla", "", Fault::Status(500, "no path to datacenter")),
+        // Some of it can be read.
+        |consul| consul.fail_in("vla", "health/checks", Fault::Status(500, "boom")),
+        |consul| consul.fail_in("vla", "", Fault::Slow(Duration::from_secs(25))),
+        |consul| consul.fail("catalog/datacenters", Fault::Status(500, "boom")),
+    ];
+    for (nth, fail) in faults.into_iter().enumerate() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = PipelineOptions {
+            persist: Some(folder.path().join("last")),
+            ..PipelineOptions::default()
+        };
+        let consul = consul();
+        let first = start(&consul, &options);
+        timeout(Duration::from_secs(600), async {
+            while !folder.path().join("last").exists() {
+                sleep(Duration::from_secs(1)).await;
+            }
+        })
+        .await
+        .unwrap();
+        drop(first);
+
+        fail(&consul);
+        consul.register("sas", "near", instance("a-http", 90));
+        consul.set_check("sas", "b-http-81", HealthStatus::Critical);
+        let second = start(&consul, &options);
+        let mut snapshots = second.snapshots();
+        until(&mut snapshots, |snapshots| {
+            snapshots.borrow().is_some() && ports_of(snapshots, "a-http") == [80, 90]
+        })
+        .await;
+        sleep(Duration::from_secs(20)).await;
+        for (cluster, ports) in [
+            ("a-http", &[80, 90][..]),
+            ("b-http", &[82]),
+            ("c-http", &[83]),
+            ("j", &[84]),
+        ] {
+            assert_eq!(
+                endpoints(&snapshots, cluster).as_deref(),
+                Some(ports),
+                "{nth}: {cluster}"
+            );
+        }
+        assert!(hosts(&snapshots).contains(&"j".to_owned()), "{nth}");
+
+        consul.heal();
+        for id in ["c-http-83", "j-84"] {
+            consul.deregister("vla", "far", id);
+        }
+        until(&mut snapshots, |snapshots| {
+            endpoints(snapshots, "c-http") == Some(Vec::new())
+                && endpoints(snapshots, "j").is_none()
+        })
+        .await;
+        assert_eq!(endpoints(&snapshots, "b-http"), Some(vec![82]));
+        assert!(!hosts(&snapshots).contains(&"j".to_owned()), "{nth}");
+    }
+}
+
+/// With nothing from before there is nothing to lose, and for how long others keep it from being served can be said.
+#[tokio::test(start_paused = true)]
+async fn a_first_start_waits_for_other_datacenters_and_not_for_ever() {
+    let consul = consul();
+    consul.add_datacenter("iva");
+    for (path, fault, least, most) in [
+        ("", Fault::Status(500, "boom"), 5, 8),
+        ("", Fault::Slow(Duration::from_secs(8)), 15, 40),
+        ("", Fault::Hang, 5, 70),
+    ] {
+        consul.fail_in("iva", path, fault);
+        let begun = Instant::now();
+        let pipeline = start(&consul, &PipelineOptions::default());
+        let mut snapshots = pipeline.snapshots();
+        timeout(
+            Duration::from_secs(most),
+            snapshots.wait_for(Option::is_some),
+        )
+        .await
+        .unwrap()
+        .unwrap();
+        assert!(
+            begun.elapsed() >= Duration::from_secs(least),
+            "{:?}",
+            begun.elapsed()
+        );
+        // What is known to live in one gets requests although another one is not known.
+        assert_eq!(endpoints(&snapshots, "c-http"), Some(vec![83]));
+        consul.heal();
+    }
+    consul.fail("catalog/datacenters", Fault::Status(500, "boom"));
+    let begun = Instant::now();
+    let pipeline = start(&consul, &PipelineOptions::default());
+    let mut snapshots = pipeline.snapshots();
+    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
+    assert!(begun.elapsed() >= Duration::from_secs(5));
+    assert_eq!(
+        endpoints(&snapshots, "c-http"),
+        None,
+        "nobody is told that it has none"
+    );
+    consul.heal();
+    until(&mut snapshots, |snapshots| {
+        endpoints(snapshots, "c-http") == Some(vec![83])
+    })
+    .await;
+    assert!(
+        begun.elapsed() < Duration::from_secs(30),
+        "the list is asked for again soon"
+    );
+}
