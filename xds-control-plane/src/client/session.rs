@@ -1,6 +1,7 @@
 //! The one stream to a control plane, again and again.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,6 +86,14 @@ impl Outgoing {
     }
 }
 
+/// Where a proxy begins: each at another place, so that a fleet with one file asks all of its control planes; the same proxy
+/// at the same, so that it is found where it was.
+fn first_server(node_id: &str) -> usize {
+    let mut hasher = DefaultHasher::new();
+    node_id.hash(&mut hasher);
+    usize::try_from(hasher.finish() >> 33).unwrap_or_default()
+}
+
 impl Session {
     pub(super) fn new(options: Arc<XdsOptions>, dial: Dial, view: watch::Sender<View>) -> Self {
         let store = Store::new(
@@ -105,7 +114,7 @@ impl Session {
         let (first, longest) = self.options.backoff;
         let first = first.max(Duration::from_millis(10));
         let mut wait = first;
-        let mut attempt = 0_usize;
+        let mut attempt = first_server(&self.options.node_id);
         loop {
             let begun = Instant::now();
             let error = self.one_stream(attempt).await;
@@ -348,4 +357,23 @@ pub(super) async fn wait_for(
 ) -> Option<View> {
     let found = timeout(limit, views.wait_for(is_wanted)).await.ok()?.ok()?;
     Some(found.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fleet_begins_at_all_of_its_control_planes() {
+        let begin = |node: usize| first_server(&format!("gateway-{node}"));
+        for servers in [2, 3] {
+            let mut at = vec![0; servers];
+            for node in 0..300 {
+                at[begin(node) % servers] += 1;
+            }
+            let fair = 300 / servers;
+            assert!(at.iter().all(|&n| n > fair * 2 / 3), "{at:?}");
+        }
+        assert_eq!(begin(1), begin(1));
+    }
 }
