@@ -55,7 +55,8 @@ async fn it_is_confirmed_when_every_required_source_has_answered() {
     let source = ScriptedDiscoverer::new("script");
     source.fail(DiscoverError::transient("away"));
     let merged = begin(&source);
-    assert_eq!(serving(&ready(&merged).await), ["a=http://a"]);
+    let state = ready(&merged).await;
+    assert_eq!(serving(&state), ["a=http://a"]);
     let soon = tokio::time::timeout(Duration::from_secs(600), merged.confirmed());
     assert!(soon.await.is_err());
     // The same as before is an answer, too.
