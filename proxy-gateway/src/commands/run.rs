@@ -107,16 +107,21 @@ async fn take_over(
     let taken = async {
         // Whatever may be wrong with the place has to show before anything is accepted.
         let mut offer = match (&settings.server.handover, gateway.take_offered()) {
-            (Some(path), Some(sockets)) => Some(Offer::open(path, sockets).map_err(not_taken)?),
+            (Some(path), Some(sockets)) => {
+                Some(Offer::open(path, sockets).map_err(|error| not_taken(&error))?)
+            }
             _ => None,
         };
         gateway.serve()?;
         if let Some(predecessor) = predecessor {
-            predecessor.replace().await.map_err(not_taken)?;
+            predecessor
+                .replace()
+                .await
+                .map_err(|error| not_taken(&error))?;
             is_served = false;
         }
         if let Some(offer) = &mut offer {
-            offer.publish().map_err(not_taken)?;
+            offer.publish().map_err(|error| not_taken(&error))?;
             gateway.open_admin();
         }
         Ok(offer)
@@ -125,7 +130,7 @@ async fn take_over(
     taken.map_err(|error| NotTaken { error, is_served })
 }
 
-fn not_taken(error: HandoverError) -> Failure {
+fn not_taken(error: &HandoverError) -> Failure {
     Failure::new(error.to_string())
 }
 

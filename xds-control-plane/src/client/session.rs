@@ -1,7 +1,6 @@
 //! The one stream to a control plane, again and again.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +25,7 @@ use super::store::Store;
 use super::view::View;
 use super::{Mode, XdsOptions};
 use crate::proto::ACCEPTS_IN_PART;
-use crate::snapshot::ResourceType;
+use crate::snapshot::{ResourceType, Version};
 
 /// Requests that wait to be sent.
 const QUEUE: usize = 64;
@@ -89,9 +88,8 @@ impl Outgoing {
 /// Where a proxy begins: each at another place, so that a fleet with one file asks all of its control planes; the same proxy
 /// at the same, so that it is found where it was.
 fn first_server(node_id: &str) -> usize {
-    let mut hasher = DefaultHasher::new();
-    node_id.hash(&mut hasher);
-    usize::try_from(hasher.finish() >> 33).unwrap_or_default()
+    let [_, _, _, _, low, high, _, _] = Version::of([node_id.as_bytes()]).to_bytes();
+    usize::from(u16::from_le_bytes([low, high]))
 }
 
 impl Session {

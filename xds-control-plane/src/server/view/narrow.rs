@@ -14,7 +14,10 @@ const ANSWERS: usize = 8;
 
 /// Route configurations without the routes to some clusters, made once for all clients that lack the same.
 #[derive(Debug, Default)]
-pub(super) struct Narrowed(Mutex<Vec<(BTreeSet<Arc<str>>, Arc<ResourceSet>)>>);
+pub(super) struct Narrowed(Mutex<Vec<Answer>>);
+
+/// The clusters that are lacking, and the routes without them.
+type Answer = (BTreeSet<Arc<str>>, Arc<ResourceSet>);
 
 impl Narrowed {
     pub(super) fn of(
