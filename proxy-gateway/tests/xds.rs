@@ -400,36 +400,38 @@ async fn a_change_arrives_and_a_lost_control_plane_changes_nothing() {
                 "Clusters": {{ "c": {{ "Destinations": {{ "d": {{ "Address": "http://{address}/" }} }} }} }} }}"#
         )
     };
+    // That they say otherwise shows which of them is asked.
     let one = ControlPlane::start(&to(first.addr())).await;
-    let two = ControlPlane::start(&to(first.addr())).await;
+    let two = ControlPlane::start(&to(second.addr())).await;
     let (mut process, proxy, admin) =
         gateway(&from_xds(&[one.address, two.address], "Delta")).await;
     let get = async |address, path: &str| {
         let mut client = Connection::http1(address).await.expect("it listens");
         client.get(path).await.expect("it answers").text()
     };
-    eventually("the first serves", async || {
-        get(proxy, "/").await == "first"
-    })
-    .await;
-    one.publish(&to(second.addr()));
-    eventually("the second serves", async || {
-        get(proxy, "/").await == "second"
+    let (asked, of_asked, other, of_other) = match &*get(proxy, "/").await {
+        "first" => (one, &first, two, &second),
+        _ => (two, &second, one, &first),
+    };
+    assert_eq!(get(proxy, "/").await, of_asked.name());
+    let changed = Origin::named("changed");
+    asked.publish(&to(changed.addr()));
+    eventually("what changes is served", async || {
+        get(proxy, "/").await == "changed"
     })
     .await;
 
-    // The other replica takes over; that it says otherwise shows that it does.
-    drop(one);
-    eventually("the replica is asked", async || {
-        get(proxy, "/").await == "first"
+    drop(asked);
+    eventually("the other replica is asked", async || {
+        get(proxy, "/").await == of_other.name()
     })
     .await;
-    drop(two);
+    drop(other);
     eventually("the source is failing", async || {
         get(admin, "/api/v1/providers").await.contains("failing")
     })
     .await;
-    assert_eq!(get(proxy, "/").await, "first");
+    assert_eq!(get(proxy, "/").await, of_other.name());
     process.interrupt();
     assert!(process.wait().await.success());
 }
