@@ -21,6 +21,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::certificates::{self, Followed};
 use crate::commands::Failure;
+use crate::handover::Predecessor;
 use crate::settings::{self, LogFormat, Settings};
 
 /// Everything that runs.
@@ -190,9 +191,22 @@ impl Gateway {
     /// Waits until every source has given a configuration, and serves it from then on. Clients that come earlier wait in
     /// the queue of the kernel rather than being told that there is nothing.
     ///
+    /// With a predecessor, what was kept on disk does not count: it may be older than what the predecessor serves, which goes
+    /// on meanwhile. Once that one is gone, it does.
+    ///
     /// Cancel-safe: dropped, nothing serves.
-    pub(crate) async fn serve(&mut self) -> Result<Arc<MergedState>, Failure> {
-        let state = self.ready().await;
+    pub(crate) async fn until_ready(&self, predecessor: Option<&Predecessor>) -> Arc<MergedState> {
+        if let Some(predecessor) = predecessor {
+            tokio::select! {
+                _ = self.merged.confirmed() => {}
+                () = predecessor.gone() => {}
+            }
+        }
+        self.ready().await
+    }
+
+    /// Serves what [there is](Self::until_ready).
+    pub(crate) fn serve(&mut self) -> Result<(), Failure> {
         self.server = match std::mem::replace(&mut self.server, Serving::Failed) {
             Serving::Bound(start, _) => Serving::Running(
                 start()
@@ -200,7 +214,7 @@ impl Gateway {
             ),
             other => other,
         };
-        Ok(state)
+        Ok(())
     }
 
     async fn ready(&self) -> Arc<MergedState> {

@@ -14,6 +14,10 @@ impl Predecessor {
         Ok(None)
     }
 
+    pub(crate) async fn gone(&self) {
+        match *self {}
+    }
+
     pub(crate) async fn replace(self) -> Result<(), HandoverError> {
         match self {}
     }

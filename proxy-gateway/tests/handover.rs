@@ -6,7 +6,7 @@ mod common;
 
 use std::net::SocketAddr;
 
-use common::{ConfigFile, output, start};
+use common::{ConfigFile, output, spawn, start};
 use testkit::client::{Connection, Load};
 use testkit::origin::{NamedOrigin, Origin};
 use testkit::peers::{self, PeerProcess};
@@ -95,6 +95,49 @@ async fn it_takes_the_place_under_load_and_no_request_fails() {
     }
     for load in loads {
         load.wait_for_finished(500).await;
+        let report = load.stop().await;
+        println!("{report}");
+        report.assert_no_failure();
+    }
+}
+
+/// The slower of two has served by then, and finishes what it has begun.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_that_start_at_once_neither_fails_a_request() {
+    let origin = Origin::named("a");
+    let place = Place::new(&origin);
+    let mut running = place.start().await;
+    let closing = Load::new(place.proxy).request(|connection, _| {
+        let request = connection.request("GET", "/").header("connection", "close");
+        request.body(testkit::body::empty()).expect("it is one")
+    });
+    let loads = [closing, Load::new(place.proxy)].map(|load| load.connections(4).start());
+    for round in 1..=4 {
+        for load in &loads {
+            load.wait_for_finished(round * 100).await;
+        }
+        let arguments = ["run", "--config", &place.file.argument()];
+        let mut both = [spawn(&arguments), spawn(&arguments)];
+        // One is outrun, or is taken over from by the other.
+        let is_over = |process: &PeerProcess| {
+            let said = process.output();
+            said.contains("this one is not needed") || said.contains("a successor serves")
+        };
+        eventually("one of the two serves", async || {
+            let serves = |process: &PeerProcess| process.output().contains("a second Ctrl-C");
+            both.iter().any(is_over) && both.iter().any(|one| serves(one) && !is_over(one))
+        })
+        .await;
+        assert!(running.wait().await.success());
+        if is_over(&both[0]) {
+            both.reverse();
+        }
+        let [winner, mut loser] = both;
+        loser.wait().await;
+        running = winner;
+    }
+    for load in loads {
+        load.wait_for_finished(600).await;
         let report = load.stop().await;
         println!("{report}");
         report.assert_no_failure();

@@ -400,38 +400,82 @@ async fn a_change_arrives_and_a_lost_control_plane_changes_nothing() {
                 "Clusters": {{ "c": {{ "Destinations": {{ "d": {{ "Address": "http://{address}/" }} }} }} }} }}"#
         )
     };
+    // That they say otherwise shows which of them is asked.
     let one = ControlPlane::start(&to(first.addr())).await;
-    let two = ControlPlane::start(&to(first.addr())).await;
+    let two = ControlPlane::start(&to(second.addr())).await;
     let (mut process, proxy, admin) =
         gateway(&from_xds(&[one.address, two.address], "Delta")).await;
     let get = async |address, path: &str| {
         let mut client = Connection::http1(address).await.expect("it listens");
         client.get(path).await.expect("it answers").text()
     };
-    eventually("the first serves", async || {
-        get(proxy, "/").await == "first"
-    })
-    .await;
-    one.publish(&to(second.addr()));
-    eventually("the second serves", async || {
-        get(proxy, "/").await == "second"
+    let (asked, of_asked, other, of_other) = match &*get(proxy, "/").await {
+        "first" => (one, &first, two, &second),
+        _ => (two, &second, one, &first),
+    };
+    assert_eq!(get(proxy, "/").await, of_asked.name());
+    let changed = Origin::named("changed");
+    asked.publish(&to(changed.addr()));
+    eventually("what changes is served", async || {
+        get(proxy, "/").await == "changed"
     })
     .await;
 
-    // The other replica takes over; that it says otherwise shows that it does.
-    drop(one);
-    eventually("the replica is asked", async || {
-        get(proxy, "/").await == "first"
+    drop(asked);
+    eventually("the other replica is asked", async || {
+        get(proxy, "/").await == of_other.name()
     })
     .await;
-    drop(two);
+    drop(other);
     eventually("the source is failing", async || {
         get(admin, "/api/v1/providers").await.contains("failing")
     })
     .await;
-    assert_eq!(get(proxy, "/").await, "first");
+    assert_eq!(get(proxy, "/").await, of_other.name());
     process.interrupt();
     assert!(process.wait().await.success());
+}
+
+/// What was kept may be older than what the one that runs has heard since.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_successor_that_hears_from_nobody_takes_over_only_when_it_has_to() {
+    let (first, second) = (Origin::named("first"), Origin::named("second"));
+    let plane = ControlPlane::start(&routes(first.addr(), second.addr())).await;
+    let folder = tempfile::tempdir().expect("there is room for a folder");
+    let [place, kept] = ["handover.sock", "xds.json"].map(|name| folder.path().join(name));
+    let [proxy, admin] = [(); 2].map(|()| SocketAddr::from(([127, 0, 0, 1], peers::free_port())));
+    let config = |server: SocketAddr| {
+        ConfigFile::new(
+            &json!({
+                "Listeners": { "web": { "Address": proxy } },
+                "Admin": { "Address": admin },
+                "Server": { "Handover": place },
+                "XdsDiscovery": { "Servers": [format!("http://{server}")], "Persist": kept },
+            })
+            .to_string(),
+        )
+    };
+    let good = config(plane.address);
+    let good = ["run", "--config", &good.argument()].map(str::to_owned);
+    let arguments = good.each_ref().map(String::as_str);
+    let mut running = start(&arguments, "a second Ctrl-C").await;
+    eventually("what it serves is kept", async || kept.exists()).await;
+
+    // The new version has a mistake in its file: nobody is there.
+    let nobody = config(SocketAddr::from(([127, 0, 0, 1], peers::free_port())));
+    let arguments = ["run", "--config", &nobody.argument()];
+    let mut broken = start(&arguments, "serving what was kept on disk").await;
+    broken.wait_for_output("the control plane is lost").await;
+    assert!(!broken.output().contains("a second Ctrl-C"));
+    assert!(!running.output().contains("a successor serves"));
+    let answers = async || Connection::http1(proxy).await.ok()?.get("/").await.ok();
+    assert!(answers().await.is_some());
+
+    // Without the one that runs, what was kept is better than nothing.
+    running.kill().await;
+    broken.wait_for_output("a second Ctrl-C").await;
+    assert!(answers().await.is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]

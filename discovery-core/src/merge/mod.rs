@@ -30,8 +30,9 @@ pub use self::state::{MergedState, ProviderReport, SourcedProblem};
 use crate::contain::Blocking;
 use crate::filter::ConfigFilter;
 use crate::moment::Moment;
-use crate::provider::ConfigProvider;
+use crate::provider::{ConfigProvider, ProviderState};
 use crate::resolver::DestinationResolver;
+use crate::status::SourceState;
 use crate::validator::ConfigValidator;
 
 /// Makes one configuration of several providers, and keeps it up to date.
@@ -272,6 +273,39 @@ impl Merged {
         }
         // The merge has ended before it was ready, so it will never be.
         std::future::pending().await
+    }
+
+    /// Waits until every required provider has had an answer of its source that serves: what was kept on disk is none. An
+    /// answer that the merge refuses counts, what was accepted before it serving on. Never returns if that never happens.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    pub async fn confirmed(&self) -> Arc<MergedState> {
+        for (position, source) in self.sources.iter().enumerate() {
+            if !source.is_required() {
+                continue;
+            }
+            let mut states = source.provider.subscribe();
+            let is_live = |state: &ProviderState| state.status.state == SourceState::Live;
+            if states.wait_for(|state| is_live(state)).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            let mut merged = self.state.clone();
+            let has_it = |merged: &Arc<MergedState>| {
+                let state = states.borrow();
+                let revision =
+                    (state.revision).or_else(|| state.config.as_deref().map(Revision::of));
+                let contribution = merged.contributions.get(position);
+                contribution.is_some_and(|contribution| {
+                    contribution.revision == revision || contribution.refused_since.is_some()
+                })
+            };
+            if merged.wait_for(has_it).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+        self.ready().await
     }
 
     /// How each provider is doing at this moment, in their order.

@@ -69,7 +69,8 @@ impl Store {
     /// Writes the services of `source`. Blocks.
     pub(crate) fn save(&self, source: &str, services: &[KeptService]) -> Result<(), PersistError> {
         let bytes = encode(source, services, SystemTime::now());
-        let temporary = self.beside(".new");
+        // Two processes may write while one takes the place of the other.
+        let temporary = self.beside(&format!(".{}.new", std::process::id()));
         let result = write_synced(&temporary, &bytes).and_then(|()| {
             // Only a file that could be read back is worth keeping as the predecessor.
             if matches!(read_bounded(&self.path), Ok(Some(old)) if decode(source, &old, SystemTime::now()).is_ok())

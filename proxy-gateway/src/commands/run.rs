@@ -42,26 +42,42 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
     // Of addresses that are listened on no more.
     drop(inherited);
     let mut has_successor = false;
+    let mut failure = None;
     tokio::select! {
-        state = gateway.serve() => {
-            let mut offer = take_over(&mut gateway, &examined.settings, predecessor).await?;
-            announce(&gateway, &examined.settings, &*state?);
-            let successor = async {
-                match &mut offer {
-                    Some(offer) => offer.taken().await,
-                    None => std::future::pending().await,
+        state = gateway.until_ready(predecessor.as_ref()) => {
+            match take_over(&mut gateway, &examined.settings, predecessor).await {
+                Ok(mut offer) => {
+                    announce(&gateway, &examined.settings, &state);
+                    let successor = async {
+                        match &mut offer {
+                            Some(offer) => offer.taken().await,
+                            None => std::future::pending().await,
+                        }
+                    };
+                    tokio::select! {
+                        () = signals.stop() => {}
+                        () = successor => has_successor = true,
+                        never = follow_settings(files, &examined.settings) => match never {},
+                    }
                 }
-            };
-            tokio::select! {
-                () = signals.stop() => {}
-                () = successor => has_successor = true,
-                never = follow_settings(files, &examined.settings) => match never {},
+                Err(NotTaken { error, is_served }) => {
+                    failure = Some(error);
+                    has_successor = is_served;
+                }
             }
         }
         () = signals.stop() => {}
     }
+    // Also when it could not take over: what it has accepted by then it answers.
     drain(gateway, has_successor, &mut signals).await;
-    Ok(())
+    failure.map_or(Ok(()), Err)
+}
+
+/// Why this instance does not serve.
+struct NotTaken {
+    error: Failure,
+    /// Another one has the sockets.
+    is_served: bool,
 }
 
 /// The instance whose place this one takes, if there is one, and the sockets that it has.
@@ -80,29 +96,42 @@ async fn find_predecessor(
     })
 }
 
-/// Has the predecessor drain now that this instance serves, and waits for successors of its own.
+/// Serves, has the predecessor drain, and waits for successors of its own.
 async fn take_over(
     gateway: &mut Gateway,
     settings: &Settings,
     predecessor: Option<Predecessor>,
-) -> Result<Option<Offer>, Failure> {
-    let (Some(path), Some(sockets)) = (&settings.server.handover, gateway.take_offered()) else {
-        return Ok(None);
-    };
+) -> Result<Option<Offer>, NotTaken> {
+    // If there is one, it goes on whatever goes wrong here.
+    let mut is_served = predecessor.is_some();
     let taken = async {
-        // Whatever may be wrong with the place has to show while the predecessor is still there.
-        let mut offer = Offer::open(path, sockets)?;
+        // Whatever may be wrong with the place has to show before anything is accepted.
+        let mut offer = match (&settings.server.handover, gateway.take_offered()) {
+            (Some(path), Some(sockets)) => {
+                Some(Offer::open(path, sockets).map_err(|error| not_taken(&error))?)
+            }
+            _ => None,
+        };
+        gateway.serve()?;
         if let Some(predecessor) = predecessor {
-            predecessor.replace().await?;
+            predecessor
+                .replace()
+                .await
+                .map_err(|error| not_taken(&error))?;
+            is_served = false;
         }
-        offer.publish()?;
+        if let Some(offer) = &mut offer {
+            offer.publish().map_err(|error| not_taken(&error))?;
+            gateway.open_admin();
+        }
         Ok(offer)
     };
-    let offer = taken
-        .await
-        .map_err(|error: HandoverError| Failure::new(error.to_string()))?;
-    gateway.open_admin();
-    Ok(Some(offer))
+    let taken = taken.await;
+    taken.map_err(|error| NotTaken { error, is_served })
+}
+
+fn not_taken(error: &HandoverError) -> Failure {
+    Failure::new(error.to_string())
 }
 
 /// Warns when the files say something about the program itself that takes effect only with the next start.

@@ -47,7 +47,8 @@ pub(crate) async fn run(options: &cli::Demo) -> Result<(), Failure> {
         async |merge, compile| discover(merge, compile, &emulator, options),
     )
     .await?;
-    gateway.serve().await?;
+    gateway.until_ready(None).await;
+    gateway.serve()?;
     screen::show(&gateway, &emulator, began.elapsed());
 
     tokio::select! {

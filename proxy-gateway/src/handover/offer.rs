@@ -37,6 +37,13 @@ impl Offer {
         let mut aside = path.as_os_str().to_owned();
         aside.push(format!(".{}", std::process::id()));
         let aside = PathBuf::from(aside);
+        // In a container the next process may have the same number as one that was killed there.
+        match fs::remove_file(&aside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(HandoverError::open(path, error));
+            }
+            _ => {}
+        }
         let listener = UnixListener::bind(&aside);
         Ok(Self {
             listener: listener.map_err(|error| HandoverError::open(path, error))?,

@@ -57,6 +57,13 @@ impl Predecessor {
         Ok(Some((Self { path, stream }, sockets)))
     }
 
+    /// Returns when it has ended, or has something to say although it was not asked: there is nothing to wait for any more.
+    ///
+    /// Cancel-safe.
+    pub(crate) async fn gone(&self) {
+        wire::wait_for_news(&self.stream).await;
+    }
+
     /// Says that this instance serves, and returns when the other takes no more connections.
     pub(crate) async fn replace(self) -> Result<(), HandoverError> {
         let asked = within(async {

@@ -113,6 +113,33 @@ async fn a_predecessor_that_ends_meanwhile_leaves_its_sockets() {
     assert_eq!(sockets.len(), 1);
 }
 
+/// Of a process that was killed, and had the same number as this one.
+#[tokio::test]
+async fn what_is_left_of_another_process_is_in_nobodys_way() {
+    let place = Place::new();
+    let mut left = place.path().into_os_string();
+    left.push(format!(".{}", std::process::id()));
+    drop(tokio::net::UnixListener::bind(&left).unwrap());
+    assert!(std::path::Path::new(&left).exists());
+    let (mut offer, _) = place.offer();
+    let _waiting = tokio::spawn(async move { offer.taken().await });
+    assert_eq!(place.candidate().await.1.len(), 1);
+}
+
+#[tokio::test]
+async fn a_predecessor_is_gone_when_it_has_ended_and_not_before() {
+    let place = Place::new();
+    let (mut offer, _) = place.offer();
+    let waiting = tokio::spawn(async move { offer.taken().await });
+    let (predecessor, _sockets) = place.candidate().await;
+    let early = tokio::time::timeout(std::time::Duration::from_millis(50), predecessor.gone());
+    assert!(early.await.is_err());
+    waiting.abort();
+    drop(waiting.await);
+    predecessor.gone().await;
+    predecessor.replace().await.unwrap();
+}
+
 #[tokio::test]
 async fn what_is_wrong_with_the_place_is_said() {
     let place = Place::new();

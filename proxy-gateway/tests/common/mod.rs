@@ -28,9 +28,14 @@ pub(crate) async fn output(arguments: &[&str]) -> PeerOutput {
     peers::output(command(arguments)).await
 }
 
+/// Starts it.
+pub(crate) fn spawn(arguments: &[&str]) -> PeerProcess {
+    peers::spawn(command(arguments))
+}
+
 /// Starts it, and waits until it says what it says last at its start.
 pub(crate) async fn start(arguments: &[&str], ready: &str) -> PeerProcess {
-    let mut process = peers::spawn(command(arguments));
+    let mut process = spawn(arguments);
     process.wait_for_output(ready).await;
     process
 }

@@ -238,12 +238,11 @@ impl Envoy {
         envoy
     }
 
-    /// A counter or gauge.
-    pub(crate) async fn stat(&self, name: &str) -> u64 {
-        let text = asked(self.admin, &format!("/stats?filter=^{name}$")).await;
-        let text = text.unwrap_or_default();
-        let number = text.trim().rsplit_once(": ");
-        number.and_then(|(_, n)| n.parse().ok()).unwrap_or_default()
+    /// A counter or gauge; `None`: there is none of that name.
+    pub(crate) async fn stat(&self, name: &str) -> Option<u64> {
+        let text = asked(self.admin, &format!("/stats?filter=^{name}$")).await?;
+        let (_, number) = text.trim().rsplit_once(": ")?;
+        number.parse().ok()
     }
 
     /// What it says, for a test that fails.

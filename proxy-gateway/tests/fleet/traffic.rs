@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use testkit::body;
-use testkit::client::{Answer, Connection, Load, LoadReport, RunningLoad};
+use testkit::client::{Answer, Connection, Load, RunningLoad};
 use testkit::time::{eventually, guarded};
 
 /// One request over a connection of its own: the status, and what answers.
@@ -36,49 +36,53 @@ pub(crate) async fn until_answered(proxy: SocketAddr, host: &str, name: &str) {
 /// Requests through one proxy, for all the services, until the test has seen enough.
 pub(crate) struct Traffic {
     name: &'static str,
-    load: RunningLoad,
+    /// One for each of [`ASKED`].
+    loads: Vec<RunningLoad>,
     seen: Arc<Mutex<BTreeSet<String>>>,
 }
 
-/// What is asked for, and with which header.
-pub(crate) const ASKED: [(&str, Option<&str>); 4] = [
-    ("shop-http.example", None),
-    ("shop-http.example", Some("fix1")),
-    ("wiki.example", None),
-    ("shop-fix1-http.example", None),
+/// What is asked for, with which header, and which instances may answer.
+pub(crate) const ASKED: [(&str, Option<&str>, &[&str]); 4] = [
+    ("shop-http.example", None, SHOP),
+    ("shop-http.example", Some("fix1"), &["branch"]),
+    ("wiki.example", None, &["wiki"]),
+    ("shop-fix1-http.example", None, &["branch"]),
 ];
+const SHOP: &[&str] = &["first", "second", "third", "fourth"];
 
 impl Traffic {
     /// Every other request asks for the connection to end with it, so that there are always new ones.
     pub(crate) fn start(name: &'static str, proxy: SocketAddr) -> Self {
         let seen = Arc::new(Mutex::new(BTreeSet::new()));
-        let saw = Arc::clone(&seen);
-        let load = Load::new(proxy)
-            .connections(3)
-            .request(|connection, number| {
-                let at = usize::try_from(number).unwrap_or_default() % ASKED.len();
-                let (host, branch) = ASKED[at];
-                let mut request = connection.request_for(host, "GET", "/");
-                if let Some(branch) = branch {
-                    request = request.header("x-branch-name", branch);
-                }
-                if number % 8 < 4 {
-                    request = request.header("connection", "close");
-                }
-                request.body(body::empty()).expect("it is a request")
-            })
-            .expect(move |answer: &Answer| {
-                let said = format!("{}: {}", answer.status.as_u16(), answer.text());
-                if answer.status != 200 {
-                    return Err(said);
-                }
-                let mut seen = saw.lock().unwrap_or_else(PoisonError::into_inner);
-                seen.insert(answer.text());
-                Ok(())
-            });
+        let loads = ASKED.map(|(host, branch, may_answer)| {
+            let saw = Arc::clone(&seen);
+            let load = Load::new(proxy)
+                .connections(1)
+                .request(move |connection, number| {
+                    let mut request = connection.request_for(host, "GET", "/");
+                    if let Some(branch) = branch {
+                        request = request.header("x-branch-name", branch);
+                    }
+                    if number % 2 == 0 {
+                        request = request.header("connection", "close");
+                    }
+                    request.body(body::empty()).expect("it is a request")
+                })
+                .expect(move |answer: &Answer| {
+                    let by = answer.text();
+                    if answer.status != 200 || !may_answer.contains(&&*by) {
+                        let status = answer.status.as_u16();
+                        return Err(format!("{host} {branch:?}: {status} by {by}"));
+                    }
+                    let mut seen = saw.lock().unwrap_or_else(PoisonError::into_inner);
+                    seen.insert(by);
+                    Ok(())
+                });
+            load.start()
+        });
         Self {
             name,
-            load: load.start(),
+            loads: loads.into(),
             seen,
         }
     }
@@ -90,10 +94,12 @@ impl Traffic {
             .clone()
     }
 
-    /// Waits for so many more requests.
+    /// Waits for so many more requests of each kind.
     pub(crate) async fn more(&self, requests: u64) {
-        let done = self.load.report().finished;
-        self.load.wait_for_finished(done + requests).await;
+        for load in &self.loads {
+            let done = load.report().finished;
+            load.wait_for_finished(done + requests).await;
+        }
     }
 
     /// Waits until an instance has answered.
@@ -112,7 +118,7 @@ impl Traffic {
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .clear();
-                self.more(120).await;
+                self.more(30).await;
                 if !self.seen().contains(instance) {
                     return;
                 }
@@ -121,11 +127,15 @@ impl Traffic {
         .await;
     }
 
-    /// Ends, and fails if any request has.
-    pub(crate) async fn end(self) -> LoadReport {
-        let report = self.load.stop().await;
-        println!("{}: {report}", self.name);
-        assert_eq!(report.failures(), 0, "{}: {report}", self.name);
-        report
+    /// Ends, and fails if any request has. Gives how many there were.
+    pub(crate) async fn end(self) -> u64 {
+        let mut finished = 0;
+        for load in self.loads {
+            let report = load.stop().await;
+            println!("{}: {report}", self.name);
+            assert_eq!(report.failures(), 0, "{}: {report}", self.name);
+            finished += report.finished;
+        }
+        finished
     }
 }

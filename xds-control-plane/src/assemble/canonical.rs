@@ -10,7 +10,7 @@ use prost::{Message, Name};
 use super::shapes::{Field, Shape, Shapes};
 
 /// The message's bytes, which are equal for equal messages.
-pub(super) fn encode<M: Message + Name>(message: &M) -> Bytes {
+pub(crate) fn encode<M: Message + Name>(message: &M) -> Bytes {
     let encoded = message.encode_to_vec();
     let shapes = Shapes::of_envoy();
     let Some(shape) = shapes.named(&M::full_name()) else {

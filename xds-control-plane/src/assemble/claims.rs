@@ -158,7 +158,7 @@ impl<'s> Claims<'s> {
 }
 
 /// The clusters that a virtual host routes to by name.
-fn targets(host: &VirtualHost) -> impl Iterator<Item = &str> {
+pub(crate) fn targets(host: &VirtualHost) -> impl Iterator<Item = &str> {
     host.routes.iter().flat_map(|route| {
         let specifier = match &route.action {
             Some(Action::Route(action)) => action.cluster_specifier.as_ref(),
@@ -175,8 +175,8 @@ fn targets(host: &VirtualHost) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The host without its routes to clusters that are somebody else's; `None`: no route is left.
-fn without(host: &VirtualHost, lost: &BTreeSet<&str>) -> Option<VirtualHost> {
+/// The host without its routes to the clusters that are `lost`; `None`: no route is left.
+pub(crate) fn without(host: &VirtualHost, lost: &BTreeSet<&str>) -> Option<VirtualHost> {
     let mut host = host.clone();
     host.routes.retain_mut(|route| {
         let Some(Action::Route(action)) = &mut route.action else {

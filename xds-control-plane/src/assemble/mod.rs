@@ -31,6 +31,8 @@ mod unknown;
 mod validate;
 
 pub use self::assembler::{Assembler, assemble};
+pub(crate) use self::canonical::encode;
+pub(crate) use self::claims::{targets, without};
 pub use self::options::AssembleOptions;
 pub use self::outcome::{Assembled, Quarantined, Reason, Warning};
 pub use self::services::{Owner, ServiceResources};

@@ -48,7 +48,7 @@ pub use self::options::BridgeOptions;
 pub use self::provide::provide;
 pub use self::read::{
     Composed, NOT_HONOURED, ReadCluster, ReadEndpoints, ReadListener, ReadRoutes, RouteSource,
-    compose, read_cluster, read_endpoints, read_listener, read_routes,
+    compose, read_cluster, read_endpoints, read_listener, read_routes, read_routes_after,
 };
 use self::report::Report;
 pub use self::report::{DIFFERS, LEFT_OUT};

@@ -22,9 +22,9 @@ use super::XdsOptions;
 use crate::pem::{self, PemError};
 
 /// Between signs of life on a connection that is quiet.
-const KEEP_ALIVE: Duration = Duration::from_secs(20);
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// How long a sign of life may take.
-const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// TLS with control planes. The files are read again for a connection when they have changed; ones that cannot be used change
 /// nothing.

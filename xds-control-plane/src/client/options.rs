@@ -21,8 +21,9 @@ pub enum Mode {
 pub struct XdsOptions {
     /// Name of the source. `xds`.
     pub name: Arc<str>,
-    /// The control planes, `http://host:port` or `https://host:port`: the next one is asked when one is lost.
-    /// `http://127.0.0.1:1701`.
+    /// The control planes, `http://host:port` or `https://host:port`. Where a proxy begins depends on its
+    /// [`node_id`](Self::node_id), so that a fleet with one list asks all of them; the next one is asked when one is lost, or
+    /// has given no sign of life for 15 s. `http://127.0.0.1:1701`.
     pub servers: Vec<String>,
     /// For `https` servers.
     pub tls: TlsOptions,

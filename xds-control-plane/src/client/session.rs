@@ -25,7 +25,7 @@ use super::store::Store;
 use super::view::View;
 use super::{Mode, XdsOptions};
 use crate::proto::ACCEPTS_IN_PART;
-use crate::snapshot::ResourceType;
+use crate::snapshot::{ResourceType, Version};
 
 /// Requests that wait to be sent.
 const QUEUE: usize = 64;
@@ -85,6 +85,13 @@ impl Outgoing {
     }
 }
 
+/// Where a proxy begins: each at another place, so that a fleet with one file asks all of its control planes; the same proxy
+/// at the same, so that it is found where it was.
+fn first_server(node_id: &str) -> usize {
+    let [_, _, _, _, low, high, _, _] = Version::of([node_id.as_bytes()]).to_bytes();
+    usize::from(u16::from_le_bytes([low, high]))
+}
+
 impl Session {
     pub(super) fn new(options: Arc<XdsOptions>, dial: Dial, view: watch::Sender<View>) -> Self {
         let store = Store::new(
@@ -105,7 +112,7 @@ impl Session {
         let (first, longest) = self.options.backoff;
         let first = first.max(Duration::from_millis(10));
         let mut wait = first;
-        let mut attempt = 0_usize;
+        let mut attempt = first_server(&self.options.node_id);
         loop {
             let begun = Instant::now();
             let error = self.one_stream(attempt).await;
@@ -348,4 +355,23 @@ pub(super) async fn wait_for(
 ) -> Option<View> {
     let found = timeout(limit, views.wait_for(is_wanted)).await.ok()?.ok()?;
     Some(found.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fleet_begins_at_all_of_its_control_planes() {
+        let begin = |node: usize| first_server(&format!("gateway-{node}"));
+        for servers in [2, 3] {
+            let mut at = vec![0; servers];
+            for node in 0..300 {
+                at[begin(node) % servers] += 1;
+            }
+            let fair = 300 / servers;
+            assert!(at.iter().all(|&n| n > fair * 2 / 3), "{at:?}");
+        }
+        assert_eq!(begin(1), begin(1));
+    }
 }

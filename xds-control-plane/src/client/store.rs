@@ -17,7 +17,7 @@ use super::XdsOptions;
 use super::table::{Table, Update, gathered};
 use crate::bridge::{
     ReadCluster, ReadEndpoints, ReadRoutes, RouteSource, compose, read_cluster, read_endpoints,
-    read_listener, read_routes,
+    read_listener, read_routes, read_routes_after,
 };
 use crate::snapshot::ResourceType;
 
@@ -87,28 +87,28 @@ impl Store {
                 resource_type,
                 update,
                 |listener: &Listener| &listener.name,
-                leads,
+                |listener, _| leads(listener),
                 most,
             ),
             ResourceType::Route => self.routes.apply(
                 resource_type,
                 update,
                 |routes: &RouteConfiguration| &routes.name,
-                read_routes,
+                read_routes_after,
                 most,
             ),
             ResourceType::Cluster => self.clusters.apply(
                 resource_type,
                 update,
                 |cluster: &Cluster| &cluster.name,
-                read_cluster,
+                |cluster, _| read_cluster(cluster),
                 most,
             ),
             ResourceType::Endpoint => self.endpoints.apply(
                 resource_type,
                 update,
                 |assignment: &ClusterLoadAssignment| &assignment.cluster_name,
-                read_endpoints,
+                |assignment, _| read_endpoints(assignment),
                 most,
             ),
         };

@@ -52,7 +52,8 @@ impl<T> Default for Table<T> {
     }
 }
 
-type ReadOne<M, T> = fn(&M) -> Result<(T, Problems), Problems>;
+/// Reads a resource, after the form of it that is held.
+type ReadOne<M, T> = fn(&M, Option<&T>) -> Result<(T, Problems), Problems>;
 
 impl<T: PartialEq> Table<T> {
     /// Takes in an answer. Returns whether something changed, and what is refused.
@@ -115,7 +116,7 @@ impl<T: PartialEq> Table<T> {
                 continue;
             }
             self.absent.remove(&name);
-            match read(&message) {
+            match read(&message, self.held.get(&name).map(|held| &held.value)) {
                 Ok((value, problems)) => {
                     refusals.extend(problems.errors().cloned());
                     changed |= self.refused.remove(&name).is_some();

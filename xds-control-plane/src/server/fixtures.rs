@@ -3,7 +3,15 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use envoy_types::pb::envoy::config::route::v3::route::Action;
+use envoy_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
+use envoy_types::pb::envoy::config::route::v3::weighted_cluster::ClusterWeight;
+use envoy_types::pb::envoy::config::route::v3::{
+    Route, RouteAction, RouteConfiguration, VirtualHost, WeightedCluster,
+};
+use prost::Message;
 
+use crate::proto::number;
 use crate::snapshot::{Bodies, Resource, ResourceSet, ResourceType, Snapshot};
 
 pub(crate) type Part = (ResourceType, Arc<ResourceSet>);
@@ -38,6 +46,68 @@ pub(crate) fn listeners(resources: &[&str]) -> Part {
 
 pub(crate) fn routes(resources: &[&str]) -> Part {
     part(ResourceType::Route, resources)
+}
+
+/// A route configuration that can be read, with a virtual host for each text. `a+b` is one that leads to the cluster `a` for
+/// who asks for it in a header field, and to `b` otherwise; `a:b` shares what comes between the two.
+pub(crate) fn routing(name: &str, hosts: &[&str]) -> Part {
+    let virtual_hosts = hosts.iter().map(|text| VirtualHost {
+        name: (*text).to_owned(),
+        routes: text.split('+').map(route_to).collect(),
+        ..VirtualHost::default()
+    });
+    let routes = RouteConfiguration {
+        name: name.to_owned(),
+        virtual_hosts: virtual_hosts.collect(),
+        ..RouteConfiguration::default()
+    };
+    let body = Bodies::Same(routes.encode_to_vec().into());
+    let set = [Arc::new(Resource::new(name, body))].into_iter().collect();
+    (ResourceType::Route, Arc::new(set))
+}
+
+fn route_to(text: &str) -> Route {
+    let weight = |name: &str| ClusterWeight {
+        name: name.to_owned(),
+        weight: Some(number(50)),
+        ..ClusterWeight::default()
+    };
+    let clusters: Vec<_> = text.split(':').map(weight).collect();
+    let specifier = match &*clusters {
+        [one] => ClusterSpecifier::Cluster(one.name.clone()),
+        _ => ClusterSpecifier::WeightedClusters(WeightedCluster {
+            clusters,
+            ..WeightedCluster::default()
+        }),
+    };
+    let action = RouteAction {
+        cluster_specifier: Some(specifier),
+        ..RouteAction::default()
+    };
+    Route {
+        action: Some(Action::Route(action)),
+        ..Route::default()
+    }
+}
+
+/// Where the virtual hosts of a route configuration lead, as [`routing`] is told.
+pub(crate) fn shown_routing(body: &[u8]) -> Option<String> {
+    let routes = RouteConfiguration::decode(body).ok()?;
+    let shown = routes.virtual_hosts.iter().map(|host| {
+        let shown = host.routes.iter().map(|route| match &route.action {
+            Some(Action::Route(action)) => match &action.cluster_specifier {
+                Some(ClusterSpecifier::Cluster(name)) => name.clone(),
+                Some(ClusterSpecifier::WeightedClusters(weighted)) => {
+                    let names = weighted.clusters.iter().map(|cluster| &*cluster.name);
+                    names.collect::<Vec<_>>().join(":")
+                }
+                _ => String::new(),
+            },
+            _ => String::new(),
+        });
+        shown.collect::<Vec<_>>().join("+")
+    });
+    Some(format!("[{}]", shown.collect::<Vec<_>>().join(" ")))
 }
 
 pub(crate) fn snapshot(parts: &[Part]) -> Arc<Snapshot> {

@@ -19,6 +19,7 @@ use crate::snapshot::{ResourceType, Snapshot, Subscription};
 pub(crate) struct Metrics {
     streams: Family<StreamLabels, Gauge>,
     opened: Family<StreamLabels, Counter>,
+    withheld: Gauge,
     turned_away: Counter,
     connections_turned_away: Counter,
     responses: Family<TypeLabels, Counter>,
@@ -55,6 +56,11 @@ impl Metrics {
         let registry = registry.sub_registry_with_prefix("xds");
         registry.register("streams", "Streams that are open", self.streams.clone());
         registry.register("streams_opened", "Streams opened", self.opened.clone());
+        registry.register(
+            "withheld_streams",
+            "Streams whose client has refused a cluster, and gets no routes to it",
+            self.withheld.clone(),
+        );
         registry.register(
             "streams_turned_away",
             "Streams refused since their peer has too many",
@@ -118,6 +124,15 @@ impl Metrics {
     pub(crate) fn closed(&self, protocol: Protocol, subscription: Subscription) {
         let labels = stream_labels(protocol, subscription);
         self.streams.get_or_create(&labels).dec();
+    }
+
+    /// A client lacks a cluster that it refused, or no longer does.
+    pub(crate) fn withholds(&self, withholds: bool) {
+        if withholds {
+            self.withheld.inc();
+        } else {
+            self.withheld.dec();
+        }
     }
 
     pub(crate) fn connection_turned_away(&self) {

@@ -84,6 +84,52 @@ fn clusters_of(server: &Running) -> Option<TypeStatus> {
 }
 
 #[tokio::test]
+async fn what_comes_with_a_refused_cluster_is_served() {
+    let Some(program) = Envoy::find() else { return };
+    let (origin, other) = (Origin::named("origin"), Origin::named("other"));
+    for way in [Way::Aggregated, Way::AggregatedDelta] {
+        let place = Place::new();
+        let listen = place.listener();
+        let good = Plan::default()
+            .service("svc", &[origin.addr()])
+            .listen(listen);
+        let server = Running::start(good.snapshot()).await;
+        let envoy = Envoy::start(&program, place, way, server.address);
+        wait_for_answer(&envoy, listen, "svc", &origin).await;
+
+        let next = Plan {
+            unusable: Some("unusable".to_owned()),
+            ..good.clone()
+        };
+        let next = next
+            .service("unusable", &[origin.addr()])
+            .service("more", &[other.addr()]);
+        server.publish(next.snapshot());
+        wait_for_answer(&envoy, listen, "more", &other).await;
+        wait_for_answer(&envoy, listen, "svc", &origin).await;
+        let refusal = clusters_of(&server).and_then(|of| of.refused).unwrap();
+        let said = refusal.message;
+        assert!(said.contains("unusable: "), "{way:?}: {said}");
+        // There is no route, rather than one that leads to nothing.
+        let answer = who_answers(listen, "unusable").await.unwrap();
+        assert_eq!(answer.0, StatusCode::NOT_FOUND, "{way:?}");
+
+        // What goes, goes.
+        let left = Plan {
+            services: next.services[1..].to_vec(),
+            ..next.clone()
+        };
+        server.publish(left.snapshot());
+        envoy
+            .eventually("the routes are gone", async || {
+                let answer = who_answers(listen, "svc").await;
+                answer.is_some_and(|(status, _)| status == StatusCode::NOT_FOUND)
+            })
+            .await;
+    }
+}
+
+#[tokio::test]
 async fn what_envoy_refuses_is_seen_and_not_sent_again() {
     let Some(program) = Envoy::find() else { return };
     let (origin, other) = (Origin::named("origin"), Origin::named("other"));

@@ -31,6 +31,44 @@ async fn it_is_ready_when_every_required_provider_has_something() {
     assert_eq!(state.waiting_for, ["forced".into()]);
 }
 
+/// What was kept on disk makes a merge ready, and confirms nothing.
+#[tokio::test(start_paused = true)]
+async fn it_is_confirmed_when_every_required_source_has_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = RunnerOptions::default().with_persist(folder.path().join("kept"));
+    let begin = |source: &ScriptedDiscoverer| {
+        let runner = Runner::new(source.clone()).options(options.clone());
+        let optional = StaticProvider::waiting("optional").required(false);
+        let merge = Merge::new().provider(runner.start()).provider(optional);
+        merge.start()
+    };
+    let a = || DiscoveredService::configured("a", simple(&[], &[("a", "http://a")]));
+    let source = ScriptedDiscoverer::new("script");
+    source.answer([a()]);
+    let merged = begin(&source);
+    tokio::time::timeout(LONG, merged.confirmed())
+        .await
+        .unwrap();
+    source.wait_for_reports(1).await;
+    drop(merged);
+
+    let source = ScriptedDiscoverer::new("script");
+    for _ in 0..10 {
+        source.fail(DiscoverError::transient("away"));
+    }
+    source.answer([a()]);
+    let merged = begin(&source);
+    let state = ready(&merged).await;
+    assert_eq!(serving(&state), ["a=http://a"]);
+    assert!(source.calls() <= 10);
+    // The same as before is an answer, too.
+    let confirmed = tokio::time::timeout(LONG, merged.confirmed())
+        .await
+        .unwrap();
+    assert!(source.calls() > 10);
+    assert_eq!(serving(&confirmed), ["a=http://a"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn nothing_is_published_when_nothing_changed() {
     let one = provider(

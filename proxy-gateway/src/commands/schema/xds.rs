@@ -26,7 +26,7 @@ pub(super) fn section() -> Value {
     object(
         "Takes routes and clusters from control planes, as Envoys do.",
         &json!({
-            "Servers": texts("Control planes, `http://host:port` or `https://host:port`; the next one is asked when one is lost. Unset: `http://127.0.0.1:1701`."),
+            "Servers": texts("Control planes, `http://host:port` or `https://host:port`; where a gateway begins depends on its `Node.Id`, and the next one is asked when one is lost. Unset: `http://127.0.0.1:1701`."),
             "Mode": word("Which variant of the protocol is spoken.", &["Delta", "StateOfTheWorld"]),
             "Node": node,
             "Tls": tls,

@@ -31,7 +31,7 @@ pub use self::cluster::{ReadCluster, read_cluster};
 pub use self::compose::{Composed, compose};
 pub use self::endpoints::{ReadEndpoints, read_endpoints};
 pub use self::listener::{ReadListener, RouteSource, read_listener};
-pub use self::routes::{ReadRoutes, read_routes};
+pub use self::routes::{ReadRoutes, read_routes, read_routes_after};
 use super::report::DIFFERS;
 use super::source::Source;
 

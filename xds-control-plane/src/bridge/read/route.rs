@@ -23,8 +23,8 @@ fn transform(key: &str, value: &str) -> TransformConfig {
     TransformConfig::from_iter([(key.to_owned(), value.to_owned())])
 }
 
-/// A route but for hosts and order.
-pub(super) fn route(route: &Route, reading: &mut Reading) -> RouteConfig {
+/// A route but for hosts and order, and how many of its conditions are refused.
+pub(super) fn route(route: &Route, reading: &mut Reading) -> (RouteConfig, usize) {
     reading.refuse_if(
         !route.typed_per_filter_config.is_empty(),
         "typed_per_filter_config",
@@ -32,12 +32,14 @@ pub(super) fn route(route: &Route, reading: &mut Reading) -> RouteConfig {
     reading.refuse_if(!route.route_specifiers.is_empty(), "route_specifiers");
     let Some(wanted) = &route.r#match else {
         reading.refuse("match", "the route matches nothing");
-        return RouteConfig::default();
+        return (RouteConfig::default(), 0);
     };
+    let before = reading.refusals();
     let mut config = RouteConfig {
         r#match: reading.below("match", |reading| matching::route_match(wanted, reading)),
         ..RouteConfig::default()
     };
+    let conditions = reading.refusals() - before;
     match &route.action {
         Some(Action::Route(action)) => reading.below("route", |reading| {
             forward(action, wanted.path_specifier.as_ref(), &mut config, reading);
@@ -57,7 +59,7 @@ pub(super) fn route(route: &Route, reading: &mut Reading) -> RouteConfig {
         remove: &route.response_headers_to_remove,
     };
     headers::transforms(response, Side::Response, out, reading);
-    config
+    (config, conditions)
 }
 
 fn forward(

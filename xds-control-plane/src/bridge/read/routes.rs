@@ -21,7 +21,12 @@ pub struct ReadRoutes {
     pub routes: IndexMap<RouteId, RouteConfig>,
     /// The place of those that carry one: of two that are equal in precedence the first serves.
     pub(super) positions: HashMap<RouteId, u64>,
+    /// The last form of each virtual host by name of which every condition could be honoured.
+    pub(super) good: Arc<HashMap<String, HostRoutes>>,
 }
+
+/// The routes of a virtual host, with their names.
+pub(super) type HostRoutes = Arc<[(String, RouteConfig)]>;
 
 /// Reads a route configuration, with what is done differently and what cannot be honoured: an error names a route or a virtual
 /// host whose requests are answered with 503, so that they get to no other one. Of a route that matches in a way that cannot be
@@ -30,6 +35,18 @@ pub struct ReadRoutes {
 /// # Errors
 /// What cannot be honoured in all of the configuration.
 pub fn read_routes(routes: &RouteConfiguration) -> Result<(ReadRoutes, Problems), Problems> {
+    read_routes_after(routes, None)
+}
+
+/// As [`read_routes`], after `before` was read. A virtual host of which nothing but the condition of a route cannot be honoured
+/// keeps the routes that it had: a condition that is not known says nothing of the requests that were served so far.
+///
+/// # Errors
+/// As [`read_routes`].
+pub fn read_routes_after(
+    routes: &RouteConfiguration,
+    before: Option<&ReadRoutes>,
+) -> Result<(ReadRoutes, Problems), Problems> {
     let mut reading = Reading::of("route_configuration", &routes.name);
     reading.refuse_if(routes.vhds.is_some(), "vhds");
     reading.refuse_if(
@@ -52,7 +69,7 @@ pub fn read_routes(routes: &RouteConfiguration) -> Result<(ReadRoutes, Problems)
         !routes.request_mirror_policies.is_empty(),
         "request_mirror_policies",
     );
-    let mut hosts = VirtualHosts::of(routes);
+    let mut hosts = VirtualHosts::of(routes, before.map(|before| Arc::clone(&before.good)));
     let mut leaks = false;
     for host in &routes.virtual_hosts {
         leaks |= reading
@@ -63,7 +80,9 @@ pub fn read_routes(routes: &RouteConfiguration) -> Result<(ReadRoutes, Problems)
         return Err(reading.problems);
     }
     let mut found = hosts.found();
-    let ReadRoutes { routes, positions } = &mut found;
+    let ReadRoutes {
+        routes, positions, ..
+    } = &mut found;
     routes.sort_by_cached_key(|id, _| positions.get(id).copied());
     let mut problems = reading.problems;
     found.compile(&mut problems)?;

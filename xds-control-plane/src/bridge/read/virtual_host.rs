@@ -1,6 +1,7 @@
 //! Virtual hosts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use envoy_types::pb::envoy::config::route::v3::{Route, RouteConfiguration, VirtualHost};
 use indexmap::map::Entry;
@@ -10,7 +11,7 @@ use proxy_model::json::{parse_document, read_route};
 use super::super::source;
 use super::headers::{self, Changes, Side};
 use super::hosts;
-use super::routes::ReadRoutes;
+use super::routes::{HostRoutes, ReadRoutes};
 use super::{Reading, route};
 
 /// The longest form in JSON that is believed.
@@ -22,6 +23,10 @@ pub(super) struct VirtualHosts<'e> {
     found: ReadRoutes,
     /// The names that ids begin with.
     prefixes: BTreeSet<String>,
+    before: Arc<HashMap<String, HostRoutes>>,
+    good: HashMap<String, HostRoutes>,
+    /// How many conditions of routes were refused.
+    conditions: usize,
 }
 
 /// Requests to one of the virtual host's names would get to another one.
@@ -29,16 +34,25 @@ pub(super) struct VirtualHosts<'e> {
 pub(super) struct Leaks;
 
 impl<'e> VirtualHosts<'e> {
-    pub(super) fn of(all: &'e RouteConfiguration) -> Self {
+    pub(super) fn of(
+        all: &'e RouteConfiguration,
+        before: Option<Arc<HashMap<String, HostRoutes>>>,
+    ) -> Self {
         Self {
             all,
             found: ReadRoutes::default(),
             prefixes: BTreeSet::new(),
+            before: before.unwrap_or_default(),
+            good: HashMap::new(),
+            conditions: 0,
         }
     }
 
     pub(super) fn found(self) -> ReadRoutes {
-        self.found
+        ReadRoutes {
+            good: Arc::new(self.good),
+            ..self.found
+        }
     }
 
     pub(super) fn read(&mut self, host: &VirtualHost, reading: &mut Reading) -> Result<(), Leaks> {
@@ -57,9 +71,9 @@ impl<'e> VirtualHosts<'e> {
         let leaks = reading.refusals() > before && self.has_wildcards();
         let before = reading.refusals();
         check(host, reading);
-        let read = match reading.refusals() > before {
-            true => vec![("refused".to_owned(), RouteConfig::default())],
-            false => self.routes(host, reading),
+        let read: HostRoutes = match reading.refusals() > before {
+            true => [("refused".to_owned(), RouteConfig::default())].into(),
+            false => self.last_good(host, reading),
         };
         let catches_all = read
             .iter()
@@ -90,8 +104,24 @@ impl<'e> VirtualHosts<'e> {
         domains.any(|domain| domain.starts_with('*'))
     }
 
+    /// The routes of a virtual host, or those that it had if a condition of theirs is all that cannot be honoured.
+    fn last_good(&mut self, host: &VirtualHost, reading: &mut Reading) -> HostRoutes {
+        let (refusals, conditions) = (reading.refusals(), self.conditions);
+        let read: HostRoutes = self.routes(host, reading).into();
+        let conditions = self.conditions - conditions;
+        let is_only_conditions = reading.refusals() - refusals == conditions;
+        let chosen = match self.before.get(&host.name) {
+            Some(good) if conditions > 0 && is_only_conditions => Arc::clone(good),
+            _ => read,
+        };
+        if is_only_conditions && (conditions == 0 || self.before.contains_key(&host.name)) {
+            self.good.insert(host.name.clone(), Arc::clone(&chosen));
+        }
+        chosen
+    }
+
     /// The routes of a virtual host with their names, none twice. Those that are refused answer 503.
-    fn routes(&self, host: &VirtualHost, reading: &mut Reading) -> Vec<(String, RouteConfig)> {
+    fn routes(&mut self, host: &VirtualHost, reading: &mut Reading) -> Vec<(String, RouteConfig)> {
         if host.routes.len() > hosts::MOST_ROUTES {
             reading.refuse("routes", "there are too many routes in one virtual host");
             return vec![("refused".to_owned(), RouteConfig::default())];
@@ -112,9 +142,10 @@ impl<'e> VirtualHosts<'e> {
         read
     }
 
-    fn route(&self, route: &Route, host: &VirtualHost, reading: &mut Reading) -> RouteConfig {
+    fn route(&mut self, route: &Route, host: &VirtualHost, reading: &mut Reading) -> RouteConfig {
         let before = reading.refusals();
-        let mut config = route::route(route, reading);
+        let (mut config, conditions) = route::route(route, reading);
+        self.conditions += conditions;
         let out = config.transforms.get_or_insert_default();
         for (request, response) in [changes_of_host(host), changes_of_all(self.all)] {
             headers::transforms(request, Side::Request, out, reading);

@@ -17,7 +17,9 @@ use proxy_model::config::ProxyConfig;
 use proxy_model::matching::Lookup;
 use proxy_model::{CompileOptions, Problems, RouteId, Snapshot};
 
-use super::super::{NOT_HONOURED, ReadRoutes, criteria, re2, read_cluster, read_routes};
+use super::super::{
+    NOT_HONOURED, ReadRoutes, criteria, re2, read_cluster, read_routes, read_routes_after,
+};
 use super::envoy::Request;
 
 fn to(cluster: &str, path: PathSpecifier) -> Route {
@@ -202,6 +204,52 @@ fn what_cannot_be_honoured_is_refused_by_name() {
         cluster.unwrap_err().iter().next().unwrap().pointer,
         "/cluster/c/filters"
     );
+}
+
+/// One route more must not take the service away that was there before it.
+#[test]
+fn a_condition_that_is_not_known_leaves_a_virtual_host_as_it_was() {
+    let prefix = |prefix: &str| PathSpecifier::Prefix(prefix.into());
+    let unknown = || {
+        let mut unknown = to("canary", prefix("/"));
+        unknown.r#match.as_mut().unwrap().grpc = Some(GrpcRouteMatchOptions::default());
+        unknown
+    };
+    let configuration = |routes: Vec<Route>| RouteConfiguration {
+        name: "main".to_owned(),
+        virtual_hosts: vec![
+            host(&["a", "b"], routes),
+            host(&["c"], vec![to("c", prefix("/"))]),
+        ],
+        ..RouteConfiguration::default()
+    };
+    let clusters = |read: &ReadRoutes| -> Vec<String> {
+        let ids = read.routes.values().map(|route| &route.cluster_id);
+        ids.flatten().map(ToString::to_string).collect()
+    };
+    let good = configuration(vec![to("a", prefix("/"))]);
+    let (first, problems) = read_routes(&good).unwrap();
+    assert!(!problems.has_errors());
+
+    let next = configuration(vec![unknown(), to("other", prefix("/"))]);
+    let (second, problems) = read_routes_after(&next, Some(&first)).unwrap();
+    assert!(problems.has_errors());
+    assert_eq!(clusters(&second), ["a", "c"]);
+    // Again, and it is still the last good form.
+    let (third, _) = read_routes_after(&next, Some(&second)).unwrap();
+    assert_eq!(clusters(&third), ["a", "c"]);
+    // Without one, or if something else is wanted that cannot be honoured, it is as careful as ever.
+    let (alone, _) = read_routes(&next).unwrap();
+    assert_eq!(clusters(&alone), ["other", "c"]);
+    let mut strict = configuration(vec![unknown(), to("other", prefix("/"))]);
+    strict.virtual_hosts[0].require_tls = 2;
+    let (strict, _) = read_routes_after(&strict, Some(&first)).unwrap();
+    assert_eq!(clusters(&strict), ["c"]);
+    // Mended, it is the new one.
+    let mended = configuration(vec![to("other", prefix("/"))]);
+    let (mended, problems) = read_routes_after(&mended, Some(&third)).unwrap();
+    assert!(!problems.has_errors());
+    assert_eq!(clusters(&mended), ["other", "c"]);
 }
 
 /// Routes that are refused in a virtual host, as `host path: what answers`.

@@ -36,6 +36,8 @@ pub(super) struct Conversation<R> {
     unsent: VecDeque<Reply>,
     /// An unknown type was asked for, and the log says so.
     has_warned: bool,
+    /// The client lacks clusters that it refused, and the metrics say so.
+    withholds: bool,
     key: RandomState,
     /// What the last requests named that were taken in, by type, to know it again.
     named: [Option<u64>; ResourceType::MAKE_BEFORE_BREAK.len()],
@@ -81,6 +83,7 @@ impl<R: Inbound> Conversation<R> {
             stopping: context.stopping.clone(),
             unsent: VecDeque::new(),
             has_warned: false,
+            withholds: false,
             key: RandomState::new(),
             named: [None; ResourceType::MAKE_BEFORE_BREAK.len()],
             context,
@@ -106,6 +109,7 @@ impl<R: Inbound> Conversation<R> {
             }
             let now = Instant::now();
             self.unsent.extend(self.exchange.replies(now));
+            self.note_withheld(self.exchange.lacks_clusters());
             if !self.unsent.is_empty() {
                 continue;
             }
@@ -245,8 +249,17 @@ impl<R: Inbound> Conversation<R> {
     }
 }
 
+impl<R> Conversation<R> {
+    fn note_withheld(&mut self, withholds: bool) {
+        if std::mem::replace(&mut self.withholds, withholds) != withholds {
+            self.context.metrics.withholds(withholds);
+        }
+    }
+}
+
 impl<R> Drop for Conversation<R> {
     fn drop(&mut self) {
+        self.note_withheld(false);
         self.context
             .metrics
             .closed(self.exchange.protocol(), self.subscription);

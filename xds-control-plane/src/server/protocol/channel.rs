@@ -1,5 +1,6 @@
 //! One type on one stream.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,8 +85,8 @@ impl Channel {
             (Machine::Full(_), _) if heard == Heard::Stale => {}
             (Machine::Full(full), Wants::Sotw { names, version }) => {
                 full.want(names, version.filter(|_| first));
-                if let Heard::Refused(version, _) = heard {
-                    full.refused(version);
+                if let Heard::Refused(version, message) = &heard {
+                    full.refused(*version, message);
                 }
             }
             (Machine::Partial(partial), Wants::Sotw { names, .. }) => partial.want(names),
@@ -120,7 +121,7 @@ impl Channel {
         };
         let landed = match (nonce, ledger, &request.refusal) {
             (Some(nonce), Some(ledger), None) => ledger.acknowledged(nonce),
-            (Some(nonce), Some(ledger), Some(_)) => ledger.refused(nonce),
+            (Some(nonce), Some(ledger), Some(message)) => ledger.refused(nonce, message),
             (None, ..) | (_, None, _) => None,
         };
         let version = match &mut self.last {
@@ -211,12 +212,12 @@ impl Channel {
         (last.fate == Fate::Open && now < until).then_some(until)
     }
 
-    /// Whether the client has refused, and so does not have, something that is served to it.
-    pub(super) fn lacks(&self, served: &Served) -> bool {
+    /// What is served to the client, and it has refused and so does not have.
+    pub(super) fn lacking(&self, served: &Served) -> BTreeSet<Arc<str>> {
         match &self.machine {
-            Machine::Full(full) => full.lacks(served),
-            Machine::Partial(partial) => partial.ledger().lacks(served),
-            Machine::Delta(delta) => delta.ledger().lacks(served),
+            Machine::Full(full) => full.lacking(served),
+            Machine::Partial(partial) => partial.ledger().lacking(served),
+            Machine::Delta(delta) => delta.ledger().lacking(served),
         }
     }
 

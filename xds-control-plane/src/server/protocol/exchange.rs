@@ -1,5 +1,7 @@
 //! One stream: all its types, and in which order they are told of changes.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +9,7 @@ use tokio::time::Instant;
 
 use super::channel::Channel;
 use super::{Heard, Protocol, Reply, Request, Scope, Violation};
-use crate::server::view::View;
+use crate::server::view::{Served, View, names_any};
 use crate::snapshot::{ResourceType, Subscription};
 
 /// What a stream may do, and how long it may take.
@@ -27,8 +29,9 @@ pub(crate) struct ExchangeOptions {
 ///
 /// - Clusters come first, then endpoints, among which are those of clusters that changed: Envoy warms these again and waits.
 /// - Listeners and routes wait until the clusters have been acknowledged. Envoy acknowledges when all are warm.
-/// - While a client has refused a cluster that it does not have, its listeners and routes stay as they are: Envoy refuses a
-///   whole response, and answers 503 where a route leads to nothing. A client that takes what it can does not wait.
+/// - While a client has refused a cluster that it does not have, it gets routes without what leads there, which would be
+///   answered with 503: a branch or a canary falls back to the rest of its virtual host. Listeners wait if one of them names
+///   such a cluster. A client of this family answers for what it refuses by itself, and gets everything.
 /// - A cluster that is gone stays until the client has acknowledged routes and listeners without it, or its time is over.
 #[derive(Debug)]
 pub(crate) struct Exchange {
@@ -149,12 +152,12 @@ impl Exchange {
         } else {
             view.retained(resource_type)
         };
+        let served = self.served(view, resource_type);
         let nonce = self.nonce + 1;
         let Some(channel) = &mut self.channels[resource_type as usize] else {
             return;
         };
-        let served = view.served(resource_type, self.subscription);
-        let Some((reply, changed)) = channel.reply(served, keep, scope, nonce, now) else {
+        let Some((reply, changed)) = channel.reply(&served, keep, scope, nonce, now) else {
             return;
         };
         self.nonce = nonce;
@@ -174,16 +177,49 @@ impl Exchange {
         };
         match resource_type {
             ResourceType::Cluster | ResourceType::Endpoint => waits(resource_type),
-            ResourceType::Listener | ResourceType::Route => {
-                waits(resource_type) || waits(ResourceType::Cluster) || self.lacks_clusters(view)
+            ResourceType::Route => waits(resource_type) || waits(ResourceType::Cluster),
+            ResourceType::Listener => {
+                waits(resource_type)
+                    || waits(ResourceType::Cluster)
+                    || self.listeners_name(view, &self.lacking_clusters(view))
             }
         }
     }
 
-    fn lacks_clusters(&self, view: &View) -> bool {
-        let served = view.served(ResourceType::Cluster, self.subscription);
-        let clusters = self.channels[ResourceType::Cluster as usize].as_ref();
-        !self.accepts_in_part && clusters.is_some_and(|clusters| clusters.lacks(served))
+    /// What is served to this client, which may be less than to others.
+    fn served<'v>(&self, view: &'v View, resource_type: ResourceType) -> Cow<'v, Served> {
+        let served = view.served(resource_type, self.subscription);
+        let lacking = match resource_type {
+            ResourceType::Route => self.lacking_clusters(view),
+            ResourceType::Cluster | ResourceType::Endpoint | ResourceType::Listener => {
+                BTreeSet::new()
+            }
+        };
+        if lacking.is_empty() {
+            Cow::Borrowed(served)
+        } else {
+            Cow::Owned(served.without_routes_to(&lacking))
+        }
+    }
+
+    /// Whether the client has refused clusters that it does not have.
+    pub(crate) fn lacks_clusters(&self) -> bool {
+        (self.view.as_ref()).is_some_and(|view| !self.lacking_clusters(view).is_empty())
+    }
+
+    fn lacking_clusters(&self, view: &View) -> BTreeSet<Arc<str>> {
+        match &self.channels[ResourceType::Cluster as usize] {
+            Some(clusters) if !self.accepts_in_part => {
+                clusters.lacking(view.served(ResourceType::Cluster, self.subscription))
+            }
+            _ => BTreeSet::new(),
+        }
+    }
+
+    fn listeners_name(&self, view: &View, clusters: &BTreeSet<Arc<str>>) -> bool {
+        let listeners = view.served(ResourceType::Listener, self.subscription);
+        !clusters.is_empty()
+            && (listeners.set().iter()).any(|listener| names_any(listener, clusters))
     }
 
     /// Whether the client is known to refer to clusters of this view only. A stream of one type cannot know.
@@ -191,7 +227,7 @@ impl Exchange {
         let settled = |resource_type: ResourceType| {
             self.channels[resource_type as usize]
                 .as_ref()
-                .map(|channel| channel.is_settled(view.served(resource_type, self.subscription)))
+                .map(|channel| channel.is_settled(&self.served(view, resource_type)))
         };
         self.subscription == Subscription::Aggregated
             && settled(ResourceType::Route) == Some(true)

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::blame::blamed;
 use super::{Content, WILDCARD};
 use crate::server::view::{Resources, Served};
 use crate::snapshot::{Resource, ResourceSet, Version};
@@ -22,6 +23,8 @@ pub(super) struct Full {
     accepted: Option<Told>,
     /// What a client that reconnects says it has.
     claim: Option<Version>,
+    /// It has said that it has something else than what is served, of which nothing more is known.
+    has_unknown: bool,
     told: Option<Told>,
 }
 
@@ -93,10 +96,18 @@ impl Full {
         }
     }
 
-    /// The client has refused the last response, which had that version. If it has let go of something since, or something
+    /// The client has refused the last response, which had that version, and says why. If it has let go of something since, or something
     /// was kept in it that it may not have, the rest is another response, and may be accepted.
-    pub(super) fn refused(&mut self, version: Version) {
+    pub(super) fn refused(&mut self, version: Version, message: &str) {
         self.is_refused = true;
+        let told = self.told.as_ref().filter(|told| told.version == version);
+        let names = told.into_iter().flat_map(|told| {
+            let told = self.selected(&told.set).chain(told.kept.values());
+            told.map(|resource| resource.name())
+        });
+        if let Some(blamed) = blamed(message, names) {
+            self.accepted = self.accepted_but(&blamed);
+        }
         let accepted = self.accepted.as_ref();
         if let Some(told) = &mut self.told {
             let kept = told.kept.len();
@@ -125,11 +136,15 @@ impl Full {
             None => claim == Some(version) || claim == Some(served.version()),
         };
         self.asked = false;
+        self.has_unknown |= claim.is_some() && !same;
         if same {
             // Who has the set without what is retained has been told already that it is gone.
             let holds_kept = self.told.is_some() || claim == Some(version);
             let kept = if holds_kept { kept } else { Resources::new() };
             self.tell(served.set(), kept);
+            if claim.is_some() {
+                self.accepted.clone_from(&self.told);
+            }
             return None;
         }
         let changed = match &self.told {
@@ -162,13 +177,35 @@ impl Full {
         })
     }
 
-    /// Whether the client has refused, and so does not have, something that is served to it.
-    pub(super) fn lacks(&self, served: &Served) -> bool {
-        let has = |resource: &Arc<Resource>| {
+    /// What is served to the client, and it has refused and so does not have.
+    pub(super) fn lacking(&self, served: &Served) -> BTreeSet<Arc<str>> {
+        if !self.is_refused || (self.has_unknown && self.accepted.is_none()) {
+            return BTreeSet::new();
+        }
+        let has = |name: &str| {
             let accepted = self.accepted.as_ref();
-            accepted.is_some_and(|accepted| accepted.get(resource.name()).is_some())
+            accepted.is_some_and(|accepted| accepted.get(name).is_some())
         };
-        self.is_refused && self.selected(served.set()).any(|resource| !has(resource))
+        self.selected(served.set())
+            .map(|resource| resource.name())
+            .filter(|name| !has(name))
+            .cloned()
+            .collect()
+    }
+
+    /// Of the last response the client has taken all but what it blames, of which it has what it had before.
+    fn accepted_but(&self, blamed: &BTreeSet<Arc<str>>) -> Option<Told> {
+        let told = self.told.as_ref()?;
+        let before = |name: &Arc<str>| self.accepted.as_ref()?.get(name).cloned();
+        let taken = (self.selected(&told.set).chain(told.kept.values()))
+            .filter(|resource| !blamed.contains(resource.name()))
+            .cloned();
+        let set: ResourceSet = taken.chain(blamed.iter().filter_map(before)).collect();
+        Some(Told {
+            version: set.version(),
+            set: Arc::new(set),
+            kept: Resources::new(),
+        })
     }
 
     fn wants_anything(&self) -> bool {

@@ -7,6 +7,7 @@
 //!
 //! Facts are from <https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol>.
 
+mod blame;
 mod channel;
 mod delta;
 mod exchange;

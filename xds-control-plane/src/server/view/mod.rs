@@ -2,12 +2,15 @@
 
 mod feed;
 mod late;
+mod narrow;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub(crate) use self::feed::Feed;
+use self::narrow::Narrowed;
+pub(crate) use self::narrow::names_any;
 use crate::snapshot::{Resource, ResourceSet, ResourceType, Snapshot, Subscription, Version};
 
 /// Resources by name.
@@ -98,6 +101,8 @@ pub(crate) struct Served {
     set: Arc<ResourceSet>,
     /// Computed once, since it is what nearly all streams ask for.
     step: Option<Step>,
+    /// Of route configurations: what they are to clients that lack clusters.
+    narrowed: Arc<Narrowed>,
 }
 
 #[derive(Debug, Clone)]
@@ -119,6 +124,15 @@ impl Served {
         Self {
             set,
             step: Some(step),
+            narrowed: Arc::default(),
+        }
+    }
+
+    /// These route configurations without what leads to any of these clusters.
+    pub(crate) fn without_routes_to(&self, clusters: &BTreeSet<Arc<str>>) -> Self {
+        Self {
+            set: self.narrowed.of(&self.set, clusters),
+            ..Self::default()
         }
     }
 

@@ -52,6 +52,8 @@ pub(crate) struct Plan {
     pub(crate) listener: Option<SocketAddr>,
     /// A cluster that Envoy refuses.
     pub(crate) broken: Option<String>,
+    /// Of the services the one whose cluster Envoy cannot make, of which it says so alone.
+    pub(crate) unusable: Option<String>,
     /// What every cluster has, so that all change at once.
     pub(crate) connect_timeout: Option<Duration>,
 }
@@ -110,7 +112,14 @@ impl Plan {
 
     fn cluster(&self, name: &str) -> Arc<Resource> {
         let timeout = self.connect_timeout.unwrap_or(Duration::from_secs(1));
-        per_subscription(name, |source| cluster(name, source, timeout))
+        let is_unusable = self.unusable.as_deref() == Some(name);
+        per_subscription(name, |source| {
+            let mut cluster = cluster(name, source, timeout);
+            if is_unusable {
+                cluster.eds_cluster_config = None;
+            }
+            cluster
+        })
     }
 }
 

@@ -225,7 +225,8 @@ impl Ledger {
                 }
                 (Some(resource), _) => {
                     self.kept.remove(&name);
-                    if !matches!(held, Held::At(_)) {
+                    // Of what it has from before it may not say the version.
+                    if held == Held::Absent {
                         self.new.push(Arc::clone(&name));
                     }
                     self.told(&name, Held::At(resource.version()), scope);

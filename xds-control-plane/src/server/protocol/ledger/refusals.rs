@@ -1,7 +1,11 @@
 //! What becomes of responses: what was refused is not sent again, until something of it is different.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use super::{Held, Ledger};
 use crate::server::protocol::Content;
+use crate::server::protocol::blame::blamed;
 use crate::server::view::Served;
 use crate::snapshot::Version;
 
@@ -40,11 +44,26 @@ impl Ledger {
         Some(flight.version)
     }
 
-    /// The client has refused the response of that nonce. Nothing of it is sent again before something of it is different;
+    /// The client has refused the response of that nonce, and says why. Nothing of it is sent again before something of it is different;
     /// when that has been accepted, the rest is, which may have been refused for the company it was in. Returns its version.
-    pub(in crate::server::protocol) fn refused(&mut self, nonce: u64) -> Option<Version> {
+    pub(in crate::server::protocol) fn refused(
+        &mut self,
+        nonce: u64,
+        message: &str,
+    ) -> Option<Version> {
         let flight = self.flights.refused(nonce)?;
-        self.lacking.extend(flight.new);
+        match blamed(message, &flight.names) {
+            // The rest it has taken.
+            Some(blamed) => {
+                let (lacking, taken) =
+                    (flight.new.into_iter()).partition::<Vec<_>, _>(|name| blamed.contains(name));
+                for name in taken {
+                    self.lacking.remove(&name);
+                }
+                self.lacking.extend(lacking);
+            }
+            None => self.lacking.extend(flight.new),
+        }
         let mut lighter = false;
         for name in flight.names {
             if self.flights.is_sent_after(nonce, &name) {
@@ -83,10 +102,13 @@ impl Ledger {
         lighter
     }
 
-    /// Whether the client has refused, and so does not have, something that is served to it.
-    pub(in crate::server::protocol) fn lacks(&self, served: &Served) -> bool {
+    /// What is served to the client, and it has refused and so does not have.
+    pub(in crate::server::protocol) fn lacking(&self, served: &Served) -> BTreeSet<Arc<str>> {
         let is_wanted = |name: &str| self.wildcard || self.is_subscribed(name);
-        (self.lacking.iter()).any(|name| is_wanted(name) && served.set().get(name).is_some())
+        (self.lacking.iter())
+            .filter(|name| is_wanted(name) && served.set().get(name).is_some())
+            .cloned()
+            .collect()
     }
 
     pub(super) fn retry_refused(&mut self) {

@@ -1,6 +1,7 @@
 //! Cases of the protocol, as a client sees them.
 
 mod delta;
+mod lacking;
 mod order;
 mod properties;
 mod refusals;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::*;
-use crate::server::fixtures::{Part, snapshot};
+use crate::server::fixtures::{Part, shown_routing, snapshot};
 use crate::server::view::{Feed, View};
 use crate::snapshot::ResourceType::{Cluster, Endpoint, Listener, Route};
 use crate::snapshot::Subscription;
@@ -111,6 +112,31 @@ impl Peer {
         let (heard, replies) = self.judge(resource_type, names, Some("no"));
         assert!(matches!(heard, Heard::Refused(_, why) if why == "no"));
         replies
+    }
+
+    /// Refuses the last response of a type for that reason; with state of the world, wanting these names.
+    pub(super) fn refuse_saying(
+        &mut self,
+        resource_type: ResourceType,
+        names: &[&str],
+        message: &str,
+    ) -> Vec<String> {
+        self.judge(resource_type, names, Some(message)).1
+    }
+
+    pub(super) fn clusters_version(&self) -> Version {
+        let view = self.exchange.view().unwrap();
+        view.served(Cluster, self.subscription).version()
+    }
+
+    pub(super) fn cluster_version(&self, name: &str) -> Version {
+        let view = self.exchange.view().unwrap();
+        let served = view.served(Cluster, self.subscription);
+        served.set().get(name).unwrap().version()
+    }
+
+    pub(super) fn lacks_clusters(&self) -> bool {
+        self.exchange.lacks_clusters()
     }
 
     fn judge(
@@ -211,7 +237,11 @@ pub(super) fn delta(changes: &[&str], initial: &[(&str, Option<Version>)]) -> Re
 fn show(reply: &Reply) -> String {
     let resources = reply.resources.iter().map(|resource| {
         let body = resource.body(Subscription::Aggregated);
-        format!(" {}={}", resource.name(), String::from_utf8_lossy(body))
+        let routing = (reply.resource_type == Route)
+            .then(|| shown_routing(body))
+            .flatten();
+        let content = routing.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
+        format!(" {}={content}", resource.name())
     });
     let removed = reply.removed.iter().map(|name| format!(" -{name}"));
     format!(

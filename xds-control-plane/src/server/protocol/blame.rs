@@ -1,0 +1,64 @@
+//! What Envoy says of clusters that it refuses.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// How it begins to say which clusters of a response it has not taken, each followed by a colon and the reason. It has taken
+/// the others (`CdsApiHelper::onConfigUpdate`).
+const ALL_BUT: &str = "Error adding/updating cluster(s) ";
+/// How a long message ends (`Config::Utility::truncateGrpcStatusMessage`).
+const CUT: &str = "...(truncated)";
+
+/// Of the names in a response those that its refusal blames. `None`: nothing of the response can be taken for accepted.
+pub(super) fn blamed<'n>(
+    message: &str,
+    names: impl IntoIterator<Item = &'n Arc<str>>,
+) -> Option<BTreeSet<Arc<str>>> {
+    if message.ends_with(CUT) {
+        return None;
+    }
+    let (_, reasons) = message.split_once(ALL_BUT)?;
+    let is_blamed = |name: &str| {
+        reasons.match_indices(name).any(|(at, _)| {
+            let (before, after) = (reasons.get(..at), reasons.get(at + name.len()..));
+            before.is_some_and(|before| before.is_empty() || before.ends_with(", "))
+                && after.is_some_and(|after| after.starts_with(": "))
+        })
+    };
+    let blamed: BTreeSet<_> = (names.into_iter())
+        .filter(|name| !name.is_empty() && is_blamed(name))
+        .cloned()
+        .collect();
+    (!blamed.is_empty()).then_some(blamed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_blamed() {
+        let names = ["a", "b", "ab", "b-canary"].map(Arc::from);
+        for (message, expected) in [
+            ("no", None),
+            ("Proto constraint validation failed (a: b)", None),
+            (
+                "Error adding/updating cluster(s) b: unknown extension, a: needs endpoints",
+                Some("a b"),
+            ),
+            (
+                "Error adding/updating cluster(s) b-canary: no b: or a: here",
+                Some("b-canary"),
+            ),
+            ("Error adding/updating cluster(s) other: why", None),
+            (
+                "Error adding/updating cluster(s) ab: wh...(truncated)",
+                None,
+            ),
+        ] {
+            let blamed = blamed(message, &names);
+            let shown = blamed.map(|names| names.into_iter().collect::<Vec<_>>().join(" "));
+            assert_eq!(shown.as_deref(), expected, "{message}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Clusters that a client has refused, and so does not have: what leads there stays away, and nothing else does.
+
+use super::order::{again, both, settled};
+use super::*;
+use crate::server::fixtures::{clusters, endpoints, listeners, routing};
+
+const BOTH: [Protocol; 2] = [Protocol::Sotw, Protocol::Delta];
+
+/// With a new service `d`, and a canary and a branch of `a` in the cluster `c`.
+fn with_c(c: &str) -> [Part; 4] {
+    [
+        clusters(&["a=1", "b=1", c, "d=1"]),
+        endpoints(&["a=1", "b=1"]),
+        listeners(&["l=2"]),
+        routing("r", &["c+a:c", "b", "d", "c"]),
+    ]
+}
+
+/// An Envoy that has refused `c`, with what it said.
+fn refusing(protocol: Protocol, message: &str) -> (Peer, Vec<String>) {
+    let mut peer = settled(protocol, &both());
+    assert_eq!(peer.publish(&with_c("c=bad")).len(), 1);
+    let replies = peer.refuse_saying(Cluster, &[], message);
+    (peer, replies)
+}
+
+#[test]
+fn what_leads_to_a_refused_cluster_stays_away_and_the_rest_goes_out() {
+    let said = "Error adding/updating cluster(s) c: no such extension";
+    for protocol in BOTH {
+        let (mut peer, replies) = refusing(protocol, said);
+        assert!(peer.lacks_clusters());
+        // It has taken `d`, which came with `c`.
+        assert_eq!(replies, ["lds l=2", "rds r=[a b d]"], "{protocol:?}");
+        peer.accept(Listener, &[]);
+        assert_eq!(peer.accept(Route, again(protocol, &["r"])), [""; 0]);
+        // What changes beside it changes.
+        let mut next = with_c("c=bad");
+        next[3] = routing("r", &["c+a:c", "d:b"]);
+        assert_eq!(peer.publish(&next), ["rds r=[a d:b]"], "{protocol:?}");
+        peer.accept(Route, again(protocol, &["r"]));
+        // Mended, it is served as to all.
+        next[0] = clusters(&["a=1", "b=1", "c=2", "d=1"]);
+        let replies = peer.publish(&next);
+        assert!(replies[0].contains("c=2"), "{replies:?}");
+        let mut replies = peer.accept(Cluster, &[]);
+        if protocol == Protocol::Delta {
+            // What was refused with it, as far as anybody can know with the next one.
+            assert_eq!(replies, ["cds d=1"]);
+            replies = peer.accept(Cluster, &[]);
+        }
+        assert_eq!(replies, ["rds r=[c+a:c d:b]"], "{protocol:?}");
+        assert!(!peer.lacks_clusters());
+    }
+}
+
+#[test]
+fn of_a_response_that_is_refused_as_a_whole_nothing_new_is_there() {
+    for protocol in BOTH {
+        let (mut peer, replies) = refusing(protocol, "Proto constraint validation failed");
+        assert_eq!(replies, ["lds l=2", "rds r=[a b]"], "{protocol:?}");
+        // Endpoints of what it has move on.
+        let mut moved = with_c("c=bad");
+        moved[1] = endpoints(&["a=2", "b=1"]);
+        assert_eq!(peer.publish(&moved), ["eds a=2"], "{protocol:?}");
+    }
+}
+
+/// A cluster goes when the routes to it are gone, whatever else was refused.
+#[test]
+fn a_removal_waits_for_routes_and_no_longer() {
+    let said = "Error adding/updating cluster(s) c: no such extension";
+    for (protocol, removal) in [
+        (Protocol::Sotw, "cds a=1 c=bad d=1"),
+        (Protocol::Delta, "cds -b"),
+    ] {
+        let (mut peer, _) = refusing(protocol, said);
+        peer.accept(Listener, &[]);
+        peer.accept(Route, again(protocol, &["r"]));
+        let next = [
+            clusters(&["a=1", "c=bad", "d=1"]),
+            endpoints(&["a=1"]),
+            listeners(&["l=2"]),
+            routing("r", &["c+a:c", "d", "c"]),
+        ];
+        let replies = peer.publish(&next);
+        let without_removal = replies.iter().filter(|reply| reply.starts_with("rds"));
+        assert_eq!(without_removal.collect::<Vec<_>>(), ["rds r=[a d]"]);
+        let before: String = replies.concat();
+        assert!(!before.contains("-b"), "{replies:?}");
+        let replies = peer.accept(Route, again(protocol, &["r"]));
+        assert_eq!(replies, [removal], "{protocol:?}");
+    }
+}
+
+#[test]
+fn an_envoy_that_begins_gets_the_same_as_others() {
+    for protocol in BOTH {
+        let mut peer = Peer::new(protocol, Subscription::Aggregated, &with_c("c=bad"));
+        match protocol {
+            Protocol::Sotw => peer.want(Cluster, &[]),
+            Protocol::Delta => peer.change(Cluster, &[]),
+        };
+        let said = "Error adding/updating cluster(s) c: no such extension";
+        peer.refuse_saying(Cluster, &[], said);
+        let replies = match protocol {
+            Protocol::Sotw => peer.want(Route, &["r"]),
+            Protocol::Delta => peer.change(Route, &["r"]),
+        };
+        assert_eq!(replies, ["rds r=[a b d]"], "{protocol:?}");
+    }
+}
+
+/// What it has of a stream before is not taken from it.
+#[test]
+fn who_reconnects_with_what_it_has_keeps_its_routes() {
+    let before = [
+        clusters(&["a=1", "b=1"]),
+        endpoints(&["a=1", "b=1"]),
+        listeners(&["l=1"]),
+        routing("r", &["a", "b"]),
+    ];
+    for known in [true, false] {
+        for protocol in BOTH {
+            let mut peer = Peer::new(protocol, Subscription::Aggregated, &before);
+            let version = known.then(|| peer.cluster_version("a"));
+            let request = match protocol {
+                Protocol::Sotw => {
+                    let mut request = sotw(&[], "");
+                    let all = peer.clusters_version();
+                    let version = Some(if known {
+                        all
+                    } else {
+                        Version::of([b"other".as_slice()])
+                    });
+                    request.wants = Wants::Sotw {
+                        names: Vec::new(),
+                        version,
+                    };
+                    request
+                }
+                Protocol::Delta => delta(&["*"], &[("a", version), ("b", version)]),
+            };
+            peer.say(Cluster, request);
+            if !known {
+                peer.refuse(Cluster, &[]);
+            }
+            match protocol {
+                Protocol::Sotw => peer.want(Route, &["r"]),
+                Protocol::Delta => peer.change(Route, &["r"]),
+            };
+            peer.accept(Route, again(protocol, &["r"]));
+            let mut next = before.clone();
+            next[0] = clusters(&["a=1", "b=1", "c=bad"]);
+            peer.publish(&next);
+            assert_eq!(peer.refuse(Cluster, &[]), [""; 0], "{protocol:?} {known}");
+            next[3] = routing("r", &["b", "a"]);
+            assert_eq!(peer.publish(&next), ["rds r=[b a]"], "{protocol:?} {known}");
+        }
+    }
+}
+
+/// Whatever a listener leads to by itself cannot be left out of it.
+#[test]
+fn a_listener_that_names_what_was_refused_waits_with_its_like() {
+    for protocol in BOTH {
+        let mut peer = settled(protocol, &both());
+        let next = [
+            clusters(&["a=1", "b=1", "c=bad"]),
+            endpoints(&["a=1", "b=1"]),
+            listeners(&["l=\u{1}c"]),
+            routing("r", &["b", "c"]),
+        ];
+        peer.publish(&next);
+        assert_eq!(peer.refuse(Cluster, &[]), ["rds r=[b]"], "{protocol:?}");
+    }
+}

@@ -1,0 +1,76 @@
+//! What leads nowhere but to what a client has.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use envoy_types::pb::envoy::config::route::v3::{RouteConfiguration, VirtualHost};
+use prost::Message;
+
+use crate::assemble::{encode, targets, without};
+use crate::snapshot::{Bodies, Resource, ResourceSet, Subscription};
+
+/// Clients of one kind refuse the same, so there are few different answers at a time.
+const ANSWERS: usize = 8;
+
+/// Route configurations without the routes to some clusters, made once for all clients that lack the same.
+#[derive(Debug, Default)]
+pub(super) struct Narrowed(Mutex<Vec<Answer>>);
+
+/// The clusters that are lacking, and the routes without them.
+type Answer = (BTreeSet<Arc<str>>, Arc<ResourceSet>);
+
+impl Narrowed {
+    pub(super) fn of(
+        &self,
+        routes: &ResourceSet,
+        clusters: &BTreeSet<Arc<str>>,
+    ) -> Arc<ResourceSet> {
+        let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, answer)) = answers.iter().find(|(lacking, _)| lacking == clusters) {
+            return Arc::clone(answer);
+        }
+        let answer: Arc<ResourceSet> = Arc::new(
+            (routes.iter())
+                .map(|routes| narrow(routes, clusters))
+                .collect(),
+        );
+        if answers.len() == ANSWERS {
+            answers.remove(0);
+        }
+        answers.push((clusters.clone(), Arc::clone(&answer)));
+        answer
+    }
+}
+
+/// Of more names than this it is not worth the time to find out.
+const NAMES: usize = 64;
+
+/// Whether an encoded message may name any of these: a string in it that is one of them.
+pub(crate) fn names_any(resource: &Resource, names: &BTreeSet<Arc<str>>) -> bool {
+    let body = resource.body(Subscription::Aggregated);
+    let is_named = |name: &Arc<str>| {
+        let mut field = Vec::with_capacity(name.len() + 2);
+        prost::encoding::encode_varint(name.len() as u64, &mut field);
+        field.extend_from_slice(name.as_bytes());
+        body.windows(field.len()).any(|window| window == field)
+    };
+    names.len() > NAMES || names.iter().any(is_named)
+}
+
+fn narrow(resource: &Arc<Resource>, clusters: &BTreeSet<Arc<str>>) -> Arc<Resource> {
+    // Only aggregated streams know what their client lacks. What cannot be read here the client will judge.
+    let body = resource.body(Subscription::Aggregated);
+    let Ok(mut routes) = RouteConfiguration::decode(body.clone()) else {
+        return Arc::clone(resource);
+    };
+    let lost: BTreeSet<&str> = clusters.iter().map(|name| &**name).collect();
+    let leads_there = |host: &VirtualHost| targets(host).any(|target| lost.contains(target));
+    if !routes.virtual_hosts.iter().any(leads_there) {
+        return Arc::clone(resource);
+    }
+    routes.virtual_hosts = (routes.virtual_hosts.iter())
+        .filter_map(|host| without(host, &lost))
+        .collect();
+    let body = Bodies::Same(encode(&routes));
+    Arc::new(Resource::new(Arc::clone(resource.name()), body))
+}
