@@ -78,7 +78,11 @@ fn there_and_back(json: &str) {
         return;
     };
     let (snapshot, _) = Snapshot::compile_isolated(config, &CompileOptions::default());
-    let bridged = to_envoy("fuzz", &snapshot, &BridgeOptions::default().with_carried_source(true));
+    let bridged = to_envoy(
+        "fuzz",
+        &snapshot,
+        &BridgeOptions::default().with_carried_source(true),
+    );
     bridged.problems.iter().for_each(check_wording);
     let mut routes = RouteConfiguration::default();
     for service in bridged.services {
