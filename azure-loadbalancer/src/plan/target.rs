@@ -375,6 +375,12 @@ pub(super) fn stays(
 }
 
 impl Place {
+    /// Whether it is a certain address, and a frontend has that one.
+    pub(super) fn names_that_of(&self, frontend: &FrontendIpConfiguration) -> bool {
+        let is_any = matches!(self, Self::Internal { address: None, .. });
+        !is_any && self.is_that_of(frontend)
+    }
+
     /// Whether a frontend is there already, as far as that can be told before it is written.
     pub(super) fn is_that_of(&self, frontend: &FrontendIpConfiguration) -> bool {
         let properties = &frontend.properties;

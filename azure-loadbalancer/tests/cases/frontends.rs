@@ -1,5 +1,6 @@
 use azure_loadbalancer::annotations::keys;
-use azure_loadbalancer::config::{Config, FlipOrder};
+use azure_loadbalancer::config::{Config, Edition, FlipOrder};
+use azure_loadbalancer::plan;
 use azure_loadbalancer::plan::PlanError;
 use azure_loadbalancer::resources::AllocationMethod;
 use serde_json::json;
@@ -304,6 +305,62 @@ fn a_frontend_that_others_use_stays() {
             "{kind}"
         );
     }
+}
+
+/// What lingers until its service is reached elsewhere does not linger in the way of others.
+#[test]
+fn an_internal_address_that_is_left_is_somebody_elses_at_once() {
+    let config = Config {
+        edition: Edition::Current,
+        ..note()
+    };
+    let (mut azure, nodes) = cluster(4, 2);
+    let stays = at(internal("moves", &[80]), "10.0.9.0");
+    azure.converge(&config, &[stays], &nodes);
+    let moved = with(internal("moves", &[80]), keys::MODE, "as-1");
+    let comes = at(internal("comes", &[80]), "10.0.9.0");
+    // While something is made on a load balancer, nothing is taken off it.
+    let new = internal("new", &[80]);
+    let services = [moved, comes, new];
+    for _ in 0..4 {
+        // Whatever order they are read in.
+        let balancers = &mut azure.snapshot.load_balancers;
+        balancers.sort_by(|one, other| one.name.cmp(&other.name));
+        let planned = plan(&config, &services, &nodes, &azure.snapshot);
+        azure.execute(&planned);
+    }
+    let addresses = |name: &str| -> Vec<_> {
+        let frontends = azure.frontends(name).into_iter();
+        let addresses = frontends.map(|f| f.properties.private_ip_address.clone());
+        addresses.collect()
+    };
+    let left = Some("10.0.9.0".to_owned());
+    assert!(addresses("testCluster-internal").contains(&left));
+    assert!(!addresses("as-1-internal").contains(&left));
+}
+
+/// Others who want any address in the subnet want none in particular.
+#[test]
+fn a_frontend_lingers_whoever_else_is_in_its_subnet() {
+    let config = Config {
+        edition: Edition::Current,
+        flip_order: FlipOrder::MakeBeforeBreak,
+        ..note()
+    };
+    let (mut azure, nodes) = cluster(4, 2);
+    let neighbour = internal("neighbour", &[80]);
+    azure.converge(
+        &config,
+        &[internal("web", &[80]), neighbour.clone()],
+        &nodes,
+    );
+    let flipped = [service("web", &[80]), neighbour];
+    let planned = plan(&config, &flipped, &nodes, &azure.snapshot);
+    let told = planned
+        .deferred
+        .iter()
+        .any(|deferred| deferred.what.contains("testCluster-internal"));
+    assert!(told, "{:?}", planned.deferred);
 }
 
 // Case C15.

@@ -67,25 +67,24 @@ fn header(header: &RouteHeader) -> Result<HeaderMatcher, Inexpressible> {
         HeaderMatchMode::Contains => matching(&name, contains(values, ignore)),
         HeaderMatchMode::NotContains => not(matching(&name, contains(values, ignore))),
         HeaderMatchMode::ExactHeader => {
-            let element = elements(values, ignore, |value| format!("{value}|\"{value}\""))?;
-            matching(&name, regex(in_list(&name, &element)))
+            let value = one_of(values, ignore)?;
+            matching(
+                &name,
+                regex(in_list(&name, &format!("{value}|\"{value}\""))),
+            )
         }
         HeaderMatchMode::HeaderPrefix => {
-            let separator = separator(&name);
-            let element = elements(values, ignore, |value| {
-                format!("{value}[^{separator}]*|\"{value}[^\"]*\"")
-            })?;
-            matching(&name, regex(in_list(&name, &element)))
+            let value = one_of(values, ignore)?;
+            matching(
+                &name,
+                regex(in_list(&name, &begins_with(&value, separator(&name)))),
+            )
         }
     })
 }
 
-/// One of several elements. Texts with quotes or separators would need a parser.
-fn elements(
-    values: &[String],
-    ignore_case: bool,
-    each: impl Fn(&str) -> String,
-) -> Result<String, Inexpressible> {
+/// One of several texts of elements. Those with quotes or separators would need a parser.
+fn one_of(values: &[String], ignore_case: bool) -> Result<String, Inexpressible> {
     if let Some(value) = values.iter().find(|value| value.contains(['"', ',', ';'])) {
         return Err(Inexpressible::new(
             "Match/Headers",
@@ -94,8 +93,15 @@ fn elements(
             ),
         ));
     }
-    let values = re2::one_of(values.iter().map(|value| each(&re2::plain(value))));
+    let values = re2::one_of(values.iter().map(|value| re2::plain(value)));
     Ok(re2::in_any_case(&values, ignore_case))
+}
+
+/// An element that begins with `value`, be it behind a quote that the element ends with as well. Such an element may have further
+/// quotes in it, what stands between which separates nothing; the last of them may be one that nobody closes.
+fn begins_with(value: &str, separator: char) -> String {
+    let quoted = format!("[^\"{separator}]*\"");
+    format!("{value}[^{separator}]*|\"{value}[^\"]*\"(?:{quoted}[^\"]*\")*(?:{quoted}$)?")
 }
 
 fn separator(name: &str) -> char {

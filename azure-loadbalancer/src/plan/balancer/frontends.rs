@@ -129,9 +129,12 @@ impl View<'_, '_> {
             .intent()
             .is_some_and(|intent| naming::is_internal(&draft.resource.name) != intent.internal);
         // What somebody else is to have goes at once, so that two who change places do not wait for each other.
-        let awaited = !placed.target.place.is_that_of(frontend)
+        let keeps = placed.target.place.is_that_of(frontend)
+            && (here || placed.target.place.names_that_of(frontend));
+        let awaited = !keeps
             && self.placement.values().any(|other| {
-                other.target.lead != placed.target.lead && other.target.place.is_that_of(frontend)
+                other.target.lead != placed.target.lead
+                    && other.target.place.names_that_of(frontend)
             });
         if awaited && !(its_own && placed.later.is_none()) {
             return Fate::Goes;
