@@ -88,8 +88,11 @@ impl Outgoing {
 /// Where a proxy begins: each at another place, so that a fleet with one file asks all of its control planes; the same proxy
 /// at the same, so that it is found where it was.
 fn first_server(node_id: &str) -> usize {
-    let [_, _, _, _, low, high, _, _] = Version::of([node_id.as_bytes()]).to_bytes();
-    usize::from(u16::from_le_bytes([low, high]))
+    let hash = u64::from_le_bytes(Version::of([node_id.as_bytes()]).to_bytes());
+    // Names differ in their last letters, which make little difference to some bits of this hash; after multiplication by the
+    // golden ratio they make one to the highest.
+    let mixed = (hash ^ (hash >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    usize::from((mixed >> 48) as u16)
 }
 
 impl Session {
