@@ -7,7 +7,7 @@ mod common;
 use std::net::SocketAddr;
 
 use common::{ConfigFile, output, spawn, start};
-use testkit::client::{Connection, Load};
+use testkit::client::{Connection, Load, RunningLoad};
 use testkit::origin::{NamedOrigin, Origin};
 use testkit::peers::{self, PeerProcess};
 use testkit::time::eventually;
@@ -66,15 +66,30 @@ fn route_to(origin: &NamedOrigin) -> String {
     )
 }
 
+/// A connection for each request.
+fn closing(place: &Place) -> Load {
+    Load::new(place.proxy).request(|connection, _| {
+        let request = connection.request("GET", "/").header("connection", "close");
+        request.body(testkit::body::empty()).expect("it is one")
+    })
+}
+
+/// Ends them when each has had so many answers. None may have failed.
+async fn end(loads: impl IntoIterator<Item = RunningLoad>, answers: u64) {
+    for load in loads {
+        load.wait_for_finished(answers).await;
+        let report = load.stop().await;
+        println!("{report}");
+        report.assert_no_failure();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn it_takes_the_place_under_load_and_no_request_fails() {
     let origin = Origin::named("a");
     let place = Place::new(&origin);
     let mut running = place.start().await;
-    let closing = Load::new(place.proxy).request(|connection, _| {
-        let request = connection.request("GET", "/").header("connection", "close");
-        request.body(testkit::body::empty()).expect("it is one")
-    });
+    let closing = closing(&place);
     let keeping = Load::new(place.proxy);
     let multiplexed = Load::new(place.proxy).http2();
     let loads = [closing, keeping, multiplexed].map(|load| load.connections(2).start());
@@ -93,12 +108,7 @@ async fn it_takes_the_place_under_load_and_no_request_fails() {
         assert!(place.admin().await.contains(&origin.addr().to_string()));
         running = successor;
     }
-    for load in loads {
-        load.wait_for_finished(500).await;
-        let report = load.stop().await;
-        println!("{report}");
-        report.assert_no_failure();
-    }
+    end(loads, 500).await;
 }
 
 /// The slower of two has served by then, and finishes what it has begun.
@@ -107,10 +117,7 @@ async fn of_two_that_start_at_once_neither_fails_a_request() {
     let origin = Origin::named("a");
     let place = Place::new(&origin);
     let mut running = place.start().await;
-    let closing = Load::new(place.proxy).request(|connection, _| {
-        let request = connection.request("GET", "/").header("connection", "close");
-        request.body(testkit::body::empty()).expect("it is one")
-    });
+    let closing = closing(&place);
     let loads = [closing, Load::new(place.proxy)].map(|load| load.connections(4).start());
     for round in 1..=4 {
         for load in &loads {
@@ -136,12 +143,7 @@ async fn of_two_that_start_at_once_neither_fails_a_request() {
         loser.wait().await;
         running = winner;
     }
-    for load in loads {
-        load.wait_for_finished(600).await;
-        let report = load.stop().await;
-        println!("{report}");
-        report.assert_no_failure();
-    }
+    end(loads, 600).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
