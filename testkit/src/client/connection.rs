@@ -353,8 +353,21 @@ async fn connect(addr: SocketAddr) -> Result<(TcpStream, SocketAddr), ClientErro
 }
 
 fn unsent<B>(mut error: hyper::client::conn::TrySendError<B>) -> ClientError {
-    match error.take_message() {
-        Some(_) => ClientError::NotSent(error.into_error()),
-        None => ClientError::NoAnswer(error.into_error()),
+    let is_unsent = error.take_message().is_some() || is_turned_away(error.error());
+    let error = error.into_error();
+    match is_unsent {
+        true => ClientError::NotSent(error),
+        false => ClientError::NoAnswer(error),
     }
+}
+
+/// Whether the server's orderly GOAWAY came before the request, or says that it was not processed (RFC 9113 6.8). hyper does not
+/// give the request back then. A stream that the GOAWAY lets finish fails otherwise when its connection breaks off.
+fn is_turned_away(error: &hyper::Error) -> bool {
+    let source = std::error::Error::source(error);
+    source
+        .and_then(|source| source.downcast_ref::<h2::Error>())
+        .is_some_and(|error| {
+            error.is_go_away() && error.is_remote() && error.reason() == Some(h2::Reason::NO_ERROR)
+        })
 }

@@ -13,7 +13,8 @@ pub enum ClientError {
     /// No TLS session.
     #[error("TLS handshake failed")]
     Tls(#[source] io::Error),
-    /// The connection was already closed, and nothing of the request was sent.
+    /// The connection was already closed and nothing of the request was sent, or the server's GOAWAY says that it was not
+    /// processed: it can be sent over another connection (RFC 9113 6.8).
     #[error("connection closed before the request was sent")]
     NotSent(#[source] hyper::Error),
     /// No head of an answer came.

@@ -40,7 +40,7 @@ async fn http2_connections_that_go_away_or_stay_silent() {
     let origin = h2::goes_away();
     let mut client = Connection::http2(origin.addr()).await.unwrap();
     let error = client.get("/").await.unwrap_err();
-    assert!(matches!(error, ClientError::NoAnswer(_)), "{error:?}");
+    assert!(matches!(error, ClientError::NotSent(_)), "{error:?}");
     client.closed().await;
 
     let origin = h2::never_answers();
