@@ -6,6 +6,7 @@ use proxy_model::DestinationId;
 use proxy_model::compiled::{Cluster, Destination};
 use proxy_model::config::Metadata;
 
+use crate::observe::DestinationMetrics;
 use crate::state::{Available, ClusterState};
 
 /// The destinations of one cluster that may be picked at the moment: healthy, of the right tier and zone, and not of
@@ -66,10 +67,22 @@ impl<'a> Candidates<'a> {
         self.available.weight(position)
     }
 
-    /// How many requests this proxy has in flight there.
+    /// How many requests this proxy has in flight there, whatever worker they came by.
+    ///
+    /// To ask costs a look at the counters of each worker, which other cores write to.
     pub fn in_flight(&self, position: usize) -> u32 {
+        self.metrics(position).in_flight()
+    }
+
+    /// How many of them came by the worker of the [`Server`](crate::server) that asks; for threads that are no workers, all that
+    /// came by such threads. To ask costs next to nothing.
+    pub fn in_flight_here(&self, position: usize) -> u32 {
+        self.metrics(position).in_flight_here()
+    }
+
+    fn metrics(&self, position: usize) -> &'a DestinationMetrics {
         let index = self.available.members()[position];
-        self.state.destination(index).in_flight()
+        self.state.destination(index).metrics()
     }
 
     /// Position of the one whose id comes first, ignoring case.

@@ -6,7 +6,9 @@
 //! [`ProxyBuilder::balancer`](crate::ProxyBuilder::balancer).
 //!
 //! Requests in flight are counted per proxy, over all of its services, from the pick of the destination to the end of the
-//! response. With one candidate no policy is asked, and no turn is taken.
+//! response. Each worker of a [`Server`](crate::server) counts its own: `PowerOfTwoChoices` compares those, which costs no
+//! traffic between cores, and `LeastRequests` the sums. Turns are taken by all workers from one row, and limits of connections hold
+//! for all workers together. With one candidate no policy is asked, and no turn is taken.
 //!
 //! # Differences from YARP
 //!

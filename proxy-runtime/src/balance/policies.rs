@@ -7,7 +7,7 @@ use proxy_model::RequestHead;
 use super::{Candidates, LoadBalancer};
 
 /// Two different ones are drawn at random, by weight; the one with fewer requests in flight per weight is picked, the
-/// first drawn if they have the same.
+/// first drawn if they have the same. Each worker compares what came by itself.
 ///
 /// Close to the best choice at the cost of two look-ups, and proof against herds: proxies that do not know of each other
 /// do not all run to the same idle destination.
@@ -21,14 +21,16 @@ impl LoadBalancer for PowerOfTwoChoices {
         }
         let first = candidates.draw();
         let second = candidates.draw_other(first);
-        Some(match compare_load(candidates, second, first) {
+        let load = |position| candidates.in_flight_here(position);
+        Some(match compare_load(candidates, load, second, first) {
             Ordering::Less => second,
             Ordering::Equal | Ordering::Greater => first,
         })
     }
 }
 
-/// Each in turn, beginning with the first of the configuration; as often as its weight says, well spread.
+/// Each in turn, beginning with the first of the configuration; as often as its weight says, well spread. All workers take
+/// from one row of turns, so that the order holds for requests of different connections as well.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoundRobin;
 
@@ -40,13 +42,14 @@ impl LoadBalancer for RoundRobin {
 
 /// The one with the fewest requests in flight per weight, the first of the configuration if several have the same.
 ///
-/// It looks at all destinations, so its cost grows with their number.
+/// It looks at all destinations and at what all workers have in flight there, so its cost grows with both numbers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LeastRequests;
 
 impl LoadBalancer for LeastRequests {
     fn pick(&self, candidates: &Candidates<'_>, _: &dyn RequestHead) -> Option<usize> {
-        (0..candidates.len()).min_by(|&a, &b| compare_load(candidates, a, b))
+        let load = |position| candidates.in_flight(position);
+        (0..candidates.len()).min_by(|&a, &b| compare_load(candidates, load, a, b))
     }
 }
 
@@ -71,9 +74,15 @@ impl LoadBalancer for FirstAlphabetical {
 }
 
 /// Compares requests in flight per weight.
-fn compare_load(candidates: &Candidates<'_>, a: usize, b: usize) -> Ordering {
+#[inline]
+fn compare_load(
+    candidates: &Candidates<'_>,
+    in_flight: impl Fn(usize) -> u32,
+    a: usize,
+    b: usize,
+) -> Ordering {
     // a.in_flight / a.weight <=> b.in_flight / b.weight, without the division.
-    let load_a = u64::from(candidates.in_flight(a)) * u64::from(candidates.weight(b));
-    let load_b = u64::from(candidates.in_flight(b)) * u64::from(candidates.weight(a));
+    let load_a = u64::from(in_flight(a)) * u64::from(candidates.weight(b));
+    let load_b = u64::from(in_flight(b)) * u64::from(candidates.weight(a));
     load_a.cmp(&load_b)
 }

@@ -7,7 +7,8 @@ use proxy_model::config::{ClusterConfig, ProxyConfig};
 use proxy_model::{ClusterId, CompileOptions, DestinationId, Problems, RequestHead, Snapshot};
 
 use super::{LoadBalancer, Random};
-use crate::state::{ClusterState, Generation, InFlight, PickContext, Registered};
+use crate::observe::InFlightGuard;
+use crate::state::{ClusterState, Generation, PickContext, Registered};
 
 /// One cluster to try a policy on, without a network: for tests and benchmarks.
 ///
@@ -36,7 +37,7 @@ use crate::state::{ClusterState, Generation, InFlight, PickContext, Registered};
 /// ```
 pub struct Trial {
     generation: Generation,
-    in_flight: Vec<InFlight>,
+    in_flight: Vec<InFlightGuard>,
 }
 
 impl Trial {
@@ -68,8 +69,9 @@ impl Trial {
     pub fn occupy(&mut self, destination: &DestinationId, requests: usize) {
         let found = self.generation.snapshot().clusters()[0].destination(destination);
         if let Some((index, _)) = found {
-            let state = Arc::clone(self.state().destination(index));
-            self.in_flight.extend((0..requests).map(|_| state.enter()));
+            let state = self.state().destination(index);
+            let guards: Vec<_> = (0..requests).map(|_| state.enter()).collect();
+            self.in_flight.extend(guards);
         }
     }
 

@@ -94,12 +94,9 @@ impl<'a> Place<'a> {
     }
 
     #[inline]
-    pub(super) fn wanted<'w>(&self, picked: &'w Picked) -> Wanted<'w>
-    where
-        'a: 'w,
-    {
+    pub(super) fn wanted(&self, picked: &Picked) -> Wanted<'a> {
         Wanted {
-            destination: picked.in_flight.destination(),
+            destination: self.state.destination(picked.index),
             upstream: self.cluster.upstream(),
             client: self.state.client(),
             protocols: Protocols::Http1,

@@ -60,9 +60,9 @@ impl Run<'_> {
         let (sent, received) = (flow.upload.sent, flow.download.received);
         let metrics = self.destination(&link.picked).metrics();
         if sent > 0 {
-            metrics.bytes_sent.add(sent);
+            metrics.sent(sent);
         }
-        metrics.bytes_received.add(received);
+        metrics.received(received);
         if let Some(exchange) = &mut client.exchange {
             exchange.received = sent;
             exchange.sent = received;

@@ -12,7 +12,7 @@ use tracing::debug;
 use super::error::ForwardErrorKind;
 use super::info::ExchangeInfo;
 use crate::layer::RouteContext;
-use crate::observe::{GaugeGuard, Labels, RouteMetrics, targets};
+use crate::observe::{Labels, RouteMetrics, SplitGuard, targets};
 use crate::proxy::Shared;
 use crate::state::{ClusterLive, DestinationState};
 
@@ -36,7 +36,7 @@ pub(crate) struct Account {
     time_to_head: Option<Duration>,
     has_ended: bool,
     /// None for an attempt, which is part of a request that is counted.
-    _active: Option<GaugeGuard>,
+    _active: Option<SplitGuard>,
     layers: Layers,
 }
 
@@ -78,7 +78,7 @@ impl Account {
         shared: &Arc<Shared>,
         method: Method,
         version: Version,
-        active: Option<GaugeGuard>,
+        active: Option<SplitGuard>,
         layers: Layers,
     ) -> Box<Self> {
         Box::new(Self {

@@ -134,11 +134,7 @@ impl Download {
             Err(other) => return self.end(other.into_trailers().unwrap_or_default()),
         };
         let length = data.len() as u64;
-        self.exchange
-            .in_flight()
-            .metrics()
-            .bytes_received
-            .add(length);
+        self.exchange.in_flight().metrics().received(length);
         if let Some(promised) = self.promised {
             let Some(rest) = promised.checked_sub(length) else {
                 return Some(Err(self.broken(&"it is longer than its Content-Length")));

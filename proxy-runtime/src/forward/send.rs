@@ -28,7 +28,7 @@ use super::upload::{RequestBody, UploadLimits};
 use crate::BoxError;
 use crate::contain::{Panicked, contained_call};
 use crate::observe::targets;
-use crate::state::{ClusterState, DestinationState, Picked};
+use crate::state::{ClusterState, DestinationState, InFlight, Picked};
 use crate::upstream::{
     ConnectError, ExchangeError, IncomingBody, Lease, Protocols, UpstreamPool, Wanted, protocol,
 };
@@ -90,9 +90,9 @@ impl Sending<'_> {
             head,
             protocols,
         } = prepared;
-        let destination = Arc::clone(picked.in_flight.destination());
+        let destination = Arc::clone(self.state.destination(picked.index));
         let exchange = Arc::new(Exchange::new(
-            picked.in_flight,
+            InFlight::new(Arc::clone(&destination), picked.in_flight),
             self.cluster.upstream().activity_timeout(),
         ));
         let is_http2 = lease.is_http2();
@@ -163,7 +163,7 @@ impl Sending<'_> {
                     StatusCode::SERVICE_UNAVAILABLE,
                 )
             })?;
-        account.sent_to(picked.in_flight.destination());
+        account.sent_to(self.state.destination(picked.index));
         self.prepare(picked)
     }
 
@@ -173,7 +173,7 @@ impl Sending<'_> {
         if self.handshake.protocols().is_some() {
             return None;
         }
-        let destination = prepared.picked.in_flight.destination();
+        let destination = self.state.destination(prepared.picked.index);
         let wanted = self.wanted(destination, prepared.protocols, false);
         self.pool.ready(&wanted, Instant::now())
     }
@@ -196,7 +196,7 @@ impl Sending<'_> {
             return Err(error);
         };
         account.failed(error.kind());
-        account.sent_to(other.in_flight.destination());
+        account.sent_to(self.state.destination(other.index));
         let other = self.prepare(other)?;
         let lease = self.acquire_for(&other).await?;
         Ok((other, lease))
@@ -224,7 +224,7 @@ impl Sending<'_> {
     }
 
     async fn acquire_for(&self, prepared: &Prepared) -> Result<Lease, ForwardError> {
-        let destination = prepared.picked.in_flight.destination();
+        let destination = self.state.destination(prepared.picked.index);
         self.acquire(destination, prepared.protocols, false).await
     }
 

@@ -20,7 +20,7 @@ use super::error::ForwardErrorKind;
 use super::exchange::Exchange;
 use super::headers;
 use super::timeout::IdleTimer;
-use crate::observe::{Counter, targets};
+use crate::observe::targets;
 use crate::upstream::{Lease, Switching};
 
 /// Bytes that a tunnel holds at a time, in each direction.
@@ -220,13 +220,13 @@ async fn carry(
     let (destination_reader, destination_writer) = split(destination);
     let up = Direction {
         exchange,
-        counter: &metrics.bytes_sent,
+        count: &|bytes| metrics.sent(bytes),
         read: ForwardErrorKind::UpgradeRequestClient,
         write: ForwardErrorKind::UpgradeRequestDestination,
     };
     let down = Direction {
         exchange,
-        counter: &metrics.bytes_received,
+        count: &|bytes| metrics.received(bytes),
         read: ForwardErrorKind::UpgradeResponseDestination,
         write: ForwardErrorKind::UpgradeResponseClient,
     };
@@ -250,7 +250,7 @@ async fn carry(
 /// One direction of a tunnel.
 struct Direction<'a> {
     exchange: &'a Exchange,
-    counter: &'a Counter,
+    count: &'a (dyn Fn(u64) + Sync),
     /// What it means that reading fails.
     read: ForwardErrorKind,
     /// What it means that writing fails.
@@ -276,7 +276,7 @@ impl Direction<'_> {
                 return Ok(());
             }
             self.exchange.activity.touch();
-            self.counter.add(length as u64);
+            (self.count)(length as u64);
             let written = async {
                 to.write_all(&buffer[..length]).await?;
                 to.flush().await

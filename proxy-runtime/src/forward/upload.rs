@@ -68,7 +68,9 @@ impl RequestBody {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let in_flight = crate::fixtures::destination().enter();
+        let destination = crate::fixtures::destination();
+        let guard = destination.enter();
+        let in_flight = crate::state::InFlight::new(destination, guard);
         let exchange = Exchange::new(in_flight, std::time::Duration::from_secs(100));
         Self::new(client, &Arc::new(exchange), UploadLimits::default())
     }
@@ -175,7 +177,7 @@ impl Uploading {
     fn count(&mut self, length: usize) -> Result<(), UploadError> {
         let length = length as u64;
         let destination = self.exchange.in_flight();
-        destination.metrics().bytes_sent.add(length);
+        destination.metrics().sent(length);
         if let Some(promised) = &mut self.promised {
             *promised = match promised.checked_sub(length) {
                 Some(rest) => rest,

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use super::per_worker::{OwnLine, PerWorker};
+
 /// A number that only grows, from the start of the process.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
@@ -35,18 +37,6 @@ impl Gauge {
         GaugeGuard(self.clone())
     }
 
-    /// One more, until [`subtract`](Self::subtract) is called for it.
-    #[cfg(feature = "server")]
-    pub(crate) fn add(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// One fewer.
-    #[cfg(feature = "server")]
-    pub(crate) fn subtract(&self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-
     /// How many there are.
     pub(crate) fn get(&self) -> i64 {
         self.0.load(Ordering::Relaxed)
@@ -61,6 +51,51 @@ pub(crate) struct GaugeGuard(Gauge);
 impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// As [`Gauge`], counted by each worker for itself. A part by itself means nothing: what one thread counted another may
+/// take back.
+#[derive(Debug, Default)]
+pub(crate) struct SplitGauge(PerWorker<AtomicI64>);
+
+impl SplitGauge {
+    /// Counts one thing for as long as the guard lives.
+    pub(crate) fn enter(&self) -> SplitGuard {
+        let part = self.0.here();
+        part.fetch_add(1, Ordering::Relaxed);
+        SplitGuard(Arc::clone(part))
+    }
+
+    /// One more, until [`subtract`](Self::subtract) is called for it.
+    #[cfg(feature = "server")]
+    #[inline]
+    pub(crate) fn add(&self) {
+        self.0.here().fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One fewer.
+    #[cfg(feature = "server")]
+    #[inline]
+    pub(crate) fn subtract(&self) {
+        self.0.here().fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// How many there are.
+    pub(crate) fn get(&self) -> i64 {
+        let parts = self.0.iter().map(|part| part.load(Ordering::Relaxed));
+        parts.fold(0, i64::wrapping_add)
+    }
+}
+
+/// One thing that a [`SplitGauge`] counts; dropped, it counts no more.
+#[derive(Debug)]
+#[must_use = "dropped at once, it counts nothing"]
+pub(crate) struct SplitGuard(Arc<OwnLine<AtomicI64>>);
+
+impl Drop for SplitGuard {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

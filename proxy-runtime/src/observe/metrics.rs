@@ -1,13 +1,15 @@
 //! What is counted for the proxy, a route, a cluster and a destination.
 
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::StatusCode;
 
-use super::counter::{Counter, Gauge};
+use super::counter::{Counter, Gauge, SplitGauge};
 use super::histogram::{Histogram, HistogramCounts};
 use super::labels::Labels;
+use super::per_worker::{OwnLine, PerWorker};
 use super::series::SeriesTable;
 use crate::forward::ForwardErrorKind;
 use crate::status::Traffic;
@@ -16,7 +18,7 @@ use crate::status::Traffic;
 #[derive(Debug, Default)]
 pub(crate) struct ProxyMetrics {
     /// `http.server.active_requests`: requests whose response has not ended.
-    pub(crate) active_requests: Gauge,
+    pub(crate) active_requests: SplitGauge,
     /// `http.server.request.duration` of requests that no route matched.
     pub(crate) unrouted: SeriesTable,
     /// Errors of requests that never got as far as a cluster.
@@ -31,20 +33,20 @@ pub(crate) struct ProxyMetrics {
 #[derive(Debug, Default)]
 pub(crate) struct RouteMetrics {
     durations: SeriesTable,
-    requests: Counter,
+    requests: PerWorker<Counter>,
     traffic: Traffic,
 }
 
 impl RouteMetrics {
     /// Counts a request that took `elapsed`, from its head to the end of the response.
     pub(crate) fn served(&self, labels: Labels, elapsed: Duration) {
-        self.requests.increment();
+        self.requests.here().increment();
         self.durations.record(labels, elapsed);
     }
 
     /// Requests whose response has ended.
     pub(crate) fn requests(&self) -> u64 {
-        self.requests.get()
+        self.requests.iter().map(Counter::get).sum()
     }
 
     /// `http.server.request.duration`.
@@ -71,17 +73,9 @@ pub(crate) struct ClusterMetrics {
 /// Counts of one destination.
 #[derive(Debug, Default)]
 pub(crate) struct DestinationMetrics {
-    requests: Counter,
-    /// Responses by the first digit of their status, 1 to 5; the rest is at 0.
-    responses: [Counter; 6],
+    exchanges: PerWorker<Exchanges>,
     /// Errors by kind.
     pub(crate) errors: ErrorCounters,
-    /// From the pick to the head of the response. Made when the first one comes.
-    latency: OnceLock<Box<Histogram>>,
-    /// Bytes of request bodies sent to it.
-    pub(crate) bytes_sent: Counter,
-    /// Bytes of response bodies received from it.
-    pub(crate) bytes_received: Counter,
     /// Connections that were opened.
     pub(crate) connects: Counter,
     /// Connections that could not be opened.
@@ -90,32 +84,111 @@ pub(crate) struct DestinationMetrics {
     pub(crate) open_connections: Gauge,
 }
 
+/// What each request to a destination is counted in.
+#[derive(Debug, Default)]
+struct Exchanges {
+    in_flight: AtomicU32,
+    requests: Counter,
+    /// Responses by the first digit of their status, 1 to 5; the rest is at 0.
+    responses: [Counter; 6],
+    bytes_sent: Counter,
+    bytes_received: Counter,
+    /// From the pick to the head of the response.
+    latency: Histogram,
+}
+
+/// A request in flight; dropped, it is no more.
+#[derive(Debug)]
+#[must_use = "dropped at once, it counts nothing"]
+pub(crate) struct InFlightGuard(Arc<OwnLine<Exchanges>>);
+
+impl Drop for InFlightGuard {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl DestinationMetrics {
+    /// Counts a request as in flight until the guard is dropped.
+    #[inline]
+    pub(crate) fn enter(&self) -> InFlightGuard {
+        let here = self.exchanges.here();
+        here.in_flight.fetch_add(1, Ordering::Relaxed);
+        InFlightGuard(Arc::clone(here))
+    }
+
+    /// Requests in flight that all workers know of.
+    pub(crate) fn in_flight(&self) -> u32 {
+        let parts = self.exchanges.iter();
+        parts
+            .map(|part| part.in_flight.load(Ordering::Relaxed))
+            .fold(0, u32::saturating_add)
+    }
+
+    /// Those that came by the calling worker.
+    #[inline]
+    pub(crate) fn in_flight_here(&self) -> u32 {
+        let here = self.exchanges.get();
+        here.map_or(0, |here| here.in_flight.load(Ordering::Relaxed))
+    }
+
     /// Counts a request that is sent to it.
+    #[inline]
     pub(crate) fn requested(&self) {
-        self.requests.increment();
+        self.exchanges.here().requests.increment();
+    }
+
+    /// Counts bytes of request bodies.
+    #[inline]
+    pub(crate) fn sent(&self, bytes: u64) {
+        self.exchanges.here().bytes_sent.add(bytes);
+    }
+
+    /// Counts bytes of response bodies.
+    #[inline]
+    pub(crate) fn received(&self, bytes: u64) {
+        self.exchanges.here().bytes_received.add(bytes);
     }
 
     /// Counts the head of a response, which came `latency` after the pick.
     pub(crate) fn responded(&self, status: StatusCode, latency: Duration) {
         let class = usize::from(status.as_u16() / 100);
-        self.responses[if class < 6 { class } else { 0 }].increment();
-        self.latency.get_or_init(Box::default).record(latency);
+        let here = self.exchanges.here();
+        here.responses[if class < 6 { class } else { 0 }].increment();
+        here.latency.record(latency);
     }
 
     /// Requests that were sent to it.
     pub(crate) fn requests(&self) -> u64 {
-        self.requests.get()
+        self.sum(|part| &part.requests)
     }
 
     /// Responses by the first digit of their status, 1 to 5; the rest is at 0.
     pub(crate) fn responses(&self) -> [u64; 6] {
-        std::array::from_fn(|class| self.responses[class].get())
+        std::array::from_fn(|class| self.sum(|part| &part.responses[class]))
     }
 
-    /// From the pick to the head of the response; `None` before the first one.
+    /// Bytes of request bodies sent to it.
+    pub(crate) fn bytes_sent(&self) -> u64 {
+        self.sum(|part| &part.bytes_sent)
+    }
+
+    /// Bytes of response bodies received from it.
+    pub(crate) fn bytes_received(&self) -> u64 {
+        self.sum(|part| &part.bytes_received)
+    }
+
+    fn sum(&self, counter: impl Fn(&Exchanges) -> &Counter) -> u64 {
+        self.exchanges.iter().map(|part| counter(part).get()).sum()
+    }
+
+    /// From the pick to the head of the response; `None` before the first request.
     pub(crate) fn latency(&self) -> Option<HistogramCounts> {
-        self.latency.get().map(|histogram| histogram.counts())
+        let parts = self.exchanges.iter().map(|part| part.latency.counts());
+        parts.reduce(|mut sum, counts| {
+            sum.merge(&counts);
+            sum
+        })
     }
 }
 

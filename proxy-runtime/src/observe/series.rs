@@ -8,6 +8,7 @@ use super::histogram::Histogram;
 #[cfg(any(feature = "metrics", test))]
 use super::histogram::HistogramCounts;
 use super::labels::Labels;
+use super::per_worker::{OwnLine, PerWorker};
 
 /// How many combinations of labels one route or cluster is counted by. A client or destination that plays with odd
 /// methods and statuses fills the table, and then counts in [`SeriesTable::overflow`]: memory stays bounded.
@@ -15,24 +16,33 @@ const SLOTS: usize = 64;
 
 /// Durations by method, protocol and status.
 ///
-/// Made when the first request is counted, so that 100,000 idle routes cost a pointer each.
+/// Made when the first request is counted, so that 100,000 idle routes cost two pointers each. All workers agree on the slot
+/// of a combination, which is written once; each has histograms of its own.
 #[derive(Debug, Default)]
-pub(crate) struct SeriesTable(OnceLock<Box<Slots>>);
+pub(crate) struct SeriesTable {
+    keys: OnceLock<Box<Keys>>,
+    slots: PerWorker<Slots>,
+}
+
+/// Bits of the labels; 0 is free. Once set, a key never changes.
+#[derive(Debug)]
+struct Keys([AtomicU32; SLOTS]);
 
 #[derive(Debug)]
 struct Slots {
-    /// Bits of the labels; 0 is free. Once set, a key never changes.
-    keys: [AtomicU32; SLOTS],
-    histograms: [OnceLock<Box<Histogram>>; SLOTS],
-    overflow: OnceLock<Box<Histogram>>,
+    histograms: [Slot; SLOTS],
+    overflow: Slot,
 }
+
+type Slot = OnceLock<Box<OwnLine<Histogram>>>;
 
 impl SeriesTable {
     /// Counts one request.
     #[inline]
     pub(crate) fn record(&self, labels: Labels, elapsed: Duration) {
-        let slots = self.0.get_or_init(Box::default);
-        let series = match slots.find_or_claim(labels) {
+        let keys = self.keys.get_or_init(Box::default);
+        let slots = self.slots.here();
+        let series = match keys.find_or_claim(labels) {
             Some(slot) => &slots.histograms[slot],
             None => &slots.overflow,
         };
@@ -42,30 +52,47 @@ impl SeriesTable {
     /// Calls `each` with every series. Those that did not fit come last, together, without labels.
     #[cfg(any(feature = "metrics", test))]
     pub(crate) fn for_each(&self, mut each: impl FnMut(Option<Labels>, &HistogramCounts)) {
-        let Some(slots) = self.0.get() else { return };
-        for (key, histogram) in slots.keys.iter().zip(&slots.histograms) {
-            if let Some(histogram) = histogram.get() {
+        let Some(keys) = self.keys.get() else { return };
+        for (slot, key) in keys.0.iter().enumerate() {
+            if let Some(counts) = self.sum(|slots| &slots.histograms[slot]) {
                 let labels = Labels::from_bits(key.load(Ordering::Relaxed));
-                each(Some(labels), &histogram.counts());
+                each(Some(labels), &counts);
             }
         }
-        if let Some(histogram) = slots.overflow.get() {
-            each(None, &histogram.counts());
+        if let Some(counts) = self.sum(|slots| &slots.overflow) {
+            each(None, &counts);
         }
+    }
+
+    /// What all workers have counted in a slot, if any has.
+    #[cfg(any(feature = "metrics", test))]
+    fn sum(&self, slot: impl Fn(&Slots) -> &Slot) -> Option<HistogramCounts> {
+        let counted = self.slots.iter().filter_map(|slots| slot(slots).get());
+        counted
+            .map(|histogram| histogram.counts())
+            .reduce(|mut sum, counts| {
+                sum.merge(&counts);
+                sum
+            })
+    }
+}
+
+impl Default for Keys {
+    fn default() -> Self {
+        Self([const { AtomicU32::new(0) }; SLOTS])
     }
 }
 
 impl Default for Slots {
     fn default() -> Self {
         Self {
-            keys: [const { AtomicU32::new(0) }; SLOTS],
             histograms: [const { OnceLock::new() }; SLOTS],
             overflow: OnceLock::new(),
         }
     }
 }
 
-impl Slots {
+impl Keys {
     /// The slot of `labels`, taking a free one if they have none yet; `None` when all are taken.
     #[inline]
     fn find_or_claim(&self, labels: Labels) -> Option<usize> {
@@ -74,7 +101,7 @@ impl Slots {
         let start = (wanted.wrapping_mul(0x9e37_79b9) >> 26) as usize;
         for step in 0..SLOTS {
             let slot = (start + step) % SLOTS;
-            let key = &self.keys[slot];
+            let key = &self.0[slot];
             let found = key.load(Ordering::Relaxed);
             if found == wanted {
                 return Some(slot);
@@ -137,8 +164,13 @@ mod tests {
     fn threads_that_meet_at_one_slot_lose_nothing() {
         let table = SeriesTable::default();
         std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
+            for is_worker in [true, true, false, false] {
+                let table = &table;
+                scope.spawn(move || {
+                    #[cfg(feature = "server")]
+                    let _place = is_worker.then(super::super::WorkerPlace::take);
+                    #[cfg(not(feature = "server"))]
+                    let _ = is_worker;
                     for i in 0..4_000 {
                         table.record(labels(200 + i % 80), Duration::from_micros(50));
                     }

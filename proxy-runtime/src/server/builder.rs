@@ -25,7 +25,7 @@ use super::open_files;
 use super::shared::WorkerShared;
 use super::sockets::ListeningSockets;
 use super::worker::{self, Command, Socket};
-use crate::observe::targets;
+use crate::observe::{WorkerPlace, targets};
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
@@ -282,6 +282,7 @@ where
     let thread = thread::Builder::new()
         .name(format!("proxy-worker-{index}"))
         .spawn(move || {
+            let _place = WorkerPlace::take();
             let runtime = match worker::runtime() {
                 Ok(runtime) => runtime,
                 Err(error) => return drop(ready.send(Err(error))),

@@ -11,10 +11,10 @@ use proxy_model::config::HttpVersion;
 
 use super::assessment::{Assessment, assess};
 use super::available::Available;
-use super::destination::{DestinationState, InFlight};
+use super::destination::DestinationState;
 use crate::balance::{Balancer, Candidates, LoadBalancer, Random};
 use crate::health::Health;
-use crate::observe::ClusterMetrics;
+use crate::observe::{ClusterMetrics, InFlightGuard, OwnLine};
 #[cfg(feature = "server")]
 use crate::upstream::{Protocols, protocol};
 
@@ -39,11 +39,6 @@ impl ClientKey {
     }
 }
 
-/// Keeps what many threads write away from what they only read: a line of the cache holds one or the other.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-struct OwnLine<T>(T);
-
 /// What of a cluster is carried over from generation to generation.
 #[derive(Debug, Default)]
 pub(crate) struct ClusterLive {
@@ -51,7 +46,7 @@ pub(crate) struct ClusterLive {
     /// of available destinations says of which epoch it is; one that is behind is made anew by the next pick. So a
     /// change is never lost, whether it comes before, while or after a generation is built.
     health_epoch: AtomicU64,
-    /// Turns that were taken.
+    /// Turns that were taken, by all workers: who asks for turns wants them in order.
     cursor: OwnLine<AtomicU64>,
     metrics: ClusterMetrics,
 }
@@ -243,5 +238,5 @@ pub(crate) struct Picked {
     /// Its position in the cluster.
     pub(crate) index: DestinationIndex,
     /// The request in flight.
-    pub(crate) in_flight: InFlight,
+    pub(crate) in_flight: InFlightGuard,
 }

@@ -4,13 +4,13 @@ use std::fmt;
 use std::hash::Hasher;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use proxy_model::compiled::DestinationAddress;
 use proxy_model::{ClusterId, DestinationId};
 
 use crate::health::HealthState;
-use crate::observe::{DestinationMetrics, GaugeGuard};
+use crate::observe::{DestinationMetrics, GaugeGuard, InFlightGuard};
 use crate::status::Traffic;
 
 /// Names a destination for the life of the process: never given to another one, not even to one of the same id and
@@ -55,7 +55,6 @@ pub(crate) struct DestinationState {
     cluster: ClusterId,
     id: DestinationId,
     address: DestinationAddress,
-    in_flight: AtomicU32,
     removed: AtomicBool,
     health: HealthState,
     metrics: DestinationMetrics,
@@ -70,7 +69,6 @@ impl DestinationState {
             cluster,
             id,
             address,
-            in_flight: AtomicU32::new(0),
             removed: AtomicBool::new(false),
             health: HealthState::default(),
             metrics: DestinationMetrics::default(),
@@ -100,13 +98,13 @@ impl DestinationState {
 
     /// Requests that were sent to it and whose response has not ended.
     pub(crate) fn in_flight(&self) -> u32 {
-        self.in_flight.load(Ordering::Relaxed)
+        self.metrics.in_flight()
     }
 
     /// Counts a request until the guard is dropped.
-    pub(crate) fn enter(self: &Arc<Self>) -> InFlight {
-        self.in_flight.fetch_add(1, Ordering::Relaxed);
-        InFlight(Arc::clone(self))
+    #[inline]
+    pub(crate) fn enter(&self) -> InFlightGuard {
+        self.metrics.enter()
     }
 
     /// Counts an open connection until the guard is dropped.
@@ -141,14 +139,20 @@ impl DestinationState {
     }
 }
 
-/// A request in flight at a destination. Dropped, it is in flight no more.
+/// A request in flight, with the destination that it is at. Dropped, it is in flight no more.
 #[must_use = "dropped at once, it counts nothing"]
-pub(crate) struct InFlight(Arc<DestinationState>);
+pub(crate) struct InFlight {
+    destination: Arc<DestinationState>,
+    _guard: InFlightGuard,
+}
 
 impl InFlight {
-    /// The destination, for what outlives the request.
-    pub(crate) fn destination(&self) -> &Arc<DestinationState> {
-        &self.0
+    /// `guard` is of `destination`.
+    pub(crate) fn new(destination: Arc<DestinationState>, guard: InFlightGuard) -> Self {
+        Self {
+            destination,
+            _guard: guard,
+        }
     }
 }
 
@@ -156,18 +160,12 @@ impl Deref for InFlight {
     type Target = DestinationState;
 
     fn deref(&self) -> &DestinationState {
-        &self.0
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        &self.destination
     }
 }
 
 impl fmt::Debug for InFlight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("InFlight").field(&self.0.id).finish()
+        f.debug_tuple("InFlight").field(&self.id).finish()
     }
 }

@@ -193,8 +193,8 @@ impl DestinationStatus {
             per_second: live.traffic().per_second(),
             latency: last_minute.and_then(Latency::of),
             errors: error_counts(&metrics.errors),
-            bytes_sent: metrics.bytes_sent.get(),
-            bytes_received: metrics.bytes_received.get(),
+            bytes_sent: metrics.bytes_sent(),
+            bytes_received: metrics.bytes_received(),
         }
     }
 }

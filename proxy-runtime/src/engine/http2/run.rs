@@ -161,11 +161,11 @@ impl<'a> Run<'a> {
         let sent = flow.upload.sent;
         let metrics = self.destination(&link.picked).metrics();
         if sent > 0 {
-            metrics.bytes_sent.add(sent);
+            metrics.sent(sent);
         }
         client.exchange.received = sent;
         if let Some(download) = &flow.download {
-            metrics.bytes_received.add(download.received);
+            metrics.received(download.received);
             client.exchange.sent = download.sent;
             if download.is_sent {
                 client.exchange.outcome = Outcome::Complete;

@@ -217,13 +217,13 @@ impl Page<'_, '_> {
             "proxy_destination_sent",
             "Bytes of request bodies that were sent to the destination.",
             Some(&Unit::Bytes),
-            |destination| destination.metrics().bytes_sent.get(),
+            |destination| destination.metrics().bytes_sent(),
         )?;
         self.destination_counters(
             "proxy_destination_received",
             "Bytes of response bodies that were received from the destination.",
             Some(&Unit::Bytes),
-            |destination| destination.metrics().bytes_received.get(),
+            |destination| destination.metrics().bytes_received(),
         )?;
         self.connects()
     }

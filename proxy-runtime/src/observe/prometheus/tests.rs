@@ -34,7 +34,7 @@ fn what_was_counted_is_exposed() {
             .update(|record| record.health = Health::Unhealthy);
         cluster.live().health_changed();
         a.metrics().requested();
-        a.metrics().bytes_sent.add(12);
+        a.metrics().sent(12);
         a.enter()
     };
     let text = text(&proxy);

@@ -46,7 +46,7 @@ fn a_removed_destination_finishes_its_requests_and_comes_back_fresh() {
         snapshot(r#"{"Clusters":{"Orders":{"Destinations":{"d2":{"Address":"http://h2/"}}}}}"#),
     );
     assert!(removed.is_removed());
-    assert_eq!(in_flight.in_flight(), 1);
+    assert_eq!(removed.in_flight(), 1);
     let back = next(&without, snapshot(ONE));
     let fresh = destination(&back, 0);
     assert_ne!(fresh.key(), removed.key());

@@ -20,13 +20,19 @@ fn picks_race_with_reloads_and_health_and_lose_nothing() {
     let stop = AtomicBool::new(false);
     let mut seen = vec![shared.load_full()];
     std::thread::scope(|scope| {
-        for _ in 0..3 {
-            scope.spawn(|| {
+        for is_worker in [true, true, false] {
+            let (shared, stop) = (&shared, &stop);
+            scope.spawn(move || {
+                #[cfg(feature = "server")]
+                let _place = is_worker.then(crate::observe::WorkerPlace::take);
+                #[cfg(not(feature = "server"))]
+                let _ = is_worker;
                 let mut held = std::collections::VecDeque::new();
                 while !stop.load(Ordering::Relaxed) {
                     let generation = shared.load();
                     if let Some(picked) = pick(&generation) {
-                        assert!(picked.in_flight.in_flight() > 0);
+                        let cluster = generation.cluster(ClusterIndex(0));
+                        assert!(cluster.destination(picked.index).in_flight() > 0);
                         held.push_back(picked);
                     }
                     // Requests outlive several generations.
