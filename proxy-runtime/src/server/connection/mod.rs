@@ -1,5 +1,6 @@
 //! One connection: its socket, its protocol, its requests, and its end.
 
+mod address_text;
 mod exchange;
 mod io;
 mod pace;

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use http::HeaderValue;
 use tokio::time::Instant;
 
+use super::address_text::AddressText;
 use super::exchange::Outcome;
 use crate::connection::ConnectionInfo;
 use crate::http1::FieldValue;
@@ -22,7 +22,7 @@ pub(crate) struct ConnectionState {
     pub(crate) worker: Arc<WorkerShared>,
     pub(crate) info: ConnectionInfo,
     /// The client's address, once a request needed it as text.
-    remote_value: OnceLock<Box<HeaderValue>>,
+    remote_text: OnceLock<AddressText>,
     /// When the client came.
     pub(crate) accepted: Instant,
     /// Requests begun.
@@ -58,7 +58,7 @@ pub(crate) struct ConnectionState {
     /// Closing must be visible as an error.
     pub(crate) abort: AtomicBool,
     /// The log's line for the tunnel that the connection became.
-    tunnel_draft: Mutex<Option<TunnelDraft>>,
+    tunnel_draft: Mutex<Option<Box<TunnelDraft>>>,
 }
 
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl ConnectionState {
         Arc::new(Self {
             worker,
             info,
-            remote_value: OnceLock::new(),
+            remote_text: OnceLock::new(),
             accepted,
             requests: AtomicU64::new(0),
             in_flight: AtomicU32::new(0),
@@ -105,12 +105,10 @@ impl ConnectionState {
     #[inline]
     pub(crate) fn remote_value(&self) -> Option<FieldValue<'_>> {
         let remote = self.info.remote?;
-        let value = self.remote_value.get_or_init(|| {
-            let text = remote.ip().to_canonical().to_string();
-            let value = HeaderValue::try_from(text);
-            Box::new(value.unwrap_or(HeaderValue::from_static("unknown")))
-        });
-        Some(FieldValue::from_header(value))
+        let text = self
+            .remote_text
+            .get_or_init(|| AddressText::new(remote.ip()));
+        FieldValue::new(text.as_bytes())
     }
 
     pub(crate) fn metrics(&self) -> &WorkerMetrics {
@@ -189,7 +187,7 @@ impl ConnectionState {
     /// Keeps the log's line until the tunnel has ended.
     pub(crate) fn log_with_tunnel(&self, draft: Box<Draft>) {
         let before = None;
-        *self.lock_tunnel_draft() = Some(TunnelDraft { draft, before });
+        *self.lock_tunnel_draft() = Some(Box::new(TunnelDraft { draft, before }));
     }
 
     /// The client has been told of the tunnel, for which the last `unread` bytes that were read from it are.
@@ -219,7 +217,7 @@ impl ConnectionState {
         tunnel.draft.finish(log.as_ref(), received, sent, outcome);
     }
 
-    fn lock_tunnel_draft(&self) -> std::sync::MutexGuard<'_, Option<TunnelDraft>> {
+    fn lock_tunnel_draft(&self) -> std::sync::MutexGuard<'_, Option<Box<TunnelDraft>>> {
         self.tunnel_draft
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
