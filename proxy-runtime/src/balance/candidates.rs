@@ -74,8 +74,8 @@ impl<'a> Candidates<'a> {
         self.metrics(position).in_flight()
     }
 
-    /// How many of them came by the worker of the [`Server`](crate::server) that asks; for threads that are no workers, all that
-    /// came by such threads. To ask costs next to nothing.
+    /// How many of them came by the worker of the [`Server`](crate::server) that asks, or by threads that are no workers if it is
+    /// one of those; of a destination with fewer than some 100 requests a second, all. To ask costs next to nothing.
     pub fn in_flight_here(&self, position: usize) -> u32 {
         self.metrics(position).in_flight_here()
     }

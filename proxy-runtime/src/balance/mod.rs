@@ -6,13 +6,15 @@
 //! [`ProxyBuilder::balancer`](crate::ProxyBuilder::balancer).
 //!
 //! Requests in flight are counted per proxy, over all of its services, from the pick of the destination to the end of the
-//! response. Each worker of a [`Server`](crate::server) counts its own: `PowerOfTwoChoices` compares those, which costs no
-//! traffic between cores, and `LeastRequests` the sums. Turns are taken by all workers from one row, and limits of connections hold
+//! response. At a busy destination (from 100 requests a second on) each worker of a
+//! [`Server`](crate::server) counts its own: `PowerOfTwoChoices` compares those, which costs no traffic between cores, and
+//! `LeastRequests` the sums. Turns are taken by all workers from one row, and limits of connections hold
 //! for all workers together. With one candidate no policy is asked, and no turn is taken.
 //!
 //! # Differences from YARP
 //!
 //! * Destinations have weights: they are drawn, take turns, and bear load in proportion.
+//! * Two choices compare what the worker knows itself of busy destinations; in YARP, what all threads know.
 //! * Turns go in the order of the configuration; in YARP, in the order of a hash table.
 
 mod candidates;

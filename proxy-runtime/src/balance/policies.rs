@@ -7,7 +7,7 @@ use proxy_model::RequestHead;
 use super::{Candidates, LoadBalancer};
 
 /// Two different ones are drawn at random, by weight; the one with fewer requests in flight per weight is picked, the
-/// first drawn if they have the same. Each worker compares what came by itself.
+/// first drawn if they have the same. Of a busy destination each worker compares what came by itself.
 ///
 /// Close to the best choice at the cost of two look-ups, and proof against herds: proxies that do not know of each other
 /// do not all run to the same idle destination.
@@ -21,8 +21,8 @@ impl LoadBalancer for PowerOfTwoChoices {
         }
         let first = candidates.draw();
         let second = candidates.draw_other(first);
-        let load = |position| candidates.in_flight_here(position);
-        Some(match compare_load(candidates, load, second, first) {
+        let load = |position| (position, candidates.in_flight_here(position));
+        Some(match compare_load(candidates, load(second), load(first)) {
             Ordering::Less => second,
             Ordering::Equal | Ordering::Greater => first,
         })
@@ -48,8 +48,16 @@ pub struct LeastRequests;
 
 impl LoadBalancer for LeastRequests {
     fn pick(&self, candidates: &Candidates<'_>, _: &dyn RequestHead) -> Option<usize> {
-        let load = |position| candidates.in_flight(position);
-        (0..candidates.len()).min_by(|&a, &b| compare_load(candidates, load, a, b))
+        // Each is looked at once, since the look is what costs.
+        let loads =
+            (0..candidates.len()).map(|position| (position, candidates.in_flight(position)));
+        let least = loads.reduce(
+            |least, other| match compare_load(candidates, other, least) {
+                Ordering::Less => other,
+                Ordering::Equal | Ordering::Greater => least,
+            },
+        );
+        least.map(|(position, _)| position)
     }
 }
 
@@ -77,12 +85,11 @@ impl LoadBalancer for FirstAlphabetical {
 #[inline]
 fn compare_load(
     candidates: &Candidates<'_>,
-    in_flight: impl Fn(usize) -> u32,
-    a: usize,
-    b: usize,
+    (a, in_flight_a): (usize, u32),
+    (b, in_flight_b): (usize, u32),
 ) -> Ordering {
-    // a.in_flight / a.weight <=> b.in_flight / b.weight, without the division.
-    let load_a = u64::from(in_flight(a)) * u64::from(candidates.weight(b));
-    let load_b = u64::from(in_flight(b)) * u64::from(candidates.weight(a));
+    // in_flight_a / weight_a <=> in_flight_b / weight_b, without the division.
+    let load_a = u64::from(in_flight_a) * u64::from(candidates.weight(b));
+    let load_b = u64::from(in_flight_b) * u64::from(candidates.weight(a));
     load_a.cmp(&load_b)
 }

@@ -193,15 +193,14 @@ fn least_requests_takes_the_least_and_of_several_the_first() {
     assert_eq!(trial.pick(&LeastRequests, &Trial::GET).unwrap(), "d1");
 }
 
-/// The rule for requests that came by another worker: two choices do not see them, least requests does.
+/// The rule for requests that came by another worker: of busy destinations two choices do not see them, least requests does.
 #[cfg(feature = "server")]
 #[test]
 fn what_other_workers_have_in_flight() {
     let mut trial = trial(equal(2));
     trial.occupy(&"d1".into(), 5);
     assert_eq!(counts(&trial, &PowerOfTwoChoices, 100)["d2"], 100);
-    let elsewhere = |policy: &(dyn LoadBalancer + Sync)| {
-        let trial = &trial;
+    let elsewhere = |trial: &Trial, policy: &(dyn LoadBalancer + Sync)| {
         std::thread::scope(|scope| {
             let worker = scope.spawn(move || {
                 let _place = crate::observe::WorkerPlace::take();
@@ -210,8 +209,10 @@ fn what_other_workers_have_in_flight() {
             worker.join().unwrap()
         })
     };
-    assert!(elsewhere(&PowerOfTwoChoices)["d1"] > 20);
-    assert_eq!(elsewhere(&LeastRequests)["d2"], 100);
+    assert_eq!(elsewhere(&trial, &PowerOfTwoChoices)["d2"], 100, "not busy");
+    trial.split();
+    assert!(elsewhere(&trial, &PowerOfTwoChoices)["d1"] > 20);
+    assert_eq!(elsewhere(&trial, &LeastRequests)["d2"], 100);
 }
 
 #[test]

@@ -91,6 +91,14 @@ impl Trial {
             .cluster(proxy_model::compiled::ClusterIndex(0))
     }
 
+    /// Has each worker count for itself, as if there were many requests.
+    #[cfg(all(test, feature = "server"))]
+    pub(super) fn split(&self) {
+        for destination in self.state().destinations() {
+            destination.metrics().split();
+        }
+    }
+
     #[cfg(test)]
     pub(super) fn take_turn(&self) -> u64 {
         self.state().live().next_turn()

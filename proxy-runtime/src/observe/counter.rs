@@ -56,8 +56,16 @@ impl Drop for GaugeGuard {
 
 /// As [`Gauge`], counted by each worker for itself. A part by itself means nothing: what one thread counted another may
 /// take back.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct SplitGauge(PerWorker<AtomicI64>);
+
+impl Default for SplitGauge {
+    fn default() -> Self {
+        let parts = PerWorker::default();
+        parts.split();
+        Self(parts)
+    }
+}
 
 impl SplitGauge {
     /// Counts one thing for as long as the guard lives.
@@ -84,7 +92,8 @@ impl SplitGauge {
     /// How many there are.
     pub(crate) fn get(&self) -> i64 {
         let parts = self.0.iter().map(|part| part.load(Ordering::Relaxed));
-        parts.fold(0, i64::wrapping_add)
+        // What goes on meanwhile may have been seen to end and not to begin.
+        parts.fold(0, i64::wrapping_add).max(0)
     }
 }
 

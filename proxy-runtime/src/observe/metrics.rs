@@ -33,20 +33,23 @@ pub(crate) struct ProxyMetrics {
 #[derive(Debug, Default)]
 pub(crate) struct RouteMetrics {
     durations: SeriesTable,
-    requests: PerWorker<Counter>,
     traffic: Traffic,
 }
 
 impl RouteMetrics {
     /// Counts a request that took `elapsed`, from its head to the end of the response.
     pub(crate) fn served(&self, labels: Labels, elapsed: Duration) {
-        self.requests.here().increment();
         self.durations.record(labels, elapsed);
     }
 
     /// Requests whose response has ended.
     pub(crate) fn requests(&self) -> u64 {
-        self.requests.iter().map(Counter::get).sum()
+        self.durations.recorded()
+    }
+
+    /// Has each worker count for itself.
+    pub(crate) fn split(&self) {
+        self.durations.split();
     }
 
     /// `http.server.request.duration`.
@@ -182,7 +185,12 @@ impl DestinationMetrics {
         self.exchanges.iter().map(|part| counter(part).get()).sum()
     }
 
-    /// From the pick to the head of the response; `None` before the first request.
+    /// Has each worker count for itself.
+    pub(crate) fn split(&self) {
+        self.exchanges.split();
+    }
+
+    /// From the pick to the head of the response; `None` before the first pick.
     pub(crate) fn latency(&self) -> Option<HistogramCounts> {
         let parts = self.exchanges.iter().map(|part| part.latency.counts());
         parts.reduce(|mut sum, counts| {

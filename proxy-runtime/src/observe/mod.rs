@@ -1,6 +1,6 @@
 //! What the proxy tells about itself: counters, durations, and the names under which it logs.
 //!
-//! Counters are the proxy's own atomics, a set for each worker. The handles are found when a generation of the configuration is built, so that
+//! Counters are the proxy's own atomics; of what each request writes, busy things have a set for each worker. The handles are found when a generation of the configuration is built, so that
 //! a request counts without looking anything up. What is counted lives as long as the route, cluster or destination
 //! that it belongs to; its series disappear together with it.
 
@@ -22,8 +22,8 @@ pub(crate) use self::labels::Labels;
 pub(crate) use self::metrics::{
     ClusterMetrics, DestinationMetrics, ErrorCounters, InFlightGuard, ProxyMetrics, RouteMetrics,
 };
-pub(crate) use self::per_worker::OwnLine;
 #[cfg(feature = "server")]
 pub(crate) use self::per_worker::WorkerPlace;
+pub(crate) use self::per_worker::{BUSY, OwnLine};
 #[cfg(feature = "metrics")]
 pub use self::prometheus::ProxyCollector;

@@ -1,10 +1,12 @@
 //! State of which every worker has a part of its own, so that no two of them write to one line of the cache.
 //!
 //! A counter that all workers write to is fetched from another core by nearly every request; at eight cores that costs
-//! more than counting does. So each worker counts for itself, and whoever wants to know adds up.
+//! more than counting does. So each worker counts for itself, and whoever wants to know adds up. Parts take memory, so what few
+//! requests write is shared until it is [busy](BUSY).
 
 use std::cell::Cell;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 #[cfg(feature = "server")]
@@ -13,9 +15,12 @@ mod place;
 #[cfg(feature = "server")]
 pub(crate) use self::place::WorkerPlace;
 
-/// How many parts there are. The first one is that of all threads that are no workers; with more workers than the others
-/// are, some share one.
-const PLACES: usize = 32;
+/// How many parts there are. The first one is that of all threads that are no workers; with more than 63 workers some share
+/// one.
+const PLACES: usize = 64;
+
+/// Requests a second from which on each worker has a part: below, cores seldom meet at a line, and memory counts for more.
+pub(crate) const BUSY: u64 = 100;
 
 thread_local! {
     static PLACE: Cell<usize> = const { Cell::new(0) };
@@ -35,72 +40,133 @@ impl<T> Deref for OwnLine<T> {
     }
 }
 
-/// A `T` for each worker, made when the worker first needs it.
+/// A `T` that all have together until it is [split](Self::split); then one for each worker, made when the worker first needs it.
 ///
-/// A part may be written by several threads nevertheless: those that are no workers have one together.
+/// A part may be written by several threads even then: those that are no workers go on with the first one.
 #[derive(Debug)]
-pub(crate) struct PerWorker<T>(OnceLock<Box<Parts<T>>>);
+pub(crate) struct PerWorker<T> {
+    is_split: AtomicBool,
+    /// That of all threads before the split, and of those that are no workers.
+    common: Part<T>,
+    workers: OnceLock<Box<[Part<T>; PLACES - 1]>>,
+}
 
-type Parts<T> = [OnceLock<Arc<OwnLine<T>>>; PLACES];
+type Part<T> = OnceLock<Arc<OwnLine<T>>>;
 
 impl<T> Default for PerWorker<T> {
     fn default() -> Self {
-        Self(OnceLock::new())
+        Self {
+            is_split: AtomicBool::new(false),
+            common: OnceLock::new(),
+            workers: OnceLock::new(),
+        }
     }
 }
 
 impl<T> PerWorker<T> {
+    /// Gives each worker a part of its own from now on.
+    pub(crate) fn split(&self) {
+        if !self.is_split.load(Ordering::Relaxed) {
+            self.is_split.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Where the part of the calling thread is among those of workers; `None` if it is the common one.
+    #[inline]
+    fn place(&self) -> Option<usize> {
+        match self.is_split.load(Ordering::Relaxed) {
+            true => PLACE.get().checked_sub(1),
+            false => None,
+        }
+    }
+
     /// The part of the calling thread, if it has needed one.
     #[inline]
     pub(crate) fn get(&self) -> Option<&T> {
-        let parts = self.0.get()?;
-        parts[PLACE.get()].get().map(|part| &part.0)
+        let part = match self.place() {
+            None => &self.common,
+            Some(place) => &self.workers.get()?[place],
+        };
+        part.get().map(|part| &part.0)
     }
 
     /// The parts that there are.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        let parts = self.0.get().into_iter();
-        parts.flat_map(|parts| {
-            parts
-                .iter()
-                .filter_map(|part| part.get().map(|part| &part.0))
-        })
+        let workers = self
+            .workers
+            .get()
+            .into_iter()
+            .flat_map(|parts| parts.iter());
+        std::iter::once(&self.common)
+            .chain(workers)
+            .filter_map(|part| part.get().map(|part| &part.0))
     }
 }
 
 impl<T: Default> PerWorker<T> {
-    /// The part of the calling thread, for what is done there to be taken back there, from whatever thread.
+    /// The part of the calling thread. Who adds to a part what is taken off later keeps it, and takes it off the same part.
     #[inline]
     pub(crate) fn here(&self) -> &Arc<OwnLine<T>> {
-        match self.0.get() {
-            Some(parts) => match parts[PLACE.get()].get() {
-                Some(part) => part,
-                None => self.begin(),
+        match self.place() {
+            None => self.common.get_or_init(Arc::default),
+            Some(place) => match self.workers.get() {
+                Some(workers) => workers[place].get_or_init(Arc::default),
+                None => self.begin(place),
             },
-            None => self.begin(),
         }
     }
 
     #[cold]
-    fn begin(&self) -> &Arc<OwnLine<T>> {
-        let parts = self
-            .0
-            .get_or_init(|| Box::new([const { OnceLock::new() }; PLACES]));
-        parts[PLACE.get()].get_or_init(Arc::default)
+    fn begin(&self, place: usize) -> &Arc<OwnLine<T>> {
+        let none = || Box::new([const { OnceLock::new() }; PLACES - 1]);
+        self.workers.get_or_init(none)[place].get_or_init(Arc::default)
     }
 }
 
 #[cfg(all(test, feature = "server"))]
 mod tests {
-    use std::sync::Barrier;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    use std::sync::{Barrier, Mutex, PoisonError};
 
     use super::*;
 
+    /// Held by tests that want places of their own, or all there are.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+    fn alone() -> impl Drop {
+        ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     #[test]
-    fn each_worker_has_a_part_and_other_threads_have_one_together() {
+    fn what_is_not_split_has_one_part() {
         let counts = PerWorker::<AtomicU64>::default();
         assert!(counts.get().is_none() && counts.iter().next().is_none());
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let _place = WorkerPlace::take();
+                    counts.here().fetch_add(1, Relaxed);
+                });
+            }
+        });
+        assert_eq!(counts.get().unwrap().load(Relaxed), 3);
+        assert_eq!(counts.iter().count(), 1);
+        // What was begun before ends there.
+        let _place = WorkerPlace::take();
+        let begun = Arc::clone(counts.here());
+        counts.split();
+        assert!(counts.get().is_none(), "its part is another one now");
+        begun.fetch_sub(1, Relaxed);
+        counts.here().fetch_add(4, Relaxed);
+        let parts: Vec<_> = counts.iter().map(|part| part.load(Relaxed)).collect();
+        assert_eq!(parts, [2, 4]);
+    }
+
+    #[test]
+    fn each_worker_has_a_part_and_other_threads_have_one_together() {
+        let _alone = alone();
+        let counts = PerWorker::<AtomicU64>::default();
+        counts.split();
         let all_are_there = Barrier::new(3);
         let work = |is_worker: bool| {
             let _place = is_worker.then(WorkerPlace::take);
@@ -124,7 +190,9 @@ mod tests {
 
     #[test]
     fn more_workers_than_places_share() {
+        let _alone = alone();
         let counts = PerWorker::<AtomicU64>::default();
+        counts.split();
         let all_are_there = Barrier::new(PLACES + 8);
         std::thread::scope(|scope| {
             for _ in 0..PLACES + 8 {
@@ -145,6 +213,7 @@ mod tests {
     fn each_worker_of_a_server_has_a_place() {
         use crate::server::{Listener, Server};
 
+        let _alone = alone();
         let snapshot = crate::fixtures::snapshot("{}");
         let (proxy, _driver) = crate::Proxy::builder().snapshot(snapshot).build().unwrap();
         let (places, taken) = std::sync::mpsc::channel();
@@ -171,6 +240,6 @@ mod tests {
         let place = WorkerPlace::take();
         assert_ne!(PLACE.get(), 0);
         drop(place);
-        assert_eq!(PLACE.get(), 0);
+        assert_eq!(PLACE.get(), 0, "the thread is no worker any more");
     }
 }

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use super::counter::Counter;
 use super::histogram::Histogram;
 #[cfg(any(feature = "metrics", test))]
 use super::histogram::HistogramCounts;
@@ -11,13 +12,13 @@ use super::labels::Labels;
 use super::per_worker::{OwnLine, PerWorker};
 
 /// How many combinations of labels one route or cluster is counted by. A client or destination that plays with odd
-/// methods and statuses fills the table, and then counts in [`SeriesTable::overflow`]: memory stays bounded.
+/// methods and statuses fills the table, and then counts in one that is for all others: memory stays bounded.
 const SLOTS: usize = 64;
 
 /// Durations by method, protocol and status.
 ///
-/// Made when the first request is counted, so that 100,000 idle routes cost two pointers each. All workers agree on the slot
-/// of a combination, which is written once; each has histograms of its own.
+/// Made when the first request is counted, so that 100,000 idle routes cost little. All workers agree on the slot of a
+/// combination, which is written once; each has histograms of its own when there is much to count.
 #[derive(Debug, Default)]
 pub(crate) struct SeriesTable {
     keys: OnceLock<Box<Keys>>,
@@ -30,6 +31,8 @@ struct Keys([AtomicU32; SLOTS]);
 
 #[derive(Debug)]
 struct Slots {
+    /// All that were recorded.
+    recorded: Counter,
     histograms: [Slot; SLOTS],
     overflow: Slot,
 }
@@ -42,11 +45,22 @@ impl SeriesTable {
     pub(crate) fn record(&self, labels: Labels, elapsed: Duration) {
         let keys = self.keys.get_or_init(Box::default);
         let slots = self.slots.here();
+        slots.recorded.increment();
         let series = match keys.find_or_claim(labels) {
             Some(slot) => &slots.histograms[slot],
             None => &slots.overflow,
         };
         series.get_or_init(Box::default).record(elapsed);
+    }
+
+    /// How many requests were counted.
+    pub(crate) fn recorded(&self) -> u64 {
+        self.slots.iter().map(|slots| slots.recorded.get()).sum()
+    }
+
+    /// Has each worker count for itself.
+    pub(crate) fn split(&self) {
+        self.slots.split();
     }
 
     /// Calls `each` with every series. Those that did not fit come last, together, without labels.
@@ -86,6 +100,7 @@ impl Default for Keys {
 impl Default for Slots {
     fn default() -> Self {
         Self {
+            recorded: Counter::default(),
             histograms: [const { OnceLock::new() }; SLOTS],
             overflow: OnceLock::new(),
         }
@@ -163,6 +178,7 @@ mod tests {
     #[test]
     fn threads_that_meet_at_one_slot_lose_nothing() {
         let table = SeriesTable::default();
+        table.split();
         std::thread::scope(|scope| {
             for is_worker in [true, true, false, false] {
                 let table = &table;
@@ -183,7 +199,7 @@ mod tests {
             total += counts.count();
             seen.push(labels.map(Labels::bits));
         });
-        assert_eq!(total, 16_000);
+        assert_eq!((total, table.recorded()), (16_000, 16_000));
         seen.sort_unstable();
         seen.dedup();
         assert_eq!(seen.len(), 65, "64 series, each once, and the rest");
