@@ -26,14 +26,17 @@ pub(super) type Placement = BTreeMap<SubjectIndex, Placed>;
 
 type Failures = Vec<(SubjectIndex, PlanError)>;
 
-pub(super) fn place(world: &World<'_>, targets: Targets) -> Result<Placement, Failures> {
-    let machines = Machines::of(world);
+pub(super) fn place(
+    world: &World<'_>,
+    machines: &Machines<'_>,
+    targets: Targets,
+) -> Result<Placement, Failures> {
     let mut found: BTreeMap<SubjectIndex, String> = BTreeMap::new();
     let is_lead = |(index, target): &(&SubjectIndex, &Target)| {
         **index == target.lead || target.bound_to.is_some()
     };
     for (index, target) in targets.iter().filter(is_lead) {
-        if let Some(balancer) = current(world, &machines, *index, target) {
+        if let Some(balancer) = current(world, machines, *index, target) {
             found.insert(*index, balancer);
         }
     }
@@ -64,7 +67,7 @@ pub(super) fn place(world: &World<'_>, targets: Targets) -> Result<Placement, Fa
             .cloned();
         let chosen = match lead.filter(|_| target.lead != *index) {
             Some(balancer) => rules.admit(world, balancer, intent),
-            None => select(world, &machines, &mut rules, intent),
+            None => select(world, machines, &mut rules, intent),
         };
         match chosen {
             Ok(balancer) => {
@@ -119,36 +122,41 @@ fn current(
     if let Some(balancer) = &target.bound_to {
         return Some(balancer.clone());
     }
-    let intent = world.subjects.get(index)?.intent()?;
-    let balancer = on_kind(world, index, &target.frontend, intent.internal)?;
-    let stays = world.config.edition == Edition::Note
-        || world.config.is_standard()
-        || match &intent.mode {
-            Mode::Sets(sets) => {
-                let (known, _) = machines::sets(world, machines);
-                let mut named = sets.iter().filter(|set| known.contains(*set));
-                named.any(|set| balancer.is_named(&balancer_of(world, set, intent.internal)))
-            }
-            Mode::Primary | Mode::Auto => true,
-        };
-    stays.then(|| balancer.name.clone())
+    stays_on(world, machines, index, &target.frontend).map(|balancer| balancer.name.clone())
 }
 
-/// The load balancer of a kind on which a service has a frontend: by name first, else any of its own.
-pub(super) fn on_kind<'a>(
+/// The load balancer of the kind that a service asks for on which it has a frontend, and stays: one with a frontend of that name
+/// first, else any with one of its own.
+pub(super) fn stays_on<'a>(
     world: &World<'a>,
+    machines: &Machines<'_>,
     index: SubjectIndex,
     name: &str,
-    internal: bool,
 ) -> Option<&'a LoadBalancer> {
-    let of_kind = || {
-        let frontends = world.frontends_of(index).iter();
-        frontends.filter(move |(balancer, _)| naming::is_internal(&balancer.name) == internal)
+    let intent = world.subjects.get(index)?.intent()?;
+    let own = world.frontends_of(index).iter();
+    let mut of_kind = own
+        .filter(|(balancer, _)| naming::is_internal(&balancer.name) == intent.internal)
+        .peekable();
+    of_kind.peek()?;
+    let moves = world.config.edition == Edition::Current && !world.config.is_standard();
+    let named = match &intent.mode {
+        Mode::Sets(sets) if moves => {
+            let (known, _) = machines::sets(world, machines);
+            let sets = sets.iter().filter(|set| known.contains(*set));
+            let names = sets.map(|set| balancer_of(world, set, intent.internal));
+            Some(names.collect::<Vec<_>>())
+        }
+        Mode::Sets(_) | Mode::Primary | Mode::Auto => None,
     };
-    of_kind()
-        .find(|(_, frontend)| frontend.name == name)
-        .or_else(|| of_kind().min_by_key(|(balancer, _)| balancer.name.to_ascii_lowercase()))
-        .map(|(balancer, _)| *balancer)
+    let stays = |balancer: &LoadBalancer| {
+        let among = |names: &Vec<String>| names.iter().any(|name| balancer.is_named(name));
+        named.as_ref().is_none_or(among)
+    };
+    let (balancer, _) = of_kind
+        .filter(|(balancer, _)| stays(balancer))
+        .min_by_key(|(_, frontend)| frontend.name != name)?;
+    Some(*balancer)
 }
 
 /// What must have gone before the frontend can be made.

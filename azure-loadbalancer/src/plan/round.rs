@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::machines::Machines;
 use super::placement::{self, Placement};
 use super::request::Balancers;
 use super::world::{SubjectIndex, World};
@@ -136,8 +137,9 @@ fn round(
 
 /// Where each wanted service is to be, once all that can be wrong with that has been looked for.
 pub(super) fn place(world: &World<'_>) -> Result<Placement, Vec<(SubjectIndex, PlanError)>> {
-    let targets = target::resolve(world)?;
-    let placement = placement::place(world, targets)?;
+    let machines = Machines::of(world);
+    let targets = target::resolve(world, &machines)?;
+    let placement = placement::place(world, &machines, targets)?;
     let conflicts = balancer::find_conflicts(world, &placement);
     if !conflicts.is_empty() {
         return Err(conflicts);

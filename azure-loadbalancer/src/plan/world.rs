@@ -190,6 +190,12 @@ impl<'a> World<'a> {
                     .push((balancer, frontend));
             }
         }
+        // Azure lists in whatever order, which is to decide on nothing.
+        for own in self.frontends.values_mut() {
+            own.sort_by_cached_key(|(balancer, frontend)| {
+                [&balancer.name, &frontend.name].map(|name| name.to_ascii_lowercase())
+            });
+        }
         let addresses = snapshot.public_ips.iter();
         let owned = addresses
             .filter_map(|address| Some((address.id.as_ref()?, Owners::of(address)?)))
@@ -302,7 +308,7 @@ impl<'a> World<'a> {
         self.referrers.get(public_ip).copied()
     }
 
-    /// The frontends that a service has now, on any load balancer.
+    /// The frontends that a service has now, on any load balancer, in the order of their names.
     pub(super) fn frontends_of(
         &self,
         subject: SubjectIndex,

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use azure_loadbalancer::config::Config;
 use azure_loadbalancer::plan::Operation;
 use azure_loadbalancer::resources::{Access, SubResource};
-use azure_loadbalancer::{Service, plan};
+use azure_loadbalancer::{Plan, Service, plan};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -109,9 +109,10 @@ proptest! {
             // In what is read, order and case of ids decide on nothing either.
             let seen = Echo(echo).of(&azure.snapshot);
             let three = plan(&config, &services, &nodes, &seen);
-            let told = |plan: &azure_loadbalancer::Plan| {
-                let actions = plan.actions.iter().map(|action| action.operation.to_string().to_lowercase());
-                (actions.collect::<BTreeSet<_>>(), plan.services.iter().map(|(k, o)| (k.clone(), o.error.is_some())).collect::<Vec<_>>())
+            let told = |plan: &Plan| {
+                let actions = plan.actions.iter().map(|action| serde_json::to_value(&action.operation).expect("JSON"));
+                let outcomes = serde_json::to_value(&plan.services).expect("JSON");
+                (actions.map(unordered).collect::<BTreeSet<_>>(), unordered(outcomes))
             };
             prop_assert_eq!(told(&one), told(&three));
             azure.converge(&config, &services, &nodes);
@@ -157,6 +158,27 @@ proptest! {
             azure.converge(&config, &services, &nodes);
             prop_assert_eq!(of_service(&azure, &fixed), before.clone());
         }
+    }
+}
+
+/// The same text for all that differs in order and case only.
+fn unordered(value: Value) -> String {
+    match value {
+        Value::Array(items) => {
+            let mut items: Vec<_> = items.into_iter().map(unordered).collect();
+            items.sort();
+            format!("[{}]", items.join(","))
+        }
+        Value::Object(fields) => {
+            let fields = fields.into_iter();
+            let fields = fields.map(|(key, field)| format!("{key}:{}", unordered(field)));
+            fields
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect::<Vec<_>>()
+                .join("\n")
+        }
+        other => other.to_string().to_lowercase(),
     }
 }
 
