@@ -70,7 +70,8 @@ fn round(
     let placement = place(world)?;
     let security = security::build(world, &placement)?;
     let mut drafts = balancer::build(world, &placement);
-    let mut addresses = public_ip::build(world, &placement, &drafts);
+    let pending = security.as_ref().map(|security| &security.pending);
+    let mut addresses = public_ip::build(world, &placement, &drafts, pending);
     let members = members::build(world, &placement, &drafts);
     let (actions, edges) =
         assembly::assemble(world, &drafts, &addresses, security.as_ref(), &members);

@@ -7,7 +7,7 @@ mod generated;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use azure_loadbalancer::config::Config;
+use azure_loadbalancer::config::{Config, Edition, FlipOrder};
 use azure_loadbalancer::plan::Operation;
 use azure_loadbalancer::resources::{Access, SubResource};
 use azure_loadbalancer::{Plan, Service, plan};
@@ -31,7 +31,16 @@ proptest! {
         with_noise(&mut azure, &config);
         azure.echo = Echo(echo);
         for list in lists {
-            azure.converge(&config, &Asked::services(&list, &config), &nodes);
+            let services = Asked::services(&list, &config);
+            for _ in 0..4 {
+                let planned = plan(&config, &services, &nodes, &azure.read(&config, &services));
+                for action in &planned.actions {
+                    azure.apply(action).map_err(TestCaseError::fail)?;
+                    open_to_nobody_else(&azure, &config)?;
+                }
+            }
+            let (_, more) = azure.converge(&config, &services, &nodes);
+            prop_assert!(more.is_empty(), "not done after four rounds: {more:?}");
             open_to_services_only(&azure)?;
             for balancer in &azure.snapshot.load_balancers {
                 prop_assert!(balancer.properties.load_balancing_rules.len() <= config.maximum_rules());
@@ -78,6 +87,7 @@ proptest! {
                 let planned = plan(&config, &services, &nodes, &azure.read(&config, &services));
                 for action in planned.actions.iter().take(until) {
                     azure.apply(action).map_err(TestCaseError::fail)?;
+                    open_to_nobody_else(&azure, &config)?;
                 }
             }
             azure.converge(&config, &services, &nodes);
@@ -224,6 +234,33 @@ fn open_to_services_only(azure: &Azure) -> Result<(), TestCaseError> {
             prop_assert!(
                 reached.contains(destination),
                 "{} leads to {destination}: {reached:?}",
+                rule.name
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Between two writes of one plan: a public address that is given back is open to nobody. A private one may be for a moment, since
+/// the frontend moves in one write and the rule in the next.
+fn open_to_nobody_else(azure: &Azure, config: &Config) -> Result<(), TestCaseError> {
+    if config.edition == Edition::Note && config.flip_order == FlipOrder::BreakFirst {
+        return Ok(()); // The order of 2018, literally.
+    }
+    let there: BTreeSet<&str> = azure
+        .snapshot
+        .public_ips
+        .iter()
+        .filter_map(|ip| ip.properties.ip_address.as_deref())
+        .collect();
+    for rule in azure.security_rules() {
+        let properties = &rule.properties;
+        let single = properties.destination_address_prefix.iter();
+        let to = single.chain(&properties.destination_address_prefixes);
+        for destination in to.filter(|to| to.starts_with("20.")) {
+            prop_assert!(
+                there.contains(destination.as_str()),
+                "{} leads to {destination}, which was given back",
                 rule.name
             );
         }
