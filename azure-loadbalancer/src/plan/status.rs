@@ -47,6 +47,10 @@ pub(super) fn outcome(
             .map(|placed| placed.balancer.clone())
             .or_else(|| found.map(|(balancer, _)| balancer.name.clone())),
         ingress,
+        published: world
+            .subjects
+            .get(index)
+            .and_then(|subject| subject.service.published.clone()),
         exists: found.is_some() || leaves_anything(world, index),
         error,
     }

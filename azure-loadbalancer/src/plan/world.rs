@@ -8,7 +8,9 @@ use crate::annotations::{self, Intent};
 use crate::config::{Config, OrphanPolicy};
 use crate::naming;
 use crate::node::Node;
-use crate::resources::{ArmId, FrontendIpConfiguration, LoadBalancer, PublicIpAddress};
+use crate::resources::{
+    ArmId, BackendAddress, FrontendIpConfiguration, LoadBalancer, PublicIpAddress,
+};
 use crate::service::{Service, ServiceKey};
 
 /// Which service: an index into [`World::subjects`].
@@ -358,20 +360,31 @@ impl<'a> World<'a> {
 
     /// The addresses in the cluster's own pools.
     pub(super) fn members(&self) -> impl Iterator<Item = String> {
+        self.member_entries()
+            .filter_map(|entry| entry.properties.ip_address.clone())
+    }
+
+    /// The entries of the cluster's own pools.
+    pub(super) fn member_entries(&self) -> impl Iterator<Item = &'a BackendAddress> {
         let pools = self
             .snapshot
             .load_balancers
             .iter()
             .flat_map(|balancer| &balancer.properties.backend_address_pools)
             .filter(|pool| pool.is_named(&self.config.cluster_name));
-        pools
-            .flat_map(|pool| {
-                pool.properties
-                    .load_balancer_backend_addresses
-                    .iter()
-                    .flatten()
-            })
-            .filter_map(|entry| entry.properties.ip_address.clone())
+        pools.flat_map(|pool| {
+            pool.properties
+                .load_balancer_backend_addresses
+                .iter()
+                .flatten()
+        })
+    }
+
+    /// The lower-case names that nodes which cannot be read have in pools.
+    pub(super) fn unreadable_members(&self) -> BTreeSet<String> {
+        let nodes = self.nodes.iter().filter(|node| node.unreadable.is_some());
+        let names = nodes.map(|node| naming::backend_address(&node.name).to_ascii_lowercase());
+        names.collect()
     }
 
     /// All addresses that a service has now.
