@@ -478,3 +478,17 @@ fn a_uid_that_begins_with_another_is_somebody_else() {
     assert_eq!(names(&azure.frontends("testCluster")), ["aweb2"]);
     assert_eq!(names(&azure.rules("testCluster")), ["aweb2-TCP-80"]);
 }
+
+// Case C8.
+#[test]
+fn outside_and_inside_are_two_load_balancers() {
+    let mut azure = empty();
+    azure.converge(
+        &note(),
+        &[service("out", &[80]), internal("in", &[80])],
+        &[],
+    );
+    assert_eq!(azure.balancers(), ["testCluster", "testCluster-internal"]);
+    assert_eq!(names(&azure.frontends("testCluster")), ["aout"]);
+    assert_eq!(names(&azure.frontends("testCluster-internal")), ["ain"]);
+}

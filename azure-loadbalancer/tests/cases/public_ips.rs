@@ -2,7 +2,7 @@ use azure_loadbalancer::annotations::keys;
 use azure_loadbalancer::config::Config;
 use azure_loadbalancer::plan;
 use azure_loadbalancer::plan::{Deferred, PlanError, Reads};
-use azure_loadbalancer::resources::{AllocationMethod, SubResource};
+use azure_loadbalancer::resources::{AllocationMethod, ProvisioningState, SubResource};
 use azure_loadbalancer::steps::Steps;
 
 use super::support::*;
@@ -356,4 +356,24 @@ fn the_step_does_not_delete_what_is_in_use() {
         .expect("a plan");
     assert_eq!(plan.actions, []);
     assert_eq!(plan.deferred.len(), 1);
+}
+
+// Case F21.
+#[test]
+fn an_address_that_was_never_made_whole_is_known_by_its_tags() {
+    let mut azure = empty();
+    let tags = [
+        ("k8s-azure-service", "default/web"),
+        ("k8s-azure-cluster-name", "testCluster"),
+    ];
+    azure.add_public_ip("rg", "ours", "", "Standard", &tags);
+    azure.add_public_ip("rg", "theirs", "", "Standard", &[]);
+    for address in &mut azure.snapshot.public_ips {
+        address.properties.ip_address = None;
+        address.properties.provisioning_state = Some(ProvisioningState::Failed);
+    }
+    let (plan, log) = azure.converge(&current(), &[deleting(service("web", &[80]))], &[]);
+    assert_eq!(log, ["delete publicIPAddress ours"]);
+    assert!(azure.public_ip("theirs").is_some());
+    assert!(!plan.services[&key("web")].exists);
 }
