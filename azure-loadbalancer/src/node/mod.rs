@@ -50,6 +50,7 @@ impl Node {
                 .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
                 .collect(),
             provider_id: provider_id.map(str::to_owned),
+            readiness: Readiness::NotReady(Duration::MAX),
             unreadable: Some(why.to_owned()),
             ..Self::default()
         })

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use super::machines;
 use super::tags::Owners;
 use super::{PlanError, Request, Snapshot};
 use crate::annotations::{self, Intent};
@@ -382,7 +383,9 @@ impl<'a> World<'a> {
 
     /// The lower-case names that nodes which cannot be read have in pools.
     pub(super) fn unreadable_members(&self) -> BTreeSet<String> {
-        let nodes = self.nodes.iter().filter(|node| node.unreadable.is_some());
+        let nodes = self.nodes.iter();
+        let nodes =
+            nodes.filter(|node| node.unreadable.is_some() && machines::takes_part(self, node));
         let names = nodes.map(|node| naming::backend_address(&node.name).to_ascii_lowercase());
         names.collect()
     }

@@ -70,7 +70,8 @@ pub struct DocumentError {
 ///
 /// # Errors
 ///
-/// The text is not JSON, has only documents of other kinds, or a document of the wanted kind is not what it should be.
+/// The text is not JSON, has only documents of other kinds, or a document of the wanted kind has no name. One that cannot be read
+/// otherwise is given with why ([`Service::unreadable`], [`Node::unreadable`]).
 pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentError> {
     let whole = |why: String| DocumentError {
         place: "the whole text".to_owned(),

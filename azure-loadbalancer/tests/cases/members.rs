@@ -340,10 +340,35 @@ fn a_node_that_cannot_be_read_stays_where_it_is() {
     assert_eq!(names, ["n1", "n3"]);
     let rule = azure.security_rules()[0].properties.clone();
     assert_eq!(rule.destination_address_prefixes, ["10.0.1.1", "10.0.1.3"]);
+    // Whoever is told to take no part leaves all the same.
+    let mut excluded = unreadable("n1");
+    excluded
+        .labels
+        .insert(labels::EXCLUDED.to_owned(), String::new());
+    let (_, log) = azure.converge(&current(), &services, &[excluded, node(3)]);
+    assert!(
+        log.contains(&"put backendAddressPool testCluster".to_owned()),
+        "{log:?}"
+    );
     for name in ["n1", "n4"] {
         let says = format!("node {name} cannot be read: no addresses");
         assert!(plan.warnings.iter().any(|one| one.what.contains(&says)));
     }
+}
+
+#[test]
+fn a_machine_whose_node_cannot_be_read_does_not_join() {
+    let (mut azure, mut nodes) = cluster(2, 1);
+    nodes[0].unreadable = Some("no addresses".to_owned());
+    let (_, log) = azure.converge(&note(), &[service("web", &[80])], &nodes);
+    assert!(
+        log.contains(&"put networkInterface nic-1".to_owned()),
+        "{log:?}"
+    );
+    assert!(
+        !log.contains(&"put networkInterface nic-0".to_owned()),
+        "{log:?}"
+    );
 }
 
 /// Packets for a floating address come to a machine that does not know it.
