@@ -126,7 +126,8 @@ pub enum FlipOrder {
     /// The new frontend, then the security group, then the old frontend, then its public address.
     #[default]
     MakeBeforeBreak,
-    /// The old frontend goes first, as Kubernetes' provider of 2018 did it.
+    /// The old frontend goes first, as Kubernetes' provider of 2018 did it; with [`Edition::Note`] its public address goes as early
+    /// as it did there: before the security group is written, whose rules lead there until then.
     BreakFirst,
 }
 

@@ -3,27 +3,39 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use discovery_core::{ConfigProvider, ProviderState};
 use proxy_model::config::ClusterConfig;
 use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
 use url::{Host, Url};
 
 use crate::node::Node;
 use crate::sources::{Source, SourceError};
+
+/// For how long a cluster without destinations is not believed.
+const EMPTY_GRACE: Duration = Duration::from_secs(60);
 
 /// Nodes that are the destinations of one cluster of a live configuration.
 ///
 /// Each address is one node, whose name is made of it: two destinations at one address are one machine. Destinations that have a
 /// host name in place of an address are left out and logged, since a pool has addresses.
 ///
+/// They answer at their own address only ([`Node::own_address_only`]): write `azure-disable-load-balancer-floating-ip: "true"` for
+/// services that they answer for.
+///
 /// A configuration that is not known yet, or has no such cluster, says nothing: the last nodes stay. A cluster that is there and
-/// has no destination has no node.
+/// has no destination at all is believed after a while ([`Self::empty_grace`]), since a pool without members is an outage, and who
+/// loses sight of a whole cluster at once has more often lost its own view than all of its machines.
 #[derive(Debug)]
 pub struct ClusterNodes {
     states: watch::Receiver<Arc<ProviderState>>,
     cluster: String,
+    empty_grace: Duration,
+    /// Since when there is no destination, while that is not believed.
+    empty_since: Option<Instant>,
     /// What was returned last.
     last: Option<Vec<Node>>,
 }
@@ -34,8 +46,24 @@ impl ClusterNodes {
         Self {
             states: provider.subscribe(),
             cluster: cluster.into(),
+            empty_grace: EMPTY_GRACE,
+            empty_since: None,
             last: None,
         }
+    }
+
+    /// For how long the cluster must have had no destination before there are no nodes. Default: 60 s, as long as a node of
+    /// Kubernetes that is not ready stays a member.
+    #[must_use]
+    pub fn empty_grace(mut self, grace: Duration) -> Self {
+        self.empty_grace = grace;
+        self
+    }
+
+    fn tell(&mut self, nodes: Vec<Node>) -> Vec<Node> {
+        self.empty_since = None;
+        self.last = Some(nodes.clone());
+        nodes
     }
 
     fn current(&mut self) -> Option<Vec<Node>> {
@@ -53,13 +81,28 @@ impl ClusterNodes {
 impl Source<Node> for ClusterNodes {
     async fn next(&mut self) -> Result<Vec<Node>, SourceError> {
         loop {
-            if let Some(nodes) = self.current()
-                && self.last.as_ref() != Some(&nodes)
-            {
-                self.last = Some(nodes.clone());
-                return Ok(nodes);
+            let mut until = None;
+            match self.current() {
+                Some(nodes) if self.last.as_ref() == Some(&nodes) => self.empty_since = None,
+                Some(nodes) if nodes.is_empty() => {
+                    let now = Instant::now();
+                    let since = *self.empty_since.get_or_insert(now);
+                    if now.duration_since(since) >= self.empty_grace {
+                        return Ok(self.tell(nodes));
+                    }
+                    until = since.checked_add(self.empty_grace);
+                }
+                Some(nodes) => return Ok(self.tell(nodes)),
+                None => self.empty_since = None,
             }
-            if self.states.changed().await.is_err() {
+            let changed = match until {
+                Some(at) => match timeout_at(at, self.states.changed()).await {
+                    Ok(changed) => changed,
+                    Err(_) => continue,
+                },
+                None => self.states.changed().await,
+            };
+            if changed.is_err() {
                 // The provider has gone, and the last state with it goes on serving.
                 return std::future::pending().await;
             }
@@ -89,7 +132,11 @@ fn nodes_of(cluster: &str, config: &ClusterConfig) -> Vec<Node> {
             continue;
         };
         let name = format!("node-{}", address.to_string().replace(['.', ':'], "-"));
-        nodes.insert(address, Node::new(name, address));
+        let node = Node {
+            own_address_only: true,
+            ..Node::new(name, address)
+        };
+        nodes.insert(address, node);
     }
     nodes.into_values().collect()
 }
@@ -97,6 +144,7 @@ fn nodes_of(cluster: &str, config: &ClusterConfig) -> Vec<Node> {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::Duration;
 
     use discovery_core::{ConfigProvider, ProviderState};
     use proxy_model::config::ProxyConfig;
@@ -161,10 +209,46 @@ mod tests {
         // The same again is no news, and neither is a configuration without the cluster.
         provider.push("proxy", &["http://10.0.0.1", "http://10.0.0.2"]);
         provider.push("other", &["http://10.0.0.3"]);
-        let wait = tokio::time::timeout(std::time::Duration::from_secs(60), source.next());
+        let wait = tokio::time::timeout(Duration::from_secs(60), source.next());
         assert!(wait.await.is_err());
         provider.push("proxy", &[]);
         assert!(names(&mut source).await.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cluster_that_is_empty_at_once_is_believed_after_a_while() {
+        let provider = Pushed::new();
+        let grace = Duration::from_secs(30);
+        let mut source = ClusterNodes::new(&provider, "proxy").empty_grace(grace);
+        provider.push("proxy", &["http://10.0.0.1"]);
+        assert!(source.next().await.expect("nodes")[0].own_address_only);
+        // It has seen nobody for a moment: that is no news at all, also for a call that was dropped meanwhile.
+        provider.push("proxy", &[]);
+        let moment = tokio::time::timeout(grace / 2, source.next());
+        assert!(moment.await.is_err());
+        provider.push("proxy", &["http://10.0.0.1"]);
+        assert!(
+            tokio::time::timeout(grace * 2, source.next())
+                .await
+                .is_err()
+        );
+        // Nobody is there for longer: from the first time on that is counted, not from the last.
+        provider.push("proxy", &[]);
+        let began = tokio::time::Instant::now();
+        let moment = tokio::time::timeout(grace / 2, source.next());
+        assert!(moment.await.is_err());
+        provider.push("proxy", &["http://name"]);
+        assert!(names(&mut source).await.is_empty());
+        assert_eq!(began.elapsed(), grace);
+        provider.push("proxy", &["http://10.0.0.2"]);
+        assert_eq!(names(&mut source).await, ["node-10-0-0-2"]);
+        assert_eq!(began.elapsed(), grace);
+        // Also if it is the first that is seen, since a pool may have members from before.
+        let empty = Pushed::new();
+        empty.push("proxy", &[]);
+        let mut source = ClusterNodes::new(&empty, "proxy").empty_grace(grace);
+        assert!(names(&mut source).await.is_empty());
+        assert_eq!(began.elapsed(), grace * 2);
     }
 
     #[tokio::test(start_paused = true)]
@@ -174,7 +258,7 @@ mod tests {
         provider.push("proxy", &["http://10.0.0.1"]);
         assert_eq!(names(&mut source).await.len(), 1);
         drop(provider);
-        let wait = tokio::time::timeout(std::time::Duration::from_secs(60), source.next());
+        let wait = tokio::time::timeout(Duration::from_secs(60), source.next());
         assert!(wait.await.is_err());
     }
 }

@@ -17,7 +17,7 @@ pub struct Reconciled {
     pub services: BTreeMap<ServiceKey, ServiceOutcome>,
     /// The services whose writes came to nothing, each with the first error.
     pub failures: BTreeMap<ServiceKey, Arc<ArmError>>,
-    /// Failures of writes that are for no service: of what nobody owns any more.
+    /// Failures of writes that are for no service: of what nobody owns any more, and of which nodes are in pools.
     pub other_failures: Vec<Arc<ArmError>>,
     /// What was written, in this order.
     pub written: Vec<WrittenAction>,

@@ -3,7 +3,8 @@
 //! Load balancers and the security group are written whole, so that one part which the resource manager does not take keeps all
 //! other parts out. The answer does not say reliably which part it was, so the services of a refused write are halved: one half is
 //! set aside, the next plan leaves what it has as it is, and so on until a write is taken or is for one service alone. That takes as
-//! many refusals as the logarithm of the number of services for each that is wrong.
+//! many refusals as the logarithm of the number of services for each that is wrong. The addresses of nodes are such a part as well:
+//! they are left out first, so that a node which is refused keeps no service waiting.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,8 +17,15 @@ use crate::service::{Service, ServiceKey};
 /// As many services as this are tried one by one when they were refused the last time.
 const MOST_SUSPECTS: usize = 8;
 
-/// A service, or what belongs to none.
-type Part = Option<ServiceKey>;
+/// What a write is for, as far as the next plan can leave it alone.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Service(ServiceKey),
+    /// What belongs to no service.
+    Orphans,
+    /// The addresses in pools, which are those of nodes.
+    Members,
+}
 
 /// Whom refused writes of one reconciliation are held against, and who waits for a turn of its own.
 pub(super) struct Refusals {
@@ -37,7 +45,7 @@ impl Refusals {
         let present = services.iter().map(|service| &service.key);
         let mut suspects: Vec<Part> = present
             .filter(|key| suspects.contains(key))
-            .map(|key| Some(key.clone()))
+            .map(|key| Part::Service(key.clone()))
             .collect();
         let single = suspects.split_off(suspects.len().min(MOST_SUSPECTS));
         let rest = (!single.is_empty()).then(|| single.into_iter().collect());
@@ -59,9 +67,14 @@ impl Refusals {
     /// What the next plan is about.
     pub(super) fn request(&self) -> Request {
         let left_alone = || self.held.keys().chain(self.aside.iter().flatten());
+        let services = left_alone().filter_map(|part| match part {
+            Part::Service(key) => Some(key.clone()),
+            Part::Orphans | Part::Members => None,
+        });
         Request {
-            held: left_alone().flatten().cloned().collect(),
-            keeps_orphans: left_alone().any(Option::is_none),
+            held: services.collect(),
+            keeps_orphans: left_alone().any(|part| *part == Part::Orphans),
+            keeps_members: left_alone().any(|part| *part == Part::Members),
             ..Request::EVERYTHING
         }
     }
@@ -73,13 +86,16 @@ impl Refusals {
 
     /// The services that writes are held against.
     pub(super) fn held(&self) -> impl Iterator<Item = (&ServiceKey, &Arc<ArmError>)> {
-        let services = self.held.iter();
-        services.filter_map(|(part, error)| Some((part.as_ref()?, error)))
+        self.held.iter().filter_map(|(part, error)| match part {
+            Part::Service(key) => Some((key, error)),
+            Part::Orphans | Part::Members => None,
+        })
     }
 
-    /// Why what belongs to no service was not removed.
-    pub(super) fn held_against_nobody(&self) -> Option<&Arc<ArmError>> {
-        self.held.get(&None)
+    /// Why what is no service's was left as it is.
+    pub(super) fn held_against_nobody(&self) -> impl Iterator<Item = &Arc<ArmError>> {
+        let parts = [Part::Orphans, Part::Members].into_iter();
+        parts.filter_map(|part| self.held.get(&part))
     }
 
     /// The actions of a plan that are not tried again.
@@ -105,8 +121,14 @@ impl Refusals {
         }
         if parts.len() > 1 && self.splits > 0 && may_be_of_one(error) {
             self.splits -= 1;
-            let middle = parts.iter().nth(parts.len() / 2).cloned();
-            let later = middle.map_or_else(BTreeSet::new, |middle| parts.split_off(&middle));
+            // Without the nodes first: then the first half of the services, the others and the nodes last.
+            let later = match parts.take(&Part::Members) {
+                Some(members) => BTreeSet::from([members]),
+                None => {
+                    let middle = parts.iter().nth(parts.len() / 2).cloned();
+                    middle.map_or_else(BTreeSet::new, |middle| parts.split_off(&middle))
+                }
+            };
             self.aside.push(later);
         } else {
             let errors = parts.into_iter().map(|part| (part, Arc::clone(error)));
@@ -122,8 +144,10 @@ impl Refusals {
             .services
             .iter()
             .filter(|key| plan.services.contains_key(*key) && !request.held.contains(*key));
-        let nobody = action.sweeps.then_some(None);
-        of_services.cloned().map(Some).chain(nobody).collect()
+        let of_services = of_services.cloned().map(Part::Service);
+        let orphans = action.sweeps.then_some(Part::Orphans);
+        let members = action.members.then_some(Part::Members);
+        of_services.chain(orphans).chain(members).collect()
     }
 }
 

@@ -94,6 +94,7 @@ impl NodeDocument {
                 .filter_map(|address| address.address.parse::<IpAddr>().ok())
                 .collect(),
             readiness,
+            ..Node::default()
         }
     }
 }

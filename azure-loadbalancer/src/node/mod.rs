@@ -21,6 +21,11 @@ pub struct Node {
     pub addresses: Vec<IpAddr>,
     /// Whether it can answer.
     pub readiness: Readiness,
+    /// Whether it answers at its own address only. Machines of Kubernetes take packets for the addresses of load balancers as well
+    /// (kube-proxy sees to that), which services get as long as they have floating addresses.
+    pub own_address_only: bool,
+    /// Why the rest of it could not be read. Where it is a member it stays one then.
+    pub unreadable: Option<String>,
 }
 
 impl Node {
@@ -31,6 +36,24 @@ impl Node {
             addresses: vec![address],
             ..Self::default()
         }
+    }
+
+    /// What is known of a node whose document cannot be read; nothing without a name.
+    pub(crate) fn of_unreadable(document: &serde_json::Value, why: &str) -> Option<Self> {
+        let (metadata, spec) = (&document["metadata"], &document["spec"]);
+        let name = metadata["name"].as_str().filter(|name| !name.is_empty())?;
+        let labels = metadata["labels"].as_object().into_iter().flatten();
+        let provider_id = spec["providerID"].as_str().filter(|id| !id.is_empty());
+        Some(Self {
+            name: name.to_owned(),
+            labels: labels
+                .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+                .collect(),
+            provider_id: provider_id.map(str::to_owned),
+            readiness: Readiness::NotReady(Duration::MAX),
+            unreadable: Some(why.to_owned()),
+            ..Self::default()
+        })
     }
 
     /// Whether the node runs the control plane of a cluster, by any of the labels that were in use for that.

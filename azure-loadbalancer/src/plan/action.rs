@@ -26,6 +26,8 @@ pub struct Action {
     pub services: BTreeSet<ServiceKey>,
     /// Whether it also removes parts that belong to no service.
     pub sweeps: bool,
+    /// Whether it also changes which addresses are in the cluster's pool of a load balancer.
+    pub members: bool,
 }
 
 /// What is written where. Every resource has its id; `if_match` is the etag of what the plan saw, absent for what is created.

@@ -78,6 +78,7 @@ pub(super) fn assemble(
                 changes,
                 services,
                 sweeps: draft.swept,
+                members: false,
             },
         );
     }
@@ -125,6 +126,7 @@ fn public_ips(steps: &mut Vec<Step<'_>>, addresses: &PublicIps<'_>) {
             },
             services,
             sweeps: false,
+            members: false,
         };
         push(steps, Rank::PublicIp, action);
     }
@@ -146,6 +148,7 @@ fn public_ips(steps: &mut Vec<Step<'_>>, addresses: &PublicIps<'_>) {
             changes: Vec::new(),
             services: services.clone(),
             sweeps: false,
+            members: false,
         };
         push(steps, Rank::DeletePublicIp, action);
     }
@@ -189,6 +192,7 @@ fn balancers<'d>(steps: &mut Vec<Step<'d>>, world: &World<'_>, drafts: &'d Draft
                 changes,
                 services,
                 sweeps: draft.sweeps(),
+                members: draft.members,
             },
         );
         if let Some(step) = step {
@@ -231,6 +235,7 @@ fn machines(steps: &mut Vec<Step<'_>>, members: &Members<'_>) {
             },
             services: BTreeSet::new(),
             sweeps: false,
+            members: false,
         };
         if let Some(step) = push(steps, Rank::Members, action) {
             step.joins = joined(&change.pools);
@@ -251,6 +256,7 @@ fn machines(steps: &mut Vec<Step<'_>>, members: &Members<'_>) {
             },
             services: BTreeSet::new(),
             sweeps: false,
+            members: false,
         };
         if let Some(step) = push(steps, Rank::Members, action) {
             step.joins = joined(&change.pools);
@@ -267,6 +273,7 @@ fn machines(steps: &mut Vec<Step<'_>>, members: &Members<'_>) {
             changes: Vec::new(),
             services: BTreeSet::new(),
             sweeps: false,
+            members: false,
         };
         if let Some(step) = push(steps, Rank::Upgrade, action) {
             step.leaves = members.leaving.contains(id);

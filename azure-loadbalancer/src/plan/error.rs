@@ -46,6 +46,16 @@ pub enum PlanError {
         /// How many it may have.
         maximum: usize,
     },
+    /// The load balancer would have too many frontends.
+    #[error(
+        "load balancer {load_balancer} has {maximum} frontends, and Azure allows no more; let services share an address (loadBalancerIP or azure-pip-name), or use another load balancer"
+    )]
+    FrontendLimit {
+        /// The load balancer.
+        load_balancer: String,
+        /// How many it may have.
+        maximum: usize,
+    },
     /// All priorities of the security group are in use.
     #[error("security group {security_group} has no free priority between 500 and 4095")]
     PriorityExhausted {

@@ -83,7 +83,8 @@ impl<'a> Members<'a> {
         draft: &Draft<'_>,
         pool: &ArmId,
     ) {
-        if !machines::takes_part(world, node) || node.readiness != Readiness::Ready {
+        let is_ready = node.readiness == Readiness::Ready && node.unreadable.is_none();
+        if !machines::takes_part(world, node) || !is_ready {
             return;
         }
         if !world.config.is_standard() {

@@ -19,6 +19,7 @@ mod outcome;
 mod placement;
 mod public_ip;
 mod request;
+mod room;
 mod round;
 mod security;
 mod snapshot;

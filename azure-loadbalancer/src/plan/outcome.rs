@@ -52,6 +52,9 @@ pub struct ServiceOutcome {
     pub load_balancer: Option<String>,
     /// Where it is reached *now*: what the snapshot has, not what the plan will make.
     pub ingress: Vec<Ingress>,
+    /// Where its status says that it is reached, as it was read; see [`Service::published`](crate::Service::published).
+    #[serde(skip)]
+    pub published: Option<Vec<String>>,
     /// Whether the snapshot has anything of the service that its deletion would remove.
     pub exists: bool,
     /// Why it cannot have what it asks for.

@@ -1,11 +1,12 @@
 //! Which load balancer each wanted service is on.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 
 use super::PlanError;
 use super::machines::{self, Machines};
+use super::room::Room;
 use super::target::{self, Target, Targets};
-use super::world::{Owner, Standing, Subject, SubjectIndex, World};
+use super::world::{SubjectIndex, World};
 use crate::annotations::{Intent, Mode};
 use crate::config::{Edition, FlipOrder};
 use crate::naming;
@@ -26,14 +27,17 @@ pub(super) type Placement = BTreeMap<SubjectIndex, Placed>;
 
 type Failures = Vec<(SubjectIndex, PlanError)>;
 
-pub(super) fn place(world: &World<'_>, targets: Targets) -> Result<Placement, Failures> {
-    let machines = Machines::of(world);
+pub(super) fn place(
+    world: &World<'_>,
+    machines: &Machines<'_>,
+    targets: Targets,
+) -> Result<Placement, Failures> {
     let mut found: BTreeMap<SubjectIndex, String> = BTreeMap::new();
     let is_lead = |(index, target): &(&SubjectIndex, &Target)| {
         **index == target.lead || target.bound_to.is_some()
     };
     for (index, target) in targets.iter().filter(is_lead) {
-        if let Some(balancer) = current(world, &machines, *index, target) {
+        if let Some(balancer) = current(world, machines, *index, target) {
             found.insert(*index, balancer);
         }
     }
@@ -43,8 +47,8 @@ pub(super) fn place(world: &World<'_>, targets: Targets) -> Result<Placement, Fa
             found.insert(*index, balancer);
         }
     }
-    let mut rules = RuleCounts::of(world, &found);
-    let mut failures = rules.grow(world, &found);
+    let mut room = Room::of(world, &found, &targets);
+    let mut failures = room.grow(world, &found);
     let mut selected: BTreeMap<SubjectIndex, String> = BTreeMap::new();
     let leads = targets.iter().filter(is_lead);
     let others = targets.iter().filter(|entry| !is_lead(entry));
@@ -63,8 +67,8 @@ pub(super) fn place(world: &World<'_>, targets: Targets) -> Result<Placement, Fa
             .or_else(|| selected.get(&target.lead))
             .cloned();
         let chosen = match lead.filter(|_| target.lead != *index) {
-            Some(balancer) => rules.admit(world, balancer, intent),
-            None => select(world, &machines, &mut rules, intent),
+            Some(balancer) => room.admit(world, balancer, intent, false),
+            None => select(world, machines, &mut room, intent),
         };
         match chosen {
             Ok(balancer) => {
@@ -119,36 +123,41 @@ fn current(
     if let Some(balancer) = &target.bound_to {
         return Some(balancer.clone());
     }
-    let intent = world.subjects.get(index)?.intent()?;
-    let balancer = on_kind(world, index, &target.frontend, intent.internal)?;
-    let stays = world.config.edition == Edition::Note
-        || world.config.is_standard()
-        || match &intent.mode {
-            Mode::Sets(sets) => {
-                let (known, _) = machines::sets(world, machines);
-                let mut named = sets.iter().filter(|set| known.contains(*set));
-                named.any(|set| balancer.is_named(&balancer_of(world, set, intent.internal)))
-            }
-            Mode::Primary | Mode::Auto => true,
-        };
-    stays.then(|| balancer.name.clone())
+    stays_on(world, machines, index, &target.frontend).map(|balancer| balancer.name.clone())
 }
 
-/// The load balancer of a kind on which a service has a frontend: by name first, else any of its own.
-pub(super) fn on_kind<'a>(
+/// The load balancer of the kind that a service asks for on which it has a frontend, and stays: one with a frontend of that name
+/// first, else any with one of its own.
+pub(super) fn stays_on<'a>(
     world: &World<'a>,
+    machines: &Machines<'_>,
     index: SubjectIndex,
     name: &str,
-    internal: bool,
 ) -> Option<&'a LoadBalancer> {
-    let of_kind = || {
-        let frontends = world.frontends_of(index).iter();
-        frontends.filter(move |(balancer, _)| naming::is_internal(&balancer.name) == internal)
+    let intent = world.subjects.get(index)?.intent()?;
+    let own = world.frontends_of(index).iter();
+    let mut of_kind = own
+        .filter(|(balancer, _)| naming::is_internal(&balancer.name) == intent.internal)
+        .peekable();
+    of_kind.peek()?;
+    let moves = world.config.edition == Edition::Current && !world.config.is_standard();
+    let named = match &intent.mode {
+        Mode::Sets(sets) if moves => {
+            let (known, _) = machines::sets(world, machines);
+            let sets = sets.iter().filter(|set| known.contains(*set));
+            let names = sets.map(|set| balancer_of(world, set, intent.internal));
+            Some(names.collect::<Vec<_>>())
+        }
+        Mode::Sets(_) | Mode::Primary | Mode::Auto => None,
     };
-    of_kind()
-        .find(|(_, frontend)| frontend.name == name)
-        .or_else(|| of_kind().min_by_key(|(balancer, _)| balancer.name.to_ascii_lowercase()))
-        .map(|(balancer, _)| *balancer)
+    let stays = |balancer: &LoadBalancer| {
+        let among = |names: &Vec<String>| names.iter().any(|name| balancer.is_named(name));
+        named.as_ref().is_none_or(among)
+    };
+    let (balancer, _) = of_kind
+        .filter(|(balancer, _)| stays(balancer))
+        .min_by_key(|(_, frontend)| frontend.name != name)?;
+    Some(*balancer)
 }
 
 /// What must have gone before the frontend can be made.
@@ -195,25 +204,25 @@ pub(super) fn balancer_of(world: &World<'_>, set: &str, internal: bool) -> Strin
 fn select(
     world: &World<'_>,
     machines: &Machines<'_>,
-    rules: &mut RuleCounts,
+    room: &mut Room,
     intent: &Intent,
 ) -> Result<String, PlanError> {
     let candidates = candidates(world, machines, intent)?;
     let mut best: Option<String> = None;
     for candidate in candidates {
-        if !rules.exists(world, &candidate) {
+        if !room.exists(world, &candidate) {
             best = Some(candidate);
             break;
         }
         let fewer = best
             .as_ref()
-            .is_none_or(|best| rules.count(&candidate) < rules.count(best));
+            .is_none_or(|best| room.rules(&candidate) < room.rules(best));
         if fewer {
             best = Some(candidate);
         }
     }
     let best = best.ok_or_else(|| PlanError::Selection("there are no sets of machines".into()))?;
-    rules.admit(world, best, intent)
+    room.admit(world, best, intent, true)
 }
 
 fn candidates(
@@ -254,120 +263,4 @@ fn candidates(
         .iter()
         .map(|set| balancer_of(world, set, internal))
         .collect())
-}
-
-/// How many rules each load balancer will have.
-struct RuleCounts {
-    counts: HashMap<String, usize>,
-    planned: BTreeSet<String>,
-    /// How many rules of a service are on the load balancer where it stays.
-    own: HashMap<SubjectIndex, usize>,
-}
-
-impl RuleCounts {
-    fn of(world: &World<'_>, found: &BTreeMap<SubjectIndex, String>) -> Self {
-        let mut counts: HashMap<String, usize> = HashMap::new();
-        let mut own: HashMap<SubjectIndex, usize> = HashMap::new();
-        for balancer in &world.snapshot.load_balancers {
-            let ours = world.is_ours(balancer);
-            let count = counts
-                .entry(balancer.name.to_ascii_lowercase())
-                .or_default();
-            for rule in &balancer.properties.load_balancing_rules {
-                match world.owner(&rule.name, ours) {
-                    Owner::Foreign => *count += 1,
-                    Owner::Orphan => *count += usize::from(!world.sweeps()),
-                    Owner::Subject(index) => match world.subjects.get(index).map(|s| &s.standing) {
-                        Some(Standing::Held) => *count += 1,
-                        Some(Standing::Wanted(_)) => {
-                            if found.get(&index).is_some_and(|on| balancer.is_named(on)) {
-                                *own.entry(index).or_default() += 1;
-                            }
-                        }
-                        Some(Standing::Unwanted) | None => {}
-                    },
-                }
-            }
-        }
-        Self {
-            counts,
-            planned: BTreeSet::new(),
-            own,
-        }
-    }
-
-    /// Counts the services that stay where they are: those that shrink first, so that no order of services gives another result.
-    fn grow(&mut self, world: &World<'_>, found: &BTreeMap<SubjectIndex, String>) -> Failures {
-        let mut growing = Vec::new();
-        for (index, balancer) in found {
-            let Some(subject) = world.subjects.get(*index) else {
-                continue;
-            };
-            let (has, needs) = (self.own.get(index).copied().unwrap_or(0), needed(subject));
-            *self
-                .counts
-                .entry(balancer.to_ascii_lowercase())
-                .or_default() += has.min(needs);
-            if needs > has {
-                growing.push((*index, balancer, needs - has));
-            }
-        }
-        let mut failures = Failures::new();
-        for (index, balancer, more) in growing {
-            let count = self
-                .counts
-                .entry(balancer.to_ascii_lowercase())
-                .or_default();
-            match limit(world, balancer, *count, more) {
-                Ok(()) => *count += more,
-                Err(error) => failures.push((index, error)),
-            }
-        }
-        failures
-    }
-
-    fn count(&self, balancer: &str) -> usize {
-        self.counts
-            .get(&balancer.to_ascii_lowercase())
-            .copied()
-            .unwrap_or(0)
-    }
-
-    fn exists(&self, world: &World<'_>, balancer: &str) -> bool {
-        self.planned.contains(&balancer.to_ascii_lowercase()) || world.balancer(balancer).is_some()
-    }
-
-    fn admit(
-        &mut self,
-        world: &World<'_>,
-        balancer: String,
-        intent: &Intent,
-    ) -> Result<String, PlanError> {
-        let needs = intent.ports.iter().filter(|port| port.has_rule).count();
-        limit(world, &balancer, self.count(&balancer), needs)?;
-        *self
-            .counts
-            .entry(balancer.to_ascii_lowercase())
-            .or_default() += needs;
-        self.planned.insert(balancer.to_ascii_lowercase());
-        Ok(balancer)
-    }
-}
-
-fn needed(subject: &Subject<'_>) -> usize {
-    let ports = subject.intent().map_or(&[][..], |intent| &intent.ports);
-    ports.iter().filter(|port| port.has_rule).count()
-}
-
-fn limit(world: &World<'_>, balancer: &str, count: usize, needed: usize) -> Result<(), PlanError> {
-    let maximum = world.config.maximum_rules();
-    if count + needed <= maximum {
-        return Ok(());
-    }
-    Err(PlanError::RuleLimit {
-        load_balancer: balancer.to_owned(),
-        count,
-        needed,
-        maximum,
-    })
 }

@@ -9,7 +9,7 @@ use super::tags::{self, Owners};
 use super::target::Place;
 use super::world::{Standing, SubjectIndex, World};
 use super::{Deferred, Orphan, PlanError, Warning};
-use crate::config::Edition;
+use crate::config::{Edition, FlipOrder};
 use crate::resources::{
     AllocationMethod, ArmId, DnsSettings, ProvisioningState, PublicIpAddress, PublicIpProperties,
     Sku, SkuName,
@@ -121,10 +121,12 @@ pub(super) fn label_conflicts(
     failures
 }
 
+/// `pending` are the services whose security rules lead to their old address still.
 pub(super) fn build<'a>(
     world: &World<'a>,
     placement: &Placement,
     drafts: &Drafts<'a>,
+    pending: Option<&BTreeSet<ServiceKey>>,
 ) -> PublicIps<'a> {
     let mut all = PublicIps::default();
     let users = users(placement);
@@ -162,7 +164,10 @@ pub(super) fn build<'a>(
             }
         }
     }
-    let referenced = referenced(world, drafts);
+    let uses = Uses {
+        referenced: referenced(world, drafts),
+        pending,
+    };
     let mut existing: Vec<_> = world
         .snapshot
         .public_ips
@@ -172,9 +177,17 @@ pub(super) fn build<'a>(
     existing.sort_by_key(|(id, _)| *id);
     for (id, current) in existing {
         let users = users.get(id).map_or(&[][..], Vec::as_slice);
-        one(world, id, current, users, &referenced, &mut all);
+        one(world, id, current, users, &uses, &mut all);
     }
     all
+}
+
+/// What keeps a public address that nobody wants any more.
+struct Uses<'d> {
+    /// Those that frontends will refer to.
+    referenced: HashSet<&'d ArmId>,
+    /// The services whose security rules lead to their old address still.
+    pending: Option<&'d BTreeSet<ServiceKey>>,
 }
 
 fn create<'a>(world: &World<'a>, id: &ArmId, users: &[SubjectIndex]) -> PublicIpDraft<'a> {
@@ -215,7 +228,7 @@ fn one<'a>(
     id: &ArmId,
     current: &'a PublicIpAddress,
     users: &[SubjectIndex],
-    referenced: &HashSet<&ArmId>,
+    uses: &Uses<'_>,
     all: &mut PublicIps<'a>,
 ) {
     let Some(owners) = Owners::of(current).filter(|owners| world.owns(id, owners)) else {
@@ -255,7 +268,7 @@ fn one<'a>(
     let users = users.iter().filter_map(|index| world.subjects.get(*index));
     next.extend(users.clone().map(|subject| subject.key().clone()));
     if next.is_empty() && owners.strangers.is_empty() {
-        return delete(world, id, current, released, referenced, all);
+        return delete(world, id, current, released, uses, all);
     }
     let mut resource = current.clone();
     if next != owners.services {
@@ -354,10 +367,10 @@ fn delete(
     id: &ArmId,
     current: &PublicIpAddress,
     released: BTreeSet<ServiceKey>,
-    referenced: &HashSet<&ArmId>,
+    uses: &Uses<'_>,
     all: &mut PublicIps<'_>,
 ) {
-    if referenced.contains(id) {
+    if uses.referenced.contains(id) {
         if world.request.classes.load_balancers != Balancers::All {
             all.deferred.push(Deferred {
                 service: released.into_iter().next(),
@@ -367,6 +380,20 @@ fn delete(
                 ),
             });
         }
+        return;
+    }
+    // Its next owner must not get what security rules let in for this one. The provider of 2018 did not look.
+    let config = world.config;
+    let is_literal = config.edition == Edition::Note && config.flip_order == FlipOrder::BreakFirst;
+    let pending = uses.pending.filter(|_| !is_literal).into_iter().flatten();
+    if let Some(service) = pending.into_iter().find(|key| released.contains(key)) {
+        all.deferred.push(Deferred {
+            service: Some(service.clone()),
+            what: format!(
+                "public address {} goes once no security rule leads there",
+                current.name
+            ),
+        });
         return;
     }
     let user = current

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::machines::Machines;
 use super::placement::{self, Placement};
 use super::request::Balancers;
 use super::world::{SubjectIndex, World};
@@ -9,6 +10,7 @@ use super::{
     Deferred, Plan, PlanError, Request, ServiceOutcome, Snapshot, Warning, assembly, balancer,
     members, public_ip, security, status, target,
 };
+use crate::annotations;
 use crate::config::Config;
 use crate::node::Node;
 use crate::service::{Service, ServiceKey};
@@ -69,7 +71,8 @@ fn round(
     let placement = place(world)?;
     let security = security::build(world, &placement)?;
     let mut drafts = balancer::build(world, &placement);
-    let mut addresses = public_ip::build(world, &placement, &drafts);
+    let pending = security.as_ref().map(|security| &security.pending);
+    let mut addresses = public_ip::build(world, &placement, &drafts, pending);
     let members = members::build(world, &placement, &drafts);
     let (actions, edges) =
         assembly::assemble(world, &drafts, &addresses, security.as_ref(), &members);
@@ -116,6 +119,16 @@ fn round(
         let outcome = status::outcome(world, index, &placement, failures.get(key).cloned());
         plan.services.insert(key.clone(), outcome);
     }
+    warnings.extend(world.nodes.iter().filter_map(|node| {
+        let why = node.unreadable.as_ref()?;
+        let what = format!(
+            "node {} cannot be read: {why}; where it is a member it stays one",
+            node.name
+        );
+        let service = None;
+        Some(Warning { service, what })
+    }));
+    warnings.extend(unheard(world));
     warnings.extend(world.repeated.iter().map(|key| Warning {
         service: Some(key.clone()),
         what: "it is there more than once; only one of them counts".to_owned(),
@@ -134,10 +147,30 @@ fn round(
     Ok(plan)
 }
 
+/// Services whose packets keep the address of the load balancer, although there are nodes that answer at their own one only.
+fn unheard(world: &World<'_>) -> impl Iterator<Item = Warning> {
+    let deaf = world.nodes.iter().find(|node| node.own_address_only);
+    let floating = deaf.into_iter().flat_map(|node| {
+        let wanted = world.wanted();
+        wanted
+            .filter(|(_, _, intent)| intent.floating_ip && !intent.ports.is_empty())
+            .map(move |(_, subject, _)| (node, subject.key()))
+    });
+    floating.map(|(node, service)| Warning {
+        service: Some(service.clone()),
+        what: format!(
+            "node {} answers at its own address only, and packets come to it for that of the load balancer; write {}: \"true\"",
+            node.name,
+            annotations::keys::DISABLE_FLOATING_IP
+        ),
+    })
+}
+
 /// Where each wanted service is to be, once all that can be wrong with that has been looked for.
 pub(super) fn place(world: &World<'_>) -> Result<Placement, Vec<(SubjectIndex, PlanError)>> {
-    let targets = target::resolve(world)?;
-    let placement = placement::place(world, targets)?;
+    let machines = Machines::of(world);
+    let targets = target::resolve(world, &machines)?;
+    let placement = placement::place(world, &machines, targets)?;
     let conflicts = balancer::find_conflicts(world, &placement);
     if !conflicts.is_empty() {
         return Err(conflicts);

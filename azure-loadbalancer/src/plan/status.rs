@@ -1,6 +1,6 @@
 //! How services fare now.
 
-use super::placement::Placement;
+use super::placement::{Placed, Placement};
 use super::world::{SubjectIndex, World};
 use super::{Ingress, PlanError, ServiceOutcome};
 use crate::annotations;
@@ -15,33 +15,29 @@ pub(super) fn outcome(
     error: Option<PlanError>,
 ) -> ServiceOutcome {
     let placed = placement.get(&index);
-    let found = found(
-        world,
-        index,
-        placed.map(|placed| placed.target.frontend.as_str()),
-    )
-    .or_else(|| {
-        // Whoever shares an address is reached at somebody else's frontend.
-        let placed = placed.filter(|placed| placed.target.lead != index)?;
-        let balancer = world.balancer(&placed.balancer)?;
-        let frontends = &balancer.properties.frontend_ip_configurations;
-        let frontend = frontends
-            .iter()
-            .find(|f| f.is_named(&placed.target.frontend))?;
-        placed
-            .target
-            .place
-            .is_that_of(frontend)
-            .then_some((balancer, frontend))
-    })
-    // Whoever cannot have what it asks for, or does not have it yet, is still reached where it was.
-    .or_else(|| {
-        let is_wanted = world.subjects.get(index)?.service.is_wanted();
-        let frontends = world.frontends_of(index).iter();
-        frontends
-            .copied()
-            .find(|(_, frontend)| is_wanted && world.address_of(frontend).is_some())
-    });
+    let found = found(world, index, placed)
+        .or_else(|| {
+            // Whoever shares an address is reached at somebody else's frontend.
+            let placed = placed.filter(|placed| placed.target.lead != index)?;
+            let balancer = world.balancer(&placed.balancer)?;
+            let frontends = &balancer.properties.frontend_ip_configurations;
+            let frontend = frontends
+                .iter()
+                .find(|f| f.is_named(&placed.target.frontend))?;
+            placed
+                .target
+                .place
+                .is_that_of(frontend)
+                .then_some((balancer, frontend))
+        })
+        // Whoever cannot have what it asks for, or does not have it yet, is still reached where it was.
+        .or_else(|| {
+            let is_wanted = world.subjects.get(index)?.service.is_wanted();
+            let frontends = world.frontends_of(index).iter();
+            frontends
+                .copied()
+                .find(|(_, frontend)| is_wanted && world.address_of(frontend).is_some())
+        });
     let ingress = found
         .and_then(|(_, frontend)| ingress(world, frontend))
         .into_iter()
@@ -51,6 +47,10 @@ pub(super) fn outcome(
             .map(|placed| placed.balancer.clone())
             .or_else(|| found.map(|(balancer, _)| balancer.name.clone())),
         ingress,
+        published: world
+            .subjects
+            .get(index)
+            .and_then(|subject| subject.service.published.clone()),
         exists: found.is_some() || leaves_anything(world, index),
         error,
     }
@@ -60,7 +60,7 @@ pub(super) fn outcome(
 pub(super) fn found<'a>(
     world: &World<'a>,
     index: SubjectIndex,
-    name: Option<&str>,
+    placed: Option<&Placed>,
 ) -> Option<(&'a LoadBalancer, &'a FrontendIpConfiguration)> {
     let subject = world.subjects.get(index)?;
     let internal = annotations::is_internal(subject.service);
@@ -68,9 +68,14 @@ pub(super) fn found<'a>(
         let frontends = world.frontends_of(index).iter();
         frontends.filter(move |(on, _)| naming::is_internal(&on.name) == internal)
     };
+    // First where it is to be, if it is there already; then what it is to leave.
     of_kind()
-        .find(|(_, frontend)| name.is_some_and(|name| frontend.is_named(name)))
-        .or_else(|| of_kind().next())
+        .min_by_key(|(on, frontend)| {
+            let named = placed.is_some_and(|placed| frontend.is_named(&placed.target.frontend));
+            let here = placed.is_some_and(|placed| on.is_named(&placed.balancer));
+            let reached = world.address_of(frontend).is_some();
+            (!(named && here && reached), !named, !reached)
+        })
         .copied()
 }
 

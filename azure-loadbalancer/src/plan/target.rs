@@ -5,8 +5,9 @@ use std::net::Ipv4Addr;
 
 use ipnet::Ipv4Net;
 
-use super::PlanError;
+use super::machines::Machines;
 use super::world::{Owner, Subject, SubjectIndex, World};
+use super::{PlanError, placement};
 use crate::annotations::Intent;
 use crate::config::Edition;
 use crate::naming;
@@ -48,7 +49,10 @@ enum Claim {
     Private(ArmId, Ipv4Addr),
 }
 
-pub(super) fn resolve(world: &World<'_>) -> Result<Targets, Vec<(SubjectIndex, PlanError)>> {
+pub(super) fn resolve(
+    world: &World<'_>,
+    machines: &Machines<'_>,
+) -> Result<Targets, Vec<(SubjectIndex, PlanError)>> {
     let mut failures = Vec::new();
     let mut claims: BTreeMap<Claim, Vec<SubjectIndex>> = BTreeMap::new();
     let mut targets = Targets::new();
@@ -60,10 +64,10 @@ pub(super) fn resolve(world: &World<'_>) -> Result<Targets, Vec<(SubjectIndex, P
                 continue;
             }
         };
-        if let Some(claim) = claim(world, index, &place) {
+        let frontend = naming::frontend(&subject.prefix, intent.subnet.as_deref());
+        if let Some(claim) = claim(world, machines, index, &place, &frontend) {
             claims.entry(claim).or_default().push(index);
         }
-        let frontend = naming::frontend(&subject.prefix, intent.subnet.as_deref());
         targets.insert(
             index,
             Target {
@@ -220,7 +224,15 @@ fn internal(world: &World<'_>, intent: &Intent) -> Result<Place, PlanError> {
     })
 }
 
-fn claim(world: &World<'_>, index: SubjectIndex, place: &Place) -> Option<Claim> {
+/// What a service claims for itself. Without an address that it asks for, that is the one which its frontend keeps: not that of a
+/// frontend which it leaves, because it moves to another load balancer or is called otherwise.
+fn claim(
+    world: &World<'_>,
+    machines: &Machines<'_>,
+    index: SubjectIndex,
+    place: &Place,
+    name: &str,
+) -> Option<Claim> {
     match place {
         Place::External { public_ip } => Some(Claim::Public(public_ip.clone())),
         Place::Internal {
@@ -231,11 +243,11 @@ fn claim(world: &World<'_>, index: SubjectIndex, place: &Place) -> Option<Claim>
             subnet,
             address: None,
         } => {
-            let own = world.frontends_of(index).iter().find_map(|(_, frontend)| {
-                let (in_subnet, address) = private_address(frontend)?;
-                (in_subnet == subnet).then_some(address)
-            })?;
-            Some(Claim::Private(subnet.clone(), own))
+            let balancer = placement::stays_on(world, machines, index, name)?;
+            let mut frontends = balancer.properties.frontend_ip_configurations.iter();
+            let kept = frontends.find(|frontend| frontend.is_named(name))?;
+            let (in_subnet, address) = private_address(kept)?;
+            (in_subnet == subnet).then(|| Claim::Private(subnet.clone(), address))
         }
     }
 }

@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use super::machines;
 use super::tags::Owners;
 use super::{PlanError, Request, Snapshot};
 use crate::annotations::{self, Intent};
 use crate::config::{Config, OrphanPolicy};
 use crate::naming;
 use crate::node::Node;
-use crate::resources::{ArmId, FrontendIpConfiguration, LoadBalancer, PublicIpAddress};
+use crate::resources::{
+    ArmId, BackendAddress, FrontendIpConfiguration, LoadBalancer, PublicIpAddress,
+};
 use crate::service::{Service, ServiceKey};
 
 /// Which service: an index into [`World::subjects`].
@@ -190,6 +193,12 @@ impl<'a> World<'a> {
                     .push((balancer, frontend));
             }
         }
+        // Azure lists in whatever order, which is to decide on nothing.
+        for own in self.frontends.values_mut() {
+            own.sort_by_cached_key(|(balancer, frontend)| {
+                [&balancer.name, &frontend.name].map(|name| name.to_ascii_lowercase())
+            });
+        }
         let addresses = snapshot.public_ips.iter();
         let owned = addresses
             .filter_map(|address| Some((address.id.as_ref()?, Owners::of(address)?)))
@@ -302,7 +311,7 @@ impl<'a> World<'a> {
         self.referrers.get(public_ip).copied()
     }
 
-    /// The frontends that a service has now, on any load balancer.
+    /// The frontends that a service has now, on any load balancer, in the order of their names.
     pub(super) fn frontends_of(
         &self,
         subject: SubjectIndex,
@@ -352,20 +361,33 @@ impl<'a> World<'a> {
 
     /// The addresses in the cluster's own pools.
     pub(super) fn members(&self) -> impl Iterator<Item = String> {
+        self.member_entries()
+            .filter_map(|entry| entry.properties.ip_address.clone())
+    }
+
+    /// The entries of the cluster's own pools.
+    pub(super) fn member_entries(&self) -> impl Iterator<Item = &'a BackendAddress> {
         let pools = self
             .snapshot
             .load_balancers
             .iter()
             .flat_map(|balancer| &balancer.properties.backend_address_pools)
             .filter(|pool| pool.is_named(&self.config.cluster_name));
-        pools
-            .flat_map(|pool| {
-                pool.properties
-                    .load_balancer_backend_addresses
-                    .iter()
-                    .flatten()
-            })
-            .filter_map(|entry| entry.properties.ip_address.clone())
+        pools.flat_map(|pool| {
+            pool.properties
+                .load_balancer_backend_addresses
+                .iter()
+                .flatten()
+        })
+    }
+
+    /// The lower-case names that nodes which cannot be read have in pools.
+    pub(super) fn unreadable_members(&self) -> BTreeSet<String> {
+        let nodes = self.nodes.iter();
+        let nodes =
+            nodes.filter(|node| node.unreadable.is_some() && machines::takes_part(self, node));
+        let names = nodes.map(|node| naming::backend_address(&node.name).to_ascii_lowercase());
+        names.collect()
     }
 
     /// All addresses that a service has now.

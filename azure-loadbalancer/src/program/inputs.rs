@@ -1,8 +1,9 @@
+use std::error::Error;
 use std::path::Path;
 
-use azure_loadbalancer::arm::ReqwestTransport;
+use azure_loadbalancer::arm::{ReqwestTransport, RetryPolicy};
 use azure_loadbalancer::config::OrphanPolicy;
-use azure_loadbalancer::sources::kubernetes::KubernetesClient;
+use azure_loadbalancer::sources::kubernetes::{KubernetesClient, KubernetesError};
 use azure_loadbalancer::sources::{FileSource, FromDocument, Source, read_documents};
 use azure_loadbalancer::{Config, Node, Service};
 use serde_json::Value;
@@ -23,12 +24,11 @@ impl Wanted {
         let config = config(inputs, members)?;
         if let Some(client) = kubernetes(inputs)? {
             let (mut services, mut nodes) = (client.services(), client.nodes());
-            let failed = |error| Failure::from_error(&error);
             return Ok(Self {
                 config,
-                services: services.next().await.map_err(failed)?,
+                services: first(&mut services).await?,
                 nodes: match members {
-                    Some(_) => nodes.next().await.map_err(failed)?,
+                    Some(_) => first(&mut nodes).await?,
                     None => Vec::new(),
                 },
             });
@@ -39,6 +39,26 @@ impl Wanted {
             services: inputs.services.as_deref().map_or_else(none, documents)?,
             nodes: nodes.map_or_else(none, documents)?,
         })
+    }
+}
+
+/// The first state of an API server, with as many tries as a read of Azure has. The source waits between them.
+async fn first<T>(source: &mut dyn Source<T>) -> Result<Vec<T>, Failure> {
+    let mut tries = RetryPolicy::default().tries;
+    loop {
+        let error = match source.next().await {
+            Ok(state) => return Ok(state),
+            Err(error) => error,
+        };
+        let cause = error
+            .source()
+            .and_then(|cause| cause.downcast_ref::<KubernetesError>());
+        tries = tries.saturating_sub(1);
+        if tries == 0 || !cause.is_some_and(KubernetesError::is_retriable) {
+            return Err(Failure::from_error(&error));
+        }
+        let cause = cause.map(ToString::to_string);
+        tracing::warn!(%error, cause, "it is tried again");
     }
 }
 
@@ -77,7 +97,7 @@ pub(super) fn files(
 pub(super) fn config(inputs: &Inputs, members: Option<&Members>) -> Result<Config, Failure> {
     let path = inputs.config.as_path();
     let text = read(path)?;
-    let fail = |error: &dyn std::error::Error| Failure::new(format!("{}: {error}", path.display()));
+    let fail = |error: &dyn Error| Failure::new(format!("{}: {error}", path.display()));
     let unreadable = |error: serde_json::Error| {
         let hint = "`azure-loadbalancer schema` prints what it may have";
         Failure::new(format!("{}: {error}; {hint}", path.display()))

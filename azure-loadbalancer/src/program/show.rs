@@ -79,7 +79,12 @@ pub(super) fn plan(plan: &Plan, style: Style) -> Result<String, fmt::Error> {
         }
     }
     for later in &plan.deferred {
-        writeln!(text, "later: {}{}", of(later.service.as_ref()), later.what)?;
+        writeln!(
+            text,
+            "later: {}{}",
+            of(later.service.as_ref()),
+            plain(&later.what)
+        )?;
     }
     warnings(&mut text, &plan.warnings, style)?;
     for (service, outcome) in &plan.services {
@@ -168,7 +173,12 @@ pub(super) fn reconciled(report: &Reconciled, style: Style) -> Result<String, fm
     }
     // What is left for a service is an error of it, and has been shown.
     for left in report.left.iter().filter(|left| left.service.is_none()) {
-        write!(text, "{} {}", style.paint(Colour::Red, "left:"), left.what)?;
+        write!(
+            text,
+            "{} {}",
+            style.paint(Colour::Red, "left:"),
+            plain(&left.what)
+        )?;
         match &report.last_conflict {
             Some(error) => writeln!(
                 text,
@@ -201,7 +211,7 @@ fn warnings(text: &mut String, warnings: &[Warning], style: Style) -> fmt::Resul
             text,
             "{title} {}{}",
             of(warning.service.as_ref()),
-            warning.what
+            plain(&warning.what)
         )?;
     }
     Ok(())
@@ -280,7 +290,12 @@ mod tests {
             owner: "a\nb".to_owned(),
             removed: false,
         });
+        report.warnings.push(Warning {
+            service: None,
+            what: "node a\u{1b}[2J cannot be read".to_owned(),
+        });
         let text = reconciled(&report, PLAIN).unwrap();
-        assert!(text.starts_with("orphan: /x/ [2Jy (of a b) "), "{text:?}");
+        assert!(text.contains("orphan: /x/ [2Jy (of a b) "), "{text:?}");
+        assert!(text.contains("warning: node a [2J cannot"), "{text:?}");
     }
 }

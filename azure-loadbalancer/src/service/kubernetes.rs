@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::{Service, ServiceKey, ServicePort};
 use crate::resources::null_as_default;
@@ -12,6 +13,9 @@ pub(super) struct ServiceDocument {
     metadata: Metadata,
     #[serde(default, deserialize_with = "null_as_default")]
     spec: Spec,
+    /// Nothing that is wrong with it makes the service unreadable.
+    #[serde(default)]
+    status: Value,
 }
 
 #[derive(Deserialize)]
@@ -56,7 +60,11 @@ struct Port {
 
 impl From<ServiceDocument> for Service {
     fn from(document: ServiceDocument) -> Self {
-        let ServiceDocument { metadata, spec } = document;
+        let ServiceDocument {
+            metadata,
+            spec,
+            status,
+        } = document;
         let namespace = match metadata.namespace {
             namespace if namespace.is_empty() => "default".to_owned(),
             namespace => namespace,
@@ -76,9 +84,22 @@ impl From<ServiceDocument> for Service {
             load_balancer_class: spec.load_balancer_class.filter(|class| !class.is_empty()),
             load_balanced: is(&spec.kind, "LoadBalancer"),
             deleting: metadata.deletion_timestamp.is_some(),
+            published: published(&status),
             unreadable: None,
         }
     }
+}
+
+fn published(status: &Value) -> Option<Vec<String>> {
+    let status = status.as_object()?;
+    let ingress = status.get("loadBalancer").map(|told| &told["ingress"]);
+    let entries = ingress.and_then(Value::as_array).into_iter().flatten();
+    let shown = entries.map(|entry| entry["ip"].as_str().or_else(|| entry["hostname"].as_str()));
+    Some(
+        shown
+            .map(|text| text.unwrap_or_default().to_owned())
+            .collect(),
+    )
 }
 
 impl From<Port> for ServicePort {

@@ -102,6 +102,9 @@ pub struct Service {
     pub load_balanced: bool,
     /// Whether the service is going away (`metadata.deletionTimestamp`).
     pub deleting: bool,
+    /// Where its status says that it is reached: addresses, or names of the DNS where it has no address. Nothing if there was no
+    /// status.
+    pub published: Option<Vec<String>>,
     /// Why the rest of it could not be read. What it has stays as it is then.
     pub unreadable: Option<String>,
 }

@@ -70,7 +70,8 @@ pub struct DocumentError {
 ///
 /// # Errors
 ///
-/// The text is not JSON, has only documents of other kinds, or a document of the wanted kind is not what it should be.
+/// The text is not JSON, has only documents of other kinds, or a document of the wanted kind has no name. One that cannot be read
+/// otherwise is given with why ([`Service::unreadable`], [`Node::unreadable`]).
 pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentError> {
     let whole = |why: String| DocumentError {
         place: "the whole text".to_owned(),
@@ -120,7 +121,7 @@ pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentErr
             .unwrap_or("without a name")
             .to_owned();
         let place = format!("item {index} ({} {name})", T::KIND);
-        // One service that cannot be read keeps what it has, and is in nobody's way.
+        // What cannot be read keeps what it has, and is in nobody's way.
         let read = T::from_document(document.clone())
             .or_else(|error| T::unreadable(&document, &error).ok_or(error));
         found.push(read.map_err(|error| DocumentError {
@@ -221,6 +222,10 @@ impl FromDocument for Node {
 
     fn from_document(document: Value) -> Result<Self, serde_json::Error> {
         NodeDocument::deserialize(document).map(node_now)
+    }
+
+    fn unreadable(document: &Value, why: &serde_json::Error) -> Option<Self> {
+        Self::of_unreadable(document, &why.to_string())
     }
 
     fn is_settled(&self) -> bool {

@@ -1,7 +1,10 @@
 //! Ports that somebody else has on a service's own frontend.
 
-use azure_loadbalancer::plan;
+use azure_loadbalancer::annotations::keys;
+use azure_loadbalancer::config::{Config, Edition, FlipOrder};
 use azure_loadbalancer::plan::PlanError;
+use azure_loadbalancer::service::ServicePort;
+use azure_loadbalancer::{Service, plan};
 use serde_json::json;
 
 use super::support::*;
@@ -100,5 +103,48 @@ fn ports_of_nat_and_of_rules_for_all_protocols_are_found_before_the_write() {
             None,
             "another frontend has ports of its own"
         );
+    }
+}
+
+/// A rule that lingers until its service is reached elsewhere is not in the way of another one on the same frontend, or in the same
+/// pool.
+#[test]
+fn a_port_that_is_left_is_somebody_elses_at_once() {
+    let config = Config {
+        edition: Edition::Current,
+        flip_order: FlipOrder::MakeBeforeBreak,
+        ..note()
+    };
+    for is_floating in [true, false] {
+        let like = |service: Service| match is_floating {
+            true => service,
+            false => with(service, keys::DISABLE_FLOATING_IP, "true"),
+        };
+        let (mut azure, nodes) = cluster(4, 2);
+        azure.add_public_ip("rg", "mine", "9.9.9.1", "Basic", &[]);
+        let same_node_port = |service: Service| Service {
+            ports: vec![ServicePort::tcp(82, 30_082)],
+            ..service
+        };
+        let shares = same_node_port(at(internal("shares", &[]), "10.0.9.0"));
+        let before = [
+            like(at(internal("leads", &[80]), "10.0.9.0")),
+            like(at(service("outside", &[80]), "9.9.9.1")),
+            like(shares),
+        ];
+        azure.converge(&config, &before, &nodes);
+        // It goes to where somebody else must leave first, so that its own frontend and rules linger.
+        let moves = at(service("shares", &[80]), "9.9.9.1");
+        let after = [
+            like(same_node_port(internal("leads", &[]))),
+            like(with(moves, keys::MODE, "__auto__")),
+            deleting(before[1].clone()),
+        ];
+        let (plan, _) = azure.converge(&config, &after, &nodes);
+        assert!(plan.services.values().all(|one| one.error.is_none()));
+        let rules = names(&azure.rules("testCluster-internal"));
+        assert_eq!(rules, ["aleads-TCP-82"]);
+        let reached = &plan.services[&key("shares")].ingress;
+        assert_eq!(reached[0].ip.to_string(), "9.9.9.1");
     }
 }

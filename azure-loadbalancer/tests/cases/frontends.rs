@@ -307,36 +307,80 @@ fn a_frontend_that_others_use_stays() {
     }
 }
 
-/// What lingers until its service is reached elsewhere does not linger in the way of others.
+/// What lingers until its service is reached elsewhere does not linger in the way of somebody who asks for its address: with any
+/// order of what is read, and with others who come at the same time, or not.
 #[test]
 fn an_internal_address_that_is_left_is_somebody_elses_at_once() {
     let config = Config {
         edition: Edition::Current,
+        flip_order: FlipOrder::MakeBeforeBreak,
         ..note()
     };
-    let (mut azure, nodes) = cluster(4, 2);
-    let stays = at(internal("moves", &[80]), "10.0.9.0");
-    azure.converge(&config, &[stays], &nodes);
-    let moved = with(internal("moves", &[80]), keys::MODE, "as-1");
-    let comes = at(internal("comes", &[80]), "10.0.9.0");
-    // While something is made on a load balancer, nothing is taken off it.
-    let new = internal("new", &[80]);
-    let services = [moved, comes, new];
-    for _ in 0..4 {
-        // Whatever order they are read in.
-        let balancers = &mut azure.snapshot.load_balancers;
-        balancers.sort_by(|one, other| one.name.cmp(&other.name));
-        let planned = plan(&config, &services, &nodes, &azure.snapshot);
-        azure.execute(&planned);
-    }
-    let addresses = |name: &str| -> Vec<_> {
+    let addresses = |azure: &Azure, name: &str| -> Vec<_> {
         let frontends = azure.frontends(name).into_iter();
-        let addresses = frontends.map(|f| f.properties.private_ip_address.clone());
-        addresses.collect()
+        let owned = frontends.map(|f| (f.name.clone(), f.properties.private_ip_address.clone()));
+        owned.collect()
     };
-    let left = Some("10.0.9.0".to_owned());
-    assert!(addresses("testCluster-internal").contains(&left));
-    assert!(!addresses("as-1-internal").contains(&left));
+    for (is_turned, has_others) in [(false, false), (false, true), (true, false), (true, true)] {
+        let (mut azure, nodes) = cluster(4, 2);
+        let stays = at(internal("moves", &[80]), "10.0.9.0");
+        azure.converge(&config, &[stays], &nodes);
+        let moved = with(internal("moves", &[80]), keys::MODE, "as-1");
+        let comes = at(internal("comes", &[80]), "10.0.9.0");
+        let mut services = vec![moved, comes];
+        services.extend(has_others.then(|| internal("new", &[80])));
+        for _ in 0..4 {
+            let balancers = &mut azure.snapshot.load_balancers;
+            balancers.sort_by(|one, other| one.name.cmp(&other.name));
+            if is_turned {
+                balancers.reverse();
+            }
+            let planned = plan(&config, &services, &nodes, &azure.snapshot);
+            assert!(planned.services.values().all(|s| s.error.is_none()));
+            azure.execute(&planned);
+        }
+        let left = ("acomes".to_owned(), Some("10.0.9.0".to_owned()));
+        let on_primary = addresses(&azure, "testCluster-internal");
+        assert!(on_primary.contains(&left), "{on_primary:?}");
+        assert_eq!(on_primary.len(), 1 + usize::from(has_others));
+        let elsewhere = addresses(&azure, "as-1-internal");
+        assert_eq!(elsewhere.len(), 1, "{elsewhere:?}");
+        assert_eq!(elsewhere[0].0, "amoves");
+        assert_ne!(elsewhere[0].1, left.1);
+    }
+}
+
+/// A service that has been moved and whose old frontend is still there stays where its frontend may be, whichever is read first.
+#[test]
+fn where_a_service_stays_does_not_depend_on_what_is_read_first() {
+    let config = Config {
+        edition: Edition::Current,
+        ..note()
+    };
+    let mode = |sets: &str| with(internal("web", &[80]), keys::MODE, sets);
+    let (mut azure, nodes) = cluster(4, 2);
+    azure.converge(&config, &[mode("as")], &nodes);
+    let planned = plan(&config, &[mode("as-1")], &nodes, &azure.snapshot);
+    let makes = &planned.actions[0];
+    azure.apply(makes).expect("the new one is made");
+    assert_eq!(azure.snapshot.load_balancers.len(), 2);
+    for _ in 0..2 {
+        azure.snapshot.load_balancers.reverse();
+        let on = |sets: &str| {
+            let planned = plan(&config, &[mode(sets)], &nodes, &azure.snapshot);
+            let outcome = planned.services.into_values().next();
+            let outcome = outcome.expect("an outcome");
+            (outcome.load_balancer, outcome.ingress[0].ip)
+        };
+        let (balancer, ip) = on("as-1");
+        assert_eq!(balancer.as_deref(), Some("as-1-internal"));
+        let frontends = azure.frontends("as-1-internal");
+        let own = frontends[0].properties.private_ip_address.clone();
+        assert_eq!(Some(ip.to_string()), own);
+        // Both may be: it is the first by name.
+        assert_eq!(on("as,as-1").0.as_deref(), Some("as-1-internal"));
+        assert_eq!(on("as").0.as_deref(), Some("testCluster-internal"));
+    }
 }
 
 /// Others who want any address in the subnet want none in particular.
@@ -433,4 +477,18 @@ fn a_uid_that_begins_with_another_is_somebody_else() {
     );
     assert_eq!(names(&azure.frontends("testCluster")), ["aweb2"]);
     assert_eq!(names(&azure.rules("testCluster")), ["aweb2-TCP-80"]);
+}
+
+// Case C8.
+#[test]
+fn outside_and_inside_are_two_load_balancers() {
+    let mut azure = empty();
+    azure.converge(
+        &note(),
+        &[service("out", &[80]), internal("in", &[80])],
+        &[],
+    );
+    assert_eq!(azure.balancers(), ["testCluster", "testCluster-internal"]);
+    assert_eq!(names(&azure.frontends("testCluster")), ["aout"]);
+    assert_eq!(names(&azure.frontends("testCluster-internal")), ["ain"]);
 }

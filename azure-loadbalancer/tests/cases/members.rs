@@ -1,12 +1,13 @@
 use std::time::Duration;
 
-use azure_loadbalancer::Node;
 use azure_loadbalancer::annotations::keys;
 use azure_loadbalancer::config::{Config, LoadBalancerSku};
 use azure_loadbalancer::node::{Readiness, labels};
+use azure_loadbalancer::plan::Warning;
 use azure_loadbalancer::resources::{
     ArmId, ProvisioningState, ScaleSet, ScaleSetInstance, SubResource,
 };
+use azure_loadbalancer::{Node, plan};
 use serde_json::json;
 
 use super::support::*;
@@ -140,7 +141,7 @@ fn a_machine_is_in_one_standard_load_balancer_of_each_kind() {
         .push(SubResource::to(other));
     // The pool of another load balancer is not checked by the resource manager of these tests.
     let services = [service("a", &[80]), internal("b", &[80])];
-    let plan = azure_loadbalancer::plan(&standard(), &services, &nodes, &azure.snapshot);
+    let plan = plan(&standard(), &services, &nodes, &azure.snapshot);
     let joins: Vec<_> = plan
         .actions
         .iter()
@@ -308,4 +309,105 @@ fn members_of_the_other_kind_stay_and_are_told() {
         assert_eq!(plan.services[&key("b")].error, None);
         assert_eq!(azure.frontends("testCluster").len(), 2);
     }
+}
+
+/// Nobody knows whether it may answer, so where it is a member it stays one.
+#[test]
+fn a_node_that_cannot_be_read_stays_where_it_is() {
+    let mut azure = empty();
+    let node = |number: u8| Node::new(format!("n{number}"), [10, 0, 1, number].into());
+    let services = [with(
+        service("web", &[80]),
+        keys::DISABLE_FLOATING_IP,
+        "true",
+    )];
+    azure.converge(&current(), &services, &[node(1), node(2)]);
+    let unreadable = |name: &str| Node {
+        name: name.to_owned(),
+        unreadable: Some("no addresses".to_owned()),
+        ..Node::default()
+    };
+    // Another one has its address by now, as it seems, and a third was never a member.
+    let twin = Node::new("twin", [10, 0, 1, 1].into());
+    let nodes = [unreadable("n1"), twin, node(3), unreadable("n4")];
+    let (plan, _) = azure.converge(&current(), &services, &nodes);
+    let pool = &azure.balancer_named("testCluster").properties;
+    let entries = pool.backend_address_pools[0]
+        .properties
+        .load_balancer_backend_addresses
+        .as_ref();
+    let names: Vec<_> = entries.expect("members").iter().map(|e| &e.name).collect();
+    assert_eq!(names, ["n1", "n3"]);
+    let rule = azure.security_rules()[0].properties.clone();
+    assert_eq!(rule.destination_address_prefixes, ["10.0.1.1", "10.0.1.3"]);
+    // Whoever is told to take no part leaves all the same.
+    let mut excluded = unreadable("n1");
+    excluded
+        .labels
+        .insert(labels::EXCLUDED.to_owned(), String::new());
+    let (_, log) = azure.converge(&current(), &services, &[excluded, node(3)]);
+    assert!(
+        log.contains(&"put backendAddressPool testCluster".to_owned()),
+        "{log:?}"
+    );
+    for name in ["n1", "n4"] {
+        let says = format!("node {name} cannot be read: no addresses");
+        assert!(plan.warnings.iter().any(|one| one.what.contains(&says)));
+    }
+}
+
+#[test]
+fn a_machine_whose_node_cannot_be_read_does_not_join() {
+    let (mut azure, mut nodes) = cluster(2, 1);
+    nodes[0].unreadable = Some("no addresses".to_owned());
+    let (_, log) = azure.converge(&note(), &[service("web", &[80])], &nodes);
+    assert!(
+        log.contains(&"put networkInterface nic-1".to_owned()),
+        "{log:?}"
+    );
+    assert!(
+        !log.contains(&"put networkInterface nic-0".to_owned()),
+        "{log:?}"
+    );
+}
+
+/// Packets for a floating address come to a machine that does not know it.
+#[test]
+fn a_node_that_answers_at_its_own_address_only_gets_no_floating_ones_unwarned() {
+    let mut azure = empty();
+    let own = Node {
+        own_address_only: true,
+        ..Node::new("n1", [10, 0, 1, 1].into())
+    };
+    let floats = service("floats", &[80]);
+    let plain = with(service("plain", &[81]), keys::DISABLE_FLOATING_IP, "true");
+    let services = [floats, plain];
+    let (plan, _) = azure.converge(&current(), &services, std::slice::from_ref(&own));
+    let warned: Vec<_> = plan
+        .warnings
+        .iter()
+        .filter(|one| one.what.contains(keys::DISABLE_FLOATING_IP))
+        .filter_map(|one| Some(one.service.as_ref()?.name.as_str()))
+        .collect();
+    assert_eq!(warned, ["floats"]);
+    let of_kubernetes = Node {
+        own_address_only: false,
+        ..own
+    };
+    let (plan, _) = azure.converge(&current(), &services, &[of_kubernetes]);
+    assert_eq!(plan.warnings, []);
+}
+
+#[test]
+fn a_pool_that_loses_all_members_is_told() {
+    let mut azure = empty();
+    let node = Node::new("n1", [10, 0, 1, 1].into());
+    let services = [service("web", &[80])];
+    azure.converge(&current(), &services, &[node]);
+    let emptied = plan(&current(), &services, &[], &azure.snapshot);
+    let told = |one: &Warning| one.what.contains("nobody answers for its services");
+    assert!(emptied.warnings.iter().any(told), "{:?}", emptied.warnings);
+    azure.execute(&emptied);
+    let again = plan(&current(), &services, &[], &azure.snapshot);
+    assert_eq!(again.warnings, []);
 }

@@ -1,7 +1,8 @@
 use azure_loadbalancer::annotations::keys;
 use azure_loadbalancer::config::Config;
-use azure_loadbalancer::plan::{PlanError, Reads};
-use azure_loadbalancer::resources::{AllocationMethod, SubResource};
+use azure_loadbalancer::plan;
+use azure_loadbalancer::plan::{Deferred, PlanError, Reads};
+use azure_loadbalancer::resources::{AllocationMethod, ProvisioningState, SubResource};
 use azure_loadbalancer::steps::Steps;
 
 use super::support::*;
@@ -32,6 +33,39 @@ fn a_public_address_is_made_once_and_goes_with_its_service() {
     let (plan, log) = azure.converge(&note(), &[deleting(service("servicea", &[80]))], &[]);
     assert_eq!(log, Vec::<String>::new());
     assert!(!plan.services[&key("servicea")].exists);
+}
+
+/// While a new address is not known, security rules lead to the old one: it must not be somebody else's by then.
+#[test]
+fn an_address_is_given_back_only_when_it_is_open_to_nobody() {
+    for exclusive in [false, true] {
+        let config = Config {
+            exclusive_security_group: exclusive,
+            ..current()
+        };
+        let (mut azure, nodes) = cluster(2, 1);
+        let web = service("web", &[80]);
+        azure.converge(&config, std::slice::from_ref(&web), &nodes);
+        let old = azure.public_ip("testCluster-aweb").expect("the old one");
+        let old = old.properties.ip_address.clone().expect("its address");
+        let renamed = [with(web, keys::PUBLIC_IP_NAME, "other")];
+        for round in 0..3 {
+            let planned = plan(&config, &renamed, &nodes, &azure.snapshot);
+            let waits = |deferred: &Deferred| deferred.what.contains("testCluster-aweb goes once");
+            assert_eq!(planned.deferred.iter().any(waits), round == 0);
+            for action in &planned.actions {
+                azure.apply(action).expect("it is taken");
+                let is_open = azure.security_rules().iter().any(|rule| {
+                    let to = &rule.properties.destination_address_prefixes;
+                    to.contains(&old)
+                });
+                let is_ours = azure.public_ip("testCluster-aweb").is_some();
+                assert!(is_ours || !is_open, "{}", action.operation);
+            }
+        }
+        assert!(azure.public_ip("testCluster-aweb").is_none());
+        azure.converge(&config, &renamed, &nodes);
+    }
 }
 
 // Case F5.
@@ -322,4 +356,24 @@ fn the_step_does_not_delete_what_is_in_use() {
         .expect("a plan");
     assert_eq!(plan.actions, []);
     assert_eq!(plan.deferred.len(), 1);
+}
+
+// Case F21.
+#[test]
+fn an_address_that_was_never_made_whole_is_known_by_its_tags() {
+    let mut azure = empty();
+    let tags = [
+        ("k8s-azure-service", "default/web"),
+        ("k8s-azure-cluster-name", "testCluster"),
+    ];
+    azure.add_public_ip("rg", "ours", "", "Standard", &tags);
+    azure.add_public_ip("rg", "theirs", "", "Standard", &[]);
+    for address in &mut azure.snapshot.public_ips {
+        address.properties.ip_address = None;
+        address.properties.provisioning_state = Some(ProvisioningState::Failed);
+    }
+    let (plan, log) = azure.converge(&current(), &[deleting(service("web", &[80]))], &[]);
+    assert_eq!(log, ["delete publicIPAddress ours"]);
+    assert!(azure.public_ip("theirs").is_some());
+    assert!(!plan.services[&key("web")].exists);
 }

@@ -1,5 +1,5 @@
 use azure_loadbalancer::annotations::keys;
-use azure_loadbalancer::config::Config;
+use azure_loadbalancer::config::{Config, Edition};
 use azure_loadbalancer::plan::PlanError;
 use azure_loadbalancer::steps::Steps;
 use azure_loadbalancer::{Node, Service};
@@ -99,7 +99,7 @@ fn a_node_without_a_set_matters_in_2018_only() {
     let error = error_of(&mut azure, &note(), &nodes, asked.clone());
     assert!(error.to_string().contains("stray"), "{error}");
     let today = Config {
-        edition: azure_loadbalancer::config::Edition::Current,
+        edition: Edition::Current,
         ..note()
     };
     azure.converge(&today, std::slice::from_ref(&asked), &nodes);
@@ -123,7 +123,7 @@ fn a_placement_stays_in_2018_and_moves_today() {
     azure.converge(&note(), &moved, &nodes);
     assert_eq!(azure.balancers(), ["as-1"]);
     let today = Config {
-        edition: azure_loadbalancer::config::Edition::Current,
+        edition: Edition::Current,
         ..note()
     };
     azure.converge(&today, &moved, &nodes);
@@ -232,5 +232,49 @@ fn what_would_be_chosen_is_told_without_writing() {
             ("as-1", true)
         );
         assert_eq!(found.ingress.len(), 1);
+    }
+}
+
+/// Azure's own limit: who is there stays, and of the others the first by name get what is left.
+#[test]
+fn a_load_balancer_has_as_many_frontends_as_azure_allows() {
+    let standard = Config {
+        maximum_load_balancer_rule_count: 10_000,
+        ..current()
+    };
+    let basic = Config {
+        maximum_load_balancer_rule_count: 10_000,
+        ..note()
+    };
+    for (config, maximum) in [(standard, 600), (basic, 200)] {
+        let mut azure = empty();
+        let last = service("z", &[80]);
+        azure.converge(&config, std::slice::from_ref(&last), &[]);
+        let many = (0..=maximum).map(|number| service(&format!("s{number:03}"), &[80]));
+        let mut services: Vec<_> = many.collect();
+        services.push(last);
+        let (plan, _) = azure.converge(&config, &services, &[]);
+        assert_eq!(azure.frontends("testCluster").len(), maximum);
+        let failed: Vec<_> = plan
+            .services
+            .iter()
+            .filter_map(|(key, outcome)| Some((key.name.clone(), outcome.error.clone()?)))
+            .collect();
+        let load_balancer = "testCluster".to_owned();
+        let error = PlanError::FrontendLimit {
+            load_balancer,
+            maximum,
+        };
+        let names = [maximum - 1, maximum].map(|number| format!("s{number:03}"));
+        assert_eq!(failed, names.map(|name| (name, error.clone())));
+        // Whoever shares an address needs no frontend.
+        if config.edition == Edition::Current {
+            let shared = azure.public_ip(&format!("testCluster-{}", prefix("s000")));
+            let shared = shared.and_then(|ip| ip.properties.ip_address.clone());
+            services[maximum] = at(service("s600", &[81]), &shared.expect("an address"));
+            services.remove(maximum - 1);
+            let (plan, _) = azure.converge(&config, &services, &[]);
+            assert!(plan.services.values().all(|one| one.error.is_none()));
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Security groups, their rules and their limits.
+//! Limits: of security groups and their rules, of frontends, of labels.
 
 use serde_json::{Value, json};
 
@@ -177,4 +177,32 @@ fn what_cannot_change_is_refused() {
         Some(dynamic),
     )
     .refused(400, "StandardSkuPublicIPAddressesMustBeStatic");
+}
+
+#[test]
+fn a_load_balancer_has_so_many_frontends_and_no_more() {
+    let mut machine = world(at_once());
+    let wide = json!({ "name": "wide", "properties": { "addressPrefix": "10.4.0.0/16" } });
+    let body = json!({ "location": "westus", "properties": { "subnets": [wide] } });
+    ask(
+        &mut machine,
+        "PUT",
+        &network("virtualNetworks", "wide"),
+        Some(body),
+    )
+    .expect(201);
+    let subnet = format!("{}/subnets/wide", network("virtualNetworks", "wide"));
+    for (sku, maximum) in [("Standard", 600), ("Basic", 200)] {
+        let path = network("loadBalancers", sku);
+        let with = |count: usize| {
+            let place = json!({ "subnet": { "id": subnet } });
+            let frontend = |number| json!({ "name": format!("f{number}"), "properties": place });
+            let frontends: Vec<_> = (0..count).map(frontend).collect();
+            let properties = json!({ "frontendIPConfigurations": frontends });
+            Some(json!({ "location": "westus", "sku": { "name": sku }, "properties": properties }))
+        };
+        ask(&mut machine, "PUT", &path, with(maximum)).expect(201);
+        let refused = ask(&mut machine, "PUT", &path, with(maximum + 1));
+        refused.refused(400, "FrontendIPConfigurationLimitReached");
+    }
 }

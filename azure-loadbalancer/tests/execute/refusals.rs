@@ -212,8 +212,9 @@ impl tower_service::Service<http::Request<bytes::Bytes>> for Guarded {
     }
 
     fn call(&mut self, request: http::Request<bytes::Bytes>) -> Self::Future {
-        let writes =
-            request.method() == Method::PUT && request.uri().path().contains("loadBalancers");
+        let path = request.uri().path();
+        let writes = request.method() == Method::PUT && path.ends_with("/testCluster");
+        let writes = writes && !path.contains("backendAddressPools");
         if !writes || String::from_utf8_lossy(request.body()).contains(&self.needed) {
             return self.emulator.call(request);
         }
@@ -309,6 +310,37 @@ async fn a_tag_that_is_none_keeps_nobody_else_out() {
     ];
     let report = executor.reconcile(&services, &nodes(1)).await.unwrap();
     assert_only_fails(&report, &["bad"], "SecurityRuleInvalidAddressPrefix");
+}
+
+/// The addresses of nodes are in the same document as the frontends of services.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_refused_keeps_no_service_waiting() {
+    for is_new in [true, false] {
+        let emulator = azure(EmulatorOptions::default());
+        let executor = executor(&emulator);
+        let old = service("old", &[80]);
+        if !is_new {
+            let before = std::slice::from_ref(&old);
+            let report = executor.reconcile(before, &nodes(2)).await.unwrap();
+            assert!(report.is_converged());
+        }
+        let fault = refuse(400, "InvalidBackendAddress").method(&Method::PUT);
+        emulator.with(|machine| machine.inject(fault.path("loadBalancers").body("10.0.9.3")));
+        let services = [old, service("new", &[81])];
+        let report = executor.reconcile(&services, &nodes(3)).await.unwrap();
+        assert_only_fails(&report, &[], "");
+        assert!(!report.is_converged());
+        let errors = &report.other_failures;
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        assert!(errors[0].has_code("InvalidBackendAddress"));
+        // Once with the services, and once alone.
+        assert_eq!(writes_of(&emulator, "loadBalancers", 400), 2);
+
+        emulator.with(|machine| machine.clear_faults());
+        let report = executor.reconcile(&services, &nodes(3)).await.unwrap();
+        assert!(report.is_converged(), "{report:#?}");
+        assert_eq!(members(&emulator), 3);
+    }
 }
 
 #[tokio::test(start_paused = true)]

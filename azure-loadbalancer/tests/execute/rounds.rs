@@ -185,9 +185,9 @@ async fn a_write_that_fails_later_is_told_and_mended_next_time() {
             code: "InternalServerError".to_owned(),
             canceled,
         };
-        emulator.with(|machine| {
-            machine.inject(Fault::new(fails).method(&Method::PUT).path("loadBalancers"))
-        });
+        // With the nodes in the pool, and without them.
+        let fault = Fault::new(fails).method(&Method::PUT).times(2);
+        emulator.with(|machine| machine.inject(fault.path("loadBalancers")));
         let services = [service("web", &[80])];
         let report = executor.reconcile(&services, &nodes(1)).await.unwrap();
         let error = report.error_of(&services[0].key).expect("it is told");

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use azure_loadbalancer::plan::Ingress;
 use azure_loadbalancer::sources::Source;
-use azure_loadbalancer::{Service, ServiceKey};
+use azure_loadbalancer::{Node, Service, ServiceKey};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -138,19 +138,51 @@ async fn what_cannot_be_read_keeps_its_last_form() {
     assert_eq!(names(&read), ["a", "b"]);
     assert!(read[0].unreadable.is_some() && read[0].is_wanted());
     assert_eq!(read[1].unreadable, None);
-    // A node that cannot be read has nothing that could stay.
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_cannot_be_read_keeps_no_other_out() {
+    let odd = json!({ "metadata": { "name": "odd", "labels": { "a": "b" } },
+        "spec": { "providerID": "azure:///x" }, "status": { "addresses": 3 } });
+    let good = |name: &str| {
+        json!({ "metadata": { "name": name, "resourceVersion": "2" }, "status": {
+            "conditions": [{ "type": "Ready", "status": "True" }],
+            "addresses": [{ "type": "InternalIP", "address": "10.0.0.1" }] } })
+    };
     let server = Server::default();
-    server.answer(
-        200,
-        &list(
-            &[json!({ "metadata": { "name": "n" }, "status": { "addresses": 3 } })],
-            1,
-            "",
-        ),
-    );
+    server.answer(200, &list(&[odd.clone(), good("one")], 1, ""));
+    let events = server.stream();
+    let mut source = server.client().nodes();
+    let read = source.next().await.unwrap();
+    let shown = |nodes: &[Node]| -> Vec<_> {
+        let one = |node: &Node| (node.name.clone(), node.unreadable.is_some());
+        nodes.iter().map(one).collect()
+    };
+    let named = |name: &str, unreadable| (name.to_owned(), unreadable);
+    assert_eq!(shown(&read), [named("odd", true), named("one", false)]);
+    assert_eq!(read[0].provider_id.as_deref(), Some("azure:///x"));
+    assert_eq!(read[0].labels["a"], "b");
+    // One that comes later as well; one that was read keeps its last form.
+    let mut later = odd.clone();
+    later["metadata"]["name"] = json!("later");
+    let mut broken = good("one");
+    broken["status"]["addresses"] = json!("none");
+    for object in [later, broken] {
+        events.send(&event("MODIFIED", &object));
+    }
+    let read = source.next().await.unwrap();
+    let all = [
+        named("later", true),
+        named("odd", true),
+        named("one", false),
+    ];
+    assert_eq!(shown(&read), all);
+    // Without a name nobody knows which one it is.
+    let server = Server::default();
+    server.answer(200, &list(&[json!({ "metadata": {} })], 1, ""));
     let told = server.client().nodes().next().await.unwrap_err();
     let cause = std::error::Error::source(&told).unwrap().to_string();
-    assert!(cause.contains("/n: "), "{cause}");
+    assert!(cause.contains("no name"), "{cause}");
 }
 
 #[tokio::test(start_paused = true)]

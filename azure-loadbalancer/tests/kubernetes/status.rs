@@ -126,3 +126,61 @@ async fn where_services_are_reached_is_in_their_status() {
     assert_eq!(patches(&server), []);
     following.abort();
 }
+
+/// The same with a status that says where it is reached.
+fn published(name: &str, kind: &str, version: u32, ingress: &Value) -> Value {
+    let mut service = balanced(name, kind, version);
+    service["status"] = json!({ "loadBalancer": ingress });
+    service
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_status_says_is_looked_at() {
+    let server = Server::default();
+    let reached = json!({ "ingress": [{ "ip": "20.0.0.1", "ipMode": "VIP" }] });
+    let stale = json!({ "ingress": [{ "ip": "20.0.0.9" }] });
+    let services = [
+        published("db", "ClusterIP", 1, &json!({})),
+        // It has stopped asking for a load balancer while nobody looked.
+        published("old", "ClusterIP", 2, &stale),
+        published("web", "LoadBalancer", 3, &reached),
+    ];
+    server.answer(200, &list(&services, 3, ""));
+    let events = server.stream();
+    let client = server.client();
+    let following = tokio::spawn(async move {
+        let (mut services, mut statuses) = (client.services(), client.status_writer());
+        let (_, mut nodes) = memory(Vec::new());
+        let pace = FollowOptions::default();
+        follow(&executor(), &mut services, &mut nodes, &pace, &mut statuses).await;
+    });
+    let pass = |seconds| sleep(Duration::from_secs(seconds));
+    let of = |name: &str| format!("/api/v1/namespaces/shop/services/{name}/status");
+    let address = vec!["20.0.0.1".to_owned()];
+    pass(60).await;
+    // What says the truth already is not written.
+    assert_eq!(patches(&server), [(of("old"), Vec::new())]);
+    events.send(&event(
+        "MODIFIED",
+        &published("old", "ClusterIP", 4, &json!({})),
+    ));
+    // Somebody else empties one: it is written again.
+    events.send(&event(
+        "MODIFIED",
+        &published("web", "LoadBalancer", 5, &json!({})),
+    ));
+    pass(30).await;
+    assert_eq!(patches(&server), [(of("web"), address.clone())]);
+    // Again and again: not as fast as he does it.
+    for version in 6..26 {
+        let status = if version % 2 == 0 { &reached } else { &stale };
+        let told = published("web", "LoadBalancer", version, status);
+        events.send(&event("MODIFIED", &told));
+        pass(2).await;
+    }
+    pass(100).await;
+    let written = patches(&server);
+    assert!((1..=3).contains(&written.len()), "{written:?}");
+    assert_eq!(written[0], (of("web"), address));
+    following.abort();
+}

@@ -1,6 +1,7 @@
 //! An API server of Kubernetes with one service and one node, on this machine.
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -18,6 +19,12 @@ pub(crate) type Patches = Arc<Mutex<Vec<(String, Value)>>>;
 
 /// Starts it, and returns its address and the patches that come.
 pub(crate) async fn start() -> (String, Patches) {
+    start_failing(0, 503).await
+}
+
+/// The same with so many first answers that are errors.
+pub(crate) async fn start_failing(times: usize, status: u16) -> (String, Patches) {
+    let failures = Arc::new(AtomicUsize::new(times));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let patches = Patches::default();
@@ -25,8 +32,18 @@ pub(crate) async fn start() -> (String, Patches) {
     tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            let patches = Arc::clone(&patches);
-            let service = service_fn(move |request| answer(request, Arc::clone(&patches)));
+            let (patches, failures) = (Arc::clone(&patches), Arc::clone(&failures));
+            let service = service_fn(move |request| {
+                let fewer = |left: usize| left.checked_sub(1);
+                let fails = failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer);
+                let patches = Arc::clone(&patches);
+                async move {
+                    match fails {
+                        Ok(_) => Ok(refusal(status)),
+                        Err(_) => answer(request, patches).await,
+                    }
+                }
+            });
             let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
             tokio::spawn(connection);
         }
@@ -47,6 +64,14 @@ impl hyper::body::Body for Quiet {
     ) -> std::task::Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         std::task::Poll::Pending
     }
+}
+
+fn refusal(status: u16) -> Response<BoxBody<Bytes, Infallible>> {
+    let text = json!({ "kind": "Status", "code": status, "message": "not now" });
+    let body = Full::new(Bytes::from(text.to_string())).boxed();
+    let mut response = Response::new(body);
+    *response.status_mut() = status.try_into().unwrap();
+    response
 }
 
 async fn answer(

@@ -243,6 +243,25 @@ async fn services_of_an_api_server_are_served_and_told_where_they_are_reached() 
 }
 
 #[tokio::test]
+async fn an_api_server_that_fails_for_a_moment_is_asked_again() {
+    let (_kept, state) = state();
+    for (status, code) in [(503, 0), (401, 1)] {
+        let (address, _) = api_server::start_failing(2, status).await;
+        let mut plan = program();
+        plan.arg("plan")
+            .arg("--config")
+            .arg(example("azure.json"))
+            .args(["--kubernetes", &address])
+            .arg("--state")
+            .arg(&state);
+        let planned = peers::output(plan).await;
+        ended(&planned, code);
+        assert_eq!(planned.stdout.contains("shop/web"), code == 0);
+        assert!(planned.stderr.contains("not now"), "{}", planned.stderr);
+    }
+}
+
+#[tokio::test]
 async fn errors_say_what_to_do() {
     let (kept, state) = state();
     let file = |name: &str, text: &str| {

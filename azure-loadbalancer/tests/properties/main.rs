@@ -7,10 +7,10 @@ mod generated;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use azure_loadbalancer::config::Config;
+use azure_loadbalancer::config::{Config, Edition, FlipOrder};
 use azure_loadbalancer::plan::Operation;
 use azure_loadbalancer::resources::{Access, SubResource};
-use azure_loadbalancer::{Service, plan};
+use azure_loadbalancer::{Plan, Service, plan};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -31,7 +31,16 @@ proptest! {
         with_noise(&mut azure, &config);
         azure.echo = Echo(echo);
         for list in lists {
-            azure.converge(&config, &Asked::services(&list, &config), &nodes);
+            let services = Asked::services(&list, &config);
+            for _ in 0..4 {
+                let planned = plan(&config, &services, &nodes, &azure.read(&config, &services));
+                for action in &planned.actions {
+                    azure.apply(action).map_err(TestCaseError::fail)?;
+                    open_to_nobody_else(&azure, &config)?;
+                }
+            }
+            let (_, more) = azure.converge(&config, &services, &nodes);
+            prop_assert!(more.is_empty(), "not done after four rounds: {more:?}");
             open_to_services_only(&azure)?;
             for balancer in &azure.snapshot.load_balancers {
                 prop_assert!(balancer.properties.load_balancing_rules.len() <= config.maximum_rules());
@@ -78,6 +87,7 @@ proptest! {
                 let planned = plan(&config, &services, &nodes, &azure.read(&config, &services));
                 for action in planned.actions.iter().take(until) {
                     azure.apply(action).map_err(TestCaseError::fail)?;
+                    open_to_nobody_else(&azure, &config)?;
                 }
             }
             azure.converge(&config, &services, &nodes);
@@ -109,9 +119,10 @@ proptest! {
             // In what is read, order and case of ids decide on nothing either.
             let seen = Echo(echo).of(&azure.snapshot);
             let three = plan(&config, &services, &nodes, &seen);
-            let told = |plan: &azure_loadbalancer::Plan| {
-                let actions = plan.actions.iter().map(|action| action.operation.to_string().to_lowercase());
-                (actions.collect::<BTreeSet<_>>(), plan.services.iter().map(|(k, o)| (k.clone(), o.error.is_some())).collect::<Vec<_>>())
+            let told = |plan: &Plan| {
+                let actions = plan.actions.iter().map(|action| serde_json::to_value(&action.operation).expect("JSON"));
+                let outcomes = serde_json::to_value(&plan.services).expect("JSON");
+                (actions.map(unordered).collect::<BTreeSet<_>>(), unordered(outcomes))
             };
             prop_assert_eq!(told(&one), told(&three));
             azure.converge(&config, &services, &nodes);
@@ -160,6 +171,27 @@ proptest! {
     }
 }
 
+/// The same text for all that differs in order and case only.
+fn unordered(value: Value) -> String {
+    match value {
+        Value::Array(items) => {
+            let mut items: Vec<_> = items.into_iter().map(unordered).collect();
+            items.sort();
+            format!("[{}]", items.join(","))
+        }
+        Value::Object(fields) => {
+            let fields = fields.into_iter();
+            let fields = fields.map(|(key, field)| format!("{key}:{}", unordered(field)));
+            fields
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect::<Vec<_>>()
+                .join("\n")
+        }
+        other => other.to_string().to_lowercase(),
+    }
+}
+
 /// How many random cases each law is tried with.
 fn cases() -> u32 {
     let asked = std::env::var("PROPTEST_CASES")
@@ -202,6 +234,33 @@ fn open_to_services_only(azure: &Azure) -> Result<(), TestCaseError> {
             prop_assert!(
                 reached.contains(destination),
                 "{} leads to {destination}: {reached:?}",
+                rule.name
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Between two writes of one plan: a public address that is given back is open to nobody. A private one may be for a moment, since
+/// the frontend moves in one write and the rule in the next.
+fn open_to_nobody_else(azure: &Azure, config: &Config) -> Result<(), TestCaseError> {
+    if config.edition == Edition::Note && config.flip_order == FlipOrder::BreakFirst {
+        return Ok(()); // The order of 2018, literally.
+    }
+    let there: BTreeSet<&str> = azure
+        .snapshot
+        .public_ips
+        .iter()
+        .filter_map(|ip| ip.properties.ip_address.as_deref())
+        .collect();
+    for rule in azure.security_rules() {
+        let properties = &rule.properties;
+        let single = properties.destination_address_prefix.iter();
+        let to = single.chain(&properties.destination_address_prefixes);
+        for destination in to.filter(|to| to.starts_with("20.")) {
+            prop_assert!(
+                there.contains(destination.as_str()),
+                "{} leads to {destination}, which was given back",
                 rule.name
             );
         }

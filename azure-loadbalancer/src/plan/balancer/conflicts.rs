@@ -11,8 +11,8 @@ use crate::resources::{
     ArmId, InboundNat, LoadBalancer, LoadBalancingRule, SubResource, TransportProtocol,
 };
 
-/// A port of a frontend, or without one a port that nodes are reached at.
-type Slot = (String, Option<String>, Protocol, u16);
+/// A port of a frontend, or without one a port that nodes are reached at, on a load balancer.
+pub(super) type Slot = (String, Option<String>, Protocol, u16);
 
 const BOTH: [Protocol; 2] = [Protocol::Tcp, Protocol::Udp];
 
@@ -197,7 +197,33 @@ fn name(reference: Option<&SubResource>) -> Option<&str> {
     Some(ArmId::name(reference?.id.as_ref()?))
 }
 
-fn slots_of_service(placed: &Placed, intent: &Intent) -> Vec<Slot> {
+/// The ports that a rule has now.
+pub(super) fn slots_of_rule(balancer: &str, rule: &LoadBalancingRule) -> Vec<Slot> {
+    let properties = &rule.properties;
+    let protocol = match properties.protocol {
+        Some(TransportProtocol::Tcp) => Protocol::Tcp,
+        Some(TransportProtocol::Udp) => Protocol::Udp,
+        _ => return Vec::new(),
+    };
+    let balancer = balancer.to_ascii_lowercase();
+    let mut slots = Vec::new();
+    if let Some(frontend) = name(properties.frontend_ip_configuration.as_ref()) {
+        let frontend = Some(frontend.to_ascii_lowercase());
+        slots.push((
+            balancer.clone(),
+            frontend,
+            protocol,
+            properties.frontend_port,
+        ));
+    }
+    if properties.enable_floating_ip != Some(true) {
+        slots.push((balancer, None, protocol, properties.backend_port));
+    }
+    slots
+}
+
+/// The ports that a service asks for.
+pub(super) fn slots_of_service(placed: &Placed, intent: &Intent) -> Vec<Slot> {
     let balancer = placed.balancer.to_ascii_lowercase();
     let frontend = placed.target.frontend.to_ascii_lowercase();
     let mut slots = Vec::new();

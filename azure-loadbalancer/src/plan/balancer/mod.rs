@@ -29,7 +29,9 @@ pub(super) struct Draft<'a> {
     pub(super) touched: BTreeMap<Option<ServiceKey>, &'static str>,
     /// Whether an address or a port is reached that was not before.
     pub(super) gains: bool,
-    /// Whether only the addresses of the pool become different.
+    /// Whether the addresses of the pool become different.
+    pub(super) members: bool,
+    /// Whether only they do.
     pub(super) pool_only: bool,
 }
 
@@ -146,6 +148,7 @@ fn one<'a>(
         current,
         touched: BTreeMap::new(),
         gains: current.is_none(),
+        members: false,
         pool_only: false,
     };
     if world.request.classes.load_balancers == Balancers::None {
@@ -154,6 +157,7 @@ fn one<'a>(
     if !residents.is_empty() {
         ProvisioningState::clear_failed(&mut draft.resource.properties.provisioning_state);
     }
+    let is_mended = current.is_some() && draft.is_changed();
     let fates = frontends::fates(world, placement, &draft, residents, ours, all);
     frontends::apply(world, &mut draft, residents, &fates, ours);
     if world.request.classes.load_balancers == Balancers::All {
@@ -172,6 +176,12 @@ fn one<'a>(
     }
     if world.request.classes.load_balancers == Balancers::All {
         pool::members(world, &mut draft, residents, ours, &mut all.warnings);
+    }
+    if is_mended {
+        for (index, _) in residents {
+            let key = world.subjects.get(*index).map(|subject| subject.key());
+            draft.touch(key, "has a load balancer whose last write failed");
+        }
     }
     Some(draft)
 }

@@ -52,7 +52,7 @@ pub(super) fn members(
         warnings.insert(Warning { service, what });
         return;
     }
-    if !by_address {
+    if !by_address || world.request.keeps_members {
         return;
     }
     let changed_before = draft.is_changed();
@@ -63,7 +63,8 @@ pub(super) fn members(
         return;
     };
     let properties = &mut pool.properties;
-    let mut desired = addresses(world, properties, warnings);
+    let kept = world.unreadable_members();
+    let mut desired = addresses(world, properties, &kept, warnings);
     let mut addresses = properties
         .load_balancer_backend_addresses
         .take()
@@ -74,10 +75,12 @@ pub(super) fn members(
             .ip_address
             .as_deref()
             .and_then(|text| text.parse().ok());
-        let wanted = desired.get(&entry.name.to_ascii_lowercase());
-        let stays = address.is_some() && wanted.map(|(_, wanted)| *wanted) == address;
+        let lower = entry.name.to_ascii_lowercase();
+        let wanted = desired.get(&lower);
+        let stays = kept.contains(&lower)
+            || (address.is_some() && wanted.map(|(_, wanted)| *wanted) == address);
         if stays {
-            desired.remove(&entry.name.to_ascii_lowercase());
+            desired.remove(&lower);
         }
         stays
     });
@@ -94,14 +97,22 @@ pub(super) fn members(
     {
         properties.virtual_network = Some(SubResource::to(network));
     }
-    let absent = draft
-        .current
-        .and_then(|current| {
-            let pools = &current.properties.backend_address_pools;
-            pools.iter().find(|pool| pool.is_named(cluster))
-        })
-        .is_none_or(|pool| pool.properties.load_balancer_backend_addresses.is_none());
-    if !(absent && addresses.is_empty()) {
+    let before = draft.current.and_then(|current| {
+        let mut pools = current.properties.backend_address_pools.iter();
+        let pool = pools.find(|pool| pool.is_named(cluster))?;
+        pool.properties.load_balancer_backend_addresses.as_ref()
+    });
+    if addresses.is_empty() && before.is_some_and(|before| !before.is_empty()) {
+        warnings.insert(Warning {
+            service: None,
+            what: format!(
+                "pool {cluster} of load balancer {} has no member any more, since no node takes part: nobody answers for its services",
+                draft.resource.name
+            ),
+        });
+    }
+    draft.members = before.map_or(&[][..], Vec::as_slice) != addresses;
+    if before.is_some() || !addresses.is_empty() {
         properties.load_balancer_backend_addresses = Some(addresses);
     }
     draft.pool_only = !changed_before && draft.is_changed();
@@ -143,6 +154,7 @@ pub(in crate::plan) fn other_kind(world: &World<'_>, balancer: &LoadBalancer) ->
 fn addresses(
     world: &World<'_>,
     pool: &BackendAddressPoolProperties,
+    kept: &BTreeSet<String>,
     warnings: &mut BTreeSet<Warning>,
 ) -> BTreeMap<String, (String, IpAddr)> {
     let is_member = |node: &Node| {
@@ -162,6 +174,16 @@ fn addresses(
     let mut nodes: Vec<_> = world.nodes.iter().filter(takes_part).collect();
     nodes.sort_by_key(|node| (node.readiness, !is_member(node), &node.name));
     let mut by_address = BTreeMap::<IpAddr, &str>::new();
+    // Nobody else gets the address of a member that stays because nobody knows better.
+    for entry in pool.load_balancer_backend_addresses.iter().flatten() {
+        let address = entry.properties.ip_address.as_deref();
+        if let (true, Some(Ok(address))) = (
+            kept.contains(&entry.name.to_ascii_lowercase()),
+            address.map(str::parse),
+        ) {
+            by_address.insert(address, &entry.name);
+        }
+    }
     let mut entries = BTreeMap::new();
     for node in nodes {
         let Some(address) = node.addresses.iter().find(|address| address.is_ipv4()) else {

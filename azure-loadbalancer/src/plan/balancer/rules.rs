@@ -1,9 +1,9 @@
 //! Which rules stay, go, come and change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::frontends::{Fate, Fates};
-use super::{ADDED, CHANGED, Draft, REMOVED, SWEPT, probes};
+use super::{ADDED, CHANGED, Draft, REMOVED, SWEPT, conflicts, probes};
 use crate::annotations::{Intent, PortIntent, Protocol};
 use crate::naming;
 use crate::plan::placement::{Placed, Placement};
@@ -33,6 +33,7 @@ pub(super) fn apply(
 ) {
     let mut desired: BTreeMap<String, usize> = BTreeMap::new();
     let mut wanted = Vec::new();
+    let mut asked_for_ports = BTreeSet::new();
     for (index, placed) in residents
         .iter()
         .filter(|(_, placed)| placed.later.is_none())
@@ -43,6 +44,7 @@ pub(super) fn apply(
         let Some(intent) = subject.intent() else {
             continue;
         };
+        asked_for_ports.extend(conflicts::slots_of_service(placed, intent));
         for port in intent.ports.iter().filter(|port| port.has_rule) {
             let name = name(subject, intent, port.protocol, port.port);
             desired.insert(name.to_ascii_lowercase(), wanted.len());
@@ -103,6 +105,9 @@ pub(super) fn apply(
                 .is_some_and(|placed| placed.later.is_some()),
             Some(Fate::Goes) | None => false,
         };
+        // Nor does it linger in the way of somebody who asks for its port.
+        let slots = conflicts::slots_of_rule(&draft.resource.name, rule);
+        let stays = stays && !slots.iter().any(|slot| asked_for_ports.contains(slot));
         if !stays {
             draft.touch(Some(subject.key()), CHANGED);
         }

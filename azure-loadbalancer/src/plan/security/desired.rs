@@ -326,8 +326,16 @@ pub(super) fn node_addresses(world: &World<'_>) -> BTreeSet<String> {
         .nodes
         .iter()
         .filter(|node| crate::plan::machines::takes_part(world, node));
-    nodes
+    let mut addresses: BTreeSet<_> = nodes
         .filter_map(|node| node.addresses.iter().find(|address| address.is_ipv4()))
         .map(ToString::to_string)
-        .collect()
+        .collect();
+    // Who stays a member because it cannot be read is reached as before.
+    let kept = world.unreadable_members();
+    if !kept.is_empty() {
+        let entries = world.member_entries();
+        let entries = entries.filter(|entry| kept.contains(&entry.name.to_ascii_lowercase()));
+        addresses.extend(entries.filter_map(|entry| entry.properties.ip_address.clone()));
+    }
+    addresses
 }

@@ -25,6 +25,8 @@ pub(super) struct SecurityDraft<'a> {
     pub(super) current: &'a NetworkSecurityGroup,
     pub(super) resource: NetworkSecurityGroup,
     pub(super) services: BTreeSet<ServiceKey>,
+    /// The services whose new address is not known yet, so that rules still lead to the old one.
+    pub(super) pending: BTreeSet<ServiceKey>,
     /// Whether what belongs to no service is removed.
     pub(super) swept: bool,
     pub(super) deferred: Vec<Deferred>,
@@ -68,6 +70,7 @@ pub(super) fn build<'a>(
         current,
         resource: current.clone(),
         services: BTreeSet::new(),
+        pending: BTreeSet::new(),
         swept: false,
         deferred: Vec::new(),
         warnings: BTreeSet::new(),
@@ -87,6 +90,7 @@ pub(super) fn build<'a>(
                 service: Some(subject.key().clone()),
                 what: "its security rules follow once its address is known".to_owned(),
             });
+            draft.pending.insert(subject.key().clone());
         }
         destinations.insert(*index, destination);
     }

@@ -86,6 +86,18 @@ pub enum KubernetesError {
 }
 
 impl KubernetesError {
+    /// Whether it may be another answer next time: there was none, or 408, 429 or a status of 500 to 599.
+    pub fn is_retriable(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::TimedOut { .. } => true,
+            Self::Refused { status, .. } => {
+                let passing = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
+                status.is_server_error() || passing.contains(status)
+            }
+            Self::Setup(_) | Self::Malformed { .. } => false,
+        }
+    }
+
     /// Whether the version that was asked for is not known any more.
     pub(super) fn is_gone(&self) -> bool {
         matches!(

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use http::{Request, Response};
 use http_body::Body;
+use tokio::time::Instant;
 use tower_service::Service;
 
 use super::client::KubernetesClient;
@@ -19,14 +21,35 @@ use crate::service::ServiceKey;
 /// Status writes at a time.
 const AT_A_TIME: usize = 8;
 
-/// Writes where services are reached into their status, whenever that has become different; made by
+/// How soon a status that says something else again is written again: somebody else may be writing it as well, and two who do not
+/// agree are not to keep the API server busy.
+const REWRITE: Duration = Duration::from_secs(60);
+
+/// Writes where services are reached into their status, whenever that is not what it says; made by
 /// [`KubernetesClient::status_writer`].
 ///
-/// It remembers what it has written. The first time it writes the status of all services that have a load balancer, which the API
-/// server takes for no change if it says the same already.
+/// What a status says is known from the services themselves ([`Service::published`](crate::Service::published)): one that somebody
+/// else has changed is written again, and so is one of a service that has stopped asking for a load balancer while nobody looked.
+/// Where a service comes without a status, it is written when it has become different from what was written last.
 pub struct StatusWriter<S> {
     client: KubernetesClient<S>,
-    written: BTreeMap<ServiceKey, Vec<Ingress>>,
+    written: BTreeMap<ServiceKey, Written>,
+}
+
+/// What was written last.
+#[derive(Debug)]
+struct Written {
+    ingress: Vec<Ingress>,
+    at: Instant,
+}
+
+/// Whether a status is to be written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Due {
+    No,
+    Now,
+    /// It was written a moment ago.
+    Later,
 }
 
 impl<S> StatusWriter<S> {
@@ -37,15 +60,26 @@ impl<S> StatusWriter<S> {
         }
     }
 
-    /// Whether a status has to be written. A service that never had a load balancer is none of this writer's. What is wrong with
-    /// a service does not take away where it is reached, as far as that is known.
-    fn is_due(&self, key: &ServiceKey, outcome: &ServiceOutcome, is_wrong: bool) -> bool {
+    /// What is wrong with a service does not take away where it is reached, as far as that is known. Where there is no status to
+    /// look at, a service that never had a load balancer is none of this writer's.
+    fn due(&self, key: &ServiceKey, outcome: &ServiceOutcome, is_wrong: bool) -> Due {
         if is_wrong && outcome.ingress.is_empty() {
-            return false;
+            return Due::No;
         }
-        match self.written.get(key) {
-            Some(written) => *written != outcome.ingress,
-            None => outcome.load_balancer.is_some(),
+        let written = self.written.get(key);
+        let is_written = written.is_some_and(|written| written.ingress == outcome.ingress);
+        let is_due = match &outcome.published {
+            Some(published) => {
+                let wanted = outcome.ingress.iter().map(|one| one.ip.to_string());
+                !wanted.eq(published.iter().cloned())
+            }
+            None => !is_written && (written.is_some() || outcome.load_balancer.is_some()),
+        };
+        let is_recent = written.is_some_and(|written| written.at.elapsed() < REWRITE);
+        match (is_due, is_written && is_recent) {
+            (false, _) => Due::No,
+            (true, false) => Due::Now,
+            (true, true) => Due::Later,
         }
     }
 }
@@ -65,23 +99,26 @@ where
         };
         self.written
             .retain(|key, _| report.services.contains_key(key));
-        let due: Vec<_> = report
-            .services
-            .iter()
-            .filter(|(key, outcome)| self.is_due(key, outcome, report.error_of(key).is_some()))
-            .map(|(key, outcome)| (key.clone(), outcome.ingress.clone()))
-            .collect();
+        let mut due = Vec::new();
+        let mut is_done = true;
+        for (key, outcome) in &report.services {
+            match self.due(key, outcome, report.error_of(key).is_some()) {
+                Due::No => {}
+                Due::Now => due.push((key.clone(), outcome.ingress.clone())),
+                Due::Later => is_done = false,
+            }
+        }
         let client = &self.client;
         let writes = stream::iter(due.into_iter().map(async |(key, ingress)| {
             let done = client.write_status(&key, &ingress).await;
             (key, ingress, done)
         }));
         let results: Vec<_> = writes.buffer_unordered(AT_A_TIME).collect().await;
-        let mut is_done = true;
         for (key, ingress, done) in results {
             match done {
                 Ok(()) => {
-                    self.written.insert(key, ingress);
+                    let at = Instant::now();
+                    self.written.insert(key, Written { ingress, at });
                 }
                 Err(error) => {
                     let cause = error.source().map(ToString::to_string);

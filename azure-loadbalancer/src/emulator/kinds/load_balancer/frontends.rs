@@ -13,8 +13,23 @@ use crate::emulator::path::Kind;
 use crate::emulator::refusal::Refusal;
 use crate::emulator::store::{State, Store};
 
+/// How many frontends a load balancer can have: <https://learn.microsoft.com/azure/load-balancer/skus>.
+fn maximum(body: &Value) -> usize {
+    match body["sku"]["name"].as_str() {
+        Some("Basic") => 200,
+        _ => 600,
+    }
+}
+
 /// Checks that each frontend has one source of its address, that it is there, and that nobody else has it.
 pub(super) fn check(context: &Context<'_>, body: &Value) -> Result<(), Refusal> {
+    let (count, maximum) = (children(body, FRONTENDS).len(), maximum(body));
+    if count > maximum {
+        let message = format!(
+            "A load balancer of this sku can have {maximum} frontend IP configurations; this one has {count}."
+        );
+        return Err(Refusal::bad("FrontendIPConfigurationLimitReached", message));
+    }
     let (mut public, mut private) = (None, None);
     let mut addresses = BTreeMap::new();
     for frontend in children(body, FRONTENDS) {

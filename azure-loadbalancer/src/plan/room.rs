@@ -1,0 +1,173 @@
+//! How much room there is on each load balancer: for rules and for frontends.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::PlanError;
+use super::target::Targets;
+use super::world::{Owner, Standing, Subject, SubjectIndex, World};
+use crate::annotations::Intent;
+use crate::config::LoadBalancerSku;
+
+/// Azure's own limits for the frontends of one load balancer
+/// (<https://learn.microsoft.com/azure/load-balancer/skus>).
+const FRONTENDS_OF_STANDARD: usize = 600;
+const FRONTENDS_OF_BASIC: usize = 200;
+
+/// What each load balancer will have, by its name in lower case.
+pub(super) struct Room {
+    rules: HashMap<String, usize>,
+    frontends: HashMap<String, usize>,
+    planned: BTreeSet<String>,
+    /// How many rules of a service are on the load balancer where it stays.
+    own: HashMap<SubjectIndex, usize>,
+}
+
+impl Room {
+    /// `found` are the services that stay where they are.
+    pub(super) fn of(
+        world: &World<'_>,
+        found: &BTreeMap<SubjectIndex, String>,
+        targets: &Targets,
+    ) -> Self {
+        let mut room = Self {
+            rules: HashMap::new(),
+            frontends: HashMap::new(),
+            planned: BTreeSet::new(),
+            own: HashMap::new(),
+        };
+        // What is there and stays, whatever wanted services ask for.
+        let stays = |owner: Owner| match owner {
+            Owner::Foreign => true,
+            Owner::Orphan => !world.sweeps(),
+            Owner::Subject(index) => world.subjects.get(index).is_some_and(Subject::is_held),
+        };
+        for balancer in &world.snapshot.load_balancers {
+            let ours = world.is_ours(balancer);
+            let name = balancer.name.to_ascii_lowercase();
+            let properties = &balancer.properties;
+            let frontends = properties.frontend_ip_configurations.iter();
+            let kept = frontends.filter(|frontend| stays(world.owner(&frontend.name, ours)));
+            *room.frontends.entry(name.clone()).or_default() += kept.count();
+            let rules = room.rules.entry(name).or_default();
+            for rule in &properties.load_balancing_rules {
+                let owner = world.owner(&rule.name, ours);
+                *rules += usize::from(stays(owner));
+                if let Owner::Subject(index) = owner
+                    && let Some(Standing::Wanted(_)) =
+                        world.subjects.get(index).map(|s| &s.standing)
+                    && found.get(&index).is_some_and(|on| balancer.is_named(on))
+                {
+                    *room.own.entry(index).or_default() += 1;
+                }
+            }
+        }
+        for (index, balancer) in found {
+            if targets
+                .get(index)
+                .is_some_and(|target| target.lead == *index)
+            {
+                *room
+                    .frontends
+                    .entry(balancer.to_ascii_lowercase())
+                    .or_default() += 1;
+            }
+        }
+        room
+    }
+
+    /// Counts the services that stay where they are: those that shrink first, so that no order of services gives another result.
+    pub(super) fn grow(
+        &mut self,
+        world: &World<'_>,
+        found: &BTreeMap<SubjectIndex, String>,
+    ) -> Vec<(SubjectIndex, PlanError)> {
+        let mut growing = Vec::new();
+        for (index, balancer) in found {
+            let Some(subject) = world.subjects.get(*index) else {
+                continue;
+            };
+            let (has, needs) = (self.own.get(index).copied().unwrap_or(0), needed(subject));
+            *self.rules.entry(balancer.to_ascii_lowercase()).or_default() += has.min(needs);
+            if needs > has {
+                growing.push((*index, balancer, needs - has));
+            }
+        }
+        let mut failures = Vec::new();
+        for (index, balancer, more) in growing {
+            let count = self.rules.entry(balancer.to_ascii_lowercase()).or_default();
+            match rule_limit(world, balancer, *count, more) {
+                Ok(()) => *count += more,
+                Err(error) => failures.push((index, error)),
+            }
+        }
+        failures
+    }
+
+    /// How many rules a load balancer will have.
+    pub(super) fn rules(&self, balancer: &str) -> usize {
+        let lower = balancer.to_ascii_lowercase();
+        self.rules.get(&lower).copied().unwrap_or(0)
+    }
+
+    pub(super) fn exists(&self, world: &World<'_>, balancer: &str) -> bool {
+        self.planned.contains(&balancer.to_ascii_lowercase()) || world.balancer(balancer).is_some()
+    }
+
+    /// Counts a service that comes to a load balancer, with a frontend of its own or not.
+    pub(super) fn admit(
+        &mut self,
+        world: &World<'_>,
+        balancer: String,
+        intent: &Intent,
+        has_frontend: bool,
+    ) -> Result<String, PlanError> {
+        let needs = intent.ports.iter().filter(|port| port.has_rule).count();
+        rule_limit(world, &balancer, self.rules(&balancer), needs)?;
+        let lower = balancer.to_ascii_lowercase();
+        let frontends = self.frontends.entry(lower.clone()).or_default();
+        if has_frontend {
+            frontend_limit(world, &balancer, *frontends)?;
+            *frontends += 1;
+        }
+        *self.rules.entry(lower.clone()).or_default() += needs;
+        self.planned.insert(lower);
+        Ok(balancer)
+    }
+}
+
+fn needed(subject: &Subject<'_>) -> usize {
+    let ports = subject.intent().map_or(&[][..], |intent| &intent.ports);
+    ports.iter().filter(|port| port.has_rule).count()
+}
+
+fn rule_limit(
+    world: &World<'_>,
+    balancer: &str,
+    count: usize,
+    needed: usize,
+) -> Result<(), PlanError> {
+    let maximum = world.config.maximum_rules();
+    if count + needed <= maximum {
+        return Ok(());
+    }
+    Err(PlanError::RuleLimit {
+        load_balancer: balancer.to_owned(),
+        count,
+        needed,
+        maximum,
+    })
+}
+
+fn frontend_limit(world: &World<'_>, balancer: &str, count: usize) -> Result<(), PlanError> {
+    let maximum = match world.config.load_balancer_sku {
+        LoadBalancerSku::Standard => FRONTENDS_OF_STANDARD,
+        LoadBalancerSku::Basic => FRONTENDS_OF_BASIC,
+    };
+    if count < maximum {
+        return Ok(());
+    }
+    Err(PlanError::FrontendLimit {
+        load_balancer: balancer.to_owned(),
+        maximum,
+    })
+}
