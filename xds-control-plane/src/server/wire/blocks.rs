@@ -221,7 +221,7 @@ mod tests {
         let both = [a.clone(), b.clone()];
         let first = of(&blocks, &both);
         assert!(is_same(&first, &of(&blocks, &both)));
-        let turned = of(&blocks, &[b.clone(), a.clone()]);
+        let turned = of(&blocks, &[b, a.clone()]);
         assert_ne!(first, turned);
         assert!(!is_same(&first, &of(&blocks, &[a, resource("b", "2")])));
         for kind in [
