@@ -6,6 +6,7 @@ use super::metrics::Metrics;
 use super::nodes::Nodes;
 use super::options::ServerOptions;
 use super::view::View;
+use super::wire::Blocks;
 
 /// What streams and calls share.
 #[derive(Debug)]
@@ -20,6 +21,7 @@ pub(crate) struct Context {
     pub(crate) stopping: watch::Receiver<bool>,
     pub(crate) nodes: Nodes,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) blocks: Blocks,
 }
 
 impl Context {

@@ -143,16 +143,14 @@ impl Metrics {
         self.turned_away.inc();
     }
 
-    /// A response goes out on a stream.
-    pub(crate) fn sent(&self, response: &Response) {
+    /// A response of so many bytes goes out on a stream.
+    pub(crate) fn sent(&self, response: &Response, bytes: usize) {
         let labels = type_labels(response.reply.resource_type, response.subscription);
         self.responses.get_or_create(&labels).inc();
         self.resources_sent
             .get_or_create(&labels)
             .inc_by(response.reply.resources.len() as u64);
-        self.bytes
-            .get_or_create(&labels)
-            .inc_by(response.encoded_len() as u64);
+        self.bytes.get_or_create(&labels).inc_by(bytes as u64);
     }
 
     pub(crate) fn heard(&self, resource_type: ResourceType, heard: &Heard) {

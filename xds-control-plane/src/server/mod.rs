@@ -60,6 +60,7 @@ use self::publish::Publisher;
 #[cfg(feature = "tls")]
 pub use self::tls::{ServerTls, ServerTlsError};
 use self::view::Feed;
+use self::wire::Blocks;
 use crate::snapshot::Snapshot;
 
 /// Serves what a channel holds to Envoys and their like.
@@ -97,6 +98,7 @@ impl XdsServer {
             stopping,
             nodes: Nodes::default(),
             metrics,
+            blocks: Blocks::default(),
         });
         Self {
             context,

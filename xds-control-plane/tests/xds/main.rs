@@ -5,6 +5,7 @@ mod admin;
 mod calls;
 mod connections;
 mod envoy;
+mod large;
 mod reflection;
 mod streams;
 mod support;

@@ -1,31 +1,30 @@
 //! The discovery services over gRPC.
 
-mod codec;
 mod inbound;
 mod names;
+mod requests;
+mod responses;
 mod stream;
 
-use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::Request as HttpRequest;
+use axum::extract::Request;
 use axum::routing::post;
 use envoy_types::pb::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use futures_util::Stream;
-use tonic::server::{Grpc, StreamingService, UnaryService};
-use tonic::{Request, Response as Answer, Status, Streaming};
+use futures_util::{Stream, stream as streams};
+use tonic::Status;
 
-use self::codec::XdsCodec;
 use self::inbound::Inbound;
+use self::requests::{RequestLimits, Requests};
+use self::responses::respond;
 use self::stream::Conversation;
 use super::connection::PeerAddress;
 use super::context::Context;
 use super::fetch::{FetchError, fetch};
 use super::nodes::StreamKind;
 use super::protocol::Protocol;
-use super::wire::Response;
+use super::wire::{Framed, Response};
 use crate::snapshot::{ResourceType, Subscription};
 
 /// The names of the services, as reflection and health have them.
@@ -81,19 +80,19 @@ fn add_streams(
     delta: &str,
     only: Option<ResourceType>,
 ) -> Router {
-    let stream_of = |context: &Arc<Context>| Streams {
-        context: Arc::clone(context),
-        only,
-    };
-    let (for_sotw, for_delta) = (stream_of(context), stream_of(context));
+    let (for_sotw, for_delta) = (Arc::clone(context), Arc::clone(context));
     router
         .route(
             sotw,
-            post(move |request| answer_stream::<DiscoveryRequest>(for_sotw.clone(), request)),
+            post(async move |request| {
+                respond(converse::<DiscoveryRequest>(for_sotw, only, request))
+            }),
         )
         .route(
             delta,
-            post(move |request| answer_stream::<DeltaDiscoveryRequest>(for_delta.clone(), request)),
+            post(async move |request| {
+                respond(converse::<DeltaDiscoveryRequest>(for_delta, only, request))
+            }),
         )
 }
 
@@ -103,118 +102,73 @@ fn add_fetch(
     path: &str,
     resource_type: ResourceType,
 ) -> Router {
-    let call = Fetch {
-        context: Arc::clone(context),
-        resource_type,
-    };
+    let context = Arc::clone(context);
     router.route(
         path,
-        post(move |request: HttpRequest| {
-            let call = call.clone();
-            async move {
-                let limit = call.context.options.request_bytes;
-                Grpc::new(XdsCodec::<DiscoveryRequest>::new(
-                    call.context.options.names_per_stream,
-                ))
-                .max_decoding_message_size(limit)
-                .unary(call, request)
-                .await
-            }
+        post(async move |request| {
+            let answer = answer(&context, resource_type, request).await;
+            respond(answer.map(|framed| streams::iter([Ok(framed)])))
         }),
     )
 }
 
-async fn answer_stream<R: Inbound>(
-    streams: Streams,
-    request: HttpRequest,
-) -> http::Response<tonic::body::Body> {
-    let limit = streams.context.options.request_bytes;
-    Grpc::new(XdsCodec::<R>::new(streams.context.options.names_per_stream))
-        .max_decoding_message_size(limit)
-        .streaming(streams, request)
-        .await
+fn requests<R: Inbound>(context: &Context, request: Request) -> Result<Requests<R>, Status> {
+    let limits = RequestLimits {
+        bytes: context.options.request_bytes,
+        names: context.options.names_per_stream,
+    };
+    let (parts, body) = request.into_parts();
+    Requests::new(&parts.headers, body, limits)
 }
 
-/// A method that streams.
-#[derive(Clone)]
-struct Streams {
+/// Begins a stream.
+fn converse<R: Inbound>(
     context: Arc<Context>,
     only: Option<ResourceType>,
+    request: Request,
+) -> Result<impl Stream<Item = Result<Framed, Status>> + Send + use<R>, Status> {
+    let kind = StreamKind {
+        delta: R::PROTOCOL == Protocol::Delta,
+        subscription: match only {
+            Some(_) => Subscription::Separate,
+            None => Subscription::Aggregated,
+        },
+    };
+    let peer = request.extensions().get::<PeerAddress>();
+    let peer = peer.map(|PeerAddress(address)| *address);
+    let requests = requests::<R>(&context, request)?;
+    let limit = context.options.streams_per_peer;
+    let record = context.nodes.open(kind, peer, limit).map_err(|_| {
+        context.metrics.turned_away();
+        Status::resource_exhausted(format!(
+            "{limit} streams are open from this address, which is as many as there may be"
+        ))
+    })?;
+    Ok(Conversation::new(context, record, only, requests).into_stream())
 }
 
-type Responses = Pin<Box<dyn Stream<Item = Result<Response, Status>> + Send>>;
-
-impl<R: Inbound> StreamingService<R> for Streams {
-    type Response = Response;
-    type ResponseStream = Responses;
-    type Future = std::future::Ready<Result<Answer<Responses>, Status>>;
-
-    fn call(&mut self, request: Request<Streaming<R>>) -> Self::Future {
-        std::future::ready(self.begin(request))
-    }
-}
-
-impl Streams {
-    fn begin<R: Inbound>(
-        &self,
-        request: Request<Streaming<R>>,
-    ) -> Result<Answer<Responses>, Status> {
-        let kind = StreamKind {
-            delta: R::PROTOCOL == Protocol::Delta,
-            subscription: match self.only {
-                Some(_) => Subscription::Separate,
-                None => Subscription::Aggregated,
-            },
-        };
-        let limit = self.context.options.streams_per_peer;
-        let record = self
-            .context
-            .nodes
-            .open(kind, peer(&request), limit)
-            .map_err(|_| {
-                self.context.metrics.turned_away();
-                Status::resource_exhausted(format!(
-                    "{limit} streams are open from this address, which is as many as there may be"
-                ))
-            })?;
-        let conversation = Conversation::new(
-            Arc::clone(&self.context),
-            record,
-            self.only,
-            request.into_inner(),
-        );
-        Ok(Answer::new(Box::pin(conversation.into_stream())))
-    }
-}
-
-/// A method that is asked once.
-#[derive(Clone)]
-struct Fetch {
-    context: Arc<Context>,
+/// Answers a method that is asked once.
+async fn answer(
+    context: &Context,
     resource_type: ResourceType,
+    request: Request,
+) -> Result<Framed, Status> {
+    let request = requests::<DiscoveryRequest>(context, request)?
+        .only()
+        .await?;
+    let fetched = fetch(context, resource_type, Subscription::Separate, &request);
+    // There is no word for "unchanged" in gRPC: the version is the same, and nothing comes with it.
+    let response = fetched.map_err(|error| match error {
+        FetchError::NotReady => Status::unavailable(error.to_string()),
+        FetchError::OtherType { .. } | FetchError::TooManyNames { .. } => {
+            Status::invalid_argument(error.to_string())
+        }
+    })?;
+    framed(&response.response, context)
 }
 
-impl UnaryService<DiscoveryRequest> for Fetch {
-    type Response = Response;
-    type Future = std::future::Ready<Result<Answer<Response>, Status>>;
-
-    fn call(&mut self, request: Request<DiscoveryRequest>) -> Self::Future {
-        let fetched = fetch(
-            &self.context,
-            self.resource_type,
-            Subscription::Separate,
-            &request.into_inner(),
-        );
-        std::future::ready(match fetched {
-            // There is no word for "unchanged" in gRPC: the version is the same, and nothing comes with it.
-            Ok(fetched) => Ok(Answer::new(fetched.response)),
-            Err(error @ FetchError::NotReady) => Err(Status::unavailable(error.to_string())),
-            Err(error) => Err(Status::invalid_argument(error.to_string())),
-        })
-    }
-}
-
-fn peer<T>(request: &Request<T>) -> Option<SocketAddr> {
-    let PeerAddress(address) = request.extensions().get::<PeerAddress>()?;
-    Some(*address)
+fn framed(response: &Response, context: &Context) -> Result<Framed, Status> {
+    response
+        .framed(&context.blocks)
+        .map_err(|error| Status::resource_exhausted(error.to_string()))
 }

@@ -8,15 +8,16 @@ use futures_util::Stream;
 use futures_util::stream;
 use tokio::sync::watch;
 use tokio::time::Instant;
-use tonic::{Status, Streaming};
+use tonic::Status;
 
 use super::inbound::Inbound;
+use super::requests::Requests;
 use crate::proto::ACCEPTS_IN_PART;
 use crate::server::context::Context;
 use crate::server::nodes::{NodeIdentity, Record};
 use crate::server::protocol::{Exchange, ExchangeOptions, Heard, Reply};
 use crate::server::view::View;
-use crate::server::wire::Response;
+use crate::server::wire::{Framed, Response};
 use crate::snapshot::{ResourceType, Subscription};
 
 /// One stream of a client.
@@ -30,7 +31,7 @@ pub(super) struct Conversation<R> {
     subscription: Subscription,
     /// The only type of a stream that is not aggregated.
     only: Option<ResourceType>,
-    inbound: Streaming<R>,
+    inbound: Requests<R>,
     views: watch::Receiver<Option<Arc<View>>>,
     stopping: watch::Receiver<bool>,
     unsent: VecDeque<Reply>,
@@ -57,7 +58,7 @@ impl<R: Inbound> Conversation<R> {
         context: Arc<Context>,
         record: Record,
         only: Option<ResourceType>,
-        inbound: Streaming<R>,
+        inbound: Requests<R>,
     ) -> Self {
         let subscription = match only {
             Some(_) => Subscription::Separate,
@@ -91,7 +92,7 @@ impl<R: Inbound> Conversation<R> {
     }
 
     /// The responses, until the client ends the stream or the server stops.
-    pub(super) fn into_stream(self) -> impl Stream<Item = Result<Response, Status>> + Send {
+    pub(super) fn into_stream(self) -> impl Stream<Item = Result<Framed, Status>> + Send {
         stream::unfold(Some(self), |conversation| async move {
             let mut conversation = conversation?;
             match conversation.next().await {
@@ -102,10 +103,10 @@ impl<R: Inbound> Conversation<R> {
         })
     }
 
-    async fn next(&mut self) -> Result<Option<Response>, Status> {
+    async fn next(&mut self) -> Result<Option<Framed>, Status> {
         loop {
             if let Some(reply) = self.unsent.pop_front() {
-                return Ok(Some(self.respond(reply)));
+                return self.respond(reply).map(Some);
             }
             let now = Instant::now();
             self.unsent.extend(self.exchange.replies(now));
@@ -137,7 +138,7 @@ impl<R: Inbound> Conversation<R> {
         };
         tokio::select! {
             _ = self.stopping.wait_for(|stopping| *stopping) => Event::End,
-            request = self.inbound.message() => match request {
+            request = self.inbound.next() => match request {
                 Ok(Some(request)) => Event::Request(request),
                 Ok(None) => Event::End,
                 Err(status) => Event::Failed(status),
@@ -236,7 +237,7 @@ impl<R: Inbound> Conversation<R> {
         }
     }
 
-    fn respond(&self, reply: Reply) -> Response {
+    fn respond(&self, reply: Reply) -> Result<Framed, Status> {
         self.record.sent(&reply);
         let response = Response {
             reply,
@@ -244,8 +245,9 @@ impl<R: Inbound> Conversation<R> {
             subscription: self.subscription,
             identifier: Arc::clone(&self.context.identifier),
         };
-        self.context.metrics.sent(&response);
-        response
+        let framed = super::framed(&response, &self.context)?;
+        (self.context.metrics).sent(&response, framed.message_len());
+        Ok(framed)
     }
 }
 
