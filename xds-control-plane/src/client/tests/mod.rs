@@ -2,6 +2,7 @@
 
 mod delta;
 mod full;
+mod inline;
 mod loss;
 mod missing;
 mod registry;
