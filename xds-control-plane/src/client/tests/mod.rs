@@ -2,7 +2,6 @@
 
 mod delta;
 mod full;
-mod inline;
 mod loss;
 mod missing;
 mod registry;
