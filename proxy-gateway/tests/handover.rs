@@ -188,6 +188,35 @@ async fn one_that_never_gets_ready_changes_nothing() {
     assert!(std::net::TcpListener::bind(place.proxy).is_ok());
 }
 
+/// Only so many may wait to be ready, and it is said who they are.
+#[tokio::test(flavor = "multi_thread")]
+async fn those_that_hang_are_named_to_whom_they_lock_out() {
+    let origin = Origin::named("a");
+    let place = Place::new(&origin);
+    let running = place.start().await;
+    let nobody = format!(
+        r#""XdsDiscovery": {{ "Servers": ["http://127.0.0.1:{}"] }}"#,
+        peers::free_port()
+    );
+    let waiting = ConfigFile::new(&place.config(&nobody));
+    let arguments = ["run", "--config", &waiting.argument()];
+    let mut hanging = Vec::new();
+    for _ in 0..4 {
+        hanging.push(start(&arguments, "taking over from the instance that runs").await);
+    }
+    let _late = spawn(&arguments);
+    eventually("it says whom it waits for", async || {
+        let said = running.output();
+        let mut lines = said.lines();
+        let line = lines.find(|line| line.contains("a successor was turned away"));
+        line.is_some_and(|line| {
+            let mut all = hanging.iter().map(|process| process.id().to_string());
+            all.all(|id| line.contains(&id))
+        })
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_place_that_cannot_be_used_ends_the_start() {
     let file = ConfigFile::new(

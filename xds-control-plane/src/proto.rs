@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use envoy_types::pb::envoy::config::route::v3::DirectResponseAction;
+use envoy_types::pb::envoy::config::route::v3::route::Action;
 use envoy_types::pb::envoy::r#type::matcher::v3::RegexMatcher;
 use envoy_types::pb::google::protobuf::{Any, Duration as ProtoDuration, UInt32Value};
 use prost::{Message, Name};
@@ -19,6 +21,14 @@ pub(crate) fn duration(time: Duration) -> ProtoDuration {
 /// A number that may be absent.
 pub(crate) fn number(value: u32) -> UInt32Value {
     UInt32Value { value }
+}
+
+/// What a route does whose cluster nobody has: it answers 503.
+pub(crate) fn unavailable() -> Action {
+    Action::DirectResponse(DirectResponseAction {
+        status: 503,
+        ..DirectResponseAction::default()
+    })
 }
 
 /// A regular expression in RE2's syntax.

@@ -76,7 +76,15 @@ impl Offer {
                         streams.push(Arc::clone(&stream));
                         candidates.spawn(prepare(stream, Arc::clone(&self.sockets)));
                     }
-                    Ok(_) => tracing::warn!(target: TARGET, "a successor was turned away"),
+                    Ok((stream, _)) => {
+                        let starting: Vec<_> = streams.iter().filter_map(|one| process(one)).collect();
+                        tracing::warn!(
+                            target: TARGET,
+                            process = process(&stream),
+                            ?starting,
+                            "a successor was turned away; end those that are starting if they hang"
+                        );
+                    }
                     Err(error) => {
                         tracing::warn!(target: TARGET, %error, "successors cannot be heard");
                         tokio::time::sleep(PATIENCE).await;
@@ -103,6 +111,11 @@ impl Offer {
             let _ = wire::say(&stream, said).await;
         }
     }
+}
+
+/// The number of the process at the other end.
+fn process(stream: &UnixStream) -> Option<i32> {
+    stream.peer_cred().ok()?.pid()
 }
 
 /// Gives the sockets, and waits until the successor says that it serves.

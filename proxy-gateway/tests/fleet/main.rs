@@ -5,9 +5,12 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod balanced;
+mod balancer;
 mod consul;
 mod datacenters;
 mod discovered;
+mod hanging;
 mod page;
 mod programs;
 mod restarts;

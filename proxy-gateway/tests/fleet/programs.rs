@@ -14,7 +14,8 @@ use testkit::time::eventually;
 use crate::common::{ConfigFile, start};
 use crate::page::file;
 
-fn free() -> SocketAddr {
+/// Where nobody listens.
+pub(crate) fn free() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], peers::free_port()))
 }
 
@@ -43,18 +44,29 @@ impl ControlPlane {
 
     /// Starts one, and waits until it serves.
     pub(crate) async fn start(program: &Peer, registry: &Path, consul: &str) -> Self {
+        Self::start_with(program, registry, consul, "").await
+    }
+
+    /// The same with `more` at the end of its file.
+    pub(crate) async fn start_with(
+        program: &Peer,
+        registry: &Path,
+        consul: &str,
+        more: &str,
+    ) -> Self {
         let (address, admin) = (free(), free());
         let folder = tempfile::tempdir().expect("there is room for a folder");
         let config = folder.path().join("control-plane.yaml");
-        let text = file(
-            "control-plane.yaml",
-            &[
-                ("0.0.0.0:1701", &address.to_string()),
-                ("127.0.0.1:1702", &admin.to_string()),
-                ("registry.yaml", &registry.display().to_string()),
-                ("http://127.0.0.1:8500", consul),
-            ],
-        );
+        let text = more.to_owned()
+            + &file(
+                "control-plane.yaml",
+                &[
+                    ("0.0.0.0:1701", &address.to_string()),
+                    ("127.0.0.1:1702", &admin.to_string()),
+                    ("registry.yaml", &registry.display().to_string()),
+                    ("http://127.0.0.1:8500", consul),
+                ],
+            );
         fs::write(&config, text).expect("the folder is ours");
         Self {
             process: launch(program, &config).await,
@@ -69,6 +81,16 @@ impl ControlPlane {
     /// Kills it (SIGKILL).
     pub(crate) async fn kill(&mut self) {
         self.process.kill().await;
+    }
+
+    /// Freezes it (SIGSTOP): its connections stay, the kernel still accepts new ones, and nothing answers.
+    pub(crate) fn suspend(&self) {
+        self.process.suspend();
+    }
+
+    /// Lets it go on.
+    pub(crate) fn resume(&self) {
+        self.process.resume();
     }
 
     /// Asks it to end (SIGTERM), and waits until it has.
@@ -86,6 +108,19 @@ impl ControlPlane {
             asked(admin, "/readyz").await.is_some()
         })
         .await;
+    }
+
+    /// Whether it serves what it has kept since it was last there.
+    pub(crate) async fn serves_kept(&self) -> bool {
+        let metrics = asked(self.admin, "/metrics").await.expect("it answers");
+        match metrics
+            .lines()
+            .find_map(|line| line.strip_prefix("xds_serves_kept "))
+        {
+            Some("0.0") => false,
+            Some("1.0") => true,
+            other => panic!("{other:?} in {metrics}"),
+        }
     }
 
     /// Who has a stream open.
@@ -136,6 +171,7 @@ pub(crate) struct Gateway {
     process: PeerProcess,
     file: ConfigFile,
     pub(crate) address: SocketAddr,
+    pub(crate) admin: SocketAddr,
 }
 
 impl Gateway {
@@ -153,13 +189,31 @@ impl Gateway {
                 ("0.0.0.0:8080", &address.to_string()),
                 ("127.0.0.1:9901", &admin.to_string()),
                 ("/run/proxy/handover.sock", &beside("handover.sock")),
+                ("10s", "4s"),
             ],
         ));
         Self {
             process: run(&config).await,
             file: config,
             address,
+            admin,
         }
+    }
+
+    /// Asks it to end (SIGTERM), and waits until it has.
+    pub(crate) async fn stop(&mut self) {
+        self.process.terminate();
+        let (status, said) = self.process.wait_with_output().await;
+        assert!(status.success(), "{said}");
+        assert!(
+            said.contains("every request in flight was answered"),
+            "{said}"
+        );
+    }
+
+    /// Starts it again where it was, and waits until it serves.
+    pub(crate) async fn restart(&mut self) {
+        self.process = run(&self.file).await;
     }
 
     /// Has a second process take the place of the first, and waits until that has ended.
@@ -184,6 +238,11 @@ async fn run(file: &ConfigFile) -> PeerProcess {
     start(&["run", "--config", &file.argument()], "a second Ctrl-C").await
 }
 
+/// How Envoy's files write an address.
+pub(crate) fn at(address: SocketAddr) -> String {
+    format!("address: {}, port_value: {}", address.ip(), address.port())
+}
+
 /// A real Envoy.
 pub(crate) struct Envoy {
     process: PeerProcess,
@@ -198,23 +257,30 @@ impl Envoy {
     }
 
     pub(crate) async fn start(program: &Peer, id: &str, planes: [SocketAddr; 2]) -> Self {
-        let (address, admin) = (free(), free());
+        let address = free();
+        let changes = [
+            ("envoy-1", id.to_owned()),
+            ("address: 10.0.0.11, port_value: 1701", at(planes[0])),
+            ("address: 10.0.0.12, port_value: 1701", at(planes[1])),
+            ("address: 0.0.0.0, port_value: 80", at(address)),
+        ];
+        Self::launch(program, "envoy.yaml", address, &changes).await
+    }
+
+    /// Starts one with a file of the page, and waits until it is ready.
+    pub(crate) async fn launch(
+        program: &Peer,
+        name: &str,
+        address: SocketAddr,
+        changes: &[(&str, String)],
+    ) -> Self {
+        let admin = free();
         let folder = tempfile::tempdir().expect("there is room for a folder");
         let path = folder.path().join("envoy.yaml");
-        let at = |address: SocketAddr| {
-            format!("address: {}, port_value: {}", address.ip(), address.port())
-        };
-        let text = file(
-            "envoy.yaml",
-            &[
-                ("envoy-1", id),
-                ("address: 127.0.0.1, port_value: 8001", &at(admin)),
-                ("address: 10.0.0.11, port_value: 1701", &at(planes[0])),
-                ("address: 10.0.0.12, port_value: 1701", &at(planes[1])),
-                ("address: 0.0.0.0, port_value: 80", &at(address)),
-            ],
-        );
-        fs::write(&path, text).expect("the folder is ours");
+        let own = at(admin);
+        let mut all = vec![("address: 127.0.0.1, port_value: 8001", own.as_str())];
+        all.extend(changes.iter().map(|(from, to)| (*from, to.as_str())));
+        fs::write(&path, file(name, &all)).expect("the folder is ours");
         let mut command = program.command();
         command.arg("-c").arg(&path);
         // Several on one machine, each small.

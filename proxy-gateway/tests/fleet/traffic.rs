@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use testkit::body;
 use testkit::client::{Answer, Connection, Load, RunningLoad};
@@ -48,6 +49,8 @@ pub(crate) const ASKED: [(&str, Option<&str>, &[&str]); 4] = [
     ("wiki.example", None, &["wiki"]),
     ("shop-fix1-http.example", None, &["branch"]),
 ];
+/// Between two requests of a connection: four fleets at once are not to take all of the machine.
+const PAUSE: Duration = Duration::from_millis(4);
 const SHOP: &[&str] = &["first", "second", "third", "fourth"];
 
 impl Traffic {
@@ -58,6 +61,7 @@ impl Traffic {
             let saw = Arc::clone(&seen);
             let load = Load::new(proxy)
                 .connections(1)
+                .pause(PAUSE)
                 .request(move |connection, number| {
                     let mut request = connection.request_for(host, "GET", "/");
                     if let Some(branch) = branch {

@@ -39,6 +39,7 @@ pub struct Load {
     max_requests: u64,
     max_duration: Duration,
     request_limit: Duration,
+    pause: Duration,
     request: MakeRequest,
     expect: Expect,
 }
@@ -56,6 +57,7 @@ impl Load {
             max_requests: 1_000_000,
             max_duration: Duration::from_secs(120),
             request_limit: Duration::from_secs(20),
+            pause: Duration::ZERO,
             request: Arc::new(|connection, _| {
                 let request = connection.request("GET", "/").body(body::empty());
                 request.expect("these parts are valid")
@@ -128,6 +130,13 @@ impl Load {
         self
     }
 
+    /// How long each connection rests between two requests, on tokio's clock, so that a load of some minutes leaves something
+    /// of the machine to the programs that it is for. Default: not at all.
+    pub fn pause(mut self, pause: Duration) -> Self {
+        self.pause = pause;
+        self
+    }
+
     /// Starts on the current runtime.
     ///
     /// # Panics
@@ -164,6 +173,7 @@ impl std::fmt::Debug for Load {
             .field("max_requests", &self.max_requests)
             .field("max_duration", &self.max_duration)
             .field("request_limit", &self.request_limit)
+            .field("pause", &self.pause)
             .finish_non_exhaustive()
     }
 }
@@ -260,6 +270,11 @@ impl Shared {
                 connection = None;
             }
             self.progress.send_modify(|report| report.record(outcome));
+            if !self.load.pause.is_zero() {
+                let mut stop = self.stop.subscribe();
+                let stopped = stop.wait_for(|stop| *stop);
+                let _ = tokio::time::timeout(self.load.pause, stopped).await;
+            }
         }
     }
 

@@ -145,6 +145,22 @@ async fn load_ends_at_its_greatest_number_or_duration() {
 }
 
 #[tokio::test]
+async fn load_rests_between_requests_until_it_is_stopped() {
+    let origin = Origin::named("a");
+    let begun = std::time::Instant::now();
+    let pause = Duration::from_millis(10);
+    let load = Load::new(origin.addr()).connections(1).pause(pause);
+    load.max_requests(4).start().finish().await;
+    assert!(begun.elapsed() >= pause * 3);
+
+    let pause = Duration::from_secs(3600);
+    let load = Load::new(origin.addr()).connections(2).pause(pause).start();
+    load.wait_for_finished(2).await;
+    let report = crate::time::guarded("its end", load.stop()).await;
+    assert_eq!(report.finished, 2);
+}
+
+#[tokio::test]
 async fn load_counts_failures_by_reason() {
     let origin = Origin::named("a");
     origin.set_healthy(false);

@@ -8,15 +8,12 @@ use envoy_types::pb::envoy::config::core::v3::address::Address as AnyAddress;
 use envoy_types::pb::envoy::config::core::v3::socket_address::PortSpecifier;
 use envoy_types::pb::envoy::config::listener::v3::Listener;
 use envoy_types::pb::envoy::config::route::v3::VirtualHost;
-use envoy_types::pb::envoy::config::route::v3::route::Action;
-use envoy_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
-use envoy_types::pb::envoy::config::route::v3::weighted_cluster::ClusterWeight;
 
 use super::accepted::Accepted;
 use super::encode;
+use super::lost::{targets, without};
 use super::outcome::Warning;
 use super::services::Owner;
-use crate::proto::number;
 use crate::snapshot::Resource;
 
 /// What is served of all services, the first to claim something having it.
@@ -155,50 +152,6 @@ impl<'s> Claims<'s> {
         }
         self.served.listeners.push(Arc::clone(resource));
     }
-}
-
-/// The clusters that a virtual host routes to by name.
-pub(crate) fn targets(host: &VirtualHost) -> impl Iterator<Item = &str> {
-    host.routes.iter().flat_map(|route| {
-        let specifier = match &route.action {
-            Some(Action::Route(action)) => action.cluster_specifier.as_ref(),
-            _ => None,
-        };
-        let (one, weighted) = match specifier {
-            Some(ClusterSpecifier::Cluster(name)) => (Some(name.as_str()), None),
-            Some(ClusterSpecifier::WeightedClusters(weighted)) => (None, Some(weighted)),
-            _ => (None, None),
-        };
-        let weighted = weighted.into_iter().flat_map(|weighted| &weighted.clusters);
-        one.into_iter()
-            .chain(weighted.map(|cluster| cluster.name.as_str()))
-    })
-}
-
-/// The host without its routes to the clusters that are `lost`; `None`: no route is left.
-pub(crate) fn without(host: &VirtualHost, lost: &BTreeSet<&str>) -> Option<VirtualHost> {
-    let mut host = host.clone();
-    host.routes.retain_mut(|route| {
-        let Some(Action::Route(action)) = &mut route.action else {
-            return true;
-        };
-        match &mut action.cluster_specifier {
-            Some(ClusterSpecifier::Cluster(name)) => !lost.contains(name.as_str()),
-            Some(ClusterSpecifier::WeightedClusters(weighted)) => {
-                let clusters = &mut weighted.clusters;
-                clusters.retain(|cluster| !lost.contains(cluster.name.as_str()));
-                let weight = |cluster: &ClusterWeight| cluster.weight.map_or(0, |w| w.value);
-                let is_idle = clusters.iter().all(|cluster| weight(cluster) == 0);
-                // Envoy wants somebody to have some weight.
-                if let Some(first) = clusters.first_mut().filter(|_| is_idle) {
-                    first.weight = Some(number(100));
-                }
-                !clusters.is_empty()
-            }
-            _ => true,
-        }
-    });
-    (!host.routes.is_empty()).then_some(host)
 }
 
 /// Where a listener listens; two may not listen on the same address.

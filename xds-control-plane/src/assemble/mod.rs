@@ -17,6 +17,7 @@ mod canonical;
 mod claims;
 mod config_source;
 mod encode;
+mod lost;
 mod options;
 #[cfg(test)]
 pub(crate) mod oracle;
@@ -32,7 +33,7 @@ mod validate;
 
 pub use self::assembler::{Assembler, assemble};
 pub(crate) use self::canonical::encode;
-pub(crate) use self::claims::{targets, without};
+pub(crate) use self::lost::{targets, without};
 pub use self::options::AssembleOptions;
 pub use self::outcome::{Assembled, Quarantined, Reason, Warning};
 pub use self::services::{Owner, ServiceResources};

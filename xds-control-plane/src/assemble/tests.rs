@@ -302,11 +302,15 @@ fn a_cluster_name_is_had_once_and_nothing_of_the_loser_leads_to_the_winner() {
         .into_iter()
         .map(|(name, _)| name)
         .collect();
-    assert_eq!(hosts, ["a", "y"]);
+    // Nobody else gets the requests that were for it.
+    assert_eq!(hosts, ["a", "x", "y"]);
+    let routes: RouteConfiguration = decoded(&assembled.snapshot, ResourceType::Route, "main");
+    let action = routes.virtual_hosts[1].routes[0].action.clone();
+    assert_eq!(action, Some(crate::proto::unavailable()));
     assert_eq!(assembled.warnings[0].code, "name_taken");
 }
 
-/// Only what leads to a cluster that is somebody else's is gone, and never a whole host for one branch.
+/// Only what leads to a cluster that is somebody else's is gone, and never a whole host.
 #[test]
 fn a_host_loses_its_routes_to_clusters_of_others_only() {
     let to = |clusters: &[(&str, u32)]| {
@@ -335,10 +339,10 @@ fn a_host_loses_its_routes_to_clusters_of_others_only() {
         second
     };
     for (weights, left) in [
-        (&[("b", 95), ("a", 5)][..], Some(("b", 95))),
+        (&[("b", 95), ("a", 5)][..], ("b", 95)),
         // Envoy wants the weights to be more than none together.
-        (&[("b", 0), ("a", 100)], Some(("b", 100))),
-        (&[("a", 100)], None),
+        (&[("b", 0), ("a", 100)], ("b", 100)),
+        (&[("a", 100)], ("503", 503)),
     ] {
         let services = all(&[service("registry", "a"), to(weights)]);
         let assembled = assemble(&services, AssembleOptions::default());
@@ -349,8 +353,10 @@ fn a_host_loses_its_routes_to_clusters_of_others_only() {
             let [route] = &host.routes[..] else {
                 panic!("{host:?}")
             };
-            let Some(Action::Route(action)) = &route.action else {
-                panic!("{route:?}")
+            let action = match &route.action {
+                Some(Action::Route(action)) => action,
+                Some(Action::DirectResponse(answer)) => return ("503", answer.status),
+                other => panic!("{other:?}"),
             };
             let Some(ClusterSpecifier::WeightedClusters(weighted)) = &action.cluster_specifier
             else {
@@ -361,7 +367,7 @@ fn a_host_loses_its_routes_to_clusters_of_others_only() {
             };
             (only.name.as_str(), only.weight.unwrap().value)
         });
-        assert_eq!(found, left, "{weights:?}");
+        assert_eq!(found, Some(left), "{weights:?}");
     }
 }
 

@@ -8,9 +8,7 @@ use envoy_types::pb::envoy::config::route::v3::route_action::{
     ClusterSpecifier, HashPolicy, HostRewriteSpecifier, UpgradeConfig,
 };
 use envoy_types::pb::envoy::config::route::v3::weighted_cluster::ClusterWeight;
-use envoy_types::pb::envoy::config::route::v3::{
-    DirectResponseAction, RouteAction, WeightedCluster,
-};
+use envoy_types::pb::envoy::config::route::v3::{RouteAction, WeightedCluster};
 use envoy_types::pb::google::protobuf;
 use proxy_model::Snapshot;
 use proxy_model::compiled::{BodyLimit, Cluster, ClusterIndex, Route, RouteTarget};
@@ -18,6 +16,7 @@ use proxy_model::config::SessionAffinityConfig;
 
 use super::report::{Inexpressible, Report};
 use super::rewrite;
+use crate::proto::unavailable;
 
 /// What `route` does, but for headers. `host` is the `Host` that a transform sets.
 pub(super) fn action(
@@ -28,7 +27,7 @@ pub(super) fn action(
 ) -> Result<Action, Inexpressible> {
     check(route, report)?;
     let (specifier, clusters) = match route.target() {
-        RouteTarget::None | RouteTarget::Missing(_) => return Ok(refusal()),
+        RouteTarget::None | RouteTarget::Missing(_) => return Ok(unavailable()),
         RouteTarget::Cluster(index) => {
             let cluster = snapshot.cluster_at(*index);
             (
@@ -108,14 +107,6 @@ pub(super) fn action(
         }],
         ..RouteAction::default()
     }))
-}
-
-/// 503, as the proxy answers where there is no cluster.
-pub(super) fn refusal() -> Action {
-    Action::DirectResponse(DirectResponseAction {
-        status: 503,
-        ..DirectResponseAction::default()
-    })
 }
 
 pub(super) fn duration(duration: Duration) -> protobuf::Duration {

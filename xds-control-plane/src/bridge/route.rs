@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::report::{Inexpressible, Report};
 use super::{BridgeOptions, action, criteria, headers, path, source};
+use crate::proto::unavailable;
 
 /// A route as it is carried.
 #[derive(Serialize)]
@@ -48,7 +49,7 @@ pub(super) fn route(
             reason.key,
             format!("{}; requests of the route get 503", reason.message),
         ));
-        written.action = Some(action::refusal());
+        written.action = Some(unavailable());
     }
     if options.carry_source {
         source::carry(

@@ -17,7 +17,7 @@ use super::XdsOptions;
 use super::table::{Table, Update, gathered};
 use crate::bridge::{
     ReadCluster, ReadEndpoints, ReadRoutes, RouteSource, compose, read_cluster, read_endpoints,
-    read_listener, read_routes, read_routes_after,
+    read_listener, read_routes_after,
 };
 use crate::snapshot::ResourceType;
 
@@ -30,7 +30,17 @@ const EXTRA: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Leads {
     names: Vec<String>,
-    inline: Vec<ReadRoutes>,
+    /// With the names that they have in the listener, which need not be different.
+    inline: Vec<(String, ReadRoutes)>,
+}
+
+impl Leads {
+    /// The routes of that name in the listener itself, if it is clear which those are.
+    fn only_inline(&self, name: &str) -> Option<&ReadRoutes> {
+        let mut of_name = self.inline.iter().filter(|(called, _)| called == name);
+        let (_, routes) = of_name.next()?;
+        of_name.next().is_none().then_some(routes)
+    }
 }
 
 /// Everything that was accepted.
@@ -87,7 +97,7 @@ impl Store {
                 resource_type,
                 update,
                 |listener: &Listener| &listener.name,
-                |listener, _| leads(listener),
+                leads,
                 most,
             ),
             ResourceType::Route => self.routes.apply(
@@ -252,7 +262,8 @@ impl Store {
         }
         for (name, held) in &self.listeners.held {
             if !held.value.inline.is_empty() {
-                let composed = compose(&held.value.inline, &nothing, &BTreeMap::new());
+                let inline = held.value.inline.iter().map(|(_, routes)| routes);
+                let composed = compose(inline, &nothing, &BTreeMap::new());
                 add(format!("listener {name}"), composed.config);
             }
         }
@@ -280,17 +291,18 @@ impl Store {
     }
 }
 
-/// Where a listener leads.
-fn leads(listener: &Listener) -> Result<(Leads, Problems), Problems> {
+/// Where a listener leads, after it led to `before`.
+fn leads(listener: &Listener, before: Option<&Leads>) -> Result<(Leads, Problems), Problems> {
     let (read, mut warnings) = read_listener(listener)?;
     let mut found = Leads::default();
     for source in read.routes {
         match source {
             RouteSource::Named(name) => found.names.push(name),
             RouteSource::Inline(inline) => {
-                let (inline, more) = read_routes(&inline)?;
+                let known = before.and_then(|before| before.only_inline(&inline.name));
+                let (routes, more) = read_routes_after(&inline, known)?;
                 warnings.append(more);
-                found.inline.push(inline);
+                found.inline.push((inline.name, routes));
             }
         }
     }

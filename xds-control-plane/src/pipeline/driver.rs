@@ -101,7 +101,9 @@ impl Work {
         let mut services = translation.services;
         services.extend(task.provided);
         let assembled = match task.is_config {
-            true => self.assembler.assemble_beside(&services, is_unknown),
+            true => self
+                .assembler
+                .assemble_within(&services, is_unknown, task.most),
             false => self.assembler.update_endpoints(&services),
         };
         Done {
@@ -109,7 +111,7 @@ impl Work {
             warnings: translation.warnings,
             services: services.len(),
             is_behind: self.assembler.is_behind(&services),
-            is_rolling: translation.behind > 0,
+            is_rolling: translation.behind > 0 || self.assembler.is_rolling(),
             lingering: self.assembler.lingering(),
         }
     }
@@ -197,7 +199,8 @@ impl Driver {
             return;
         };
         let services: Vec<_> = services.into_iter().map(Arc::new).collect();
-        self.assembled = work.assembler.assemble(&services);
+        self.assembled = work.assembler.restore(&services);
+        self.services = services.len();
         self.fall_back_at = Some(Instant::now() + self.options.persist_after);
     }
 

@@ -7,7 +7,7 @@ use envoy_types::pb::envoy::config::route::v3::route::Action;
 use envoy_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
 use envoy_types::pb::envoy::config::route::v3::weighted_cluster::ClusterWeight;
 use envoy_types::pb::envoy::config::route::v3::{
-    Route, RouteAction, RouteConfiguration, VirtualHost, WeightedCluster,
+    HeaderMatcher, Route, RouteAction, RouteConfiguration, RouteMatch, VirtualHost, WeightedCluster,
 };
 use prost::Message;
 
@@ -51,10 +51,18 @@ pub(crate) fn routes(resources: &[&str]) -> Part {
 /// A route configuration that can be read, with a virtual host for each text. `a+b` is one that leads to the cluster `a` for
 /// who asks for it in a header field, and to `b` otherwise; `a:b` shares what comes between the two.
 pub(crate) fn routing(name: &str, hosts: &[&str]) -> Part {
-    let virtual_hosts = hosts.iter().map(|text| VirtualHost {
-        name: (*text).to_owned(),
-        routes: text.split('+').map(route_to).collect(),
-        ..VirtualHost::default()
+    let virtual_hosts = hosts.iter().map(|text| {
+        let mut routes: Vec<_> = text.split('+').map(route_to).collect();
+        let asked_for = routes.len() - 1;
+        for route in routes.iter_mut().take(asked_for) {
+            let wanted = route.r#match.get_or_insert_default();
+            wanted.headers.push(HeaderMatcher::default());
+        }
+        VirtualHost {
+            name: (*text).to_owned(),
+            routes,
+            ..VirtualHost::default()
+        }
     });
     let routes = RouteConfiguration {
         name: name.to_owned(),
@@ -85,12 +93,13 @@ fn route_to(text: &str) -> Route {
         ..RouteAction::default()
     };
     Route {
+        r#match: Some(RouteMatch::default()),
         action: Some(Action::Route(action)),
         ..Route::default()
     }
 }
 
-/// Where the virtual hosts of a route configuration lead, as [`routing`] is told.
+/// Where the virtual hosts of a route configuration lead, as [`routing`] is told, or what they answer themselves.
 pub(crate) fn shown_routing(body: &[u8]) -> Option<String> {
     let routes = RouteConfiguration::decode(body).ok()?;
     let shown = routes.virtual_hosts.iter().map(|host| {
@@ -103,6 +112,7 @@ pub(crate) fn shown_routing(body: &[u8]) -> Option<String> {
                 }
                 _ => String::new(),
             },
+            Some(Action::DirectResponse(answer)) => answer.status.to_string(),
             _ => String::new(),
         });
         shown.collect::<Vec<_>>().join("+")

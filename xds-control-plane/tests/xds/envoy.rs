@@ -110,9 +110,9 @@ async fn what_comes_with_a_refused_cluster_is_served() {
         let refusal = clusters_of(&server).and_then(|of| of.refused).unwrap();
         let said = refusal.message;
         assert!(said.contains("unusable: "), "{way:?}: {said}");
-        // There is no route, rather than one that leads to nothing.
+        // Nobody else gets its requests.
         let answer = who_answers(listen, "unusable").await.unwrap();
-        assert_eq!(answer.0, StatusCode::NOT_FOUND, "{way:?}");
+        assert_eq!(answer.0, StatusCode::SERVICE_UNAVAILABLE, "{way:?}");
 
         // What goes, goes.
         let left = Plan {

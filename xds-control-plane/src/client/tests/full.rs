@@ -1,5 +1,9 @@
 //! The state of the world.
 
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
 use super::script::{full, pair, resources};
 use super::{ONE, serving, state, states};
 use crate::client::{Mode, XdsOptions};
@@ -131,4 +135,42 @@ async fn names_that_are_there_twice_and_what_is_no_resource_are_refused() {
         refused.message
     );
     drop(provider);
+}
+
+/// News that belong together are waited for, but not for ever.
+#[tokio::test(start_paused = true)]
+async fn a_control_plane_that_never_pauses_is_obeyed_all_the_same() {
+    let patience = Duration::from_secs(3);
+    let (discoverer, mut script) = pair(options().with_fetch_timeout(patience));
+    let provider = discoverer.runner().start();
+    let mut states = states(&provider);
+    let mut stream = script.full().await;
+    let one = resources(ONE);
+    for (kind, nonce) in [(Cds, "a"), (Rds, "b"), (Eds, "c")] {
+        stream.answer(full(kind, nonce, "1", &one)).await;
+    }
+    serving(&mut states, ONE).await;
+
+    let begun = Instant::now();
+    let talking = async {
+        for number in 0_u32.. {
+            let address = format!("10.0.{}.{}", 1 + number / 250, 1 + number % 250);
+            let next = resources(&ONE.replace("10.0.0.1", &address));
+            let version = number.to_string();
+            stream.answer(full(Eds, &version, &version, &next)).await;
+            stream.request().await;
+            // Before what came last has settled.
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let is_news = |state: &discovery_core::ProviderState| {
+        let text = format!("{:?}", state.config);
+        !text.contains("10.0.0.1/")
+    };
+    assert!(!is_news(&states.borrow()));
+    tokio::select! {
+        () = talking => unreachable!("it never pauses"),
+        _ = state(&mut states, is_news) => {}
+    }
+    assert!(begun.elapsed() < patience * 2, "{:?}", begun.elapsed());
 }

@@ -198,11 +198,17 @@ pub(super) fn any(kind: ResourceType, message: &impl Message) -> Any {
 
 /// A listener whose routes are those of this name.
 pub(super) fn listener(name: &str, routes: &str) -> (ResourceType, String, Any) {
+    let named = RouteSpecifier::Rds(Rds {
+        route_config_name: routes.into(),
+        ..Rds::default()
+    });
+    listener_with(name, named)
+}
+
+/// A listener whose routes are there.
+pub(super) fn listener_with(name: &str, routes: RouteSpecifier) -> (ResourceType, String, Any) {
     let manager = HttpConnectionManager {
-        route_specifier: Some(RouteSpecifier::Rds(Rds {
-            route_config_name: routes.into(),
-            ..Rds::default()
-        })),
+        route_specifier: Some(routes),
         ..HttpConnectionManager::default()
     };
     let filter = Filter {

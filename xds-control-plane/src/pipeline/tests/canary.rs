@@ -38,11 +38,7 @@ async fn a_canary_that_loses_its_last_instance_loses_its_share_first() {
     let consul = FakeConsul::new("sas");
     consul.register("sas", "node", instance("shop-http", 80));
     consul.register("sas", "node", instance("shop-new-http", 81));
-    let (say, told) = registry();
-    say.send(CANARY.to_owned()).unwrap();
-    let sources = Sources::new()
-        .with_registry(told)
-        .with_consul(consul.client(), ConsulSourceOptions::default());
+    let sources = consul_says(&consul, CANARY);
     let pipeline = Pipeline::start(sources, PipelineOptions::default());
     let mut snapshots = pipeline.snapshots();
     until(&mut snapshots, |snapshots| {
@@ -89,14 +85,8 @@ async fn a_service_that_loses_its_last_instance_loses_it_at_once() {
     let consul = FakeConsul::new("sas");
     consul.register("sas", "node", instance("shop-http", 80));
     consul.register("sas", "node", instance("shop-new-http", 81));
-    let (say, told) = registry();
-    say.send(CANARY.to_owned()).unwrap();
-    let sources = Sources::new()
-        .with_registry(told)
-        .with_consul(consul.client(), ConsulSourceOptions::default());
-    let pipeline = Pipeline::start(sources, PipelineOptions::default());
-    let mut snapshots = pipeline.snapshots();
-    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
+    let sources = consul_says(&consul, CANARY);
+    let (_pipeline, mut snapshots) = served_of(sources, PipelineOptions::default()).await;
     let gone_at = Instant::now();
     consul.set_check("sas", "shop-http-80", HealthStatus::Critical);
     until(&mut snapshots, |snapshots| {
@@ -118,18 +108,12 @@ async fn a_canary_that_loses_its_last_instance_while_another_one_lingers_keeps_i
     ] {
         consul.register("sas", "node", instance(service, port));
     }
-    let (say, told) = registry();
     let both = CANARY.replace(
         "services: [",
         "services: [{name: cart, provides: [{name: http}], branches: [{name: new, canary_percent: 20}]}, ",
     );
-    say.send(both).unwrap();
-    let sources = Sources::new()
-        .with_registry(told)
-        .with_consul(consul.client(), ConsulSourceOptions::default());
-    let pipeline = Pipeline::start(sources, PipelineOptions::default());
-    let mut snapshots = pipeline.snapshots();
-    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
+    let sources = consul_says(&consul, &both);
+    let (_pipeline, mut snapshots) = served_of(sources, PipelineOptions::default()).await;
     sleep(Duration::from_secs(5)).await;
 
     consul.set_check("sas", "cart-new-http-83", HealthStatus::Critical);

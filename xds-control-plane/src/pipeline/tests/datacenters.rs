@@ -18,15 +18,8 @@ fn consul() -> FakeConsul {
 
 const THREE: &str = "services: [{name: a, provides: [{name: http}]}, {name: b, provides: [{name: http}]}, {name: c, provides: [{name: http}]}]";
 
-fn start(consul: &FakeConsul, options: &PipelineOptions) -> Pipeline {
-    let (say, told) = registry();
-    say.send(THREE.to_owned()).unwrap();
-    let mut consul_options = ConsulSourceOptions::default();
-    consul_options.watch = consul_options.watch.with_datacenters(Datacenters::All);
-    let sources = Sources::new()
-        .with_registry(told)
-        .with_consul(consul.client(), consul_options);
-    Pipeline::start(sources, options.clone())
+fn start(consul: &FakeConsul, options: PipelineOptions) -> Pipeline {
+    Pipeline::start(consul_says(consul, THREE), options)
 }
 
 fn endpoints(snapshots: &Snapshots, cluster: &str) -> Option<Vec<u32>> {
@@ -47,26 +40,14 @@ async fn what_a_datacenter_had_stays_until_it_was_read() {
         |consul| consul.fail("catalog/datacenters", Fault::Status(500, "boom")),
     ];
     for (nth, fail) in faults.into_iter().enumerate() {
-        let folder = tempfile::tempdir().unwrap();
-        let options = PipelineOptions {
-            persist: Some(folder.path().join("last")),
-            ..PipelineOptions::default()
-        };
+        let kept = Kept::new();
         let consul = consul();
-        let first = start(&consul, &options);
-        timeout(Duration::from_secs(600), async {
-            while !folder.path().join("last").exists() {
-                sleep(Duration::from_secs(1)).await;
-            }
-        })
-        .await
-        .unwrap();
-        drop(first);
+        kept.by(start(&consul, kept.options())).await;
 
         fail(&consul);
         consul.register("sas", "near", instance("a-http", 90));
         consul.set_check("sas", "b-http-81", HealthStatus::Critical);
-        let second = start(&consul, &options);
+        let second = start(&consul, kept.options());
         let mut snapshots = second.snapshots();
         until(&mut snapshots, |snapshots| {
             snapshots.borrow().is_some() && ports_of(snapshots, "a-http") == [80, 90]
@@ -113,7 +94,7 @@ async fn a_first_start_waits_for_other_datacenters_and_not_for_ever() {
     ] {
         consul.fail_in("iva", path, fault);
         let begun = Instant::now();
-        let pipeline = start(&consul, &PipelineOptions::default());
+        let pipeline = start(&consul, PipelineOptions::default());
         let mut snapshots = pipeline.snapshots();
         timeout(
             Duration::from_secs(most),
@@ -133,7 +114,7 @@ async fn a_first_start_waits_for_other_datacenters_and_not_for_ever() {
     }
     consul.fail("catalog/datacenters", Fault::Status(500, "boom"));
     let begun = Instant::now();
-    let pipeline = start(&consul, &PipelineOptions::default());
+    let pipeline = start(&consul, PipelineOptions::default());
     let mut snapshots = pipeline.snapshots();
     until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
     assert!(begun.elapsed() >= Duration::from_secs(5));

@@ -4,120 +4,25 @@ mod canary;
 mod datacenters;
 mod restart;
 mod settings;
+mod world;
 
 use std::time::Duration;
 
-use async_trait::async_trait;
-use discovery_consul::client::{CheckDefinition, HealthStatus, ServiceDefinition};
+use discovery_consul::client::HealthStatus;
 use discovery_consul::testing::{FakeConsul, Fault};
 use discovery_consul::watch::Datacenters;
-use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
 use envoy_types::pb::envoy::config::route::v3::RouteConfiguration;
 use prost::Message;
-use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::*;
-use crate::assemble::testing::ports;
-use crate::snapshot::{ResourceType, Subscription};
-use crate::sources::{
-    ConsulSourceOptions, ParsedRegistry, Reading, Registry, RegistryError, parse_registry,
+use self::world::{
+    Kept, Snapshots, consul_says, hosts, instance, ports_of, registry, served, served_of, until,
 };
-
-/// A registry that says what it is told to.
-struct Told(mpsc::UnboundedReceiver<String>, String);
-
-impl Told {
-    fn parsed(&self) -> Result<ParsedRegistry, RegistryError> {
-        parse_registry(&self.1).map_err(|problems| RegistryError::new(problems.to_string()))
-    }
-}
-
-#[async_trait]
-impl Registry for Told {
-    async fn next(&mut self) -> Result<ParsedRegistry, RegistryError> {
-        match self.0.recv().await {
-            Some(text) => {
-                self.1 = text;
-                self.parsed()
-            }
-            None => std::future::pending().await,
-        }
-    }
-
-    async fn again(&mut self) -> Result<ParsedRegistry, RegistryError> {
-        self.parsed()
-    }
-}
-
-type Snapshots = watch::Receiver<Option<Arc<Snapshot>>>;
-
-fn registry() -> (mpsc::UnboundedSender<String>, Told) {
-    let (say, told) = mpsc::unbounded_channel();
-    (say, Told(told, String::new()))
-}
+use super::*;
+use crate::snapshot::{ResourceType, Subscription};
+use crate::sources::{ConsulSourceOptions, Reading};
 
 const SHOP: &str = "services: [{name: shop, provides: [{name: http}]}]";
-
-fn served(snapshots: &Snapshots, kind: ResourceType) -> Vec<String> {
-    let snapshot = snapshots.borrow();
-    let resources = snapshot
-        .iter()
-        .flat_map(|snapshot| snapshot.resources(kind).iter());
-    resources
-        .map(|resource| resource.name().to_string())
-        .collect()
-}
-
-fn ports_of(snapshots: &Snapshots, cluster: &str) -> Vec<u32> {
-    let snapshot = snapshots.borrow();
-    let resource = snapshot
-        .as_ref()
-        .unwrap()
-        .resources(ResourceType::Endpoint)
-        .get(cluster)
-        .unwrap();
-    let body = resource.body(Subscription::Aggregated).clone();
-    ports(&ClusterLoadAssignment::decode(body).unwrap())
-}
-
-fn hosts(snapshots: &Snapshots) -> Vec<String> {
-    let snapshot = snapshots.borrow();
-    let resource = snapshot
-        .as_ref()
-        .unwrap()
-        .resources(ResourceType::Route)
-        .get("main")
-        .unwrap();
-    let body = resource.body(Subscription::Aggregated).clone();
-    let routes = RouteConfiguration::decode(body).unwrap();
-    routes
-        .virtual_hosts
-        .into_iter()
-        .map(|host| host.name)
-        .collect()
-}
-
-async fn until(snapshots: &mut Snapshots, is_so: impl Fn(&Snapshots) -> bool) {
-    let wait = async {
-        while !is_so(snapshots) {
-            snapshots.changed().await.unwrap();
-        }
-    };
-    timeout(Duration::from_secs(60), wait)
-        .await
-        .expect("it becomes so");
-}
-
-fn instance(service: &str, port: u16) -> ServiceDefinition {
-    let id = format!("{service}-{port}");
-    ServiceDefinition::new(service, port)
-        .with_id(id.clone())
-        .with_address("10.0.0.1")
-        .with_check(
-            CheckDefinition::ttl(id, Duration::from_secs(600)).with_status(HealthStatus::Passing),
-        )
-}
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_served_before_every_source_was_read() {
@@ -249,9 +154,7 @@ async fn a_tag_makes_a_host() {
     let consul = FakeConsul::new("sas");
     consul.register("sas", "node", instance("j", 80));
     let sources = Sources::new().with_consul(consul.client(), ConsulSourceOptions::default());
-    let pipeline = Pipeline::start(sources, PipelineOptions::default());
-    let mut snapshots = pipeline.snapshots();
-    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
+    let (_pipeline, mut snapshots) = served_of(sources, PipelineOptions::default()).await;
     assert_eq!(hosts(&snapshots), <[String; 0]>::default());
     let tagged = Instant::now();
     consul.register(
@@ -325,9 +228,7 @@ async fn an_instance_that_flaps_does_not_flood() {
     );
     consul.register("sas", "node", instance("j", 81));
     let sources = Sources::new().with_consul(consul.client(), ConsulSourceOptions::default());
-    let pipeline = Pipeline::start(sources, PipelineOptions::default());
-    let mut snapshots = pipeline.snapshots();
-    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
+    let (_pipeline, mut snapshots) = served_of(sources, PipelineOptions::default()).await;
     let before = snapshots.borrow_and_update().clone().unwrap();
     let flapping = async {
         for flip in 0..201 {

@@ -4,29 +4,17 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn what_was_served_last_is_served_after_a_restart_until_the_sources_are_there() {
-    let folder = tempfile::tempdir().unwrap();
-    let options = PipelineOptions {
-        persist: Some(folder.path().join("last")),
-        ..PipelineOptions::default()
-    };
+    let kept = Kept::new();
     let (say, told) = registry();
-    let first = Pipeline::start(Sources::new().with_registry(told), options.clone());
+    let first = Pipeline::start(Sources::new().with_registry(told), kept.options());
     let mut snapshots = first.snapshots();
     say.send(SHOP.to_owned()).unwrap();
     until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
     let served_first = snapshots.borrow().clone();
-    let path = folder.path().join("last");
-    timeout(Duration::from_secs(600), async {
-        while !path.exists() {
-            sleep(Duration::from_secs(1)).await;
-        }
-    })
-    .await
-    .unwrap();
-    drop(first);
+    kept.by(first).await;
 
     let (say, told) = registry();
-    let second = Pipeline::start(Sources::new().with_registry(told), options);
+    let second = Pipeline::start(Sources::new().with_registry(told), kept.options());
     let mut snapshots = second.snapshots();
     let begun = Instant::now();
     until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
@@ -59,29 +47,18 @@ async fn what_was_served_last_is_served_after_a_restart_until_the_sources_are_th
 /// What was kept may be old: who can be read is waited for, and nobody is told to rely on it before.
 #[tokio::test(start_paused = true)]
 async fn what_was_served_last_is_not_served_while_sources_are_being_read() {
-    let folder = tempfile::tempdir().unwrap();
-    let options = PipelineOptions {
-        persist: Some(folder.path().join("last")),
-        ..PipelineOptions::default()
-    };
+    let kept = Kept::new();
     let consul = consul();
-    let first = Pipeline::start(sources(&consul), options.clone());
-    let mut snapshots = first.snapshots();
-    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
+    let (first, _) = served_of(sources(&consul), kept.options()).await;
     assert!(*first.readiness().borrow());
     first.stop().await;
-    assert!(
-        folder.path().join("last").exists(),
-        "it is kept when it stops"
-    );
+    assert!(kept.path().exists(), "it is kept when it stops");
 
     consul.deregister("sas", "near", "a-http-80");
     consul.register("sas", "near", instance("a-http", 90));
     consul.fail("", Fault::Slow(Duration::from_secs(2)));
     let begun = Instant::now();
-    let second = Pipeline::start(sources(&consul), options.clone());
-    let mut snapshots = second.snapshots();
-    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
+    let (second, snapshots) = served_of(sources(&consul), kept.options()).await;
     assert_eq!(
         ports_of(&snapshots, "a-http"),
         [90],
@@ -94,9 +71,7 @@ async fn what_was_served_last_is_not_served_while_sources_are_being_read() {
     // One that fails may do so for long.
     consul.fail("", Fault::Status(500, "No cluster leader"));
     let begun = Instant::now();
-    let third = Pipeline::start(sources(&consul), options);
-    let mut snapshots = third.snapshots();
-    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
+    let (third, snapshots) = served_of(sources(&consul), kept.options()).await;
     assert!(
         begun.elapsed() < Duration::from_secs(3),
         "{:?}",
@@ -125,13 +100,7 @@ const BOTH: &str =
     "services: [{name: a, provides: [{name: http}]}, {name: b, provides: [{name: http}]}]";
 
 fn sources(consul: &FakeConsul) -> Sources {
-    let (say, told) = registry();
-    say.send(BOTH.to_owned()).unwrap();
-    let mut options = ConsulSourceOptions::default();
-    options.watch = options.watch.with_datacenters(Datacenters::All);
-    Sources::new()
-        .with_registry(told)
-        .with_consul(consul.client(), options)
+    consul_says(consul, BOTH)
 }
 
 fn has_endpoints(snapshots: &Snapshots, cluster: &str) -> bool {
@@ -161,23 +130,12 @@ async fn a_service_that_cannot_be_read_at_first_is_waited_for() {
 /// One that cannot be read for long keeps nobody else from being served, and is not said to be without endpoints.
 #[tokio::test(start_paused = true)]
 async fn a_service_that_cannot_be_read_for_long_keeps_the_endpoints_that_it_had() {
-    let folder = tempfile::tempdir().unwrap();
-    let options = PipelineOptions {
-        persist: Some(folder.path().join("last")),
-        ..PipelineOptions::default()
-    };
+    let kept = Kept::new();
     let consul = consul();
     let tagged = |port| instance("j", port).with_tag("domain-j.example");
     consul.register("sas", "near", tagged(83));
-    let first = Pipeline::start(sources(&consul), options.clone());
-    timeout(Duration::from_secs(600), async {
-        while !folder.path().join("last").exists() {
-            sleep(Duration::from_secs(1)).await;
-        }
-    })
-    .await
-    .unwrap();
-    drop(first);
+    let first = Pipeline::start(sources(&consul), kept.options());
+    kept.by(first).await;
 
     for name in ["b", "j"] {
         let path = format!("health/service/{name}");
@@ -185,7 +143,7 @@ async fn a_service_that_cannot_be_read_for_long_keeps_the_endpoints_that_it_had(
     }
     consul.set_check("vla", "b-http-82", HealthStatus::Critical);
     consul.register("sas", "near", instance("a-http", 90));
-    for (options, kept) in [(options, true), (PipelineOptions::default(), false)] {
+    for (options, is_kept) in [(kept.options(), true), (PipelineOptions::default(), false)] {
         let pipeline = Pipeline::start(sources(&consul), options);
         let mut snapshots = pipeline.snapshots();
         until(&mut snapshots, |snapshots| {
@@ -196,18 +154,18 @@ async fn a_service_that_cannot_be_read_for_long_keeps_the_endpoints_that_it_had(
             served(&snapshots, ResourceType::Cluster),
             ["a-http", "b-http", "j"]
                 .iter()
-                .take(2 + usize::from(kept))
+                .take(2 + usize::from(is_kept))
                 .copied()
                 .collect::<Vec<_>>()
         );
-        assert_eq!(has_endpoints(&snapshots, "b-http"), kept);
-        if kept {
+        assert_eq!(has_endpoints(&snapshots, "b-http"), is_kept);
+        if is_kept {
             // That the far one does not live any more is known.
             assert_eq!(ports_of(&snapshots, "b-http"), [81]);
             assert_eq!(ports_of(&snapshots, "j"), [83]);
             assert!(hosts(&snapshots).contains(&"j".to_owned()));
         }
-        if !kept {
+        if !is_kept {
             consul.heal();
             until(&mut snapshots, |snapshots| {
                 has_endpoints(snapshots, "b-http") && ports_of(snapshots, "b-http") == [81]
@@ -221,26 +179,15 @@ async fn a_service_that_cannot_be_read_for_long_keeps_the_endpoints_that_it_had(
 /// A registry that starts together with the control plane has nothing yet, and takes nothing away.
 #[tokio::test(start_paused = true)]
 async fn what_was_served_last_stays_until_the_registry_says_twice_that_it_is_gone() {
-    let folder = tempfile::tempdir().unwrap();
-    let options = PipelineOptions {
-        persist: Some(folder.path().join("last")),
-        ..PipelineOptions::default()
-    };
+    let kept = Kept::new();
     let (say, told) = registry();
-    let first = Pipeline::start(Sources::new().with_registry(told), options.clone());
+    let first = Pipeline::start(Sources::new().with_registry(told), kept.options());
     say.send(BOTH.to_owned()).unwrap();
-    timeout(Duration::from_secs(600), async {
-        while !folder.path().join("last").exists() {
-            sleep(Duration::from_secs(1)).await;
-        }
-    })
-    .await
-    .unwrap();
-    drop(first);
+    kept.by(first).await;
 
     let (say, told) = registry();
     say.send("services: []".to_owned()).unwrap();
-    let second = Pipeline::start(Sources::new().with_registry(told), options);
+    let second = Pipeline::start(Sources::new().with_registry(told), kept.options());
     let mut snapshots = second.snapshots();
     sleep(Duration::from_secs(3)).await;
     assert!(snapshots.borrow().is_none());

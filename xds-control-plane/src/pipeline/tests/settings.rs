@@ -23,15 +23,8 @@ async fn new_settings_are_rolled_out_in_batches() {
     let consul = FakeConsul::new("sas");
     let names = (0..SERVICES).map(|n| format!("{{name: s{n:03}, provides: [{{name: http}}]}}"));
     let names: Vec<_> = names.collect();
-    let (say, told) = registry();
-    say.send(format!("services: [{}]", names.join(", ")))
-        .unwrap();
-    let sources = Sources::new()
-        .with_registry(told)
-        .with_consul(consul.client(), ConsulSourceOptions::default());
-    let pipeline = Pipeline::start(sources, PipelineOptions::default());
-    let mut snapshots = pipeline.snapshots();
-    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
+    let sources = consul_says(&consul, &format!("services: [{}]", names.join(", ")));
+    let (_pipeline, mut snapshots) = served_of(sources, PipelineOptions::default()).await;
     let built_in = policies(&snapshots)[0];
     let renewed = |snapshots: &Snapshots| {
         let policies = policies(snapshots).into_iter();
@@ -52,6 +45,44 @@ async fn new_settings_are_rolled_out_in_batches() {
     assert!(took < Duration::from_secs(10), "{took:?}");
 }
 
+/// Those that came while nobody was there, too: Envoys still have the clusters that they had.
+#[tokio::test(start_paused = true)]
+async fn settings_that_are_new_after_a_restart_are_rolled_out_in_batches() {
+    const SERVICES: usize = 100;
+    let consul = FakeConsul::new("sas");
+    let names = (0..SERVICES).map(|n| format!("{{name: s{n:03}, provides: [{{name: http}}]}}"));
+    let registered = format!("services: [{}]", names.collect::<Vec<_>>().join(", "));
+    let kept = Kept::new();
+    let (first, snapshots) = served_of(consul_says(&consul, &registered), kept.options()).await;
+    let built_in = policies(&snapshots)[0];
+    first.stop().await;
+
+    consul.put("sas", KEY, br#"{"cds": {"lb_policy": "RING_HASH"}}"#);
+    consul.register("sas", "node", instance("s099-http", 80));
+    // One service is new, and nobody has anything of it.
+    let more = registered.replace("]}]", "]}, {name: t, provides: [{name: http}]}]");
+    let (_second, mut snapshots) = served_of(consul_says(&consul, &more), kept.options()).await;
+    let renewed = |snapshots: &Snapshots| {
+        let policies = policies(snapshots).into_iter();
+        policies.filter(|policy| *policy != built_in).count()
+    };
+    let begun = Instant::now();
+    let mut before = renewed(&snapshots);
+    assert!(before <= 21, "{before} at once");
+    // Everything else of those that wait is as it is wanted.
+    assert_eq!(ports_of(&snapshots, "s099-http"), [80]);
+    assert_eq!(hosts(&snapshots).len(), SERVICES + 1);
+    while before <= SERVICES {
+        snapshots.changed().await.unwrap();
+        let now = renewed(&snapshots);
+        assert!(now - before <= 20, "{} at once", now - before);
+        before = now;
+    }
+    let took = begun.elapsed();
+    assert!(took >= Duration::from_secs(4), "{took:?}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
+}
+
 /// Case K17: a key that is gone for a moment changes nothing, and one that is gone for good means the built-in settings.
 #[tokio::test(start_paused = true)]
 async fn that_the_settings_are_gone_is_believed_after_a_second_look() {
@@ -64,9 +95,7 @@ async fn that_the_settings_are_gone_is_believed_after_a_second_look() {
         instance("j", 80).with_tag("domain-j.example"),
     );
     let sources = Sources::new().with_consul(consul.client(), ConsulSourceOptions::default());
-    let pipeline = Pipeline::start(sources, PipelineOptions::default());
-    let mut snapshots = pipeline.snapshots();
-    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
+    let (_pipeline, mut snapshots) = served_of(sources, PipelineOptions::default()).await;
     let first = snapshots.borrow_and_update().clone();
     let client = consul.client();
     client.kv_delete(KEY).await.unwrap();
@@ -97,9 +126,7 @@ async fn settings_that_cannot_be_used_leave_those_that_were_good() {
         instance("j", 80).with_tag("domain-j.example"),
     );
     let sources = Sources::new().with_consul(consul.client(), ConsulSourceOptions::default());
-    let pipeline = Pipeline::start(sources, PipelineOptions::default());
-    let mut snapshots = pipeline.snapshots();
-    until(&mut snapshots, |snapshots| snapshots.borrow().is_some()).await;
+    let (pipeline, mut snapshots) = served_of(sources, PipelineOptions::default()).await;
     let first = snapshots.borrow_and_update().clone();
     consul.put("sas", key, b"{");
     let mut status = pipeline.status();

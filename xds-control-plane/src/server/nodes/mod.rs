@@ -195,6 +195,14 @@ mod tests {
         drop(third);
         assert_eq!(fourth.count_names(10, 10), Ok(()));
         drop((second, other, fourth));
+        // A host has a network of 64 bits in version 6.
+        let mut fifth = open("[2001:db8::1]:1").unwrap();
+        fifth.count_names(8, 10).unwrap();
+        let mut sixth = open("[2001:db8:0:0:ffff::2]:1").unwrap();
+        assert_eq!(sixth.count_names(3, 10), Err(TooManyNames));
+        let mut seventh = open("[2001:db8:0:1::1]:1").unwrap();
+        assert_eq!(seventh.count_names(3, 10), Ok(()));
+        drop((fifth, sixth, seventh));
         assert_eq!(nodes.streams(), 0);
         assert!(nodes.shared.lock().peers.is_empty());
     }

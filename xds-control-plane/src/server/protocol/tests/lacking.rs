@@ -31,7 +31,7 @@ fn what_leads_to_a_refused_cluster_stays_away_and_the_rest_goes_out() {
         let (mut peer, replies) = refusing(protocol, said);
         assert!(peer.lacks_clusters());
         // It has taken `d`, which came with `c`.
-        assert_eq!(replies, ["lds l=2", "rds r=[a b d]"], "{protocol:?}");
+        assert_eq!(replies, ["lds l=2", "rds r=[a b d 503]"], "{protocol:?}");
         peer.accept(Listener, &[]);
         assert_eq!(peer.accept(Route, again(protocol, &["r"])), [""; 0]);
         // What changes beside it changes.
@@ -58,7 +58,7 @@ fn what_leads_to_a_refused_cluster_stays_away_and_the_rest_goes_out() {
 fn of_a_response_that_is_refused_as_a_whole_nothing_new_is_there() {
     for protocol in BOTH {
         let (mut peer, replies) = refusing(protocol, "Proto constraint validation failed");
-        assert_eq!(replies, ["lds l=2", "rds r=[a b]"], "{protocol:?}");
+        assert_eq!(replies, ["lds l=2", "rds r=[a b 503 503]"], "{protocol:?}");
         // Endpoints of what it has move on.
         let mut moved = with_c("c=bad");
         moved[1] = endpoints(&["a=2", "b=1"]);
@@ -85,7 +85,7 @@ fn a_removal_waits_for_routes_and_no_longer() {
         ];
         let replies = peer.publish(&next);
         let without_removal = replies.iter().filter(|reply| reply.starts_with("rds"));
-        assert_eq!(without_removal.collect::<Vec<_>>(), ["rds r=[a d]"]);
+        assert_eq!(without_removal.collect::<Vec<_>>(), ["rds r=[a d 503]"]);
         let before: String = replies.concat();
         assert!(!before.contains("-b"), "{replies:?}");
         let replies = peer.accept(Route, again(protocol, &["r"]));
@@ -107,7 +107,7 @@ fn an_envoy_that_begins_gets_the_same_as_others() {
             Protocol::Sotw => peer.want(Route, &["r"]),
             Protocol::Delta => peer.change(Route, &["r"]),
         };
-        assert_eq!(replies, ["rds r=[a b d]"], "{protocol:?}");
+        assert_eq!(replies, ["rds r=[a b d 503]"], "{protocol:?}");
     }
 }
 
@@ -172,6 +172,6 @@ fn a_listener_that_names_what_was_refused_waits_with_its_like() {
             routing("r", &["b", "c"]),
         ];
         peer.publish(&next);
-        assert_eq!(peer.refuse(Cluster, &[]), ["rds r=[b]"], "{protocol:?}");
+        assert_eq!(peer.refuse(Cluster, &[]), ["rds r=[b 503]"], "{protocol:?}");
     }
 }

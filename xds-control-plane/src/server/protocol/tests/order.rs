@@ -264,7 +264,7 @@ fn a_refused_cluster_that_is_withdrawn_holds_nothing() {
         next[0] = clusters(&["a=1", "b=1", "c=bad"]);
         next[3] = routing("r", &["a", "b", "c"]);
         peer.publish(&next);
-        assert_eq!(peer.refuse(Cluster, &[]), ["rds r=[a b]"]);
+        assert_eq!(peer.refuse(Cluster, &[]), ["rds r=[a b 503]"]);
         peer.accept(Route, again(protocol, &["r"]));
         let mut next = both();
         next[3] = routing("r", &["b"]);
