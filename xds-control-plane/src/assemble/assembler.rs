@@ -18,10 +18,6 @@ use crate::snapshot::{Resource, ResourceSet, ResourceType, Snapshot};
 pub struct Assembler {
     options: AssembleOptions,
     services: BTreeMap<Owner, Held>,
-    /// Those that are served as they were kept, with older clusters than they are wanted with now, or were not wanted yet.
-    restored: BTreeSet<Owner>,
-    /// How many wait for their turn.
-    waiting: usize,
     /// How many of them are not known any more, and stay.
     stayed: usize,
     /// Whose endpoints are served.
@@ -57,31 +53,6 @@ impl Held {
     }
 }
 
-impl Held {
-    /// What is wanted with the clusters that it has, if those are the same but for their settings.
-    fn with_older_clusters(&self, wanted: &ServiceResources) -> Option<ServiceResources> {
-        let has = self.accepted.as_ref()?.resources();
-        let names = |resources: &ServiceResources| {
-            let clusters = resources.clusters.iter();
-            clusters
-                .map(|cluster| {
-                    let name = cluster.name.clone();
-                    (
-                        name,
-                        encode::is_eds(cluster).then(|| encode::eds_name(cluster).to_owned()),
-                    )
-                })
-                .collect::<Vec<_>>()
-        };
-        let differs = has.clusters != wanted.clusters || has.refresh_delay != wanted.refresh_delay;
-        (differs && !wanted.is_partial && names(has) == names(wanted)).then(|| ServiceResources {
-            clusters: has.clusters.clone(),
-            refresh_delay: has.refresh_delay,
-            ..wanted.clone()
-        })
-    }
-}
-
 /// Assembles once. Who does so again and again keeps an [`Assembler`].
 #[must_use]
 pub fn assemble(services: &[Arc<ServiceResources>], options: AssembleOptions) -> Assembled {
@@ -103,71 +74,25 @@ impl Assembler {
         self.assemble_beside(services, |_| false)
     }
 
-    /// Begins with services that were [kept](Self::kept), which all clients may still have.
-    pub fn restore(&mut self, services: &[Arc<ServiceResources>]) -> Assembled {
-        let assembled = self.assemble(services);
-        self.restored = self.services.keys().cloned().collect();
-        assembled
-    }
-
-    /// The same as [`assemble`](Self::assemble), where those of before stay that `is_unknown` says nothing can be said of, and
-    /// that are not among these.
+    /// The same, where those of before stay that `is_unknown` says nothing can be said of, and that are not among these.
     pub fn assemble_beside(
         &mut self,
         services: &[Arc<ServiceResources>],
         is_unknown: impl Fn(&Owner) -> bool,
     ) -> Assembled {
-        self.assemble_within(services, is_unknown, usize::MAX)
-    }
-
-    /// The same, where only so many of the services that were [restored](Self::restore) take other settings for their clusters:
-    /// every Envoy warms those anew. The others keep them until it is their turn, with everything else as it is wanted.
-    pub fn assemble_within(
-        &mut self,
-        services: &[Arc<ServiceResources>],
-        is_unknown: impl Fn(&Owner) -> bool,
-        most: usize,
-    ) -> Assembled {
         let mut before = std::mem::take(&mut self.services);
-        let mut restored = std::mem::take(&mut self.restored);
-        let mut left = most;
-        self.waiting = 0;
         for wanted in services {
             let held = match before.remove(&wanted.owner) {
-                Some(held) => {
-                    let older = restored
-                        .contains(&wanted.owner)
-                        .then(|| held.with_older_clusters(wanted))
-                        .flatten();
-                    match older {
-                        Some(older) if left == 0 => {
-                            self.waiting += 1;
-                            self.restored.insert(wanted.owner.clone());
-                            self.renew(held, &Arc::new(older))
-                        }
-                        older => {
-                            left -= usize::from(older.is_some());
-                            self.renew(held, wanted)
-                        }
-                    }
-                }
+                Some(held) => self.renew(held, wanted),
                 None => self.admit(wanted, None),
             };
             self.services.insert(wanted.owner.clone(), held);
         }
         before.retain(|owner, held| held.accepted.is_some() && is_unknown(owner));
-        restored.retain(|owner| before.contains_key(owner));
-        self.restored.append(&mut restored);
         self.stayed = before.len();
         self.services.append(&mut before);
         self.publish();
         self.assembled()
-    }
-
-    /// Whether services wait for their turn to take other settings for their clusters.
-    #[must_use]
-    pub fn is_rolling(&self) -> bool {
-        self.waiting > 0
     }
 
     /// Takes nothing but newer endpoints of clusters that are served already: what has to be fast. Everything else waits for

@@ -101,9 +101,7 @@ impl Work {
         let mut services = translation.services;
         services.extend(task.provided);
         let assembled = match task.is_config {
-            true => self
-                .assembler
-                .assemble_within(&services, is_unknown, task.most),
+            true => self.assembler.assemble_beside(&services, is_unknown),
             false => self.assembler.update_endpoints(&services),
         };
         Done {
@@ -111,7 +109,7 @@ impl Work {
             warnings: translation.warnings,
             services: services.len(),
             is_behind: self.assembler.is_behind(&services),
-            is_rolling: translation.behind > 0 || self.assembler.is_rolling(),
+            is_rolling: translation.behind > 0,
             lingering: self.assembler.lingering(),
         }
     }
@@ -199,8 +197,7 @@ impl Driver {
             return;
         };
         let services: Vec<_> = services.into_iter().map(Arc::new).collect();
-        self.assembled = work.assembler.restore(&services);
-        self.services = services.len();
+        self.assembled = work.assembler.assemble(&services);
         self.fall_back_at = Some(Instant::now() + self.options.persist_after);
     }
 

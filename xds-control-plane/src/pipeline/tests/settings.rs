@@ -45,44 +45,6 @@ async fn new_settings_are_rolled_out_in_batches() {
     assert!(took < Duration::from_secs(10), "{took:?}");
 }
 
-/// Those that came while nobody was there, too: Envoys still have the clusters that they had.
-#[tokio::test(start_paused = true)]
-async fn settings_that_are_new_after_a_restart_are_rolled_out_in_batches() {
-    const SERVICES: usize = 100;
-    let consul = FakeConsul::new("sas");
-    let names = (0..SERVICES).map(|n| format!("{{name: s{n:03}, provides: [{{name: http}}]}}"));
-    let registered = format!("services: [{}]", names.collect::<Vec<_>>().join(", "));
-    let kept = Kept::new();
-    let (first, snapshots) = served_of(consul_says(&consul, &registered), kept.options()).await;
-    let built_in = policies(&snapshots)[0];
-    first.stop().await;
-
-    consul.put("sas", KEY, br#"{"cds": {"lb_policy": "RING_HASH"}}"#);
-    consul.register("sas", "node", instance("s099-http", 80));
-    // One service is new, and nobody has anything of it.
-    let more = registered.replace("]}]", "]}, {name: t, provides: [{name: http}]}]");
-    let (_second, mut snapshots) = served_of(consul_says(&consul, &more), kept.options()).await;
-    let renewed = |snapshots: &Snapshots| {
-        let policies = policies(snapshots).into_iter();
-        policies.filter(|policy| *policy != built_in).count()
-    };
-    let begun = Instant::now();
-    let mut before = renewed(&snapshots);
-    assert!(before <= 21, "{before} at once");
-    // Everything else of those that wait is as it is wanted.
-    assert_eq!(ports_of(&snapshots, "s099-http"), [80]);
-    assert_eq!(hosts(&snapshots).len(), SERVICES + 1);
-    while before <= SERVICES {
-        snapshots.changed().await.unwrap();
-        let now = renewed(&snapshots);
-        assert!(now - before <= 20, "{} at once", now - before);
-        before = now;
-    }
-    let took = begun.elapsed();
-    assert!(took >= Duration::from_secs(4), "{took:?}");
-    assert!(took < Duration::from_secs(10), "{took:?}");
-}
-
 /// Case K17: a key that is gone for a moment changes nothing, and one that is gone for good means the built-in settings.
 #[tokio::test(start_paused = true)]
 async fn that_the_settings_are_gone_is_believed_after_a_second_look() {
