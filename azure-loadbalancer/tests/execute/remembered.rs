@@ -55,6 +55,10 @@ async fn what_a_failed_write_left_open_is_closed_by_the_next() {
     let services = [flat(), inside("10.0.8.2")];
     let report = executor.reconcile(&services, &nodes(2)).await.unwrap();
     assert!(!report.is_converged());
+    let refused = emulator.with(|machine| machine.requests());
+    let refused = refused.iter().filter(|one| one.status == Some(400)).count();
+    // As often as services are halved at most, and once more.
+    assert!((1..=33).contains(&refused), "{refused} writes were refused");
     let rules = security_rules(&emulator);
     assert!(rules.contains("10.0.9.3") && rules.contains("10.0.8.1"));
     assert!(

@@ -66,7 +66,7 @@ impl<'w> Known<'w> {
             for address in ours {
                 released.entry(address).or_insert(None);
             }
-        } else if world.request.only.is_none() {
+        } else if world.request.only.is_none() && !world.request.keeps_orphans {
             // Nodes that have left, whoever's rules lead there.
             for address in world.members().filter(|address| !nodes.contains(address)) {
                 released.entry(address).or_insert(None);
