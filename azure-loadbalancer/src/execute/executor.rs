@@ -27,6 +27,9 @@ pub struct Executor {
     writer: Mutex<BTreeSet<ServiceKey>>,
     /// The resource groups that public addresses were in.
     groups: std::sync::Mutex<BTreeSet<String>>,
+    /// The addresses that the cluster has had, as long as a security rule leads there: nothing else tells whose they were once the
+    /// load balancer is written and the security group is not.
+    addresses: std::sync::Mutex<BTreeSet<String>>,
 }
 
 /// A reconciliation that could not be made at all.
@@ -65,6 +68,7 @@ impl Executor {
             options,
             writer: Mutex::default(),
             groups: std::sync::Mutex::default(),
+            addresses: std::sync::Mutex::default(),
         })
     }
 
@@ -125,6 +129,13 @@ impl Executor {
     /// Whoever panicked while it held them has not left half of them.
     fn groups(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The addresses that the cluster has had; the same holds for them.
+    pub(super) fn addresses(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.addresses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Carries out the writes of one plan, of [`Steps`](crate::steps::Steps) for example, each once and after those that it waits

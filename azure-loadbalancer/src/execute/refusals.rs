@@ -145,8 +145,8 @@ impl Refusals {
             .iter()
             .filter(|key| plan.services.contains_key(*key) && !request.held.contains(*key));
         let of_services = of_services.cloned().map(Part::Service);
-        let orphans = action.sweeps.then_some(Part::Orphans);
-        let members = action.members.then_some(Part::Members);
+        let orphans = (action.sweeps && !request.keeps_orphans).then_some(Part::Orphans);
+        let members = (action.members && !request.keeps_members).then_some(Part::Members);
         of_services.chain(orphans).chain(members).collect()
     }
 }

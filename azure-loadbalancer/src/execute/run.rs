@@ -1,6 +1,6 @@
 //! One reconciliation: rounds of reading, planning and writing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use tokio::time::sleep;
@@ -12,15 +12,13 @@ use super::refusals::Refusals;
 use crate::arm::{ArmError, ArmErrorKind};
 use crate::config::Config;
 use crate::node::Node;
-use crate::plan::{Action, Deferred, Plan, Request, addresses_of_cluster};
+use crate::plan::{Action, Deferred, Plan, Request, Snapshot, addresses_of_cluster};
 use crate::service::{Service, ServiceKey};
 
 pub(super) struct Run<'a> {
     executor: &'a Executor,
     report: Reconciled,
     refusals: Refusals,
-    /// The addresses that the cluster has had in this run.
-    addresses: BTreeSet<String>,
 }
 
 /// How a round ended.
@@ -44,7 +42,6 @@ impl<'a> Run<'a> {
         Self {
             executor,
             report: Reconciled::default(),
-            addresses: BTreeSet::new(),
             refusals: Refusals::new(suspects, services, executor.options().max_splits),
         }
     }
@@ -77,18 +74,14 @@ impl<'a> Run<'a> {
         let mut rounds = 0;
         loop {
             let request = Request {
-                once_ours: self.addresses.clone(),
+                once_ours: self.executor.addresses().clone(),
                 ..self.refusals.request()
             };
             let (plan, snapshot) = self
                 .executor
                 .plan_request(config, &request, services, nodes)
                 .await?;
-            // Without writes there is no other round.
-            if !plan.actions.is_empty() {
-                let now = addresses_of_cluster(config, services, &snapshot);
-                self.addresses.extend(now);
-            }
+            self.remember(config, services, &plan, &snapshot);
             self.show(&plan);
             let ended = if rounds >= self.executor.options().max_rounds {
                 self.leave(&plan);
@@ -114,6 +107,21 @@ impl<'a> Run<'a> {
                     }
                 }
             }
+        }
+    }
+
+    /// Remembers which addresses were the cluster's, as long as security rules lead there.
+    fn remember(&self, config: &Config, services: &[Service], plan: &Plan, snapshot: &Snapshot) {
+        let groups = snapshot.security_group.iter();
+        let rules = groups.flat_map(|group| &group.properties.security_rules);
+        let open: HashSet<&str> = rules
+            .flat_map(|rule| rule.properties.destinations())
+            .collect();
+        let mut addresses = self.executor.addresses();
+        addresses.retain(|address| open.contains(address.as_str()));
+        // Without writes nothing becomes different from what can be read again.
+        if !plan.actions.is_empty() {
+            addresses.extend(addresses_of_cluster(config, services, snapshot));
         }
     }
 

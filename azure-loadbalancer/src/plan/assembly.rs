@@ -63,6 +63,9 @@ pub(super) fn assemble(
         if draft.swept {
             reasons.push("what belongs to no service is removed".to_owned());
         }
+        if draft.follows_nodes {
+            reasons.push("the nodes that take part have changed".to_owned());
+        }
         let operation = Operation::PutSecurityGroup {
             resource: Box::new(draft.resource.clone()),
             if_match: draft.current.etag.clone(),

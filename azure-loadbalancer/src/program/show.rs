@@ -262,6 +262,17 @@ mod tests {
     }
 
     #[test]
+    fn the_calls_are_counted_for_the_reader() {
+        let mut report = Reconciled::default();
+        (report.calls.reads, report.calls.writes, report.calls.polls) = (5, 2, 1);
+        let text = reconciled(&report, PLAIN).unwrap();
+        assert!(
+            text.ends_with("5 reads, 2 writes, 1 questions about writes.\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn on_a_terminal_differences_have_colours() {
         let change = |from: Option<u8>, to: Option<u8>| {
             let (path, value) = ("rules[r].port".to_owned(), serde_json::Value::from);

@@ -118,3 +118,14 @@ open_enum! {
         Outbound = "Outbound",
     }
 }
+
+impl SecurityRuleProperties {
+    /// Where the rule leads, whichever way that is written.
+    pub(crate) fn destinations(&self) -> impl Iterator<Item = &str> {
+        self.destination_address_prefix
+            .iter()
+            .filter(|destination| !destination.is_empty())
+            .chain(&self.destination_address_prefixes)
+            .map(String::as_str)
+    }
+}

@@ -8,6 +8,7 @@ mod conflicts;
 mod frontends;
 mod lifecycle;
 mod members;
+mod nodes_and_rules;
 mod public_ips;
 mod rules;
 mod security;

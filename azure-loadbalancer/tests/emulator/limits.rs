@@ -203,6 +203,6 @@ fn a_load_balancer_has_so_many_frontends_and_no_more() {
         };
         ask(&mut machine, "PUT", &path, with(maximum)).expect(201);
         let refused = ask(&mut machine, "PUT", &path, with(maximum + 1));
-        refused.refused(400, "FrontendIPConfigurationLimitReached");
+        refused.refused(400, "LoadBalancerFrontendIPConfigurationCountLimitReached");
     }
 }

@@ -72,6 +72,8 @@ fn parts_of_a_load_balancer_are_checked() {
         "{}/backendAddressPools/pool",
         network("loadBalancers", "other")
     ));
+    let mut same_backend = rule("q", "f", 81);
+    same_backend["properties"]["backendPort"] = json!(80);
     let mut slow = rule("r", "f", 80);
     slow["properties"]["idleTimeoutInMinutes"] = json!(101);
     let address = |ip: &str| json!({ "name": ip, "properties": { "ipAddress": ip } });
@@ -96,6 +98,11 @@ fn parts_of_a_load_balancer_are_checked() {
             "loadBalancingRules",
             json!([rule("r", "f", 80), rule("q", "f", 80)]),
             "RulesUseSameFrontendPortAndProtocol",
+        ),
+        (
+            "loadBalancingRules",
+            json!([rule("r", "f", 80), same_backend]),
+            "RulesUseSameBackendPortProtocolAndPool",
         ),
         (
             "loadBalancingRules",

@@ -10,6 +10,7 @@ mod invariants;
 mod neighbours;
 mod provider;
 mod refusals;
+mod remembered;
 mod rounds;
 mod scenario;
 mod steps;

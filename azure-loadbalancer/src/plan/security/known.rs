@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::{Destination, desired, rule};
-use crate::plan::world::{SubjectIndex, World};
+use crate::plan::world::{Owner, SubjectIndex, World};
 use crate::resources::SecurityRuleProperties;
 use crate::service::ServiceKey;
 
@@ -16,6 +16,12 @@ pub(super) struct Known<'w> {
     released: HashMap<String, Option<&'w ServiceKey>>,
     /// Whether an address that is not known stays.
     strangers_stay: bool,
+    /// What services that stay as they are reach on nodes without a floating address: protocol in lower case, and port.
+    node_ports: HashSet<(String, String)>,
+    /// Where packets arrive that keep no floating address.
+    nodes: BTreeSet<String>,
+    /// The addresses of machines that are, or were, in the cluster's pools.
+    machines: HashSet<String>,
 }
 
 impl<'w> Known<'w> {
@@ -26,6 +32,7 @@ impl<'w> Known<'w> {
         let mut retained = HashSet::new();
         let mut released = HashMap::new();
         let mut any_stays = false;
+        let mut staying = HashSet::new();
         for (index, subject) in world.subjects.iter().enumerate() {
             let stays = match destinations.get(&index) {
                 Some(destination) => *destination == Destination::Pending,
@@ -35,13 +42,15 @@ impl<'w> Known<'w> {
             if stays {
                 retained.extend(addresses);
                 any_stays = true;
+                staying.insert(index);
             } else {
                 released.extend(addresses.map(|address| (address, Some(subject.key()))));
             }
         }
+        let nodes = desired::node_addresses(world);
         // Whoever stays may have no floating address.
         if any_stays {
-            retained.extend(desired::node_addresses(world));
+            retained.extend(nodes.iter().cloned());
         }
         if let Some(only) = &world.request.only
             && let Some(address) = &only.address
@@ -51,25 +60,49 @@ impl<'w> Known<'w> {
                 .and_then(|index| world.subjects.get(index));
             released.insert(address.clone(), key.map(|subject| subject.key()));
         }
-        let nodes = desired::node_addresses(world);
         if world.sweeps() {
             let ours = world.addresses().chain(nodes.iter().cloned());
             let ours = ours.chain(world.request.once_ours.iter().cloned());
             for address in ours {
                 released.entry(address).or_insert(None);
             }
-        } else if world.request.only.is_none() {
+        } else if world.request.only.is_none() && !world.request.keeps_orphans {
             // Nodes that have left, whoever's rules lead there.
             for address in world.members().filter(|address| !nodes.contains(address)) {
                 released.entry(address).or_insert(None);
             }
+            let current: HashSet<_> = world.addresses().collect();
+            let gone = world.request.once_ours.iter();
+            for address in gone.filter(|once| !current.contains(*once) && !nodes.contains(*once)) {
+                released.entry(address.clone()).or_insert(None);
+            }
         }
+        let machines = world.members().chain(nodes.iter().cloned());
+        let machines = machines.chain(world.request.once_ours.iter().cloned());
         let strangers_stay = !(world.sweeps() && world.config.exclusive_security_group);
         Self {
             retained,
             released,
             strangers_stay,
+            node_ports: node_ports(world, &staying),
+            machines: machines.collect(),
+            nodes,
         }
+    }
+
+    /// Where a rule leads for services that stay as they are, although they ask for nothing: nodes come and go meanwhile, and are
+    /// members of pools for them as well. Empty unless the rule leads to machines of the cluster now.
+    pub(super) fn nodes_of_who_stays(
+        &self,
+        properties: &SecurityRuleProperties,
+    ) -> impl Iterator<Item = &String> {
+        let protocol = properties.protocol.as_ref().map(|p| p.as_str());
+        let protocol = protocol.unwrap_or_default().to_ascii_lowercase();
+        let ports = properties.destination_port_range.iter();
+        let mut ports = ports.chain(&properties.destination_port_ranges);
+        let is_theirs = rule::destinations(properties).any(|to| self.machines.contains(to))
+            && ports.any(|port| self.node_ports.contains(&(protocol.clone(), port.clone())));
+        self.nodes.iter().filter(move |_| is_theirs)
     }
 
     /// Whether a destination stays in a rule although no service asks for it there.
@@ -103,4 +136,25 @@ impl<'w> Known<'w> {
             .filter(|destination| !after.contains(*destination))
             .filter_map(|destination| self.released.get(destination).copied().flatten())
     }
+}
+
+/// The protocols and ports at which the load balancers reach nodes for services that stay as they are, named or not.
+fn node_ports(world: &World<'_>, staying: &HashSet<SubjectIndex>) -> HashSet<(String, String)> {
+    let balancers = world.snapshot.load_balancers.iter();
+    let balancers = balancers.filter(|balancer| world.is_ours(balancer));
+    let rules = balancers.flat_map(|balancer| &balancer.properties.load_balancing_rules);
+    let theirs = rules.filter(|rule| {
+        rule.properties.enable_floating_ip != Some(true)
+            && match world.owner(&rule.name, true) {
+                Owner::Subject(index) => staying.contains(&index),
+                Owner::Orphan => !world.sweeps(),
+                Owner::Foreign => false,
+            }
+    });
+    let ports = theirs.filter_map(|rule| {
+        let protocol = rule.properties.protocol.as_ref()?.as_str();
+        let port = rule.properties.backend_port.to_string();
+        Some((protocol.to_ascii_lowercase(), port))
+    });
+    ports.collect()
 }

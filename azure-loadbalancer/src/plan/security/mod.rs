@@ -29,6 +29,8 @@ pub(super) struct SecurityDraft<'a> {
     pub(super) pending: BTreeSet<ServiceKey>,
     /// Whether what belongs to no service is removed.
     pub(super) swept: bool,
+    /// Whether rules of services that stay as they are lead to other nodes than before.
+    pub(super) follows_nodes: bool,
     pub(super) deferred: Vec<Deferred>,
     pub(super) warnings: BTreeSet<Warning>,
     pub(super) orphans: Vec<Orphan>,
@@ -72,6 +74,7 @@ pub(super) fn build<'a>(
         services: BTreeSet::new(),
         pending: BTreeSet::new(),
         swept: false,
+        follows_nodes: false,
         deferred: Vec::new(),
         warnings: BTreeSet::new(),
         orphans: Vec::new(),
@@ -242,6 +245,9 @@ fn merge(
             destinations.insert(destination.to_owned());
         }
     }
+    let wanted = destinations.len();
+    destinations.extend(known.nodes_of_who_stays(&rule.properties).cloned());
+    let of_who_stays = destinations.len() > wanted;
     let before: HashSet<_> = rule::destinations(&rule.properties)
         .map(str::to_owned)
         .collect();
@@ -258,6 +264,7 @@ fn merge(
             .services
             .extend(known.owners_of(&before, &destinations).cloned());
         draft.swept |= strangers;
+        draft.follows_nodes |= of_who_stays;
     };
     if destinations.is_empty() {
         note();

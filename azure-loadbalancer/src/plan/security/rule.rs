@@ -36,12 +36,7 @@ pub(super) fn stays(world: &World<'_>, name: &str) -> bool {
 
 /// Where a rule leads, whichever way that is written.
 pub(super) fn destinations(properties: &SecurityRuleProperties) -> impl Iterator<Item = &str> {
-    properties
-        .destination_address_prefix
-        .iter()
-        .filter(|destination| !destination.is_empty())
-        .chain(&properties.destination_address_prefixes)
-        .map(String::as_str)
+    properties.destinations()
 }
 
 pub(super) fn new(desired: &DesiredRule, priority: u16) -> SecurityRule {

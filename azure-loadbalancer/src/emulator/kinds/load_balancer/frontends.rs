@@ -13,7 +13,8 @@ use crate::emulator::path::Kind;
 use crate::emulator::refusal::Refusal;
 use crate::emulator::store::{State, Store};
 
-/// How many frontends a load balancer can have: <https://learn.microsoft.com/azure/load-balancer/skus>.
+/// How many frontends a load balancer can have, of the limits of subscriptions:
+/// <https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#load-balancer>.
 fn maximum(body: &Value) -> usize {
     match body["sku"]["name"].as_str() {
         Some("Basic") => 200,
@@ -28,7 +29,10 @@ pub(super) fn check(context: &Context<'_>, body: &Value) -> Result<(), Refusal> 
         let message = format!(
             "A load balancer of this sku can have {maximum} frontend IP configurations; this one has {count}."
         );
-        return Err(Refusal::bad("FrontendIPConfigurationLimitReached", message));
+        return Err(Refusal::bad(
+            "LoadBalancerFrontendIPConfigurationCountLimitReached",
+            message,
+        ));
     }
     let (mut public, mut private) = (None, None);
     let mut addresses = BTreeMap::new();

@@ -1,6 +1,6 @@
-//! Which rule has which ports of a frontend: no two may have the same.
+//! Which rule has which ports of a frontend and, without a floating address, of a pool: no two may have the same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use serde_json::Value;
@@ -33,6 +33,40 @@ pub(super) fn check(body: &Value) -> Result<(), Refusal> {
                 return Err(Refusal::bad("RulesUseSameFrontendPortAndProtocol", message));
             }
             others.push(claim);
+        }
+    }
+    check_backends(body)
+}
+
+/// Without a floating address members see which rule a packet came by from nothing but its port.
+fn check_backends(body: &Value) -> Result<(), Refusal> {
+    let mut taken: BTreeMap<(String, String, u64), &str> = BTreeMap::new();
+    for rule in children(body, RULES) {
+        let properties = &rule["properties"];
+        if properties["enableFloatingIP"].as_bool() == Some(true) {
+            continue;
+        }
+        let Some(port) = properties["backendPort"].as_u64() else {
+            continue;
+        };
+        let protocol = properties["protocol"].as_str().unwrap_or_default();
+        let several = properties["backendAddressPools"].as_array();
+        let pools = std::iter::once(&properties["backendAddressPool"])
+            .chain(several.into_iter().flatten())
+            .filter_map(id_of)
+            .map(key);
+        for pool in pools.collect::<BTreeSet<_>>() {
+            let other = taken.insert((pool, protocol.to_ascii_lowercase(), port), name(rule));
+            if let Some(other) = other {
+                let message = format!(
+                    "Load balancing rules {other} and {} use the same backend port, protocol and pool without a floating address.",
+                    name(rule)
+                );
+                return Err(Refusal::bad(
+                    "RulesUseSameBackendPortProtocolAndPool",
+                    message,
+                ));
+            }
         }
     }
     Ok(())
