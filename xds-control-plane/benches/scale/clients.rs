@@ -1,4 +1,4 @@
-//! The Envoys, in a process of their own: each subscribes to all endpoints and acknowledges everything.
+//! The Envoys, in a process of their own: each subscribes to what it is told and acknowledges everything.
 
 use std::process::{Child, Command};
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use tokio::task::JoinSet;
 use tonic::transport::{Channel, Endpoint};
 use xds_control_plane::snapshot::ResourceType;
 
-use crate::fleet::name;
+use crate::fleet::{ROUTES, clusters};
 
 /// Streams of one connection: Envoys have one each, and a test machine has only so many descriptors.
 const STREAMS_PER_CONNECTION: usize = 50;
 
-/// How a process knows that it is the clients: server, variant, services, streams.
+/// How a process knows that it is the clients: server, variant, subscription, services, streams.
 const TOLD: &str = "SCALE_CLIENTS";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,14 +34,46 @@ impl Variant {
     }
 }
 
+/// What a stream asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subscribed {
+    Endpoints,
+    /// Clusters, endpoints and routes, as an Envoy.
+    Everything,
+}
+
+impl Subscribed {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Endpoints => "endpoints",
+            Self::Everything => "everything",
+        }
+    }
+
+    /// How many types that is.
+    pub(crate) const fn types(self) -> u64 {
+        match self {
+            Self::Endpoints => 1,
+            Self::Everything => 3,
+        }
+    }
+}
+
 /// The process with the clients; killed when dropped.
 pub(crate) struct Clients(Child);
 
 impl Clients {
-    pub(crate) fn start(server: &str, variant: Variant, services: usize, streams: usize) -> Self {
+    pub(crate) fn start(
+        server: &str,
+        variant: Variant,
+        subscribed: Subscribed,
+        services: usize,
+        streams: usize,
+    ) -> Self {
         let told = [
             server,
             variant.name(),
+            subscribed.name(),
             &services.to_string(),
             &streams.to_string(),
         ];
@@ -69,10 +101,18 @@ pub(crate) async fn run_if_told() {
         return;
     };
     let told: Vec<&str> = told.split(',').collect();
-    let [server, variant, services, streams] = told[..] else {
-        panic!("{TOLD} has four parts");
+    let [server, variant, subscribed, services, streams] = told[..] else {
+        panic!("{TOLD} has five parts");
     };
-    let names: Arc<[String]> = (0..services.parse().unwrap()).map(name).collect();
+    let endpoints = clusters(services.parse().unwrap()).collect();
+    let endpoints = (ResourceType::Endpoint, endpoints);
+    let subscriptions: Arc<[(ResourceType, Vec<String>)]> =
+        if subscribed == Subscribed::Endpoints.name() {
+            Arc::new([endpoints])
+        } else {
+            let routes = (ResourceType::Route, vec![ROUTES.to_owned()]);
+            Arc::new([(ResourceType::Cluster, Vec::new()), endpoints, routes])
+        };
     let streams: usize = streams.parse().unwrap();
     let mut clients = JoinSet::new();
     let mut channel = None;
@@ -83,10 +123,10 @@ pub(crate) async fn run_if_told() {
         }
         let service = AggregatedDiscoveryServiceClient::new(channel.clone().unwrap())
             .max_decoding_message_size(usize::MAX);
-        let names = Arc::clone(&names);
+        let subscriptions = Arc::clone(&subscriptions);
         match variant == Variant::Delta.name() {
-            true => clients.spawn(delta(service, names)),
-            false => clients.spawn(full(service, names)),
+            true => clients.spawn(delta(service, subscriptions)),
+            false => clients.spawn(full(service, subscriptions)),
         };
     }
     clients.join_all().await;
@@ -99,20 +139,24 @@ fn requests<T: Send + 'static>(queue: mpsc::Receiver<T>) -> impl Stream<Item = T
     })
 }
 
-async fn delta(mut service: AggregatedDiscoveryServiceClient<Channel>, names: Arc<[String]>) {
+async fn delta(
+    mut service: AggregatedDiscoveryServiceClient<Channel>,
+    subscriptions: Arc<[(ResourceType, Vec<String>)]>,
+) {
     let (queue, outbound) = mpsc::channel(16);
-    let type_url = ResourceType::Endpoint.type_url();
-    let first = DeltaDiscoveryRequest {
-        type_url: type_url.to_owned(),
-        resource_names_subscribe: names.to_vec(),
-        ..DeltaDiscoveryRequest::default()
-    };
-    queue.send(first).await.unwrap();
+    for (of, names) in &*subscriptions {
+        let first = DeltaDiscoveryRequest {
+            type_url: of.type_url().to_owned(),
+            resource_names_subscribe: names.clone(),
+            ..DeltaDiscoveryRequest::default()
+        };
+        queue.send(first).await.unwrap();
+    }
     let answered = service.delta_aggregated_resources(requests(outbound)).await;
     let mut responses = answered.unwrap().into_inner();
     while let Ok(Some(response)) = responses.message().await {
         let acknowledgement = DeltaDiscoveryRequest {
-            type_url: type_url.to_owned(),
+            type_url: response.type_url,
             response_nonce: response.nonce,
             ..DeltaDiscoveryRequest::default()
         };
@@ -123,23 +167,32 @@ async fn delta(mut service: AggregatedDiscoveryServiceClient<Channel>, names: Ar
 }
 
 /// As Envoy, it names everything that it subscribes to in each request.
-async fn full(mut service: AggregatedDiscoveryServiceClient<Channel>, names: Arc<[String]>) {
+async fn full(
+    mut service: AggregatedDiscoveryServiceClient<Channel>,
+    subscriptions: Arc<[(ResourceType, Vec<String>)]>,
+) {
     let (queue, outbound) = mpsc::channel(16);
-    let request = |version_info, response_nonce| DiscoveryRequest {
-        type_url: ResourceType::Endpoint.type_url().to_owned(),
-        resource_names: names.to_vec(),
-        version_info,
-        response_nonce,
-        ..DiscoveryRequest::default()
+    let request = |type_url: String, version_info, response_nonce| {
+        let subscribed = subscriptions.iter();
+        let names = subscribed.filter(|(of, _)| of.type_url() == type_url);
+        DiscoveryRequest {
+            resource_names: names.flat_map(|(_, names)| names.clone()).collect(),
+            type_url,
+            version_info,
+            response_nonce,
+            ..DiscoveryRequest::default()
+        }
     };
-    let first = request(String::new(), String::new());
-    queue.send(first).await.unwrap();
+    for (of, _) in &*subscriptions {
+        let first = request(of.type_url().to_owned(), String::new(), String::new());
+        queue.send(first).await.unwrap();
+    }
     let answered = service
         .stream_aggregated_resources(requests(outbound))
         .await;
     let mut responses = answered.unwrap().into_inner();
     while let Ok(Some(response)) = responses.message().await {
-        let acknowledgement = request(response.version_info, response.nonce);
+        let acknowledgement = request(response.type_url, response.version_info, response.nonce);
         if queue.send(acknowledgement).await.is_err() {
             return;
         }

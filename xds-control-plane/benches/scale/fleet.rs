@@ -7,11 +7,44 @@ use xds_control_plane::assemble::Assembler;
 use xds_control_plane::pipeline::PipelineOptions;
 use xds_control_plane::snapshot::Snapshot;
 use xds_control_plane::translate::{
-    Catalog, CatalogService, Instance, Known, Protocol, Provides, RegistryService, Translator,
+    Branch, Catalog, CatalogService, Instance, Known, Protocol, Provides, RegistryService,
+    Translator,
 };
 
-pub(crate) fn name(service: usize) -> String {
+/// The route configuration that all virtual hosts are in.
+pub(crate) const ROUTES: &str = "main";
+/// The branch of the first service that gets a share of its requests.
+const CANARY: &str = "service-00000-canary-http";
+
+fn name(service: usize) -> String {
     format!("service-{service:05}-http")
+}
+
+/// The clusters of so many services.
+pub(crate) fn clusters(services: usize) -> impl Iterator<Item = String> {
+    (0..services)
+        .map(name)
+        .chain(std::iter::once(CANARY.to_owned()))
+}
+
+/// A service of the registry, with a branch that gets this share of its requests.
+fn registered(service: usize, canary_percent: Option<u32>) -> Arc<RegistryService> {
+    let provides = Provides {
+        name: "http".into(),
+        protocol: Protocol::Http,
+    };
+    let canary = canary_percent.map(|canary_percent| Branch {
+        name: "canary".into(),
+        is_running: true,
+        provides: None,
+        canary_percent,
+    });
+    Arc::new(RegistryService {
+        name: format!("service-{service:05}").into(),
+        is_running: true,
+        provides: vec![provides],
+        branches: canary.into_iter().collect(),
+    })
 }
 
 /// What the sources know, and what makes a snapshot of it, as the pipeline has them.
@@ -27,16 +60,8 @@ impl Fleet {
         let options = PipelineOptions::default();
         let mut known = Known::default();
         for service in 0..services {
-            let provides = Provides {
-                name: "http".into(),
-                protocol: Protocol::Http,
-            };
-            known.registry.push(Arc::new(RegistryService {
-                name: format!("service-{service:05}").into(),
-                is_running: true,
-                provides: vec![provides],
-                branches: Vec::new(),
-            }));
+            let canary = (service == 0).then_some(1);
+            known.registry.push(registered(service, canary));
         }
         let mut fleet = Self {
             known,
@@ -52,6 +77,8 @@ impl Fleet {
             let of_service = fleet.instances(service, 1, 1);
             catalog.services.insert(name(service).into(), of_service);
         }
+        let of_canary = fleet.instances(services, 1, 1);
+        catalog.services.insert(CANARY.into(), of_canary);
         fleet.known.catalog = Arc::new(catalog);
         fleet
     }
@@ -86,6 +113,11 @@ impl Fleet {
             let catalog = Arc::make_mut(&mut self.known.catalog);
             catalog.services.insert(name(service).into(), changed);
         }
+    }
+
+    /// Changes the share of requests that a branch gets, and with it one virtual host.
+    pub(crate) fn change_share(&mut self, percent: u32) {
+        self.known.registry[0] = registered(0, Some(percent));
     }
 
     /// The snapshot of everything.

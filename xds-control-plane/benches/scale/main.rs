@@ -1,8 +1,10 @@
-//! What a change costs in a large fleet: one endpoint, or one of every service, for every stream that is connected.
+//! What a change costs in a large fleet: one endpoint, one of every service, or the share of a canary, for every stream that is
+//! connected.
 //!
 //! `cargo bench -p xds-control-plane` has 5,000 services of 10 instances and 1,000 streams; `SERVICES`, `INSTANCES` and `STREAMS`
-//! in the environment say otherwise. Each stream subscribes to the endpoints of all services, as an Envoy does that has all
-//! clusters, and acknowledges everything; the clients are a process of their own, whose processor time is shown apart. A
+//! in the environment say otherwise, and `ONLY_ROUTES` leaves out the streams that have endpoints only. Each stream subscribes to the
+//! endpoints of all services, as an Envoy does that has all clusters, those of the canary to clusters and routes as well, and
+//! acknowledges everything; the clients are a process of their own, whose processor time is shown apart. A
 //! change begins where the sources have told of it, and ends with the last acknowledgement: it is translated, assembled and
 //! sent, without the time for which news are gathered (10 ms by default). Without `--bench`, as when tests are run, it is small.
 
@@ -18,15 +20,18 @@ use std::time::{Duration, Instant};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use xds_control_plane::server::{ServerOptions, XdsServer};
 use xds_control_plane::snapshot::Snapshot;
 
-use self::clients::{Clients, Variant};
+use self::clients::{Clients, Subscribed, Variant};
 use self::fleet::Fleet;
 use self::machine::{cpu, resident};
 
 /// How often one endpoint changes.
 const ROUNDS: u16 = 9;
+/// How often one share of a service's requests changes.
+const SHARES: u32 = 3;
 
 fn setting(name: &str, large: usize, small: usize) -> usize {
     let is_bench = std::env::args().any(|argument| argument == "--bench");
@@ -78,12 +83,18 @@ struct Bench {
 impl Bench {
     /// What it costs until every stream has acknowledged once more.
     async fn measure(&self, change: impl FnOnce()) -> Cost {
+        self.measure_until(1, change).await
+    }
+
+    /// What it costs until there are so many more acknowledgements for each stream.
+    async fn measure_until(&self, each: u64, change: impl FnOnce()) -> Cost {
         let acknowledged = counted(&self.registry, "xds_acknowledgements_total");
         let bytes = counted(&self.registry, "xds_sent_bytes_total");
         let (server, clients) = (cpu(std::process::id()), cpu(self.clients.id()));
         let start = Instant::now();
         change();
-        while counted(&self.registry, "xds_acknowledgements_total") < acknowledged + self.streams {
+        let expected = acknowledged + self.streams * each;
+        while counted(&self.registry, "xds_acknowledgements_total") < expected {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         Cost {
@@ -106,9 +117,21 @@ fn typical(mut costs: Vec<Cost>) -> Cost {
     }
 }
 
-async fn run(variant: Variant, services: usize, instances: usize, streams: usize) {
-    println!("{} streams", variant.name());
-    let mut fleet = Fleet::new(services, instances);
+/// How large it is.
+#[derive(Clone, Copy)]
+struct Size {
+    services: usize,
+    instances: usize,
+    streams: usize,
+}
+
+/// Begins to serve, and waits until all clients have what they subscribe to.
+async fn begin(
+    fleet: &mut Fleet,
+    variant: Variant,
+    subscribed: Subscribed,
+    size: Size,
+) -> (Bench, watch::Sender<Option<Arc<Snapshot>>>, JoinHandle<()>) {
     let start = Instant::now();
     let first = fleet.assemble();
     println!("everything is assembled in {:.3?}", start.elapsed());
@@ -120,15 +143,21 @@ async fn run(variant: Variant, services: usize, instances: usize, streams: usize
     server.handle().register(&mut registry);
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let serving = tokio::spawn(server.serve(listener, std::future::pending()));
+    let serving = tokio::spawn(async {
+        let served = server.serve(listener, std::future::pending()).await;
+        served.unwrap();
+    });
 
     let before = Instant::now();
+    let Size {
+        services, streams, ..
+    } = size;
     let bench = Bench {
         registry,
         streams: u64::try_from(streams).unwrap(),
-        clients: Clients::start(&address, variant, services, streams),
+        clients: Clients::start(&address, variant, subscribed, services, streams),
     };
-    let mut all = bench.measure(|| ()).await;
+    let mut all = bench.measure_until(subscribed.types(), || ()).await;
     all.took = before.elapsed();
     all.show("all clients connect");
     println!(
@@ -136,7 +165,13 @@ async fn run(variant: Variant, services: usize, instances: usize, streams: usize
         resident(std::process::id()),
         resident(bench.clients.id())
     );
+    (bench, snapshots, serving)
+}
 
+async fn endpoints(variant: Variant, size: Size) {
+    println!("{} streams of endpoints", variant.name());
+    let mut fleet = Fleet::new(size.services, size.instances);
+    let (bench, snapshots, serving) = begin(&mut fleet, variant, Subscribed::Endpoints, size).await;
     let publish = |snapshot: Arc<Snapshot>| {
         snapshots.send_replace(Some(snapshot));
     };
@@ -162,14 +197,53 @@ async fn run(variant: Variant, services: usize, instances: usize, streams: usize
     serving.abort();
 }
 
+/// All virtual hosts are one resource, which is sent whole whatever changes in it.
+async fn routes(variant: Variant, size: Size) {
+    println!(
+        "{} streams of clusters, endpoints and routes",
+        variant.name()
+    );
+    let mut fleet = Fleet::new(size.services, size.instances);
+    let (bench, snapshots, serving) =
+        begin(&mut fleet, variant, Subscribed::Everything, size).await;
+    let mut costs = Vec::new();
+    let mut made = Vec::new();
+    for percent in 0..SHARES {
+        fleet.change_share(10 + percent);
+        let cost = bench.measure(|| {
+            let start = Instant::now();
+            let snapshot = fleet.assemble();
+            made.push(start.elapsed());
+            snapshots.send_replace(Some(snapshot));
+        });
+        costs.push(cost.await);
+    }
+    made.sort();
+    typical(costs).show("one canary share changes");
+    println!("… of which {:.3?} make the snapshot", made[made.len() / 2]);
+    println!("resident: {} MB here", resident(std::process::id()));
+    serving.abort();
+}
+
 #[tokio::main]
 async fn main() {
     clients::run_if_told().await;
-    let services = setting("SERVICES", 5_000, 50);
-    let instances = setting("INSTANCES", 10, 10);
-    let streams = setting("STREAMS", 1_000, 20);
+    let size = Size {
+        services: setting("SERVICES", 5_000, 50),
+        instances: setting("INSTANCES", 10, 10),
+        streams: setting("STREAMS", 1_000, 20),
+    };
+    let Size {
+        services,
+        instances,
+        streams,
+    } = size;
     println!("{services} services of {instances} instances, {streams} streams");
+    let only_routes = std::env::var_os("ONLY_ROUTES").is_some();
     for variant in [Variant::Delta, Variant::StateOfTheWorld] {
-        run(variant, services, instances, streams).await;
+        if !only_routes {
+            endpoints(variant, size).await;
+        }
+        routes(variant, size).await;
     }
 }

@@ -32,6 +32,7 @@ pub(crate) fn targets(host: &VirtualHost) -> impl Iterator<Item = &str> {
 /// Shares of lost clusters go to the others of their route. A route of which nothing is left goes if a later one takes all of
 /// its requests: those of a branch go to its service. Otherwise it answers 503, as Envoy does where a cluster is missing:
 /// without the route its requests would get to another service, and 404 would deny that there is any.
+/// A route of another cluster between the two gets what of them it matches: nothing that is translated here has one.
 pub(crate) fn without(host: &VirtualHost, lost: &BTreeSet<&str>) -> Option<VirtualHost> {
     let mut routes = Vec::with_capacity(host.routes.len());
     let mut rest = host.routes.iter();

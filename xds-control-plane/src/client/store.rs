@@ -206,10 +206,11 @@ impl Store {
         let is_answered =
             self.clusters.is_answered && (self.listeners.is_answered || !self.listeners_wanted);
         let named: BTreeSet<&String> = self.named_by_listeners().collect();
+        let are_led = !named.is_empty()
+            || (self.listeners.held.values()).any(|held| !held.value.inline.is_empty());
         let missing = self.missing.iter().map(|((kind, name), since)| {
             // Where listeners lead elsewhere nobody need have what the options name.
-            let is_extra =
-                *kind == ResourceType::Route && !named.is_empty() && !named.contains(name);
+            let is_extra = *kind == ResourceType::Route && are_led && !named.contains(name);
             *since
                 + if is_extra {
                     patience.min(EXTRA)

@@ -110,9 +110,13 @@ async fn what_comes_with_a_refused_cluster_is_served() {
         let refusal = clusters_of(&server).and_then(|of| of.refused).unwrap();
         let said = refusal.message;
         assert!(said.contains("unusable: "), "{way:?}: {said}");
-        // Nobody else gets its requests.
+        // Nobody else gets its requests, and Envoy was told so: to a route without its cluster it would say 503, too.
         let answer = who_answers(listen, "unusable").await.unwrap();
         assert_eq!(answer.0, StatusCode::SERVICE_UNAVAILABLE, "{way:?}");
+        for wrong in ["no_cluster", "rds.main.update_rejected"] {
+            let count = envoy.stat(&format!("http.http.{wrong}")).await;
+            assert_eq!(count, Some(0), "{way:?} {wrong}");
+        }
 
         // What goes, goes.
         let left = Plan {

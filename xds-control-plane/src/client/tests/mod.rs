@@ -2,6 +2,7 @@
 
 mod delta;
 mod full;
+mod inline;
 mod loss;
 mod missing;
 mod registry;
@@ -9,10 +10,16 @@ mod script;
 mod tls;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use discovery_core::{ConfigProvider, ProviderState};
 use proxy_model::config::ProxyConfig;
 use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// How long a state is waited for. With a clock that stands still nobody would see that it does not come: timers that come again
+/// and again move it on for ever.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A route to a cluster with one destination.
 const ONE: &str = r#"{"Routes":{"r":{"ClusterId":"c","Match":{"Path":"/{**rest}"}}},
@@ -23,7 +30,15 @@ async fn state(
     states: &mut watch::Receiver<Arc<ProviderState>>,
     wanted: impl Fn(&ProviderState) -> bool,
 ) -> Arc<ProviderState> {
-    Arc::clone(&*states.wait_for(|state| wanted(state)).await.unwrap())
+    let waited = timeout(PATIENCE, states.wait_for(|state| wanted(state))).await;
+    if let Ok(state) = waited.map(|state| Arc::clone(&*state.unwrap())) {
+        return state;
+    }
+    let last = states.borrow();
+    panic!(
+        "not within {PATIENCE:?}; the last state: {:#?}\n{}",
+        last.config, last.problems
+    );
 }
 
 /// The state that has this configuration.

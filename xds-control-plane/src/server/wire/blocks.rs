@@ -280,9 +280,15 @@ mod tests {
     fn those_who_ask_at_the_same_time_share_as_well() {
         let blocks = Blocks::default();
         let resources: Vec<_> = (0..2000).map(|n| resource(&n.to_string(), "1")).collect();
+        let barrier = std::sync::Barrier::new(8);
         let all: Vec<_> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8)
-                .map(|_| scope.spawn(|| of(&blocks, &resources)))
+                .map(|_| {
+                    scope.spawn(|| {
+                        barrier.wait();
+                        of(&blocks, &resources)
+                    })
+                })
                 .collect();
             let joined = threads.into_iter().map(|thread| thread.join().unwrap());
             joined.collect()
