@@ -14,12 +14,15 @@ use serde_json::json;
 /// Nodes that answer.
 const NODES: u8 = 50;
 
+/// As many as a load balancer has frontends.
+const MOST: usize = 600;
+
 fn main() {
     let mut criterion = Criterion::default()
         .sample_size(10)
         .warm_up_time(Duration::from_millis(500))
         .configure_from_args();
-    let many = Scale::of_this_run().limit(1_000);
+    let many = Scale::of_this_run().limit(MOST);
     let config = config();
     let services: Vec<_> = (0..many).map(service).collect();
     let nodes: Vec<_> = (0..NODES)
