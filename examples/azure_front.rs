@@ -147,6 +147,9 @@ impl Front {
                         for (service, error) in report.errors() {
                             eprintln!("   {service}: {error}");
                         }
+                        for (node, error) in &report.refused_nodes {
+                            eprintln!("   {node}: {error}");
+                        }
                     }
                     Err(error) => eprintln!("   {error}"),
                 }

@@ -17,7 +17,10 @@ pub struct Reconciled {
     pub services: BTreeMap<ServiceKey, ServiceOutcome>,
     /// The services whose writes came to nothing, each with the first error.
     pub failures: BTreeMap<ServiceKey, Arc<ArmError>>,
-    /// Failures of writes that are for no service: of what nobody owns any more, and of which nodes are in pools.
+    /// The nodes that could not become members of pools, change their address there or leave, by the names of their entries in
+    /// lower case; what they have there stays.
+    pub refused_nodes: BTreeMap<String, Arc<ArmError>>,
+    /// Failures of writes that are for no service and no node: of what nobody owns any more, and of network interfaces.
     pub other_failures: Vec<Arc<ArmError>>,
     /// What was written, in this order.
     pub written: Vec<WrittenAction>,
@@ -134,7 +137,10 @@ impl From<Written> for ActionResult {
 impl Reconciled {
     /// Whether everything is as the services ask for, but for those that ask for what they cannot have.
     pub fn is_converged(&self) -> bool {
-        self.failures.is_empty() && self.other_failures.is_empty() && self.left.is_empty()
+        self.failures.is_empty()
+            && self.refused_nodes.is_empty()
+            && self.other_failures.is_empty()
+            && self.left.is_empty()
     }
 
     /// Why a service does not have what it asks for; nothing if it has.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
+use serde_json::Value;
 use tokio::time::sleep;
 
 use super::executor::{Executor, ReconcileError};
@@ -13,12 +14,15 @@ use crate::arm::{ArmError, ArmErrorKind};
 use crate::config::Config;
 use crate::node::Node;
 use crate::plan::{Action, Deferred, Plan, Request, Snapshot, addresses_of_cluster};
+use crate::resources::BackendAddressPool;
 use crate::service::{Service, ServiceKey};
 
 pub(super) struct Run<'a> {
     executor: &'a Executor,
     report: Reconciled,
     refusals: Refusals,
+    /// The services whose load balancer has no member, by what was read last.
+    without_members: BTreeSet<ServiceKey>,
 }
 
 /// How a round ended.
@@ -43,6 +47,7 @@ impl<'a> Run<'a> {
             executor,
             report: Reconciled::default(),
             refusals: Refusals::new(suspects, services, executor.options().max_splits),
+            without_members: BTreeSet::new(),
         }
     }
 
@@ -53,6 +58,20 @@ impl<'a> Run<'a> {
 
     pub(super) fn into_report(self) -> Reconciled {
         let mut report = self.report;
+        let refused = self.refusals.held_members();
+        report.refused_nodes = refused
+            .map(|(name, error)| (name.clone(), Arc::clone(error)))
+            .collect();
+        if let Some(error) = report.refused_nodes.values().next() {
+            // Nobody answers there, so that it is not told to anybody as an address.
+            for key in self.without_members {
+                if let Some(outcome) = report.services.get_mut(&key) {
+                    outcome.ingress.clear();
+                }
+                let slot = report.failures.entry(key);
+                slot.or_insert_with(|| Arc::clone(error));
+            }
+        }
         for (service, error) in self.refusals.held() {
             let slot = report.failures.entry(service.clone());
             slot.or_insert_with(|| Arc::clone(error));
@@ -81,13 +100,13 @@ impl<'a> Run<'a> {
                 .executor
                 .plan_request(config, &request, services, nodes)
                 .await?;
-            self.remember(config, services, &plan, &snapshot);
-            self.show(&plan);
+            self.remember(config, services, nodes, &plan, &snapshot);
+            self.show(config, &plan, &snapshot);
             let ended = if rounds >= self.executor.options().max_rounds {
                 self.leave(&plan);
                 Ended::AllDone
             } else {
-                self.round(&plan).await
+                self.round(&request, &plan).await
             };
             match ended {
                 Ended::AllDone if self.refusals.release() => rounds = 0,
@@ -111,7 +130,14 @@ impl<'a> Run<'a> {
     }
 
     /// Remembers which addresses were the cluster's, as long as security rules lead there.
-    fn remember(&self, config: &Config, services: &[Service], plan: &Plan, snapshot: &Snapshot) {
+    fn remember(
+        &self,
+        config: &Config,
+        services: &[Service],
+        nodes: &[Node],
+        plan: &Plan,
+        snapshot: &Snapshot,
+    ) {
         let groups = snapshot.security_group.iter();
         let rules = groups.flat_map(|group| &group.properties.security_rules);
         let open: HashSet<&str> = rules
@@ -122,6 +148,9 @@ impl<'a> Run<'a> {
         // Without writes nothing becomes different from what can be read again.
         if !plan.actions.is_empty() {
             addresses.extend(addresses_of_cluster(config, services, snapshot));
+            // The group may be written and the pool not.
+            let nodes = nodes.iter().flat_map(|node| &node.addresses);
+            addresses.extend(nodes.map(ToString::to_string));
         }
     }
 
@@ -148,14 +177,15 @@ impl<'a> Run<'a> {
     }
 
     /// Shows how services fare by the last plan.
-    fn show(&mut self, plan: &Plan) {
+    fn show(&mut self, config: &Config, plan: &Plan, snapshot: &Snapshot) {
         self.report.services.clone_from(&plan.services);
         self.report.warnings.clone_from(&plan.warnings);
         self.report.orphans.clone_from(&plan.orphans);
         self.report.left.clone_from(&plan.deferred);
+        self.without_members = without_members(config, plan, snapshot);
     }
 
-    async fn round(&mut self, plan: &Plan) -> Ended {
+    async fn round(&mut self, request: &Request, plan: &Plan) -> Ended {
         let passed_over = self.refusals.passed_over(plan);
         if passed_over.len() == plan.actions.len() {
             return Ended::AllDone;
@@ -174,7 +204,7 @@ impl<'a> Run<'a> {
                 Written::Failed(error) if is_overtaken(&error) => overtaken = Some(error),
                 Written::Failed(error) => {
                     is_refused = true;
-                    if self.refusals.note(plan, action, &error) {
+                    if self.refusals.note(request, plan, action, &error) {
                         self.fail(action, &error);
                     }
                 }
@@ -224,4 +254,31 @@ impl<'a> Run<'a> {
             self.report.left.extend(left);
         }
     }
+}
+
+/// The services on load balancers of which the cluster's pool is empty.
+fn without_members(config: &Config, plan: &Plan, snapshot: &Snapshot) -> BTreeSet<ServiceKey> {
+    let is_empty = |pool: &&BackendAddressPool| {
+        let interfaces = pool.properties.other.get("backendIPConfigurations");
+        let entries = &pool.properties.load_balancer_backend_addresses;
+        entries.as_ref().is_none_or(Vec::is_empty)
+            && interfaces
+                .and_then(Value::as_array)
+                .is_none_or(Vec::is_empty)
+    };
+    let empty: HashSet<String> = snapshot
+        .load_balancers
+        .iter()
+        .filter(|balancer| {
+            let mut pools = balancer.properties.backend_address_pools.iter();
+            let pool = pools.find(|pool| pool.is_named(&config.cluster_name));
+            pool.as_ref().is_some_and(is_empty)
+        })
+        .map(|balancer| balancer.name.to_ascii_lowercase())
+        .collect();
+    let on_empty = plan.services.iter().filter(|(_, outcome)| {
+        let on = outcome.load_balancer.as_ref();
+        on.is_some_and(|name| empty.contains(&name.to_ascii_lowercase()))
+    });
+    on_empty.map(|(key, _)| key.clone()).collect()
 }

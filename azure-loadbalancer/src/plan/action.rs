@@ -26,8 +26,8 @@ pub struct Action {
     pub services: BTreeSet<ServiceKey>,
     /// Whether it also removes parts that belong to no service.
     pub sweeps: bool,
-    /// Whether it also changes which addresses are in the cluster's pool of a load balancer.
-    pub members: bool,
+    /// The entries of the cluster's pool of a load balancer that it also adds, changes or removes: the names of nodes in lower case.
+    pub members: BTreeSet<String>,
 }
 
 /// What is written where. Every resource has its id; `if_match` is the etag of what the plan saw, absent for what is created.

@@ -81,7 +81,7 @@ pub(super) fn assemble(
                 changes,
                 services,
                 sweeps: draft.swept,
-                members: false,
+                members: BTreeSet::new(),
             },
         );
     }
@@ -129,7 +129,7 @@ fn public_ips(steps: &mut Vec<Step<'_>>, addresses: &PublicIps<'_>) {
             },
             services,
             sweeps: false,
-            members: false,
+            members: BTreeSet::new(),
         };
         push(steps, Rank::PublicIp, action);
     }
@@ -151,7 +151,7 @@ fn public_ips(steps: &mut Vec<Step<'_>>, addresses: &PublicIps<'_>) {
             changes: Vec::new(),
             services: services.clone(),
             sweeps: false,
-            members: false,
+            members: BTreeSet::new(),
         };
         push(steps, Rank::DeletePublicIp, action);
     }
@@ -195,7 +195,7 @@ fn balancers<'d>(steps: &mut Vec<Step<'d>>, world: &World<'_>, drafts: &'d Draft
                 changes,
                 services,
                 sweeps: draft.sweeps(),
-                members: draft.members,
+                members: draft.members.clone(),
             },
         );
         if let Some(step) = step {
@@ -238,7 +238,7 @@ fn machines(steps: &mut Vec<Step<'_>>, members: &Members<'_>) {
             },
             services: BTreeSet::new(),
             sweeps: false,
-            members: false,
+            members: BTreeSet::new(),
         };
         if let Some(step) = push(steps, Rank::Members, action) {
             step.joins = joined(&change.pools);
@@ -259,7 +259,7 @@ fn machines(steps: &mut Vec<Step<'_>>, members: &Members<'_>) {
             },
             services: BTreeSet::new(),
             sweeps: false,
-            members: false,
+            members: BTreeSet::new(),
         };
         if let Some(step) = push(steps, Rank::Members, action) {
             step.joins = joined(&change.pools);
@@ -276,7 +276,7 @@ fn machines(steps: &mut Vec<Step<'_>>, members: &Members<'_>) {
             changes: Vec::new(),
             services: BTreeSet::new(),
             sweeps: false,
-            members: false,
+            members: BTreeSet::new(),
         };
         if let Some(step) = push(steps, Rank::Upgrade, action) {
             step.leaves = members.leaving.contains(id);

@@ -15,8 +15,8 @@ pub(crate) struct Request {
     pub(crate) held: BTreeSet<ServiceKey>,
     /// Whether what belongs to no service is left as well, for the same reason.
     pub(crate) keeps_orphans: bool,
-    /// Whether the addresses in pools are left as well.
-    pub(crate) keeps_members: bool,
+    /// The lower-case names of the entries of pools that are left as well: those that are there stay, the others stay out.
+    pub(crate) held_members: BTreeSet<String>,
     /// Addresses that were the cluster's before this plan's snapshot was read: a security rule may still lead there.
     pub(crate) once_ours: BTreeSet<String>,
 }
@@ -64,7 +64,7 @@ impl Request {
         },
         held: BTreeSet::new(),
         keeps_orphans: false,
-        keeps_members: false,
+        held_members: BTreeSet::new(),
         once_ours: BTreeSet::new(),
     };
 }

@@ -381,13 +381,16 @@ impl<'a> World<'a> {
         })
     }
 
-    /// The lower-case names that nodes which cannot be read have in pools.
-    pub(super) fn unreadable_members(&self) -> BTreeSet<String> {
+    /// The lower-case names of the entries that stay in pools as they are, where they are there: those of nodes that cannot be read,
+    /// and those that a write was refused for.
+    pub(super) fn kept_members(&self) -> BTreeSet<String> {
         let nodes = self.nodes.iter();
         let nodes =
             nodes.filter(|node| node.unreadable.is_some() && machines::takes_part(self, node));
         let names = nodes.map(|node| naming::backend_address(&node.name).to_ascii_lowercase());
-        names.collect()
+        names
+            .chain(self.request.held_members.iter().cloned())
+            .collect()
     }
 
     /// All addresses that a service has now.

@@ -163,6 +163,15 @@ pub(super) fn reconciled(report: &Reconciled, style: Style) -> Result<String, fm
             Failure::from_error(&error)
         )?;
     }
+    for (node, error) in &report.refused_nodes {
+        writeln!(
+            text,
+            "{} node {}: {}",
+            style.paint(Colour::Red, "error:"),
+            plain(node),
+            Failure::from_error(&**error)
+        )?;
+    }
     for error in &report.other_failures {
         writeln!(
             text,

@@ -1,9 +1,11 @@
 //! Security rules that lead to nodes, while nodes come and go.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use azure_loadbalancer::annotations::keys;
 use azure_loadbalancer::config::OrphanPolicy;
+use azure_loadbalancer::node::Readiness;
 use azure_loadbalancer::{Config, Node, Service};
 
 use super::support::*;
@@ -92,6 +94,50 @@ fn nodes_reach_the_rules_of_a_service_that_is_not_named_and_stays() {
             azure.converge(&config, &[], &nodes(after));
             assert_eq!(open(&azure, 10_080), pool(&azure), "{after:?}");
             assert_eq!(pool(&azure).len(), after.len());
+        }
+    }
+}
+
+/// Its address would not be known as the cluster's any more once it has gone.
+#[test]
+fn a_node_that_is_no_member_is_not_let_in() {
+    for config in configs() {
+        let mut azure = empty();
+        let ready = nodes(&[1, 2]);
+        let waits = |seconds| Node {
+            readiness: Readiness::NotReady(Duration::from_secs(seconds)),
+            ..nodes(&[3]).remove(0)
+        };
+        for seconds in [10, 3_600] {
+            let with_one_more = [ready.clone(), vec![waits(seconds)]].concat();
+            azure.converge(&config, &[flat("a", 80)], &with_one_more);
+            assert_eq!(open(&azure, 10_080), pool(&azure));
+            assert_eq!(pool(&azure).len(), 2);
+        }
+        // Who is a member already stays one for a while, and is let in as long.
+        azure.converge(&config, &[flat("a", 80)], &nodes(&[1, 2, 3]));
+        for (seconds, members) in [(10, 3), (3_600, 2)] {
+            let with_one_more = [ready.clone(), vec![waits(seconds)]].concat();
+            azure.converge(&config, &[flat("a", 80)], &with_one_more);
+            assert_eq!(open(&azure, 10_080), pool(&azure));
+            assert_eq!(pool(&azure).len(), members);
+        }
+        azure.converge(&config, &[flat("a", 80)], &nodes(&[1]));
+        assert_eq!(open(&azure, 10_080), pool(&azure));
+    }
+}
+
+#[test]
+fn a_mistake_keeps_no_rule_of_a_service_that_has_gone() {
+    for config in configs() {
+        let mut azure = empty();
+        let services = [flat("a", 80), flat("b", 81)];
+        azure.converge(&config, &services, &nodes(&[1, 2]));
+        for after in AFTERWARDS {
+            let services = [mistaken(flat("a", 80)), deleting(flat("b", 81))];
+            azure.converge(&config, &services, &nodes(after));
+            assert_eq!(open(&azure, 10_080), pool(&azure), "{after:?}");
+            assert_eq!(open(&azure, 10_081), BTreeSet::new(), "{after:?}");
         }
     }
 }

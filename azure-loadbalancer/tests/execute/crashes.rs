@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use azure_loadbalancer::arm::RetryPolicy;
 use azure_loadbalancer::emulator::{Emulator, EmulatorOptions, Lost};
-use azure_loadbalancer::{Executor, Service};
+use azure_loadbalancer::{Config, Executor, Node, Service};
 use bytes::Bytes;
 use http::{Request, Response};
 use tower_service::Service as TowerService;
@@ -49,7 +49,9 @@ pub(crate) async fn up_to(
     emulator: &Emulator,
     requests: i64,
     is_carried_out: bool,
+    config: &Config,
     services: &[Service],
+    nodes: &[Node],
 ) -> bool {
     let left = Arc::new(AtomicI64::new(requests));
     let crashing = Crashing {
@@ -58,8 +60,8 @@ pub(crate) async fn up_to(
         is_carried_out,
     };
     let client = client_through(crashing, RetryPolicy::never());
-    let executor = Executor::new(client, config()).unwrap();
-    let _ = executor.reconcile(services, &nodes(2)).await;
+    let executor = Executor::new(client, config.clone()).unwrap();
+    let _ = executor.reconcile(services, nodes).await;
     left.load(Ordering::Relaxed) >= 0
 }
 
@@ -82,7 +84,15 @@ async fn assert_survives(before: &[Service], after: &[Service]) {
                 report.is_converged() && report.errors().is_empty(),
                 "{report:#?}"
             );
-            let got_through = up_to(&emulator, requests, is_carried_out, after).await;
+            let got_through = up_to(
+                &emulator,
+                requests,
+                is_carried_out,
+                &config(),
+                after,
+                &nodes(2),
+            )
+            .await;
             emulator.with(|machine| machine.finish_operations());
             let next = executor(&emulator);
             let report = next.reconcile(after, &nodes(2)).await.unwrap();

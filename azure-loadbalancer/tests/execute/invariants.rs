@@ -2,34 +2,40 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use azure_loadbalancer::Service;
 use azure_loadbalancer::emulator::{Emulator, EmulatorOptions, Fault};
+use azure_loadbalancer::{Config, Node, Service};
 use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::crashes::up_to;
-use crate::scenario::{faults, services};
+use crate::scenario::{faults, node_sets, services};
 use crate::world::*;
 
 /// Reconciles with faults, and then without, until nothing is left to do.
-async fn settle(emulator: &Emulator, wanted: &[Service], faults: Vec<Fault>) {
-    let executor = executor(emulator);
+async fn settle(
+    emulator: &Emulator,
+    config: &Config,
+    wanted: &[Service],
+    nodes: &[Node],
+    faults: Vec<Fault>,
+) {
+    let executor = executor_of(emulator, config);
     emulator.with(|machine| faults.into_iter().for_each(|fault| machine.inject(fault)));
     // It may fail; what counts is what comes of it.
-    let _ = executor.reconcile(wanted, &nodes(2)).await;
+    let _ = executor.reconcile(wanted, nodes).await;
     emulator.with(|machine| {
         machine.clear_faults();
         machine.finish_operations();
     });
-    let mut report = executor.reconcile(wanted, &nodes(2)).await.unwrap();
+    let mut report = executor.reconcile(wanted, nodes).await.unwrap();
     for _ in 0..2 {
         if report.is_converged() {
             break;
         }
-        report = executor.reconcile(wanted, &nodes(2)).await.unwrap();
+        report = executor.reconcile(wanted, nodes).await.unwrap();
     }
     assert!(report.is_converged(), "{report:#?}");
-    let (plan, _) = executor.plan(wanted, &nodes(2)).await.unwrap();
+    let (plan, _) = executor.plan(wanted, nodes).await.unwrap();
     assert!(
         plan.is_done(),
         "a plan for what is as it should be is empty: {plan:#?}"
@@ -72,43 +78,75 @@ fn foreign(contents: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     found
 }
 
-/// Every rule that lets somebody in leads to an address that a frontend has.
+fn texts(list: &Value) -> impl Iterator<Item = &str> {
+    list.as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+}
+
+fn parts<'v>(value: &'v Value, kind: &str) -> impl Iterator<Item = &'v Value> {
+    value["properties"][kind].as_array().into_iter().flatten()
+}
+
+fn security_rules(contents: &BTreeMap<String, Value>) -> impl Iterator<Item = &Value> {
+    let group = &contents[&network("networkSecurityGroups", "nsg").to_lowercase()];
+    parts(group, "securityRules").filter(|rule| rule["name"] != "of-others")
+}
+
+fn destinations(rule: &Value) -> BTreeSet<&str> {
+    let properties = &rule["properties"];
+    let several = texts(&properties["destinationAddressPrefixes"]);
+    several
+        .chain(properties["destinationAddressPrefix"].as_str())
+        .collect()
+}
+
+/// The addresses in the cluster's pools.
+fn members(contents: &BTreeMap<String, Value>) -> BTreeSet<&str> {
+    let pools = contents
+        .values()
+        .flat_map(|one| parts(one, "backendAddressPools"));
+    let entries = pools.flat_map(|pool| parts(pool, "loadBalancerBackendAddresses"));
+    entries
+        .filter_map(|entry| entry["properties"]["ipAddress"].as_str())
+        .collect()
+}
+
+/// Every rule that lets somebody in leads to an address that a frontend has, or to the members of pools, and then to all of them.
 fn assert_rules_lead_somewhere(contents: &BTreeMap<String, Value>) {
     let mut alive = BTreeSet::new();
     for (id, value) in contents {
         if id.contains("/publicipaddresses/") && !value["properties"]["ipConfiguration"].is_null() {
             alive.extend(value["properties"]["ipAddress"].as_str());
         }
-        for frontend in value["properties"]["frontendIPConfigurations"]
-            .as_array()
-            .into_iter()
-            .flatten()
-        {
+        for frontend in parts(value, "frontendIPConfigurations") {
             alive.extend(frontend["properties"]["privateIPAddress"].as_str());
         }
     }
-    let rules = &contents[&network("networkSecurityGroups", "nsg").to_lowercase()]["properties"]["securityRules"];
-    for rule in rules
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|rule| rule["name"] != "of-others")
-    {
-        let properties = &rule["properties"];
-        let several = properties["destinationAddressPrefixes"]
-            .as_array()
-            .into_iter()
-            .flatten();
-        for destination in several
-            .chain([&properties["destinationAddressPrefix"]])
-            .filter_map(Value::as_str)
-        {
+    let members = members(contents);
+    for rule in security_rules(contents) {
+        let to = destinations(rule);
+        let is_of_nodes = to.iter().any(|address| members.contains(address));
+        assert!(
+            !is_of_nodes || members.is_subset(&to),
+            "{rule} and {members:?}"
+        );
+        for destination in to {
             assert!(
-                alive.contains(destination),
-                "{destination} of {rule} is none of {alive:?}"
+                alive.contains(destination) || members.contains(destination),
+                "{destination} of {rule} is none of {alive:?} and {members:?}"
             );
         }
     }
+}
+
+/// The same without the security rules of the cluster.
+fn without_rules(mut contents: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    let group = contents.get_mut(&network("networkSecurityGroups", "nsg").to_lowercase());
+    let rules = group.and_then(|group| group["properties"]["securityRules"].as_array_mut());
+    rules.unwrap().retain(|rule| rule["name"] == "of-others");
+    contents
 }
 
 proptest! {
@@ -116,20 +154,21 @@ proptest! {
 
     #[test]
     fn whatever_goes_wrong_it_converges(
-        history in proptest::collection::vec((services(), faults()), 1..4),
+        history in proptest::collection::vec((services(), node_sets(), faults()), 1..4),
+        config in configs(),
         seed in any::<u64>(),
         delay in 0..3_u64,
     ) {
         run(async {
             let emulator = azure(EmulatorOptions::default().operation_requests(delay).id_casing_seed(seed));
             let initial = contents(&emulator);
-            for (wanted, faults) in history {
-                settle(&emulator, &wanted, faults).await;
+            for (wanted, nodes, faults) in history {
+                settle(&emulator, &config, &wanted, &nodes, faults).await;
                 let now = contents(&emulator);
                 assert_eq!(foreign(&now), foreign(&initial), "what is not the cluster's stays");
                 assert_rules_lead_somewhere(&now);
             }
-            settle(&emulator, &[], Vec::new()).await;
+            settle(&emulator, &config, &[], &[], Vec::new()).await;
             assert_eq!(contents(&emulator), initial, "nothing is left behind");
             // The emulator refuses what Azure would refuse; nothing of the kind was ever asked for.
             assert_nothing_refused(&emulator);
@@ -137,25 +176,27 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_services_and_nodes_means_nothing(wanted in services()) {
+    fn the_order_of_services_and_nodes_means_nothing(wanted in services(), nodes in node_sets()) {
         run(async {
             let (one, other) = (azure(EmulatorOptions::default()), azure(EmulatorOptions::default()));
-            executor(&one).reconcile(&wanted, &nodes(3)).await.unwrap();
+            executor(&one).reconcile(&wanted, &nodes).await.unwrap();
             let reversed: Vec<_> = wanted.iter().rev().cloned().collect();
-            let backwards: Vec<_> = nodes(3).into_iter().rev().collect();
+            let backwards: Vec<_> = nodes.into_iter().rev().collect();
             executor(&other).reconcile(&reversed, &backwards).await.unwrap();
             assert_eq!(contents(&one), contents(&other));
         });
     }
 
     #[test]
-    fn only_what_changes_is_written_and_seldom_twice(before in services(), after in services()) {
+    fn only_what_changes_is_written_and_seldom_twice(
+        before in services(), after in services(), old_nodes in node_sets(), new_nodes in node_sets(), config in configs(),
+    ) {
         run(async {
             let emulator = azure(EmulatorOptions::default());
-            let executor = executor(&emulator);
-            executor.reconcile(&before, &nodes(2)).await.unwrap();
+            let executor = executor_of(&emulator, &config);
+            executor.reconcile(&before, &old_nodes).await.unwrap();
             let old = contents(&emulator);
-            let report = executor.reconcile(&after, &nodes(2)).await.unwrap();
+            let report = executor.reconcile(&after, &new_nodes).await.unwrap();
             let new = contents(&emulator);
             let mut writes: BTreeMap<String, u32> = BTreeMap::new();
             for written in &report.written {
@@ -179,18 +220,33 @@ proptest! {
     #[test]
     fn wherever_one_ends_another_goes_on(
         before in services(), after in services(), requests in 0..40_i64, is_carried_out in any::<bool>(), delay in 0..3_u64,
+        old_nodes in node_sets(), new_nodes in node_sets(), config in configs(),
     ) {
         run(async {
             let emulator = azure(EmulatorOptions::default().operation_requests(delay));
             let initial = contents(&emulator);
-            executor(&emulator).reconcile(&before, &nodes(2)).await.unwrap();
-            up_to(&emulator, requests, is_carried_out, &after).await;
-            settle(&emulator, &after, Vec::new()).await;
+            executor_of(&emulator, &config).reconcile(&before, &old_nodes).await.unwrap();
+            up_to(&emulator, requests, is_carried_out, &config, &after, &new_nodes).await;
+            settle(&emulator, &config, &after, &new_nodes, Vec::new()).await;
             let now = contents(&emulator);
             assert_eq!(foreign(&now), foreign(&initial));
-            assert_rules_lead_somewhere(&now);
-            settle(&emulator, &[], Vec::new()).await;
-            assert_eq!(contents(&emulator), initial, "nothing is left behind");
+            if config.exclusive_security_group {
+                assert_rules_lead_somewhere(&now);
+            } else {
+                // Who is not alone leaves what it cannot prove to be its own, and an address that is written nowhere but in the
+                // security group was known to the one that ended only. Nobody is kept out for that.
+                let members = members(&now);
+                let of_nodes = |to: &BTreeSet<&str>| to.iter().any(|to| members.contains(to));
+                let mut rules = security_rules(&now).map(destinations).filter(of_nodes);
+                assert!(rules.all(|to| members.is_subset(&to)), "{now:#?}");
+            }
+            settle(&emulator, &config, &[], &[], Vec::new()).await;
+            let (end, initial) = if config.exclusive_security_group {
+                (contents(&emulator), initial)
+            } else {
+                (without_rules(contents(&emulator)), without_rules(initial))
+            };
+            assert_eq!(end, initial, "nothing is left behind");
             assert_nothing_refused(&emulator);
         });
     }
@@ -206,7 +262,7 @@ proptest! {
             let (first, second) = tokio::join!(one.reconcile(&after, &few), two.reconcile(&after, &few));
             // Each may have been overtaken too often; together they have done it, or the next run does.
             let _ = (first.unwrap(), second.unwrap());
-            settle(&emulator, &after, Vec::new()).await;
+            settle(&emulator, &config(), &after, &few, Vec::new()).await;
             executor(&alone).reconcile(&after, &nodes(2)).await.unwrap();
             let frontends = |emulator: &Emulator| -> BTreeSet<String> {
                 let all = contents(emulator);

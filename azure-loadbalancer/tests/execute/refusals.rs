@@ -70,15 +70,18 @@ fn assert_only_fails(report: &Reconciled, bad: &[&str], code: &str) {
 
 /// The addresses in the pool of the external load balancer.
 fn members(emulator: &Emulator) -> usize {
+    members_of(emulator, "testCluster")
+}
+
+fn members_of(emulator: &Emulator, balancer: &str) -> usize {
     let all = contents(emulator);
-    let balancer = &all[&network("loadBalancers", "testCluster").to_lowercase()];
+    let balancer = &all[&network("loadBalancers", balancer).to_lowercase()];
     let pools = balancer["properties"]["backendAddressPools"]
         .as_array()
         .unwrap();
     pools[0]["properties"]["loadBalancerBackendAddresses"]
         .as_array()
-        .unwrap()
-        .len()
+        .map_or(0, Vec::len)
 }
 
 #[tokio::test(start_paused = true)]
@@ -330,17 +333,104 @@ async fn a_node_that_is_refused_keeps_no_service_waiting() {
         let report = executor.reconcile(&services, &nodes(3)).await.unwrap();
         assert_only_fails(&report, &[], "");
         assert!(!report.is_converged());
-        let errors = &report.other_failures;
-        assert_eq!(errors.len(), 1, "{errors:?}");
-        assert!(errors[0].has_code("InvalidBackendAddress"));
-        // Once with the services, and once alone.
-        assert_eq!(writes_of(&emulator, "loadBalancers", 400), 2);
+        let errors = &report.refused_nodes;
+        assert_eq!(errors.keys().collect::<Vec<_>>(), ["vm-3"]);
+        assert!(errors["vm-3"].has_code("InvalidBackendAddress"));
+        assert!(report.other_failures.is_empty(), "{report:#?}");
+        assert_eq!(members(&emulator), 2);
+        // Once with the services and once alone; where none of the nodes was a member, in between as one of three and one of two.
+        let refused = if is_new { 4 } else { 2 };
+        assert_eq!(writes_of(&emulator, "loadBalancers", 400), refused);
+
+        // The others come and go meanwhile, and where packets keep no floating address that is followed.
+        let mut others = nodes(4);
+        others.remove(0);
+        let flat = annotated(
+            services[0].clone(),
+            "azure-disable-load-balancer-floating-ip",
+            "true",
+        );
+        let services = [flat, services[1].clone()];
+        let report = executor.reconcile(&services, &others).await.unwrap();
+        assert_only_fails(&report, &[], "");
+        assert_eq!(report.refused_nodes.len(), 1, "{report:#?}");
+        assert_eq!(members(&emulator), 2);
 
         emulator.with(|machine| machine.clear_faults());
         let report = executor.reconcile(&services, &nodes(3)).await.unwrap();
         assert!(report.is_converged(), "{report:#?}");
         assert_eq!(members(&emulator), 3);
     }
+}
+
+/// Both load balancers are written at once, and both are refused for the same node.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_two_load_balancers_refuse_is_held_against_no_service_and_no_other_node() {
+    let emulator = azure(EmulatorOptions::default());
+    let executor = executor(&emulator);
+    let fault = refuse(400, "InvalidBackendAddress").method(&Method::PUT);
+    emulator.with(|machine| machine.inject(fault.path("loadBalancers").body("10.0.9.1\"")));
+    let services = [service("out", &[80]), internal(service("in", &[81]))];
+    let report = executor.reconcile(&services, &nodes(5)).await.unwrap();
+    assert_only_fails(&report, &[], "");
+    let refused: Vec<_> = report.refused_nodes.keys().collect();
+    assert_eq!(refused, ["vm-1"]);
+    for balancer in ["testCluster", "testCluster-internal"] {
+        assert_eq!(members_of(&emulator, balancer), 4, "{balancer}");
+    }
+}
+
+/// An entry that cannot become another one, or cannot go, stays what it is, and so does the way to it.
+#[tokio::test(start_paused = true)]
+async fn a_member_that_cannot_change_stays_as_it_is() {
+    let emulator = azure(EmulatorOptions::default());
+    let executor = executor(&emulator);
+    let flat = annotated(
+        service("flat", &[80]),
+        "azure-disable-load-balancer-floating-ip",
+        "true",
+    );
+    let services = [flat];
+    let report = executor.reconcile(&services, &nodes(3)).await.unwrap();
+    assert!(report.is_converged(), "{report:#?}");
+    let fault = refuse(400, "InvalidBackendAddress").method(&Method::PUT);
+    emulator.with(|machine| machine.inject(fault.path("loadBalancers").body("10.0.9.77")));
+    let mut moved = nodes(4);
+    moved[1] = azure_loadbalancer::Node::new("vm-2", "10.0.9.77".parse().unwrap());
+    moved.remove(0);
+    let report = executor.reconcile(&services, &moved).await.unwrap();
+    assert_only_fails(&report, &[], "");
+    assert_eq!(report.refused_nodes.keys().collect::<Vec<_>>(), ["vm-2"]);
+    let all = contents(&emulator);
+    let pool = &all[&network("loadBalancers", "testCluster").to_lowercase()]["properties"]["backendAddressPools"];
+    let group = &all[&network("networkSecurityGroups", "nsg").to_lowercase()];
+    for address in ["10.0.9.2", "10.0.9.3", "10.0.9.4"] {
+        assert!(pool.to_string().contains(address), "{pool}");
+        assert!(group.to_string().contains(address), "{group}");
+    }
+    assert!(!pool.to_string().contains("10.0.9.1\""), "{pool}");
+    assert!(!group.to_string().contains("10.0.9.1\""), "{group}");
+}
+
+/// Where nobody answers, no service says that it is reached.
+#[tokio::test(start_paused = true)]
+async fn a_pool_that_is_refused_empty_is_an_error_of_its_services() {
+    let emulator = azure(EmulatorOptions::default());
+    let executor = executor(&emulator);
+    let fault = refuse(400, "InvalidBackendAddress").method(&Method::PUT);
+    emulator.with(|machine| machine.inject(fault.path("loadBalancers").body("10.0.9.")));
+    let services = many(2);
+    let report = executor.reconcile(&services, &nodes(3)).await.unwrap();
+    assert_only_fails(&report, &["svc000", "svc001"], "InvalidBackendAddress");
+    let mut outcomes = report.services.values();
+    assert!(outcomes.all(|outcome| outcome.ingress.is_empty()));
+    assert_eq!(report.refused_nodes.len(), 3, "{report:#?}");
+    assert_eq!(members(&emulator), 0);
+
+    emulator.with(|machine| machine.clear_faults());
+    let report = executor.reconcile(&services, &nodes(3)).await.unwrap();
+    assert_only_fails(&report, &[], "");
+    assert!(report.is_converged(), "{report:#?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,11 +1,14 @@
 //! Services and faults by chance.
 
-use azure_loadbalancer::Service;
+use std::time::Duration;
+
 use azure_loadbalancer::emulator::{Fault, FaultAction};
+use azure_loadbalancer::node::Readiness;
+use azure_loadbalancer::{Node, Service};
 use http::Method;
 use proptest::prelude::*;
 
-use crate::world::{USER_IP, annotated, elsewhere, internal, service};
+use crate::world::{USER_IP, annotated, elsewhere, internal, node, service};
 
 /// What a service is like.
 #[derive(Clone, Debug)]
@@ -20,15 +23,23 @@ pub(crate) struct Wish {
     pinned: bool,
     label: bool,
     elsewhere: bool,
+    flat: bool,
 }
 
 impl Wish {
     pub(crate) fn service(&self) -> Service {
         let mut made = service(&format!("svc{}", self.number), &self.ports);
+        for port in &mut made.ports {
+            // Two without a floating address would be in each other's way, and whoever was there first would stay.
+            port.node_port = Some(20_000 + 10_000 * u16::from(self.number) + port.port);
+        }
         made.source_ranges.clone_from(&self.ranges);
         made.client_affinity = self.affinity;
         made.local_traffic_only = self.local;
         made.health_check_node_port = self.local.then_some(32_000 + u16::from(self.number));
+        if self.flat {
+            made = annotated(made, "azure-disable-load-balancer-floating-ip", "true");
+        }
         if self.internal {
             made = internal(made);
             if self.subnet {
@@ -55,9 +66,22 @@ fn wish(number: u8) -> impl Strategy<Value = Wish> {
         vec!["10.0.0.0/8".to_owned(), "192.168.0.0/16".to_owned()],
         0..=2,
     );
-    let flags = proptest::array::uniform7(any::<bool>());
+    let flags = proptest::array::uniform8(any::<bool>());
     (ports, ranges, flags).prop_map(
-        move |(ports, ranges, [internal, subnet, affinity, local, pinned, label, elsewhere])| {
+        move |(
+            ports,
+            ranges,
+            [
+                internal,
+                subnet,
+                affinity,
+                local,
+                pinned,
+                label,
+                elsewhere,
+                flat,
+            ],
+        )| {
             Wish {
                 number,
                 ports,
@@ -70,6 +94,7 @@ fn wish(number: u8) -> impl Strategy<Value = Wish> {
                 pinned: pinned && number == 0,
                 label,
                 elsewhere,
+                flat,
             }
         },
     )
@@ -81,6 +106,25 @@ pub(crate) fn services() -> impl Strategy<Value = Vec<Service>> {
         .map(|number| proptest::option::weighted(0.7, wish(number)))
         .collect::<Vec<_>>();
     each.prop_map(|wishes| wishes.iter().flatten().map(Wish::service).collect())
+}
+
+/// Some of five nodes, most of them ready and at their own addresses.
+pub(crate) fn node_sets() -> impl Strategy<Value = Vec<Node>> {
+    let each = |number: u8| {
+        let address = prop_oneof![5 => Just(number), 1 => 1..=5_u8];
+        let is_ready = proptest::bool::weighted(0.85);
+        let told = (address, is_ready).prop_map(move |(last, is_ready)| Node {
+            readiness: if is_ready {
+                Readiness::Ready
+            } else {
+                Readiness::NotReady(Duration::from_secs(3_600))
+            },
+            ..node(number, last)
+        });
+        proptest::option::weighted(0.6, told)
+    };
+    let each = (1..=5).map(each).collect::<Vec<_>>();
+    each.prop_map(|nodes| nodes.into_iter().flatten().collect())
 }
 
 /// Faults that a later reconciliation overcomes.

@@ -11,6 +11,7 @@ use azure_loadbalancer::service::ServicePort;
 use azure_loadbalancer::{Config, Executor, Node, Service};
 use bytes::Bytes;
 use http::{Method, Request, Response};
+use proptest::prelude::{Strategy, any};
 use serde_json::{Value, json};
 use tower_service::Service as TowerService;
 
@@ -82,8 +83,20 @@ where
 }
 
 pub(crate) fn executor(emulator: &Emulator) -> Executor {
+    executor_of(emulator, &config())
+}
+
+pub(crate) fn executor_of(emulator: &Emulator, config: &Config) -> Executor {
     let client = client_through(emulator.clone(), RetryPolicy::default());
-    Executor::with_options(client, config(), ExecutorOptions::default()).unwrap()
+    Executor::with_options(client, config.clone(), ExecutorOptions::default()).unwrap()
+}
+
+/// The same cluster, alone in its security group or not.
+pub(crate) fn configs() -> impl Strategy<Value = Config> {
+    any::<bool>().prop_map(|exclusive_security_group| Config {
+        exclusive_security_group,
+        ..config()
+    })
 }
 
 /// A service with these TCP ports.
@@ -116,10 +129,12 @@ pub(crate) fn elsewhere(service: Service) -> Service {
 }
 
 pub(crate) fn nodes(count: u8) -> Vec<Node> {
-    let address = |number| IpAddr::V4(Ipv4Addr::new(10, 0, 9, number));
-    (1..=count)
-        .map(|number| Node::new(format!("vm-{number}"), address(number)))
-        .collect()
+    (1..=count).map(|number| node(number, number)).collect()
+}
+
+pub(crate) fn node(number: u8, last: u8) -> Node {
+    let address = IpAddr::V4(Ipv4Addr::new(10, 0, 9, last));
+    Node::new(format!("vm-{number}"), address)
 }
 
 /// Everything that exists, without what changes with every write, by id in lower case.

@@ -1,13 +1,22 @@
 //! Services and clusters at random.
 
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
 use azure_loadbalancer::annotations::keys;
 use azure_loadbalancer::config::{Config, Edition, FlipOrder, LoadBalancerSku, PoolMembership};
+use azure_loadbalancer::node::Readiness;
 use azure_loadbalancer::service::ServicePort;
 use azure_loadbalancer::{Node, Service};
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::support::{Azure, cluster, current, note};
+
+const MACHINES: u8 = 6;
+
+/// Node ports are above all ports of services.
+pub(crate) const FIRST_NODE_PORT: u16 = 20_000;
 
 /// What a service asks for.
 #[derive(Clone, Debug)]
@@ -63,7 +72,7 @@ impl Asked {
     }
 
     /// The services of a list; each is there or not.
-    pub(crate) fn services(list: &[Option<Self>], config: &Config) -> Vec<Service> {
+    fn services(list: &[Option<Self>], config: &Config) -> Vec<Service> {
         let there = list
             .iter()
             .enumerate()
@@ -80,7 +89,7 @@ impl Asked {
             .ports
             .iter()
             .map(|(tcp, port)| {
-                let node_port = 20_000 + number * 100 + port;
+                let node_port = FIRST_NODE_PORT + number * 100 + port;
                 if *tcp {
                     ServicePort::tcp(*port, node_port)
                 } else {
@@ -129,23 +138,95 @@ impl Asked {
     }
 }
 
-/// Up to three lists, one after the other, of five services that are there or not.
-pub(crate) fn lists_of_services() -> impl Strategy<Value = Vec<Vec<Option<Asked>>>> {
+/// How a machine is told of as a node.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    readiness: Readiness,
+    unreadable: bool,
+    /// Another one's address in place of its own.
+    address: Option<u8>,
+}
+
+fn told() -> impl Strategy<Value = Told> {
+    let readiness = prop_oneof![
+        6 => Just(Readiness::Ready),
+        1 => Just(Readiness::NotReady(Duration::from_secs(10))),
+        1 => Just(Readiness::NotReady(Duration::from_secs(3_600))),
+    ];
+    let address = proptest::option::weighted(0.15, 0..MACHINES);
+    (readiness, proptest::bool::weighted(0.1), address).prop_map(
+        |(readiness, unreadable, address)| Told {
+            readiness,
+            unreadable,
+            address,
+        },
+    )
+}
+
+impl Told {
+    fn node(&self, number: u8) -> Node {
+        let name = format!("vm-{number}");
+        if self.unreadable {
+            return Node {
+                name,
+                readiness: Readiness::NotReady(Duration::MAX),
+                unreadable: Some("of two minds".to_owned()),
+                ..Node::default()
+            };
+        }
+        let address = Ipv4Addr::new(10, 0, 1, self.address.unwrap_or(number));
+        Node {
+            readiness: self.readiness,
+            ..Node::new(name, address.into())
+        }
+    }
+}
+
+/// What the planner is told at a time: of five services and of each machine, which are there or not.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    services: Vec<Option<Asked>>,
+    machines: Vec<Option<Told>>,
+}
+
+impl Step {
+    pub(crate) fn services(&self, config: &Config) -> Vec<Service> {
+        Asked::services(&self.services, config)
+    }
+
+    pub(crate) fn nodes(&self) -> Vec<Node> {
+        let there = (0..).zip(&self.machines);
+        there
+            .filter_map(|(number, told)| Some(told.as_ref()?.node(number)))
+            .collect()
+    }
+}
+
+/// Up to three steps, one after the other.
+pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let service = proptest::option::weighted(0.7, Asked::any());
-    proptest::collection::vec(proptest::collection::vec(service, 5), 1..4)
+    let services = proptest::collection::vec(service, 5);
+    let machines = prop_oneof![
+        8 => proptest::collection::vec(proptest::option::weighted(0.6, told()), usize::from(MACHINES)),
+        1 => Just(Vec::new()),
+    ];
+    let step = (services, machines).prop_map(|(services, machines)| Step { services, machines });
+    proptest::collection::vec(step, 1..4)
 }
 
 /// All editions, skus, ways of membership and orders.
 pub(crate) fn configs() -> impl Strategy<Value = Config> {
-    (0..4u8, any::<bool>(), any::<bool>()).prop_map(|(kind, break_first, few)| Config {
+    let flags = proptest::array::uniform3(any::<bool>());
+    (0..4u8, flags).prop_map(|(kind, [break_first, few, exclusive])| Config {
         flip_order: if break_first {
             FlipOrder::BreakFirst
         } else {
             FlipOrder::MakeBeforeBreak
         },
         maximum_load_balancer_rule_count: if few { 6 } else { 250 },
-        // Who is not alone leaves what it cannot prove to be its own.
-        exclusive_security_group: true,
+        // Who is not alone leaves what it cannot prove to be its own: pools of interfaces do not tell the addresses of nodes that have
+        // left, and in 2018 nobody looked for a proof.
+        exclusive_security_group: exclusive || kind < 3,
         ..match kind {
             0 => note(),
             1 => Config {
@@ -162,8 +243,9 @@ pub(crate) fn configs() -> impl Strategy<Value = Config> {
     })
 }
 
+/// Machines, and all of them as nodes.
 pub(crate) fn machines(config: &Config) -> (Azure, Vec<Node>) {
-    let (mut azure, nodes) = cluster(4, 2);
+    let (mut azure, nodes) = cluster(usize::from(MACHINES), 2);
     let sku = if config.is_standard() {
         "Standard"
     } else {

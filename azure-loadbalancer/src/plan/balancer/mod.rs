@@ -29,8 +29,8 @@ pub(super) struct Draft<'a> {
     pub(super) touched: BTreeMap<Option<ServiceKey>, &'static str>,
     /// Whether an address or a port is reached that was not before.
     pub(super) gains: bool,
-    /// Whether the addresses of the pool become different.
-    pub(super) members: bool,
+    /// The lower-case names of the entries of the pool that come, go or become different.
+    pub(super) members: BTreeSet<String>,
     /// Whether only they do.
     pub(super) pool_only: bool,
 }
@@ -148,7 +148,7 @@ fn one<'a>(
         current,
         touched: BTreeMap::new(),
         gains: current.is_none(),
-        members: false,
+        members: BTreeSet::new(),
         pool_only: false,
     };
     if world.request.classes.load_balancers == Balancers::None {

@@ -52,7 +52,7 @@ pub(super) fn members(
         warnings.insert(Warning { service, what });
         return;
     }
-    if !by_address || world.request.keeps_members {
+    if !by_address {
         return;
     }
     let changed_before = draft.is_changed();
@@ -63,7 +63,7 @@ pub(super) fn members(
         return;
     };
     let properties = &mut pool.properties;
-    let kept = world.unreadable_members();
+    let kept = world.kept_members();
     let mut desired = addresses(world, properties, &kept, warnings);
     let mut addresses = properties
         .load_balancer_backend_addresses
@@ -111,11 +111,25 @@ pub(super) fn members(
             ),
         });
     }
-    draft.members = before.map_or(&[][..], Vec::as_slice) != addresses;
+    draft.members = different(before.map_or(&[][..], Vec::as_slice), &addresses);
     if before.is_some() || !addresses.is_empty() {
         properties.load_balancer_backend_addresses = Some(addresses);
     }
     draft.pool_only = !changed_before && draft.is_changed();
+}
+
+/// The lower-case names of the entries that only one of two lists has, or that they do not agree about.
+fn different(before: &[BackendAddress], after: &[BackendAddress]) -> BTreeSet<String> {
+    fn by_name(entries: &[BackendAddress]) -> BTreeMap<String, &BackendAddress> {
+        let named = entries.iter();
+        named
+            .map(|entry| (entry.name.to_ascii_lowercase(), entry))
+            .collect()
+    }
+    let (before, after) = (by_name(before), by_name(after));
+    let names = before.keys().chain(after.keys());
+    let different = names.filter(|name| before.get(*name) != after.get(*name));
+    different.cloned().collect()
 }
 
 /// Whether the members of the cluster's pool are of the other kind than is configured, and what to do about that. A pool of network
@@ -162,8 +176,10 @@ fn addresses(
         let entries = pool.load_balancer_backend_addresses.iter().flatten();
         entries.into_iter().any(|entry| entry.is_named(&name))
     };
+    let held = &world.request.held_members;
     let takes_part = |node: &&&Node| {
         machines::takes_part(world, node)
+            && !held.contains(&naming::backend_address(&node.name).to_ascii_lowercase())
             && match node.readiness {
                 Readiness::Ready => true,
                 Readiness::NotReady(since) => {

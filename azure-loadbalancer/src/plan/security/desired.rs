@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::known::Known;
 use super::{Destination, Failures, rule};
 use crate::annotations::{Intent, PortIntent, Protocol};
-use crate::config::Edition;
+use crate::config::{Edition, PoolMembership};
 use crate::naming::{self, Family};
+use crate::node::Readiness;
 use crate::plan::world::{Subject, SubjectIndex, World};
-use crate::plan::{PlanError, Warning};
+use crate::plan::{PlanError, Warning, machines};
 use crate::resources::{Access, NetworkSecurityGroup, SecurityProtocol};
 
 /// Azure's limits for one security group.
@@ -164,7 +165,8 @@ impl Counts {
         for existing in &current.properties.security_rules {
             let properties = &existing.properties;
             if rule::is_merged(&existing.name) {
-                let retained = rule::destinations(properties).filter(|d| known.is_retained(d));
+                let retained = rule::destinations(properties);
+                let retained = retained.filter(|to| known.is_retained(properties, true, to));
                 counts.destinations += retained.count();
             } else if rule::stays(world, &existing.name) {
                 counts.rules += 1;
@@ -320,18 +322,31 @@ fn aggregated(
     rules
 }
 
-/// Where packets arrive that keep no floating address.
+/// Where packets arrive that keep no floating address: at the members of pools. Nobody else's address is opened, since it would not be
+/// known as the cluster's any more once its node has left.
 pub(super) fn node_addresses(world: &World<'_>) -> BTreeSet<String> {
-    let nodes = world
-        .nodes
-        .iter()
-        .filter(|node| crate::plan::machines::takes_part(world, node));
+    // Who stays a member because it cannot be read, or because a change of it was refused, is reached as before.
+    let kept = world.kept_members();
+    let held = &world.request.held_members;
+    let is_member = |lower: &str| {
+        let mut entries = world.member_entries();
+        entries.any(|entry| entry.name.eq_ignore_ascii_case(lower))
+    };
+    let nodes = world.nodes.iter().filter(|node| {
+        let lower = naming::backend_address(&node.name).to_ascii_lowercase();
+        let is_there = match (node.readiness, world.config.backend_pool_type) {
+            // Network interfaces stay members.
+            (Readiness::Ready, _) | (_, PoolMembership::NetworkInterface) => true,
+            (Readiness::NotReady(since), PoolMembership::Address) => {
+                since < world.config.not_ready_grace && is_member(&lower)
+            }
+        };
+        is_there && !held.contains(&lower) && machines::takes_part(world, node)
+    });
     let mut addresses: BTreeSet<_> = nodes
         .filter_map(|node| node.addresses.iter().find(|address| address.is_ipv4()))
         .map(ToString::to_string)
         .collect();
-    // Who stays a member because it cannot be read is reached as before.
-    let kept = world.unreadable_members();
     if !kept.is_empty() {
         let entries = world.member_entries();
         let entries = entries.filter(|entry| kept.contains(&entry.name.to_ascii_lowercase()));

@@ -31,7 +31,6 @@ impl<'w> Known<'w> {
     ) -> Self {
         let mut retained = HashSet::new();
         let mut released = HashMap::new();
-        let mut any_stays = false;
         let mut staying = HashSet::new();
         for (index, subject) in world.subjects.iter().enumerate() {
             let stays = match destinations.get(&index) {
@@ -41,17 +40,12 @@ impl<'w> Known<'w> {
             let addresses = world.addresses_of(index).into_iter().map(str::to_owned);
             if stays {
                 retained.extend(addresses);
-                any_stays = true;
                 staying.insert(index);
             } else {
                 released.extend(addresses.map(|address| (address, Some(subject.key()))));
             }
         }
         let nodes = desired::node_addresses(world);
-        // Whoever stays may have no floating address.
-        if any_stays {
-            retained.extend(nodes.iter().cloned());
-        }
         if let Some(only) = &world.request.only
             && let Some(address) = &only.address
         {
@@ -96,18 +90,30 @@ impl<'w> Known<'w> {
         &self,
         properties: &SecurityRuleProperties,
     ) -> impl Iterator<Item = &String> {
+        let is_theirs = rule::destinations(properties).any(|to| self.machines.contains(to))
+            && self.has_ports_of_who_stays(properties);
+        self.nodes.iter().filter(move |_| is_theirs)
+    }
+
+    fn has_ports_of_who_stays(&self, properties: &SecurityRuleProperties) -> bool {
         let protocol = properties.protocol.as_ref().map(|p| p.as_str());
         let protocol = protocol.unwrap_or_default().to_ascii_lowercase();
         let ports = properties.destination_port_range.iter();
         let mut ports = ports.chain(&properties.destination_port_ranges);
-        let is_theirs = rule::destinations(properties).any(|to| self.machines.contains(to))
-            && ports.any(|port| self.node_ports.contains(&(protocol.clone(), port.clone())));
-        self.nodes.iter().filter(move |_| is_theirs)
+        ports.any(|port| self.node_ports.contains(&(protocol.clone(), port.clone())))
     }
 
-    /// Whether a destination stays in a rule although no service asks for it there.
-    pub(super) fn is_retained(&self, destination: &str) -> bool {
+    /// Whether a destination stays in a rule although no service asks for it there. A node does in a rule that is asked for while
+    /// nobody knows where it is to lead.
+    pub(super) fn is_retained(
+        &self,
+        properties: &SecurityRuleProperties,
+        is_asked_for: bool,
+        destination: &str,
+    ) -> bool {
+        let is_node = || self.nodes.contains(destination);
         self.retained.contains(destination)
+            || (is_node() && (is_asked_for || self.has_ports_of_who_stays(properties)))
             || (self.strangers_stay && !self.released.contains_key(destination))
     }
 

@@ -241,7 +241,7 @@ fn merge(
         .map(|a| a.destinations.clone())
         .unwrap_or_default();
     for destination in rule::destinations(&rule.properties) {
-        if known.is_retained(destination) {
+        if known.is_retained(&rule.properties, asked_for.is_some(), destination) {
             destinations.insert(destination.to_owned());
         }
     }
