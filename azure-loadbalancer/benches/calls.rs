@@ -54,6 +54,7 @@ async fn row(count: u32) -> Result<(), Box<dyn std::error::Error>> {
         subnet_name: "subnet".to_owned(),
         security_group_name: Some("nsg".to_owned()),
         maximum_load_balancer_rule_count: 10_000,
+        maximum_interface_rule_count: 10_000,
         ..Config::new("s", "rg", "westus")
     };
     let client = ArmClient::builder(TowerTransport::new(emulator)).build()?;

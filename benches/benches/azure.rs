@@ -81,6 +81,7 @@ fn config() -> Config {
         security_group_name: Some("nsg".to_owned()),
         // So many services are on one load balancer here.
         maximum_load_balancer_rule_count: 10_000,
+        maximum_interface_rule_count: 10_000,
         ..Config::new("subscription", "group", "westeurope")
     }
 }

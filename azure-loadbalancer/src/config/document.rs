@@ -31,6 +31,7 @@ pub(super) struct ConfigDocument {
     load_balancer_sku: Option<String>,
     load_balancer_class: Option<String>,
     maximum_load_balancer_rule_count: Option<usize>,
+    maximum_interface_rule_count: Option<usize>,
     #[serde(
         rename = "excludeMasterFromStandardLB",
         alias = "excludeMasterFromStandardLb"
@@ -73,6 +74,7 @@ impl TryFrom<ConfigDocument> for Config {
             maximum_load_balancer_rule_count: document
                 .maximum_load_balancer_rule_count
                 .unwrap_or_default(),
+            maximum_interface_rule_count: document.maximum_interface_rule_count.unwrap_or_default(),
             exclude_master_from_standard_lb: document
                 .exclude_master_from_standard_lb
                 .unwrap_or(usual.exclude_master_from_standard_lb),

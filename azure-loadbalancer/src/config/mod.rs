@@ -18,6 +18,11 @@ pub const DEFAULT_MAXIMUM_RULES: usize = 250;
 /// The same in the first versions of Kubernetes' provider, which [`Config::as_in_2018`] follows.
 pub const MAXIMUM_RULES_IN_2018: usize = 148;
 
+/// The highest number of rules that the network interface of a node may be behind, of all load balancers together. Azure's page of
+/// limits says 300 (<https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#load-balancer>),
+/// and it refuses more than 299 (<https://github.com/MicrosoftDocs/azure-docs/issues/47423>).
+pub const DEFAULT_MAXIMUM_RULES_OF_INTERFACE: usize = 299;
+
 /// What is the same for all services. Names of fields in JSON are those of Kubernetes' cloud-config file (`azure.json`) where it
 /// has them; other keys of that file are ignored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,6 +61,9 @@ pub struct Config {
     pub load_balancer_class: Option<String>,
     /// The most rules that a load balancer may have; default: [`DEFAULT_MAXIMUM_RULES`], also for 0.
     pub maximum_load_balancer_rule_count: usize,
+    /// The most rules that a node may be behind, of the external and the internal load balancer together; default:
+    /// [`DEFAULT_MAXIMUM_RULES_OF_INTERFACE`], also for 0.
+    pub maximum_interface_rule_count: usize,
     /// Whether control-plane nodes take no part with standard load balancers; default: yes.
     #[serde(rename = "excludeMasterFromStandardLB")]
     pub exclude_master_from_standard_lb: bool,
@@ -161,6 +169,7 @@ impl Config {
             load_balancer_sku: LoadBalancerSku::Standard,
             load_balancer_class: None,
             maximum_load_balancer_rule_count: DEFAULT_MAXIMUM_RULES,
+            maximum_interface_rule_count: DEFAULT_MAXIMUM_RULES_OF_INTERFACE,
             exclude_master_from_standard_lb: true,
             disable_outbound_snat: false,
             backend_pool_type: PoolMembership::Address,
@@ -196,6 +205,14 @@ impl Config {
             (0, Edition::Note) => MAXIMUM_RULES_IN_2018,
             (0, Edition::Current) => DEFAULT_MAXIMUM_RULES,
             (count, _) => count,
+        }
+    }
+
+    /// The most rules that a node may be behind.
+    pub fn maximum_rules_of_interface(&self) -> usize {
+        match self.maximum_interface_rule_count {
+            0 => DEFAULT_MAXIMUM_RULES_OF_INTERFACE,
+            count => count,
         }
     }
 

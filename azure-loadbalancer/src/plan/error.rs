@@ -46,6 +46,20 @@ pub enum PlanError {
         /// How many it may have.
         maximum: usize,
     },
+    /// The nodes would be behind too many rules.
+    #[error(
+        "the nodes behind load balancer {load_balancer} are behind {count} rules already, external and internal ones together, and {needed} more exceed the {maximum} that Azure allows a network interface; let the service use fewer ports, or nodes of another cluster"
+    )]
+    InterfaceRuleLimit {
+        /// The load balancer.
+        load_balancer: String,
+        /// How many rules its nodes are behind.
+        count: usize,
+        /// How many the service needs besides.
+        needed: usize,
+        /// How many there may be.
+        maximum: usize,
+    },
     /// The load balancer would have too many frontends.
     #[error(
         "load balancer {load_balancer} has {maximum} frontends, and Azure allows no more; let services share an address (loadBalancerIP or azure-pip-name), or use another load balancer"

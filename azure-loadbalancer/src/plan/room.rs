@@ -7,6 +7,7 @@ use super::target::Targets;
 use super::world::{Owner, Standing, Subject, SubjectIndex, World};
 use crate::annotations::Intent;
 use crate::config::LoadBalancerSku;
+use crate::naming;
 
 /// Azure's own limits for the frontends of one load balancer
 /// (<https://learn.microsoft.com/azure/load-balancer/skus>).
@@ -94,9 +95,8 @@ impl Room {
         }
         let mut failures = Vec::new();
         for (index, balancer, more) in growing {
-            let count = self.rules.entry(balancer.to_ascii_lowercase()).or_default();
-            match rule_limit(world, balancer, *count, more) {
-                Ok(()) => *count += more,
+            match self.rule_limit(world, balancer, more) {
+                Ok(()) => *self.rules.entry(balancer.to_ascii_lowercase()).or_default() += more,
                 Err(error) => failures.push((index, error)),
             }
         }
@@ -122,7 +122,7 @@ impl Room {
         has_frontend: bool,
     ) -> Result<String, PlanError> {
         let needs = intent.ports.iter().filter(|port| port.has_rule).count();
-        rule_limit(world, &balancer, self.rules(&balancer), needs)?;
+        self.rule_limit(world, &balancer, needs)?;
         let lower = balancer.to_ascii_lowercase();
         let frontends = self.frontends.entry(lower.clone()).or_default();
         if has_frontend {
@@ -133,29 +133,53 @@ impl Room {
         self.planned.insert(lower);
         Ok(balancer)
     }
+
+    /// Whether a load balancer, and the nodes behind it, can have so many rules more.
+    fn rule_limit(
+        &self,
+        world: &World<'_>,
+        balancer: &str,
+        needed: usize,
+    ) -> Result<(), PlanError> {
+        if needed == 0 {
+            return Ok(());
+        }
+        let count = self.rules(balancer);
+        let maximum = world.config.maximum_rules();
+        if count + needed > maximum {
+            return Err(PlanError::RuleLimit {
+                load_balancer: balancer.to_owned(),
+                count,
+                needed,
+                maximum,
+            });
+        }
+        let count = count + self.rules(&beside(balancer));
+        let maximum = world.config.maximum_rules_of_interface();
+        if count + needed > maximum {
+            return Err(PlanError::InterfaceRuleLimit {
+                load_balancer: balancer.to_owned(),
+                count,
+                needed,
+                maximum,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The load balancer that the same nodes are behind: the internal one of an external one, and the other way round.
+fn beside(balancer: &str) -> String {
+    let lower = balancer.to_ascii_lowercase();
+    match lower.strip_suffix(naming::INTERNAL_SUFFIX) {
+        Some(external) => external.to_owned(),
+        None => lower + naming::INTERNAL_SUFFIX,
+    }
 }
 
 fn needed(subject: &Subject<'_>) -> usize {
     let ports = subject.intent().map_or(&[][..], |intent| &intent.ports);
     ports.iter().filter(|port| port.has_rule).count()
-}
-
-fn rule_limit(
-    world: &World<'_>,
-    balancer: &str,
-    count: usize,
-    needed: usize,
-) -> Result<(), PlanError> {
-    let maximum = world.config.maximum_rules();
-    if count + needed <= maximum {
-        return Ok(());
-    }
-    Err(PlanError::RuleLimit {
-        load_balancer: balancer.to_owned(),
-        count,
-        needed,
-        maximum,
-    })
 }
 
 fn frontend_limit(world: &World<'_>, balancer: &str, count: usize) -> Result<(), PlanError> {

@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use azure_loadbalancer::Config;
 use azure_loadbalancer::config::{
-    Cloud, DEFAULT_MAXIMUM_RULES, Edition, LoadBalancerSku, MAXIMUM_RULES_IN_2018, PoolMembership,
+    Cloud, DEFAULT_MAXIMUM_RULES, DEFAULT_MAXIMUM_RULES_OF_INTERFACE, Edition, LoadBalancerSku,
+    MAXIMUM_RULES_IN_2018, PoolMembership,
 };
 use serde_json::json;
 
@@ -44,6 +45,14 @@ fn a_configuration_survives_writing_and_reading() {
         ..Config::new("s", "rg", "westus")
     };
     assert_eq!(unset.maximum_rules(), DEFAULT_MAXIMUM_RULES);
+    let mut few = serde_json::to_value(&unset).expect("it writes");
+    assert_eq!(
+        unset.maximum_rules_of_interface(),
+        DEFAULT_MAXIMUM_RULES_OF_INTERFACE
+    );
+    few["maximumInterfaceRuleCount"] = json!(20);
+    let few: Config = serde_json::from_value(few).expect("it reads");
+    assert_eq!(few.maximum_rules_of_interface(), 20);
 }
 
 /// As the installer of OpenShift writes it.

@@ -198,6 +198,53 @@ fn the_maximum_of_rules_holds_also_for_who_grows() {
     }
 }
 
+/// A node is behind the rules of both load balancers.
+#[test]
+fn the_rules_of_both_load_balancers_count_for_the_nodes_behind_them() {
+    let few = Config {
+        maximum_load_balancer_rule_count: 4,
+        maximum_interface_rule_count: 5,
+        ..current()
+    };
+    let internal = |name, ports: &[u16]| with(service(name, ports), keys::INTERNAL, "true");
+    let mut azure = empty();
+    let mut services = vec![
+        service("a", &[80, 81]),
+        internal("b", &[80, 81]),
+        internal("c", &[82, 83]),
+    ];
+    let (plan, _) = azure.converge(&few, &services, &[]);
+    let refused = |count, needed| {
+        Some(PlanError::InterfaceRuleLimit {
+            load_balancer: "testCluster-internal".to_owned(),
+            count,
+            needed,
+            maximum: 5,
+        })
+    };
+    assert_eq!(plan.services[&key("c")].error, refused(4, 2));
+    assert_eq!(azure.rules("testCluster").len(), 2);
+    assert_eq!(azure.rules("testCluster-internal").len(), 2);
+    // One rule is left, and who is there comes first.
+    services[2] = internal("c", &[82]);
+    services[0] = service("a", &[80, 81, 82]);
+    let (plan, _) = azure.converge(&few, &services, &[]);
+    assert_eq!(plan.services[&key("a")].error, None);
+    assert_eq!(plan.services[&key("c")].error, refused(5, 1));
+    let count = |name| azure.rules(name).len();
+    assert_eq!(count("testCluster") + count("testCluster-internal"), 5);
+    // Nobody is refused who needs no more than it has.
+    let fewer = Config {
+        maximum_interface_rule_count: 1,
+        ..few
+    };
+    let (plan, log) = azure.converge(&fewer, &services, &[]);
+    for there in ["a", "b"] {
+        assert_eq!(plan.services[&key(there)].error, None, "{there}");
+    }
+    assert_eq!(log, Vec::<String>::new());
+}
+
 #[test]
 fn what_would_be_chosen_is_told_without_writing() {
     let (mut azure, nodes) = cluster(4, 2);
@@ -240,10 +287,12 @@ fn what_would_be_chosen_is_told_without_writing() {
 fn a_load_balancer_has_as_many_frontends_as_azure_allows() {
     let standard = Config {
         maximum_load_balancer_rule_count: 10_000,
+        maximum_interface_rule_count: 10_000,
         ..current()
     };
     let basic = Config {
         maximum_load_balancer_rule_count: 10_000,
+        maximum_interface_rule_count: 10_000,
         ..note()
     };
     for (config, maximum) in [(standard, 600), (basic, 200)] {

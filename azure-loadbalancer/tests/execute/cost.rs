@@ -11,6 +11,7 @@ async fn five_reads_are_enough_for_any_number_of_services() {
     let client = executor(&emulator).client().clone();
     let config = Config {
         maximum_load_balancer_rule_count: 1_000,
+        maximum_interface_rule_count: 10_000,
         ..config()
     };
     let executor = Executor::new(client, config).unwrap();

@@ -224,6 +224,7 @@ pub(crate) fn configs() -> impl Strategy<Value = Config> {
             FlipOrder::MakeBeforeBreak
         },
         maximum_load_balancer_rule_count: if few { 6 } else { 250 },
+        maximum_interface_rule_count: if few { 8 } else { 299 },
         // Who is not alone leaves what it cannot prove to be its own: pools of interfaces do not tell the addresses of nodes that have
         // left, and in 2018 nobody looked for a proof.
         exclusive_security_group: exclusive || kind < 3,

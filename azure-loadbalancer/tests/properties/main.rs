@@ -23,7 +23,8 @@ proptest! {
         failure_persistence: None, ..ProptestConfig::default() })]
 
     /// (i) Nothing is left to do after at most four rounds, (iii) every write is one that the resource manager takes, (vi) no rule
-    /// lets anybody to where no service is, (vii) no two rules share a priority, (ix) no load balancer has too many rules.
+    /// lets anybody to where no service is, (vii) no two rules share a priority, (ix) no load balancer has too many rules, and no
+    /// node is behind too many.
     #[test]
     fn plans_come_to_an_end_and_leave_a_state_that_is_valid(
         config in configs(), steps in steps(), echo in any::<u64>(),
@@ -45,7 +46,11 @@ proptest! {
             open_to_services_only(&azure, &config, &nodes)?;
             nodes_are_reached(&azure, &config, &services, &nodes, &end)?;
             for balancer in &azure.snapshot.load_balancers {
-                prop_assert!(balancer.properties.load_balancing_rules.len() <= config.maximum_rules());
+                let named = |name: &str| azure.snapshot.load_balancers.iter().find(|one| one.name.eq_ignore_ascii_case(name));
+                let rules = |name: &str| named(name).map_or(0, |one| one.properties.load_balancing_rules.len());
+                let internal = rules(&format!("{}-internal", balancer.name));
+                prop_assert!(rules(&balancer.name) <= config.maximum_rules());
+                prop_assert!(rules(&balancer.name) + internal <= config.maximum_rules_of_interface());
             }
         }
     }
