@@ -71,7 +71,14 @@ impl Offer {
         let successor = loop {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) if streams.len() < MAX_CANDIDATES && wire::is_one_of_us(&stream) => {
+                    Ok((stream, _)) if !wire::is_one_of_us(&stream) => {
+                        tracing::warn!(
+                            target: TARGET,
+                            process = process(&stream),
+                            "a program of another user asked for the listeners, and was turned away"
+                        );
+                    }
+                    Ok((stream, _)) if streams.len() < MAX_CANDIDATES => {
                         let stream = Arc::new(stream);
                         streams.push(Arc::clone(&stream));
                         candidates.spawn(prepare(stream, Arc::clone(&self.sockets)));

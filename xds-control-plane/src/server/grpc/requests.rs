@@ -126,8 +126,9 @@ impl<R: Inbound> Requests<R> {
         }
         self.unread.advance(PREFIX);
         let message = self.unread.split_to(length).freeze();
-        if self.unread.is_empty() {
-            self.unread = BytesMut::new();
+        // The beginning of the next one would hold the room of this one.
+        if self.unread.len() <= length {
+            self.unread = BytesMut::from(&self.unread[..]);
         }
         Ok(Some(message))
     }
@@ -214,9 +215,15 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_kept_of_what_was_read() {
         let bytes = framed(&named(&"a".repeat(900)));
-        let mut requests = requests(pieces(&bytes, 10));
-        assert!(requests.next().await.unwrap().is_some());
-        assert_eq!(requests.unread.capacity(), 0);
+        let mut all = requests(pieces(&bytes, 10));
+        assert!(all.next().await.unwrap().is_some());
+        assert_eq!(all.unread.capacity(), 0);
+        // The first byte of the next one came with it.
+        let bytes = [bytes, vec![0]].concat();
+        let mut all = requests(pieces(&bytes, bytes.len()));
+        assert!(all.next().await.unwrap().is_some());
+        assert_eq!(all.unread.len(), 1);
+        assert!(all.unread.capacity() < 100);
     }
 
     #[tokio::test]
