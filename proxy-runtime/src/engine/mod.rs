@@ -37,6 +37,7 @@ mod request;
 mod run;
 mod settle;
 mod spare;
+mod splice;
 mod tally;
 #[cfg(test)]
 mod tests;

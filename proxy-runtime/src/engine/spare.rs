@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 
 use super::exchange::Flow;
-use crate::stream::spare as buffers;
 
 /// As many as requests are under way at a time on a busy thread: a third of a MiB.
 const MOST: usize = 1024;
@@ -28,10 +27,8 @@ pub(super) fn take() -> Box<Flow> {
 /// Keeps the state of an exchange that is over.
 #[inline]
 pub(super) fn give_back(mut flow: Box<Flow>) {
-    // All of a request was sent, and its buffer given back, unless something went wrong.
-    if flow.upload.outgoing.capacity() > 0 {
-        buffers::give_back(std::mem::take(&mut flow.upload.outgoing));
-    }
+    flow.upload.rest();
+    flow.download.rest();
     // A thread that ends has no use for it.
     let _ = SPARE.try_with(|spare| {
         let mut spare = spare.borrow_mut();

@@ -5,6 +5,7 @@ use std::task::{Context, Poll, ready};
 use http::StatusCode;
 
 use super::body::{Body, Part};
+use super::splice::Splice;
 use crate::forward::ForwardErrorKind;
 use crate::http1::{HeadLimits, HeadTable, write_trailers};
 use crate::server::DataRate;
@@ -15,12 +16,14 @@ use crate::stream::{ByteStream, ReadBuffer, poll_write_all, spare};
 #[derive(Debug, Default)]
 pub(super) struct Upload {
     /// The head, and later the trailers, until they are sent.
-    pub(super) outgoing: Vec<u8>,
+    outgoing: Vec<u8>,
     body: Body,
     /// What of the client's bytes comes behind [`outgoing`](Self::outgoing).
     part: Part,
     /// How much of both was written.
     written: usize,
+    /// The way of a large body.
+    splice: Splice,
     /// Content that the request may still have.
     allowed: u64,
     stage: Stage,
@@ -101,6 +104,16 @@ impl Upload {
         self.pace = None;
     }
 
+    /// Gives back what the next request does not need, however this one ended.
+    #[inline]
+    pub(super) fn rest(&mut self) {
+        // All of a request was sent, and its buffer given back, unless something went wrong.
+        if self.outgoing.capacity() > 0 {
+            spare::give_back(std::mem::take(&mut self.outgoing));
+        }
+        self.splice.end();
+    }
+
     /// Sets how much content the request may have at most.
     pub(super) fn allow(&mut self, most: u64) {
         self.allowed = most;
@@ -151,6 +164,7 @@ impl Upload {
         self.stage = Stage::Done;
         self.body = Body::Ended;
         self.part = Part::default();
+        self.splice.end();
     }
 
     /// Sends what there is; ready when all is sent. `has_news` is set when the client sent something.
@@ -185,6 +199,13 @@ impl Upload {
                 input.rest();
                 return Poll::Ready(Ok(()));
             }
+            if let Body::Length(left) = self.body
+                && self.splice.takes(left, client, destination)
+            {
+                input.step_aside();
+                ready!(self.poll_splice(cx, client, destination, has_news))?;
+                continue;
+            }
             self.stage = Stage::Client;
             match ready!(input.poll_read(client, cx)) {
                 Ok(0) | Err(_) => {
@@ -198,6 +219,54 @@ impl Upload {
             }
             *has_news = true;
             self.look(input, limits, table)?;
+        }
+    }
+
+    /// Moves the rest of the body; ready when all of it was, or what comes is to be read after all.
+    fn poll_splice<C, U>(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &mut C,
+        destination: &mut U,
+        has_news: &mut bool,
+    ) -> Poll<Result<(), Broken>>
+    where
+        C: ByteStream,
+        U: ByteStream,
+    {
+        loop {
+            if self.splice.holds() {
+                self.stage = Stage::Destination;
+                let moved = ready!(self.splice.poll_out(destination, cx));
+                self.sent += moved.map_err(|_| Broken::Destination { is_unsent: false })?;
+                if !matches!(self.body, Body::Length(0)) {
+                    ready!(self.splice.poll_turn(cx));
+                }
+                continue;
+            }
+            let Body::Length(left) = &mut self.body else {
+                return Poll::Ready(Ok(()));
+            };
+            if *left == 0 {
+                self.splice.end();
+                self.body = Body::Ended;
+                return Poll::Ready(Ok(()));
+            }
+            self.stage = Stage::Client;
+            match ready!(self.splice.poll_in(client, cx, *left)) {
+                Err(_) if self.splice.is_refused() => return Poll::Ready(Ok(())),
+                Ok(0) | Err(_) => {
+                    return Poll::Ready(Err(Broken::client(StatusCode::BAD_REQUEST)));
+                }
+                Ok(count) => {
+                    *left = left.saturating_sub(count);
+                    self.allowed = self.allowed.saturating_sub(count);
+                    if let Some(pace) = &mut self.pace {
+                        pace.arrived(count);
+                    }
+                    *has_news = true;
+                }
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket as RawSocket, TcpKeepalive, Type};
+use socket2::{Domain, Protocol, SockRef, Socket as RawSocket, TcpKeepalive, Type};
 
 #[cfg(feature = "tls")]
 use super::tls::TlsServerConfig;
@@ -208,6 +208,13 @@ fn open(
     Ok(socket.into())
 }
 
+/// Has connections send what is written at once, if they take that over from the socket that they come to: so it need not be said
+/// to each. Returns whether they do.
+pub(crate) fn send_at_once(listener: &TcpListener) -> bool {
+    // Linux makes a connection's socket as a copy of the listening one.
+    cfg!(target_os = "linux") && SockRef::from(listener).set_tcp_nodelay(true).is_ok()
+}
+
 /// `[::]` takes IPv4 as well, unless the same port of `0.0.0.0` is listened on separately.
 fn is_dual_stack(address: SocketAddr, all: &[SocketAddr]) -> bool {
     let is_any_v4 = |other: &SocketAddr| {
@@ -297,12 +304,21 @@ mod tests {
         let _client = std::net::TcpStream::connect(bound.address).unwrap();
         bound.sockets[0].set_nonblocking(false).unwrap();
         let (connection, _) = bound.sockets[0].accept().unwrap();
-        let connection = socket2::SockRef::from(&connection);
+        let connection = SockRef::from(&connection);
         assert!(connection.keepalive().unwrap());
         assert_eq!(
             connection.tcp_keepalive_time().unwrap(),
             Duration::from_secs(60)
         );
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn connections_send_at_once() {
+        let listener = TcpListener::bind(loopback(0)).unwrap();
+        assert!(send_at_once(&listener));
+        let _client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        assert!(listener.accept().unwrap().0.nodelay().unwrap());
     }
 
     #[test]

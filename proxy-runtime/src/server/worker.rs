@@ -17,6 +17,7 @@ use tokio::time::{sleep, sleep_until};
 use tower_service::Service;
 
 use super::connection::{RequestBody, Served, serve_cleartext};
+use super::listener::send_at_once;
 use super::metrics::WorkerMetrics;
 use super::shared::{Occupied, WorkerShared};
 #[cfg(feature = "tls")]
@@ -147,6 +148,10 @@ struct Acceptor<S> {
     tls: Option<TlsServerConfig>,
     service: Rc<Served<S>>,
     shared: Arc<WorkerShared>,
+    /// The address that clients come to, if there is only one.
+    local: Option<SocketAddr>,
+    /// Connections send at once without being told.
+    sends_at_once: bool,
     /// The last attempt to accept failed.
     starved: bool,
 }
@@ -159,16 +164,15 @@ where
     B: Body<Data = Bytes> + 'static,
     B::Error: Into<BoxError>,
 {
-    #[cfg_attr(
-        not(feature = "tls"),
-        expect(unused_variables, reason = "it has no more to say then")
-    )]
     fn new(socket: &Socket, service: Rc<Served<S>>, shared: Arc<WorkerShared>) -> Self {
+        let local = socket.listener.local_addr().ok();
         Self {
             #[cfg(feature = "tls")]
             tls: socket.tls.clone(),
             service,
             shared,
+            local: local.filter(|local| !local.ip().is_unspecified()),
+            sends_at_once: send_at_once(&socket.listener),
             starved: false,
         }
     }
@@ -200,10 +204,12 @@ where
 
     fn serve(&self, stream: TcpStream, remote: SocketAddr) {
         let occupied = self.shared.enter();
-        // It only fails for a connection that is gone already.
-        let _ = stream.set_nodelay(true);
+        if !self.sends_at_once {
+            // It only fails for a connection that is gone already.
+            let _ = stream.set_nodelay(true);
+        }
         let mut info = ConnectionInfo::new(canonical(remote));
-        if let Ok(local) = stream.local_addr() {
+        if let Some(local) = self.local.or_else(|| stream.local_addr().ok()) {
             info = info.with_local(canonical(local));
         }
         self.spawn(stream, info, occupied);

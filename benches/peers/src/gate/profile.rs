@@ -13,7 +13,7 @@ const ALLOCATORS: [&str; 5] = [
 
 /// What the functions have in their names that only who forwards uses. Their system calls cannot be told apart: they are
 /// not made by the C library.
-const SERVER: &str = "proxy_runtime::server::";
+const SERVER: [&str; 2] = ["proxy_runtime::server::", "proxy_runtime::forward::"];
 
 /// What a program executed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -61,7 +61,7 @@ impl Profile {
     /// Instructions of the server's own functions, to find the thread that serves.
     pub(super) fn of_server(&self) -> f64 {
         let functions = self.costs.iter();
-        let of_server = functions.filter(|(name, _)| name.contains(SERVER));
+        let of_server = functions.filter(|(name, _)| SERVER.iter().any(|of| name.contains(of)));
         of_server.map(|(_, cost)| cost).sum()
     }
 

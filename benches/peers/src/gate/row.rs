@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::origin::Resource;
-use crate::proxies::Kind;
+use crate::proxies::{Kind, Protocol};
 
 /// One of them.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +14,27 @@ pub(super) struct Row {
     /// What forwards.
     pub(super) kind: Kind,
     pub(super) resource: Resource,
+    pub(super) form: Form,
+}
+
+/// How requests come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Over 64 connections that are kept.
+    KeptAlive,
+    /// Each over a connection of its own, 64 at a time.
+    Churn,
+    /// Over 8 connections of HTTP/2, 8 streams each.
+    Streams,
+}
+
+impl Form {
+    pub(super) fn protocol(self) -> Protocol {
+        match self {
+            Self::KeptAlive | Self::Churn => Protocol::Http1,
+            Self::Streams => Protocol::H2c,
+        }
+    }
 }
 
 pub(super) const ROWS: &[Row] = &[
@@ -22,18 +43,42 @@ pub(super) const ROWS: &[Row] = &[
         title: "128 B GET",
         kind: Kind::Gateway,
         resource: Resource::Bytes128,
+        form: Form::KeptAlive,
     },
     Row {
         name: "layered",
         title: "128 B GET of a route with a tower layer",
         kind: Kind::GatewayLayered,
         resource: Resource::Bytes128,
+        form: Form::KeptAlive,
     },
     Row {
         name: "chunks",
         title: "reply of 16 chunks of 1 KiB",
         kind: Kind::Gateway,
         resource: Resource::Chunks16,
+        form: Form::KeptAlive,
+    },
+    Row {
+        name: "h2c",
+        title: "128 B GET over HTTP/2",
+        kind: Kind::Gateway,
+        resource: Resource::Bytes128,
+        form: Form::Streams,
+    },
+    Row {
+        name: "churn",
+        title: "128 B GET over a connection of its own",
+        kind: Kind::Gateway,
+        resource: Resource::Bytes128,
+        form: Form::Churn,
+    },
+    Row {
+        name: "service-in-axum",
+        title: "128 B GET to the service in an axum server",
+        kind: Kind::ServiceInAxum,
+        resource: Resource::Bytes128,
+        form: Form::KeptAlive,
     },
 ];
 

@@ -9,13 +9,16 @@ use std::time::Duration;
 
 use super::find;
 use super::profile::Profile;
-use super::row::Row;
+use super::row::{Form, Row};
 use crate::load::{self, Edge, Exchange, Extent, Pace, Plan, Target};
 use crate::origin::{Origin, Resource};
-use crate::proxies::{Certificate, Ports, Protocol, Running, Setup, guarded};
+use crate::proxies::{Certificate, Ports, Running, Setup, guarded};
 use crate::syscalls::{self, Calls};
 
 const CONNECTIONS: usize = 64;
+
+/// The same over HTTP/2.
+const STREAMS: usize = 8;
 
 /// Requests over which it is counted.
 const REQUESTS: u64 = 5_000;
@@ -149,7 +152,7 @@ impl Bench<'_> {
             Running::start(kind, guarded(kind, &command)?, self.directory)
         });
         let mut running = started.map_err(|error| error.to_string())?;
-        let address = kind.address(ports, Protocol::Http1);
+        let address = kind.address(ports, self.row.form.protocol());
         running.ready(address)?;
         Ok((origin, running, address))
     }
@@ -160,7 +163,7 @@ impl Bench<'_> {
         address: SocketAddr,
         probe: &mut dyn FnMut(Edge),
     ) -> Result<(), String> {
-        put(self.row.resource, warm_up, address, probe)
+        put(self.row.resource, self.row.form, warm_up, address, probe)
     }
 }
 
@@ -192,19 +195,31 @@ fn tell(vgdb: &Path, process: u32, verb: &str) -> Result<(), String> {
 /// Puts [`REQUESTS`] through the gateway, after a warm-up and with `probe` told when they begin and end.
 fn put(
     resource: Resource,
+    form: Form,
     warm_up: Duration,
     address: SocketAddr,
     probe: &mut dyn FnMut(Edge),
 ) -> Result<(), String> {
     let plan = Plan {
         exchange: Exchange::get(resource),
-        pace: Pace::Closed,
-        connections: CONNECTIONS,
+        pace: match form {
+            Form::Churn => Pace::Churn,
+            Form::KeptAlive | Form::Streams => Pace::Closed,
+        },
+        connections: match form {
+            Form::Streams => CONNECTIONS / STREAMS,
+            Form::KeptAlive | Form::Churn => CONNECTIONS,
+        },
         warm_up,
         extent: Extent::Requests(REQUESTS),
     };
-    let target = Target { address, tls: None };
-    let tally = load::run_http1(&plan, &target, probe).map_err(|error| error.to_string())?;
+    let tally = match form {
+        Form::Streams => load::run_http2(&plan, address, STREAMS, probe),
+        Form::KeptAlive | Form::Churn => {
+            load::run_http1(&plan, &Target { address, tls: None }, probe)
+        }
+    };
+    let tally = tally.map_err(|error| error.to_string())?;
     if tally.errors > 0 || tally.requests != REQUESTS {
         let first = tally.first_error.unwrap_or_default();
         return Err(format!(
@@ -227,7 +242,14 @@ mod tests {
         let mut edges = Vec::new();
         let mut probe = |edge| edges.push(edge);
         let (warm_up, address) = (Duration::from_millis(5), origin.addresses()[0]);
-        put(Resource::Chunks16, warm_up, address, &mut probe).unwrap();
+        put(
+            Resource::Chunks16,
+            Form::KeptAlive,
+            warm_up,
+            address,
+            &mut probe,
+        )
+        .unwrap();
         assert_eq!(edges, [Edge::Begin, Edge::End]);
     }
 

@@ -4,6 +4,8 @@ mod allocations;
 mod interim;
 mod scene;
 mod second_try;
+#[cfg(target_os = "linux")]
+mod splice;
 #[cfg(feature = "http2")]
 mod streams;
 mod waiting;

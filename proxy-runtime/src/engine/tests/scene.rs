@@ -9,7 +9,7 @@ use tokio::task::LocalSet;
 
 use crate::fixtures::snapshot;
 use crate::server::Limits;
-use crate::server::connection::{Served, serve_cleartext};
+use crate::server::connection::{Served, Transport, serve_cleartext};
 use crate::server::metrics::ServerMetrics;
 use crate::server::shared::WorkerShared;
 use crate::upstream::{Lease, Protocols, Scripted, Wanted};
@@ -54,17 +54,27 @@ pub(super) fn serve(service: ProxyService, capacity: usize) -> DuplexStream {
 /// The same for a server with limits of its own.
 pub(super) fn serve_with(service: ProxyService, capacity: usize, limits: Limits) -> DuplexStream {
     let (near, far) = duplex(capacity);
+    serve_by(far, service, limits);
+    near
+}
+
+/// Serves a client that is there already.
+#[cfg(target_os = "linux")]
+pub(super) fn serve_over(client: impl Transport, service: ProxyService) {
+    serve_by(client, service, Limits::default());
+}
+
+fn serve_by(client: impl Transport, service: ProxyService, limits: Limits) {
     let metrics = ServerMetrics::new(1);
     let worker = WorkerShared::new(limits, 100, metrics.worker(0).clone(), None);
     let worker = Arc::new(worker);
     tokio::task::spawn_local(serve_cleartext(
-        far,
+        client,
         ConnectionInfo::new(([192, 0, 2, 7], 4711).into()),
         Rc::new(Served::new(service)),
         worker.enter(),
         worker,
     ));
-    near
 }
 
 /// What comes, up to `end`.

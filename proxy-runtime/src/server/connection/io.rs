@@ -15,7 +15,7 @@ use tokio::time::{Sleep, sleep};
 
 use super::state::ConnectionState;
 use crate::server::shared::Occupied;
-use crate::stream::ByteStream;
+use crate::stream::{ByteStream, Pipe};
 
 /// How long, and how much, is read from a client after the last response, for the response to get there.
 const LINGER: Duration = Duration::from_secs(2);
@@ -25,12 +25,19 @@ const LINGER_BYTES: usize = 8 * 1024 * 1024;
 pub(crate) trait Transport: ByteStream + Send + 'static {
     /// Lets the stream end with an error at the peer (RST), where it would otherwise look complete.
     fn reset_on_drop(&self);
+
+    /// Whether the peer is to be told of the end, besides that the stream closes.
+    fn takes_leave(&self) -> bool;
 }
 
 impl Transport for TcpStream {
     fn reset_on_drop(&self) {
         // Without it the peer sees a plain end; nothing more can be done here.
         let _ = self.set_zero_linger();
+    }
+
+    fn takes_leave(&self) -> bool {
+        false
     }
 }
 
@@ -41,6 +48,11 @@ impl ByteStream for tokio_rustls::server::TlsStream<TcpStream> {}
 impl Transport for tokio_rustls::server::TlsStream<TcpStream> {
     fn reset_on_drop(&self) {
         self.get_ref().0.reset_on_drop();
+    }
+
+    // By a close_notify, without which the end may be an attacker's (RFC 8446 section 6.1).
+    fn takes_leave(&self) -> bool {
+        true
     }
 }
 
@@ -76,6 +88,11 @@ impl<T: Transport> ConnectionIo<T> {
     #[cfg(feature = "http2")]
     pub(crate) fn read_again(&mut self, bytes: Bytes) {
         self.prefix = Some(Box::new(bytes));
+    }
+
+    /// Whether more is to be done for a proper end than to drop it, when all was written.
+    pub(crate) fn takes_leave(&self) -> bool {
+        self.transport.takes_leave() || self.state.should_linger()
     }
 
     fn wrote(&self, result: &Poll<io::Result<usize>>) {
@@ -243,6 +260,35 @@ impl<T: Transport> ByteStream for ConnectionIo<T> {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let result = self.transport.poll_send(cx, slices);
+        self.wrote(&result);
+        result
+    }
+
+    #[inline]
+    fn can_splice(&self) -> bool {
+        self.prefix.is_none() && self.transport.can_splice()
+    }
+
+    fn poll_splice_in(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &mut Pipe,
+        most: usize,
+    ) -> Poll<io::Result<usize>> {
+        self.is_awaited = false;
+        let result = self.transport.poll_splice_in(cx, pipe, most);
+        if let Poll::Ready(Ok(moved)) = result {
+            self.state.received(moved);
+        }
+        result
+    }
+
+    fn poll_splice_out(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &mut Pipe,
+    ) -> Poll<io::Result<usize>> {
+        let result = self.transport.poll_splice_out(cx, pipe);
         self.wrote(&result);
         result
     }

@@ -24,6 +24,10 @@ impl Transport for Resettable {
     fn reset_on_drop(&self) {
         self.is_reset.store(true, Relaxed);
     }
+
+    fn takes_leave(&self) -> bool {
+        true
+    }
 }
 
 impl AsyncRead for Resettable {

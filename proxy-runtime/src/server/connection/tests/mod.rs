@@ -41,6 +41,10 @@ type TestFuture = Pin<Box<dyn Future<Output = Result<Response<TestBody>, Infalli
 
 impl Transport for DuplexStream {
     fn reset_on_drop(&self) {}
+
+    fn takes_leave(&self) -> bool {
+        true
+    }
 }
 
 /// A service made of a function.

@@ -22,6 +22,10 @@ impl ByteStream for Counting {}
 
 impl Transport for Counting {
     fn reset_on_drop(&self) {}
+
+    fn takes_leave(&self) -> bool {
+        true
+    }
 }
 
 impl AsyncRead for Counting {

@@ -1,0 +1,221 @@
+//! Large bodies between real sockets.
+
+use proxy_model::compiled::ClusterIndex;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinHandle, spawn_local};
+
+use super::scene::{local, serve_over};
+use crate::fixtures::snapshot;
+use crate::stream::{Pipe, spare_pipes};
+use crate::{Proxy, ProxyService};
+
+const LARGE: usize = 3 << 20;
+
+/// A destination of which the first connection is the test's, and a client of the proxy before it.
+async fn scene() -> (TcpStream, JoinHandle<TcpStream>, ProxyService) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let snapshot = snapshot(&format!(
+        r#"{{"Routes":{{"r":{{"ClusterId":"c","Match":{{"Path":"/{{**rest}}"}}}}}},
+            "Clusters":{{"c":{{"Destinations":{{"d":{{"Address":"http://{address}"}}}}}}}}}}"#
+    ));
+    let (proxy, _) = Proxy::builder().snapshot(snapshot).build().unwrap();
+    let service = proxy.service();
+    let near = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = TcpStream::connect(near.local_addr().unwrap());
+    let (client, accepted) = tokio::join!(client, near.accept());
+    serve_over(accepted.unwrap().0, service.clone());
+    let destination = spawn_local(async move { listener.accept().await.unwrap().0 });
+    (client.unwrap(), destination, service)
+}
+
+/// Bytes of which no two neighbours of a block are the same.
+fn body(length: usize) -> Vec<u8> {
+    let numbers = (0..length as u32).map(|i| i.wrapping_mul(2_654_435_761));
+    numbers.map(|number| (number >> 24) as u8).collect()
+}
+
+async fn head(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(b"\r\n\r\n") {
+        bytes.push(stream.read_u8().await.unwrap());
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+async fn content(stream: &mut TcpStream, length: usize) -> Vec<u8> {
+    let mut content = vec![0; length];
+    stream.read_exact(&mut content).await.unwrap();
+    content
+}
+
+fn post(length: usize) -> String {
+    format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n")
+}
+
+fn answer(length: usize) -> String {
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n")
+}
+
+/// Answers `count` requests with their own bodies.
+async fn echo(mut destination: TcpStream, lengths: &[usize]) {
+    for &length in lengths {
+        head(&mut destination).await;
+        let content = content(&mut destination, length).await;
+        let head = answer(length);
+        destination.write_all(head.as_bytes()).await.unwrap();
+        destination.write_all(&content).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn large_bodies_arrive_whole_and_the_next_request_after_them() {
+    local(async {
+        let (mut client, destination, _service) = scene().await;
+        let lengths = [LARGE, 5, LARGE + 1];
+        let echo = spawn_local(async move { echo(destination.await.unwrap(), &lengths).await });
+        let (mut reader, mut writer) = client.split();
+        // All of them at once: what follows a body is not a part of it.
+        let sending = async {
+            for length in lengths {
+                writer.write_all(post(length).as_bytes()).await.unwrap();
+                writer.write_all(&body(length)).await.unwrap();
+            }
+        };
+        let reading = async {
+            for length in lengths {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(reader.read_u8().await.unwrap());
+                }
+                let mut content = vec![0; length];
+                reader.read_exact(&mut content).await.unwrap();
+                assert!(content == body(length), "{length}");
+            }
+        };
+        tokio::join!(sending, reading);
+        echo.await.unwrap();
+        assert!(spare_pipes() > 0, "the system moved them");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn small_bodies_and_chunks_are_copied() {
+    local(async {
+        let (mut client, destination, _service) = scene().await;
+        let small = 64 * 1024;
+        let serving = spawn_local(async move {
+            let mut destination = destination.await.unwrap();
+            head(&mut destination).await;
+            let chunk = format!("{LARGE:x}\r\n").len() + LARGE + 2 + "0\r\n\r\n".len();
+            content(&mut destination, chunk).await;
+            let answer = answer(small);
+            destination.write_all(answer.as_bytes()).await.unwrap();
+            destination.write_all(&body(small)).await.unwrap();
+        });
+        let chunked = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+        client.write_all(chunked).await.unwrap();
+        let size = format!("{LARGE:x}\r\n");
+        client.write_all(size.as_bytes()).await.unwrap();
+        client.write_all(&body(LARGE)).await.unwrap();
+        client.write_all(b"\r\n0\r\n\r\n").await.unwrap();
+        head(&mut client).await;
+        assert!(content(&mut client, small).await == body(small));
+        serving.await.unwrap();
+        assert_eq!(spare_pipes(), 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn without_a_pipe_they_are_copied() {
+    local(async {
+        let (mut client, destination, _service) = scene().await;
+        let taken: Vec<_> = std::iter::from_fn(Pipe::take).collect();
+        let echo = spawn_local(async move { echo(destination.await.unwrap(), &[LARGE]).await });
+        client.write_all(post(LARGE).as_bytes()).await.unwrap();
+        client.write_all(&body(LARGE)).await.unwrap();
+        head(&mut client).await;
+        assert!(content(&mut client, LARGE).await == body(LARGE));
+        echo.await.unwrap();
+        drop(taken);
+        assert_eq!(spare_pipes(), 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_client_that_goes_takes_its_request_with_it() {
+    local(async {
+        let (mut client, destination, service) = scene().await;
+        client.write_all(post(LARGE).as_bytes()).await.unwrap();
+        client.write_all(&body(LARGE / 2)).await.unwrap();
+        let mut destination = destination.await.unwrap();
+        head(&mut destination).await;
+        drop(client);
+        let mut came = Vec::new();
+        // By a reset or an end, but not by what would make it whole.
+        let _ = destination.read_to_end(&mut came).await;
+        assert!(came == body(LARGE / 2)[..came.len()] && !came.is_empty());
+        let generation = service.shared().load_full();
+        let state = generation.cluster(ClusterIndex(0));
+        assert_eq!(state.destinations()[0].in_flight(), 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_response_that_breaks_off_breaks_off_at_the_client() {
+    local(async {
+        let (mut client, destination, _service) = scene().await;
+        let get = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        client.write_all(get).await.unwrap();
+        let mut destination = destination.await.unwrap();
+        head(&mut destination).await;
+        let begun = answer(LARGE);
+        destination.write_all(begun.as_bytes()).await.unwrap();
+        destination.write_all(&body(LARGE / 2)).await.unwrap();
+        drop(destination);
+        head(&mut client).await;
+        let mut came = Vec::new();
+        let ended = client.read_to_end(&mut came).await;
+        assert!(came == body(LARGE / 2)[..came.len()], "what came is right");
+        assert!(ended.is_err() || came.len() == LARGE / 2, "and not more");
+    })
+    .await;
+}
+
+/// Both directions at once, neither of which waits for the other.
+#[tokio::test]
+async fn a_response_that_begins_before_its_request_ends_goes_on_beside_it() {
+    local(async {
+        let (client, destination, _service) = scene().await;
+        let (mut reader, mut writer) = client.into_split();
+        let sending = spawn_local(async move {
+            writer.write_all(post(LARGE).as_bytes()).await.unwrap();
+            writer.write_all(&body(LARGE)).await.unwrap();
+            writer
+        });
+        let mut destination = destination.await.unwrap();
+        head(&mut destination).await;
+        let begun = answer(LARGE);
+        destination.write_all(begun.as_bytes()).await.unwrap();
+        let (mut from, mut to) = destination.split();
+        let both = async { tokio::io::copy(&mut (&mut from).take(LARGE as u64), &mut to).await };
+        let reading = async {
+            let mut all = Vec::new();
+            while !all.ends_with(b"\r\n\r\n") {
+                all.push(reader.read_u8().await.unwrap());
+            }
+            let mut content = vec![0; LARGE];
+            reader.read_exact(&mut content).await.unwrap();
+            assert!(content == body(LARGE));
+        };
+        let (copied, ()) = tokio::join!(both, reading);
+        assert_eq!(copied.unwrap(), LARGE as u64);
+        sending.await.unwrap();
+    })
+    .await;
+}
