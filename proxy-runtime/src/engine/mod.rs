@@ -40,6 +40,7 @@ mod spare;
 mod tally;
 #[cfg(test)]
 mod tests;
+pub(crate) mod typed;
 mod upload;
 
 pub(crate) use self::current::Engine;

@@ -40,6 +40,8 @@ mod account;
 mod again;
 mod body;
 mod continuation;
+#[cfg(feature = "server")]
+mod direct;
 mod download;
 mod error;
 mod exchange;
@@ -55,6 +57,7 @@ mod request;
 mod response;
 mod send;
 mod service;
+pub(crate) mod spare;
 #[cfg(test)]
 mod tests;
 pub(crate) mod timeout;

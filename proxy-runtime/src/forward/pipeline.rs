@@ -11,12 +11,14 @@ use tracing::debug;
 
 use super::account::Account;
 use super::body::ProxyBody;
+#[cfg(feature = "server")]
+use super::direct::Direct;
 use super::download::Download;
 use super::error::{ForwardError, ForwardErrorKind};
 use super::filtering::Filtering;
 use super::handshake::Handshake;
 use super::head::HttpHead;
-use super::layered::Layered;
+use super::layered::{Layered, admit};
 use super::plan::{self, Unrouted};
 use super::response::{self as answer, TrailerRules};
 use super::send::{Answered, Sending};
@@ -38,7 +40,7 @@ where
 {
     let shared = service.shared();
     let (mut parts, body) = request.into_parts();
-    let mut account = Account::new(shared, parts.method.clone(), parts.version);
+    let mut account = Account::new(shared, &parts.method, parts.version);
     let generation = shared.load_full();
     let upgrade = Upgrade::take_from(&mut parts);
     let head = HttpHead::new(&parts);
@@ -51,12 +53,14 @@ where
     account.routed(route.id(), state.metrics());
     let extensions = state.extensions();
     if let Some(layers) = extensions.and_then(RouteExtensions::layers) {
-        let context = RouteContext::new(service, &generation, index, Instant::now());
-        let layered = Layered::new(context, layers.service().clone());
-        return layered.forward(parts, body, upgrade, account);
+        let context = RouteContext::new(service, &generation, index, account.started());
+        if let Err(error) = admit(&context, &head, upgrade.as_ref(), body.is_end_stream()) {
+            return Layered::refuse(&context, &error, account);
+        }
+        return Layered::forward(context, layers.service(), parts, body, upgrade, account);
     }
     let service = service.clone();
-    let started = Instant::now();
+    let started = account.started();
     ResponseFuture::awaited(async move {
         let routed = Routed {
             service: &service,
@@ -83,7 +87,7 @@ pub(super) struct Routed<'a> {
 /// What is said to a request.
 enum Outcome {
     /// The response of a destination.
-    Response(response::Parts, Box<Download>),
+    Response(Response<ProxyBody>),
     /// A destination has agreed to speak another protocol.
     Switch(response::Parts, Box<Agreed>),
     /// The response of a filter.
@@ -105,7 +109,7 @@ impl<'a> Routed<'a> {
         let mut filtering = Filtering::default();
         let outcome = self.run(body, upgrade, &mut account, &mut filtering).await;
         match outcome {
-            Ok(Outcome::Response(head, download)) => respond(head, *download, account),
+            Ok(Outcome::Response(response)) => finish(response, account, None),
             Ok(Outcome::Switch(head, agreed)) => switch(head, *agreed, account),
             Ok(Outcome::Reply(response)) => {
                 let response = filtering.shown(*response, self.route().transforms());
@@ -162,11 +166,37 @@ impl<'a> Routed<'a> {
             body_limit,
             started: self.started,
         };
+        #[cfg(feature = "server")]
+        if wish.is_none()
+            && sending.head.edits().is_none()
+            && !filtering.has_any()
+            && let Some(direct) = Direct::of(sending, route_state.inner_plan())
+        {
+            return direct.run(body, account).await.map(Outcome::Response);
+        }
+        // Boxed, so that the others have no room for it.
+        Box::pin(self.send(&sending, body, upgrade, account, filtering)).await
+    }
+
+    /// Sends a request of any kind to a destination of any kind.
+    async fn send<B>(
+        &self,
+        sending: &Sending<'_>,
+        body: B,
+        upgrade: Option<Upgrade>,
+        account: &mut Account,
+        filtering: &mut Filtering<'a>,
+    ) -> Result<Outcome, ForwardError>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let handshake = sending.handshake;
         let answered = sending.run(body, account).await?;
         let status = answered.response.status();
-        account.answered(status, answered.picked_at, answered.lease.peer());
+        account.answered(status, answered.picked_at.elapsed(), answered.lease.peer());
         if handshake.is_agreed(status) {
-            return self.switched(answered, upgrade, &handshake, filtering);
+            return self.switched(answered, upgrade, handshake, filtering);
         }
         if status == StatusCode::SWITCHING_PROTOCOLS {
             // Nobody asked for it, so nobody knows what follows.
@@ -194,7 +224,8 @@ impl<'a> Routed<'a> {
         download.begin().await?;
         let edits = filtering.show(&head)?;
         answer::pass_on(&mut head, &edits, self.route().transforms());
-        Ok(Outcome::Response(head, Box::new(download)))
+        let body = ProxyBody::download(download);
+        Ok(Outcome::Response(Response::from_parts(head, body)))
     }
 
     /// The destination has agreed to speak another protocol.
@@ -261,19 +292,6 @@ fn refuse(unrouted: &Unrouted, account: Box<Account>) -> Response<ProxyBody> {
         }
     };
     finish(response, account, None)
-}
-
-/// The response of a destination.
-fn respond(
-    head: response::Parts,
-    download: Download,
-    mut account: Box<Account>,
-) -> Response<ProxyBody> {
-    let mut response = Response::from_parts(head, ProxyBody::download(download));
-    account.responded(response.status());
-    response.extensions_mut().insert(account.info(None));
-    response.body_mut().account(account, None);
-    response
 }
 
 /// The response that begins a tunnel. A task of its own carries the tunnel when the client has got the response; it ends

@@ -109,9 +109,9 @@ impl Attempts {
         self.lock().last = Some(info);
     }
 
-    /// What became of the last one, if there was one.
-    pub(crate) fn last(&self) -> Option<ExchangeInfo> {
-        self.lock().last.clone()
+    /// What became of the last one, if there was one. To be asked once.
+    pub(crate) fn take_last(&self) -> Option<ExchangeInfo> {
+        self.lock().last.take()
     }
 
     /// Whether none has been made.

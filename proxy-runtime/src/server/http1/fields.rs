@@ -6,6 +6,7 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Method, Request, StatusCode, Uri, Version};
 
+use crate::forward::spare;
 use crate::http1::{
     ClassSet, Field, FieldClass, HeadTable, Method as RawMethod, RawRequest, TargetForm,
     Version as RawVersion,
@@ -32,7 +33,9 @@ pub(super) fn read_request(
         RawVersion::Http11 => Version::HTTP_11,
     };
     parts.uri = read_target(head, request).ok_or(UNREADABLE)?;
-    parts.headers = HeaderMap::with_capacity(table.fields().len());
+    // A layer may add one or two.
+    parts.headers = spare::fields(table.fields().len() + 2);
+    parts.extensions = spare::extensions();
     for field in table.fields() {
         if field.class() != FieldClass::Host && !chosen(field.name().get(head)) {
             continue;

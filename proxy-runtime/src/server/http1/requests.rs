@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
@@ -22,6 +23,7 @@ use super::typed::{self, Next};
 use super::upgrade::{OnUpgrade, Switch};
 use super::upload::Upload;
 use crate::engine::{self, Lane};
+use crate::forward::spare;
 use crate::http1::{Framing, HeadLimits, RawRequest, Refusal};
 use crate::observe::targets;
 use crate::server::access_log::Draft;
@@ -174,6 +176,7 @@ fn begin<T: Transport>(client: &mut Client<T>, request: &RawRequest) {
         let is_logged = |name: &[u8]| name.eq_ignore_ascii_case(USER_AGENT.as_str().as_bytes());
         if let Ok(parts) = read_request(&head, request, &client.table, is_logged) {
             exchange.draft = Some(Box::new(Draft::new(&parts, state.info)));
+            spare::give_back(parts.headers, parts.extensions);
         }
     }
     client.exchange = Some(exchange);
@@ -197,9 +200,8 @@ where
     let Some(exchange) = client.exchange.take() else {
         return (Next::Drop, None);
     };
-    client.lend_output();
     let admitted = admit(client, &request);
-    let head = client.input.take(request.head_length());
+    let head = client.input.take_head(request.head_length());
     let parts = admitted.and_then(|admitted| {
         let mut parts = read_request(&head, &request, &client.table, |_| true)?;
         if let Admitted::WithPath(path) = admitted {
@@ -207,17 +209,16 @@ where
         }
         Ok(parts)
     });
-    let (upload, body) = receive(
-        client,
-        &request,
-        parts.as_ref().is_ok_and(|parts| is_grpc(&parts.headers)),
-    );
+    let (upload, body) = receive(client, &request, || {
+        parts.as_ref().is_ok_and(|parts| is_grpc(&parts.headers))
+    });
+    client.input.rest();
     let asker = Asker::of(&request);
     // A body would be on the way where the tunnel begins; such a request is served as if it had not asked.
     let can_switch = request.upgrade().is_some() && request.framing().is_empty();
     let asked = Asked::of_raw(&request, can_switch);
     let mut switch = None;
-    let answer = match parts {
+    let answer = pin!(match parts {
         Ok(mut parts) => {
             if can_switch {
                 let (on_upgrade, made) = OnUpgrade::new();
@@ -235,9 +236,9 @@ where
             drop(body);
             Answer::refused(refusal, asked, exchange)
         }
-    };
+    });
     drop(head);
-    let exchange = typed::Exchange {
+    let mut exchange = typed::Exchange {
         upload,
         asker,
         limits,
@@ -250,7 +251,7 @@ where
 fn receive<T: Transport>(
     client: &mut Client<T>,
     request: &RawRequest,
-    is_grpc: bool,
+    is_grpc: impl FnOnce() -> bool,
 ) -> (Option<Upload>, RequestBody) {
     match request.framing() {
         Framing::Length(length @ 1..) if client.input.filled().len() as u64 >= length => {
@@ -260,7 +261,7 @@ fn receive<T: Transport>(
         framing if framing.is_empty() => (None, RequestBody::empty()),
         _ => {
             let (upload, reader) = Upload::new(request);
-            let body = RequestBody::streamed(reader, &client.state, is_grpc);
+            let body = RequestBody::streamed(reader, &client.state, is_grpc());
             (Some(upload), body)
         }
     }
