@@ -4,7 +4,7 @@
 //! made of it on the way. A response's head becomes one map, with nothing in it that would have to be taken out again.
 
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
+use http::header::{CONNECTION, CONTENT_LENGTH};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use proxy_model::RequestHead;
 use proxy_model::compiled::{Destination, Route};
@@ -32,13 +32,13 @@ pub(crate) struct TypedRequest<'a> {
 /// Whether all that is to be done with a head is what [`TypedRequest`] does. What is rare or strange is not: `CONNECT` and
 /// `TRACE`, `Expect`, fields that `Connection` takes along, and what is no target of HTTP/1.1.
 pub(crate) fn can_be_written(head: &HttpHead<'_>) -> bool {
-    let fields = head.headers();
+    let classes = head.classes();
     !matches!(*head.method_value(), Method::CONNECT | Method::TRACE)
-        && !fields.contains_key(EXPECT)
+        && !classes.contains(FieldClass::Expect)
         && head.authority_str().is_ascii()
         && head.path() != "*"
         && target(head).is_some()
-        && !takes_along(fields)
+        && !(classes.contains(FieldClass::Connection) && takes_along(head.headers()))
 }
 
 /// Whether `Connection` names a field that is there and would be sent on otherwise (RFC 9110 section 7.6.1).
@@ -54,10 +54,12 @@ fn takes_along(fields: &HeaderMap) -> bool {
 }
 
 /// How a body is framed in HTTP/1.1.
-pub(crate) fn framing(fields: &HeaderMap, framing: TypedFraming) -> Framing {
+pub(crate) fn framing(head: &HttpHead<'_>, framing: TypedFraming) -> Framing {
+    let classes = head.classes();
     match framing {
         TypedFraming::Empty
-            if fields.contains_key(CONTENT_LENGTH) && !fields.contains_key(TRANSFER_ENCODING) =>
+            if classes.contains(FieldClass::ContentLength)
+                && !classes.contains(FieldClass::TransferEncoding) =>
         {
             Framing::Length(0)
         }
@@ -139,6 +141,7 @@ impl TypedRequest<'_> {
                 copied,
                 operations,
                 accepts_trailers: head.is_http2()
+                    && head.classes().contains(FieldClass::Te)
                     && matches!(copied, Copied::All)
                     && headers::accepts_trailers(fields),
             };
@@ -185,7 +188,7 @@ pub(super) fn kept(
     let status = StatusCode::from_u16(response.status()).ok()?;
     let mut fields = spare::fields(table.fields().len() + more);
     for field in kept_fields(text, response, table, plan.response_copy.copied()) {
-        let name = HeaderName::from_bytes(field.name().get(text)).ok()?;
+        let name = headers::received_name(field.class(), field.name().get(text))?;
         let value = field.value();
         let value = text.slice(value.start() as usize..value.end() as usize);
         fields.append(name, HeaderValue::from_maybe_shared(value).ok()?);

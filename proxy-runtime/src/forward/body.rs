@@ -84,8 +84,8 @@ impl ProxyBody {
         }
     }
 
-    pub(crate) fn download(download: Download) -> Self {
-        Self::from_source(Source::Destination(Box::new(download)))
+    pub(crate) fn download(download: Box<Download>) -> Self {
+        Self::from_source(Source::Destination(download))
     }
 
     /// What a layer made of a body, or its own.

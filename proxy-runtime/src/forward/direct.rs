@@ -46,7 +46,7 @@ const ADDED: usize = 3;
 /// A request that is written straight from its `http` types.
 #[derive(Clone, Copy)]
 pub(super) struct Direct<'a> {
-    sending: Sending<'a>,
+    sending: &'a Sending<'a>,
     plan: &'a HeadPlan,
     framing: Framing,
 }
@@ -57,19 +57,29 @@ enum Shared {
     Between(Arc<Exchange>),
 }
 
-/// A request that was not answered.
-struct Unanswered {
-    error: ForwardError,
-    /// Its head and its body, if no byte of it was sent.
-    unsent: Option<(Output, RequestBody)>,
+/// A request that was sent, or is about to be.
+struct Waiting<'a> {
+    written: Written,
+    lease: Lease,
+    shared: Shared,
+    destination: &'a Arc<DestinationState>,
+    picked_at: Instant,
+}
+
+/// A response that is passed on.
+enum Passed {
+    /// All of it is there.
+    Whole(Response<ProxyBody>),
+    /// Its body comes.
+    Begun(Response<ProxyBody>, Box<Download>),
 }
 
 impl<'a> Direct<'a> {
     /// `None` if it is a request for [`Sending`]. What is to be sent has no edits of filters and no wish to switch.
-    pub(super) fn of(sending: Sending<'a>, plan: Option<&'a HeadPlan>) -> Option<Self> {
+    pub(super) fn of(sending: &'a Sending<'a>, plan: Option<&'a HeadPlan>) -> Option<Self> {
         let plan = plan?;
         (sending.state.speaks_http1() && typed::can_be_written(&sending.head)).then(|| Self {
-            framing: typed::framing(sending.head.headers(), sending.framing),
+            framing: typed::framing(&sending.head, sending.framing),
             sending,
             plan,
         })
@@ -87,13 +97,51 @@ impl<'a> Direct<'a> {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let sending = &self.sending;
-        let deadline = sending
-            .route
-            .timeout()
-            .map(|wait| after(sending.started, wait));
-        let make = |destination: &Destination| self.write(destination);
-        let (prepared, mut lease) = sending.connect(account, deadline, &make).await?;
+        let sending = self.sending;
+        let route = sending.route;
+        let deadline = route.timeout().map(|wait| after(sending.started, wait));
+        let passed = {
+            let make = |destination: &Destination| self.write(destination);
+            let mut waiting = match sending.connect_now(account, &make)? {
+                (prepared, Some(lease)) => self.begin(prepared, lease, body)?,
+                (prepared, None) => {
+                    let connecting = sending.connect_anew(prepared, account, deadline, &make);
+                    let (prepared, lease) = Box::pin(connecting).await?;
+                    self.begin(prepared, lease, body)?
+                }
+            };
+            match waiting.answered(deadline).await {
+                Ok(response) => self.pass_on(&response, waiting, account)?,
+                Err(failed) => {
+                    // Boxed, since it is seldom needed.
+                    let again = Box::pin(self.again(failed, waiting, deadline));
+                    let (response, waiting) = again.await?;
+                    self.pass_on(&response, waiting, account)?
+                }
+            }
+        };
+        match passed {
+            Passed::Whole(response) => Ok(response),
+            Passed::Begun(mut response, mut download) => {
+                poll_fn(|cx| Poll::Ready(download.begin(cx))).await?;
+                *response.body_mut() = ProxyBody::download(download);
+                Ok(response)
+            }
+        }
+    }
+
+    /// What is to be sent over a connection.
+    fn begin<B>(
+        &self,
+        prepared: Prepared<Output>,
+        mut lease: Lease,
+        body: B,
+    ) -> Result<Waiting<'a>, ForwardError>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let sending = self.sending;
         let Prepared {
             picked,
             picked_at,
@@ -115,28 +163,13 @@ impl<'a> Direct<'a> {
                 (Shared::Between(shared), body)
             }
         };
-        let mut written = self.written(&mut lease, head, body)?;
-        let waited = self.wait(&mut lease, &mut written, &shared, deadline).await;
-        let response = match waited {
-            Ok(response) => response,
-            Err(error) => {
-                let unanswered = unanswered(error, written, &shared);
-                let again = self.again(unanswered, lease, destination, &shared, deadline);
-                // Boxed, since it is seldom needed.
-                let response;
-                (response, written, lease) = Box::pin(again).await?;
-                response
-            }
-        };
-        let now = Instant::now();
-        shared.activity.touch_at(now);
-        let status = StatusCode::from_u16(response.status()).map_err(|_| bad_gateway())?;
-        account.answered(
-            status,
-            now.saturating_duration_since(picked_at),
-            lease.peer(),
-        );
-        self.pass_on(&response, written, lease, shared, now).await
+        Ok(Waiting {
+            written: self.written(&mut lease, head, body)?,
+            lease,
+            shared,
+            destination,
+            picked_at,
+        })
     }
 
     /// The head, for a destination.
@@ -179,62 +212,66 @@ impl<'a> Direct<'a> {
         Ok(Written::new(connection, head, self.framing, body, asked))
     }
 
-    /// Waits for the head of the response, for no longer than the exchange may be idle, nor beyond `deadline`.
-    async fn wait(
-        &self,
-        lease: &mut Lease,
-        written: &mut Written,
-        exchange: &Exchange,
-        deadline: Option<Instant>,
-    ) -> Result<RawResponse, Failed> {
-        let mut patience = pin!(Patience::new(&exchange.activity, deadline));
-        poll_fn(|cx| {
-            let Some(connection) = lease.raw() else {
-                return Poll::Ready(Err(Failed::Sent(Http1Error::NoResponse)));
-            };
-            match written.poll_head(connection, cx) {
-                Poll::Ready(answered) => Poll::Ready(answered.map_err(Failed::Sent)),
-                Poll::Pending => patience
-                    .as_mut()
-                    .poll_expired(cx)
-                    .map(|expired| Err(Failed::Expired(expired))),
-            }
-        })
-        .await
-    }
-
     /// Sends the request over another connection to the same destination, if no byte of it was sent over the first one.
     async fn again(
         &self,
-        unanswered: Unanswered,
-        lease: Lease,
-        destination: &Arc<DestinationState>,
-        shared: &Shared,
+        failed: Failed,
+        waiting: Waiting<'a>,
         deadline: Option<Instant>,
-    ) -> Result<(RawResponse, Written, Lease), ForwardError> {
-        let Some((head, body)) = unanswered.unsent else {
-            return Err(unanswered.error);
+    ) -> Result<(RawResponse, Waiting<'a>), ForwardError> {
+        let Waiting {
+            written,
+            lease,
+            shared,
+            destination,
+            picked_at,
+        } = waiting;
+        if let Some(error) = shared.upload.failure() {
+            return Err(error);
+        }
+        let unsent = match &failed {
+            Failed::Sent(error) => written.into_unsent(error),
+            Failed::Expired(_) => None,
+        };
+        let Some((head, body)) = unsent else {
+            return Err(failed.into_error(&shared));
         };
         // The new connection may need its place.
         drop(lease);
-        let acquired = self.sending.acquire(destination, Protocols::Http1, true);
-        let mut lease = within(deadline, acquired).await?;
-        let mut written = self.written(&mut lease, head, body)?;
-        match self.wait(&mut lease, &mut written, shared, deadline).await {
-            Ok(response) => Ok((response, written, lease)),
-            Err(failed) => Err(failed.into_error(shared)),
+        let acquiring = self.sending.acquire(destination, Protocols::Http1, true);
+        let mut lease = within(deadline, acquiring).await?;
+        let mut waiting = Waiting {
+            written: self.written(&mut lease, head, body)?,
+            lease,
+            shared,
+            destination,
+            picked_at,
+        };
+        match waiting.answered(deadline).await {
+            Ok(response) => Ok((response, waiting)),
+            Err(failed) => Err(failed.into_error(&waiting.shared)),
         }
     }
 
     /// Makes the client's response of the destination's.
-    async fn pass_on(
+    fn pass_on(
         &self,
         raw: &RawResponse,
-        written: Written,
-        mut lease: Lease,
-        shared: Shared,
-        now: Instant,
-    ) -> Result<Response<ProxyBody>, ForwardError> {
+        waiting: Waiting<'_>,
+        account: &mut Account,
+    ) -> Result<Passed, ForwardError> {
+        let Waiting {
+            written,
+            mut lease,
+            shared,
+            picked_at,
+            ..
+        } = waiting;
+        let now = Instant::now();
+        shared.activity.touch_at(now);
+        let status = StatusCode::from_u16(raw.status()).map_err(|_| bad_gateway())?;
+        let elapsed = now.saturating_duration_since(picked_at);
+        account.answered(status, elapsed, lease.peer());
         let head_length = raw.head_length();
         let input = &mut lease.raw().ok_or_else(bad_gateway)?.input;
         let whole = match raw.framing() {
@@ -258,38 +295,59 @@ impl<'a> Direct<'a> {
             true => None,
             false => Some(ReasonPhrase::try_from(reason).map_err(|_| bad_gateway())?),
         };
-        let body = match whole {
-            Some(_) => {
-                if raw.is_persistent() {
-                    lease.give_back(now);
-                }
-                let content = text.slice(head_length..);
-                if !content.is_empty() {
-                    shared.in_flight().metrics().received(content.len() as u64);
-                }
-                ProxyBody::text(content)
-            }
-            None => {
-                let promised = match raw.framing() {
-                    Framing::Length(length) => Some(length),
-                    _ => None,
-                };
-                let incoming = IncomingBody::Http1(written.into_body(raw));
-                let exchange = shared.into_arc();
-                let trailers = TrailerRules::default();
-                let mut download = Download::new(incoming, exchange, lease, promised, trailers);
-                download.begin().await?;
-                ProxyBody::download(download)
-            }
-        };
-        let mut response = Response::new(body);
+        let mut response = Response::new(ProxyBody::empty());
         *response.status_mut() = status;
         *response.headers_mut() = fields;
         *response.extensions_mut() = spare::extensions();
         if let Some(reason) = reason {
             response.extensions_mut().insert(reason);
         }
-        Ok(response)
+        if whole.is_some() {
+            if raw.is_persistent() {
+                lease.give_back(now);
+            }
+            let content = text.slice(head_length..);
+            if !content.is_empty() {
+                shared.in_flight().metrics().received(content.len() as u64);
+            }
+            *response.body_mut() = ProxyBody::text(content);
+            return Ok(Passed::Whole(response));
+        }
+        let promised = match raw.framing() {
+            Framing::Length(length) => Some(length),
+            _ => None,
+        };
+        let incoming = IncomingBody::Http1(written.into_body(raw));
+        let exchange = shared.into_arc();
+        let trailers = TrailerRules::default();
+        let download = Download::new(incoming, exchange, lease, promised, trailers);
+        Ok(Passed::Begun(response, Box::new(download)))
+    }
+}
+
+impl Waiting<'_> {
+    /// Waits for the head of the response, for no longer than the exchange may be idle, nor beyond `deadline`.
+    async fn answered(&mut self, deadline: Option<Instant>) -> Result<RawResponse, Failed> {
+        let Self {
+            written,
+            lease,
+            shared,
+            ..
+        } = self;
+        let mut patience = pin!(Patience::new(&shared.activity, deadline));
+        poll_fn(|cx| {
+            let Some(connection) = lease.raw() else {
+                return Poll::Ready(Err(Failed::Sent(Http1Error::NoResponse)));
+            };
+            match written.poll_head(connection, cx) {
+                Poll::Ready(answered) => Poll::Ready(answered.map_err(Failed::Sent)),
+                Poll::Pending => patience
+                    .as_mut()
+                    .poll_expired(cx)
+                    .map(|expired| Err(Failed::Expired(expired))),
+            }
+        })
+        .await
     }
 }
 
@@ -306,21 +364,6 @@ impl Failed {
             Self::Expired(Expired::Deadline) => too_late(),
             Self::Sent(error) => broken(ExchangeError::Http1(error), exchange),
         }
-    }
-}
-
-fn unanswered(failed: Failed, written: Written, exchange: &Exchange) -> Unanswered {
-    if let Some(error) = exchange.upload.failure() {
-        let unsent = None;
-        return Unanswered { error, unsent };
-    }
-    let unsent = match &failed {
-        Failed::Sent(error) => written.into_unsent(error),
-        Failed::Expired(_) => None,
-    };
-    Unanswered {
-        error: failed.into_error(exchange),
-        unsent,
     }
 }
 

@@ -49,12 +49,6 @@ impl<'a> Filtering<'a> {
         said
     }
 
-    /// Whether there are any.
-    #[cfg(feature = "server")]
-    pub(super) fn has_any(&self) -> bool {
-        self.0.is_some()
-    }
-
     /// Shows them the response of a destination. Tells what they change.
     ///
     /// # Errors

@@ -62,7 +62,7 @@ impl Layered {
         layers: &RouteService,
         mut parts: Parts,
         body: B,
-        upgrade: Option<Upgrade>,
+        upgrade: Option<Box<Upgrade>>,
         mut account: Box<Account>,
     ) -> ResponseFuture
     where
@@ -233,5 +233,17 @@ fn forward_rest(
         let response = routed.respond(body, upgrade, account).await;
         spare::give_back(parts.headers, parts.extensions);
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_request_waits_in_is_small() {
+        let request = Request::new(ProxyRequestBody::empty());
+        let size = size_of_val(&forward_rest(request));
+        assert!(size <= 2048, "{size}");
     }
 }

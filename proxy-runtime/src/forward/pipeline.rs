@@ -1,6 +1,8 @@
 //! A request from its head to the head of its response.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, response};
@@ -26,11 +28,11 @@ use super::service::ResponseFuture;
 use super::upgrade::{Agreed, Upgrade};
 use crate::BoxError;
 use crate::extensions::RouteExtensions;
-use crate::filter::{FilterContext, HeadEdits};
+use crate::filter::{FilterContext, Filters, HeadEdits};
 use crate::layer::RouteContext;
 use crate::observe::targets;
 use crate::proxy::ProxyService;
-use crate::state::Generation;
+use crate::state::{Generation, RouteState};
 
 /// Forwards one request. Whatever goes wrong becomes a response.
 pub(super) fn forward<B>(service: &ProxyService, request: Request<B>) -> ResponseFuture
@@ -54,7 +56,7 @@ where
     let extensions = state.extensions();
     if let Some(layers) = extensions.and_then(RouteExtensions::layers) {
         let context = RouteContext::new(service, &generation, index, account.started());
-        if let Err(error) = admit(&context, &head, upgrade.as_ref(), body.is_end_stream()) {
+        if let Err(error) = admit(&context, &head, upgrade.as_deref(), body.is_end_stream()) {
             return Layered::refuse(&context, &error, account);
         }
         return Layered::forward(context, layers.service(), parts, body, upgrade, account);
@@ -99,7 +101,37 @@ impl<'a> Routed<'a> {
     pub(super) async fn respond<B>(
         &self,
         body: B,
-        upgrade: Option<Upgrade>,
+        upgrade: Option<Box<Upgrade>>,
+        mut account: Box<Account>,
+    ) -> Response<ProxyBody>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let sending = match self.sending(upgrade.as_deref(), body.is_end_stream(), &mut account) {
+            Ok(sending) => sending,
+            Err(error) => return self.fail(&error, &mut Filtering::default(), account),
+        };
+        #[cfg(feature = "server")]
+        if upgrade.is_none()
+            && self.filters().is_none()
+            && let Some(direct) = Direct::of(&sending, self.state().inner_plan())
+        {
+            return match direct.run(body, &mut account).await {
+                Ok(response) => finish(response, account, None),
+                Err(error) => self.fail(&error, &mut Filtering::default(), account),
+            };
+        }
+        // Boxed, so that the others have no room for it.
+        Box::pin(self.respond_to_any(sending, body, upgrade, account)).await
+    }
+
+    /// Forwards a request of any kind to a destination of any kind.
+    async fn respond_to_any<B>(
+        &self,
+        sending: Sending<'a>,
+        body: B,
+        upgrade: Option<Box<Upgrade>>,
         mut account: Box<Account>,
     ) -> Response<ProxyBody>
     where
@@ -107,27 +139,51 @@ impl<'a> Routed<'a> {
         B::Error: Into<BoxError>,
     {
         let mut filtering = Filtering::default();
-        let outcome = self.run(body, upgrade, &mut account, &mut filtering).await;
-        match outcome {
+        let run = self.run(sending, body, upgrade, &mut account, &mut filtering);
+        match run.await {
             Ok(Outcome::Response(response)) => finish(response, account, None),
             Ok(Outcome::Switch(head, agreed)) => switch(head, *agreed, account),
             Ok(Outcome::Reply(response)) => {
                 let response = filtering.shown(*response, self.route().transforms());
                 finish(response, account, None)
             }
-            Err(error) => {
-                self.log(&error);
-                let response = answer::own(error.status(), None);
-                let response = filtering.shown(response, self.route().transforms());
-                finish(response, account, Some(&error))
-            }
+            Err(error) => self.fail(&error, &mut filtering, account),
         }
+    }
+
+    /// What is to be sent to which cluster, if no filter has a say and no switch is asked for.
+    fn sending(
+        &self,
+        upgrade: Option<&Upgrade>,
+        is_empty: bool,
+        account: &mut Account,
+    ) -> Result<Sending<'a>, ForwardError> {
+        let route = self.route();
+        let random = self.service.shared().random();
+        let index = plan::find_cluster(route, self.state(), &self.head, random)?;
+        let cluster = self.generation.snapshot().cluster_at(index);
+        let state = self.generation.cluster(index);
+        account.assigned(cluster.id(), state.live());
+        let body_limit = body_limit(self.service, route);
+        let framing = plan::admit(&self.head, upgrade.map(Upgrade::wish), body_limit, is_empty)?;
+        Ok(Sending {
+            head: self.head,
+            route,
+            cluster,
+            state,
+            pool: self.service.pool(),
+            handshake: &Handshake::None,
+            framing,
+            body_limit,
+            started: self.started,
+        })
     }
 
     async fn run<B>(
         &self,
+        sending: Sending<'a>,
         body: B,
-        upgrade: Option<Upgrade>,
+        upgrade: Option<Box<Upgrade>>,
         account: &mut Account,
         filtering: &mut Filtering<'a>,
     ) -> Result<Outcome, ForwardError>
@@ -135,55 +191,32 @@ impl<'a> Routed<'a> {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let route = self.route();
-        let route_state = self.generation.route(self.index);
-        let random = self.service.shared().random();
-        let index = plan::find_cluster(route, route_state, &self.head, random)?;
-        let cluster = self.generation.snapshot().cluster_at(index);
-        let state = self.generation.cluster(index);
-        account.assigned(cluster.id(), state.live());
-        let wish = upgrade.as_ref().map(Upgrade::wish);
-        let body_limit = body_limit(self.service, route);
-        let framing = plan::admit(&self.head, wish, body_limit, body.is_end_stream())?;
         let mut edits = HeadEdits::default();
-        let extensions = route_state.extensions();
-        if let Some(filters) = extensions.and_then(RouteExtensions::filters) {
-            let context = FilterContext::new(route, cluster, self.head.connection());
+        if let Some(filters) = self.filters() {
+            let connection = self.head.connection();
+            let context = FilterContext::new(sending.route, sending.cluster, connection);
             let reply = filtering.ask(filters, context, self.head, &mut edits)?;
             if let Some(reply) = reply {
                 return Ok(Outcome::Reply(Box::new(reply.into_response())));
             }
         }
-        let handshake = Handshake::new(wish, self.head.headers(), cluster.upstream())?;
+        let wish = upgrade.as_deref().map(Upgrade::wish);
+        let upstream = sending.cluster.upstream();
+        let handshake = Handshake::new(wish, self.head.headers(), upstream)?;
         let sending = Sending {
             head: self.head.with_edits(&edits),
-            route,
-            cluster,
-            state,
-            pool: self.service.pool(),
             handshake: &handshake,
-            framing,
-            body_limit,
-            started: self.started,
+            ..sending
         };
-        #[cfg(feature = "server")]
-        if wish.is_none()
-            && sending.head.edits().is_none()
-            && !filtering.has_any()
-            && let Some(direct) = Direct::of(sending, route_state.inner_plan())
-        {
-            return direct.run(body, account).await.map(Outcome::Response);
-        }
-        // Boxed, so that the others have no room for it.
-        Box::pin(self.send(&sending, body, upgrade, account, filtering)).await
+        self.send(&sending, body, upgrade, account, filtering).await
     }
 
-    /// Sends a request of any kind to a destination of any kind.
+    /// Sends the request, and makes the client's response of what is answered.
     async fn send<B>(
         &self,
         sending: &Sending<'_>,
         body: B,
-        upgrade: Option<Upgrade>,
+        upgrade: Option<Box<Upgrade>>,
         account: &mut Account,
         filtering: &mut Filtering<'a>,
     ) -> Result<Outcome, ForwardError>
@@ -220,8 +253,9 @@ impl<'a> Routed<'a> {
         let Answered {
             exchange, lease, ..
         } = answered;
-        let mut download = Download::new(incoming, exchange, lease, promised, trailers);
-        download.begin().await?;
+        let download = Download::new(incoming, exchange, lease, promised, trailers);
+        let mut download = Box::new(download);
+        poll_fn(|cx| Poll::Ready(download.begin(cx))).await?;
         let edits = filtering.show(&head)?;
         answer::pass_on(&mut head, &edits, self.route().transforms());
         let body = ProxyBody::download(download);
@@ -232,7 +266,7 @@ impl<'a> Routed<'a> {
     fn switched(
         &self,
         mut answered: Answered,
-        upgrade: Option<Upgrade>,
+        upgrade: Option<Box<Upgrade>>,
         handshake: &Handshake,
         filtering: &mut Filtering<'_>,
     ) -> Result<Outcome, ForwardError> {
@@ -255,6 +289,19 @@ impl<'a> Routed<'a> {
         ))
     }
 
+    /// The response to a request that failed.
+    fn fail(
+        &self,
+        error: &ForwardError,
+        filtering: &mut Filtering<'_>,
+        account: Box<Account>,
+    ) -> Response<ProxyBody> {
+        self.log(error);
+        let response = answer::own(error.status(), None);
+        let response = filtering.shown(response, self.route().transforms());
+        finish(response, account, Some(error))
+    }
+
     fn log(&self, error: &ForwardError) {
         let route = self.route().id();
         let kind = error.kind().as_str();
@@ -265,6 +312,14 @@ impl<'a> Routed<'a> {
 
     fn route(&self) -> &'a Route {
         self.generation.snapshot().route_at(self.index)
+    }
+
+    fn state(&self) -> &'a RouteState {
+        self.generation.route(self.index)
+    }
+
+    fn filters(&self) -> Option<&'a Filters> {
+        self.state().extensions().and_then(RouteExtensions::filters)
     }
 }
 

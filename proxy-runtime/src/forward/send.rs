@@ -155,22 +155,40 @@ impl Sending<'_> {
         deadline: Option<Instant>,
         make: &impl Fn(&Destination) -> Result<H, ForwardError>,
     ) -> Result<(Prepared<H>, Lease), ForwardError> {
-        let prepared = self.pick_and_prepare(account, make)?;
-        match self.idle_connection(&prepared) {
+        let (prepared, idle) = self.connect_now(account, make)?;
+        match idle {
             Some(lease) => Ok((prepared, lease)),
             // Boxed, as is what follows a failure: most requests need none of it, and would carry the room for it about.
-            None => {
-                let opened = Box::pin(within(deadline, self.open(prepared, account, make))).await;
-                opened.map(|(prepared, lease)| {
-                    let connected_at = Instant::now();
-                    let prepared = Prepared {
-                        connected_at,
-                        ..prepared
-                    };
-                    (prepared, lease)
-                })
-            }
+            None => Box::pin(self.connect_anew(prepared, account, deadline, make)).await,
         }
+    }
+
+    /// Picks a destination, and a connection to it if one is there already.
+    pub(super) fn connect_now<H>(
+        &self,
+        account: &mut Account,
+        make: &impl Fn(&Destination) -> Result<H, ForwardError>,
+    ) -> Result<(Prepared<H>, Option<Lease>), ForwardError> {
+        let prepared = self.pick_and_prepare(account, make)?;
+        let idle = self.idle_connection(&prepared);
+        Ok((prepared, idle))
+    }
+
+    /// Gets hold of a connection where none was there.
+    pub(super) async fn connect_anew<H>(
+        &self,
+        prepared: Prepared<H>,
+        account: &mut Account,
+        deadline: Option<Instant>,
+        make: &impl Fn(&Destination) -> Result<H, ForwardError>,
+    ) -> Result<(Prepared<H>, Lease), ForwardError> {
+        let (prepared, lease) = within(deadline, self.open(prepared, account, make)).await?;
+        let connected_at = Instant::now();
+        let prepared = Prepared {
+            connected_at,
+            ..prepared
+        };
+        Ok((prepared, lease))
     }
 
     /// Picks a destination, and makes the head for it.

@@ -40,7 +40,7 @@ pub(super) fn start<'a>(
     }
     let framing = match framing(&head.headers, client.body.is_none()).ok()? {
         TypedFraming::Length(length) if length > allowed(place, client).content => return None,
-        said => typed::framing(&head.headers, said),
+        said => typed::framing(&view, said),
     };
     // Whatever is no target of HTTP/1.1 is the other way's to judge.
     typed::target(&view)?;

@@ -6,6 +6,7 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Method, Request, StatusCode, Uri, Version};
 
+use crate::forward::headers::received_name;
 use crate::forward::spare;
 use crate::http1::{
     ClassSet, Field, FieldClass, HeadTable, Method as RawMethod, RawRequest, TargetForm,
@@ -101,7 +102,7 @@ fn read_path(head: &Bytes, request: &RawRequest) -> Result<PathAndQuery, http::u
 }
 
 fn read_field(head: &Bytes, field: &Field) -> Option<(HeaderName, HeaderValue)> {
-    let name = HeaderName::from_bytes(field.name().get(head)).ok()?;
+    let name = received_name(field.class(), field.name().get(head))?;
     let value = HeaderValue::from_maybe_shared(slice(head, field.value())).ok()?;
     Some((name, value))
 }

@@ -11,8 +11,9 @@ use http::{StatusCode, response};
 
 use super::batch::Batch;
 use super::date::write_date;
+use crate::forward::headers::classes;
 use crate::http1::{
-    CHUNK_END, ChunkHead, ClassSet, FieldClass, LAST_CHUNK, Method, RawRequest, Version, classify,
+    CHUNK_END, ChunkHead, ClassSet, FieldClass, LAST_CHUNK, Method, RawRequest, Version,
 };
 
 /// What of a request its response depends on.
@@ -56,6 +57,8 @@ pub(super) struct Begun {
     pub(super) writing: Writing,
     /// The connection stays open.
     pub(super) keep: bool,
+    /// It becomes a tunnel.
+    pub(super) is_switch: bool,
 }
 
 /// Appends the head of a response.
@@ -134,20 +137,17 @@ pub(super) fn write_head(
         out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(b"\r\n");
-    Begun { writing, keep }
+    Begun {
+        writing,
+        keep,
+        is_switch,
+    }
 }
 
 /// Of these a field may be left out of a head.
 const SPECIAL: ClassSet = ClassSet::CONNECTION
     .with(FieldClass::ContentLength)
     .with(FieldClass::Trailer);
-
-/// What is there: to look once at each name is cheaper than to look a few names up.
-fn classes(headers: &HeaderMap) -> ClassSet {
-    headers.keys().fold(ClassSet::EMPTY, |classes, name| {
-        classes.with(classify(name.as_str().as_bytes()))
-    })
-}
 
 /// Appends a response whose body is at hand. Returns how long the body is that was written.
 pub(crate) fn write_text(

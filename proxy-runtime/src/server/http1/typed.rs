@@ -3,12 +3,12 @@
 use std::error::Error as StdError;
 use std::future::poll_fn;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode, response};
+use http::{Request, Response, response};
 use http_body::Body;
 use tokio::io::AsyncWrite;
 use tower_service::Service;
@@ -45,12 +45,12 @@ pub(super) struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    /// Waits for the answer and writes it.
-    pub(super) async fn serve<T, S, B>(
+    /// Waits for the answer. `None`: nobody is there any more to get it.
+    pub(super) async fn wait<T, S, B>(
         &mut self,
         client: &mut Client<T>,
         mut answer: Pin<&mut Answer<S>>,
-    ) -> Next
+    ) -> Option<Response<ResponseBody<B>>>
     where
         T: Transport,
         S: Service<Request<RequestBody>, Response = Response<B>>,
@@ -58,7 +58,7 @@ impl Exchange<'_> {
         B: Body<Data = Bytes>,
         B::Error: Into<BoxError>,
     {
-        let waiting = poll_fn(|cx| {
+        poll_fn(|cx| {
             loop {
                 if client.clock.is_retired() {
                     client.state.retire();
@@ -73,22 +73,32 @@ impl Exchange<'_> {
                     Meanwhile::Stop => return Poll::Ready(None),
                 }
             }
-        });
-        let Some(response) = waiting.await else {
-            return Next::Drop;
-        };
-        let (head, body) = response.into_parts();
-        let is_switch = head.status == StatusCode::SWITCHING_PROTOCOLS;
-        let begun = self.begin(client, head, body.size_hint().exact());
+        })
+        .await
+    }
+
+    /// Writes what is in the output, and behind it the body, which is dropped then.
+    pub(super) async fn write<T, B>(
+        &mut self,
+        client: &mut Client<T>,
+        begun: Begun,
+        mut body: Pin<&mut Option<ResponseBody<B>>>,
+    ) -> Next
+    where
+        T: Transport,
+        B: Body<Data = Bytes>,
+        B::Error: Into<BoxError>,
+    {
         // A plain close would make a part look like the whole, however it comes to it.
         let ends_with_connection = begun.writing == Writing::UntilClose;
         if ends_with_connection {
             client.state.abort.store(true, Relaxed);
         }
-        let written = {
-            let mut body = pin!(body);
-            self.write_body(client, begun, body.as_mut()).await
+        let written = match body.as_mut().as_pin_mut() {
+            Some(body) => self.write_body(client, begun, body).await,
+            None => Ok(true),
         };
+        body.set(None);
         match written {
             Ok(true) => {}
             Ok(false) => return Next::Drop,
@@ -100,7 +110,7 @@ impl Exchange<'_> {
         if ends_with_connection {
             client.state.abort.store(false, Relaxed);
         }
-        if is_switch {
+        if begun.is_switch {
             return Next::Tunnel;
         }
         let is_read = match &mut self.upload {
@@ -146,7 +156,7 @@ impl Exchange<'_> {
     }
 
     /// Puts the head into the output. `length`: of the body that the service has, if that is known.
-    fn begin<T: Transport>(
+    pub(super) fn begin<T: Transport>(
         &self,
         client: &mut Client<T>,
         head: response::Parts,

@@ -117,7 +117,7 @@ fn straight(config: &Snapshot, head: &HttpHead<'_>, body: Framing) -> Option<Vec
         head,
         route,
         plan: &plan,
-        framing: framing(head.headers(), body),
+        framing: framing(head, body),
         remote: FieldValue::new(remote.as_bytes()),
     };
     let mut out = Vec::new();
