@@ -19,6 +19,7 @@ use super::pipeline::{Routed, body_limit, finish};
 use super::plan;
 use super::response as answer;
 use super::service::ResponseFuture;
+#[cfg(feature = "server")]
 use super::spare;
 use super::timeout::after;
 use super::upgrade::Upgrade;
@@ -231,6 +232,7 @@ fn forward_rest(
             started: context.started(),
         };
         let response = routed.respond(body, upgrade, account).await;
+        #[cfg(feature = "server")]
         spare::give_back(parts.headers, parts.extensions);
         response
     }

@@ -57,6 +57,7 @@ mod request;
 mod response;
 mod send;
 mod service;
+#[cfg(feature = "server")]
 pub(crate) mod spare;
 #[cfg(test)]
 mod tests;

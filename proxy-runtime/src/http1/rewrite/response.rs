@@ -3,7 +3,7 @@
 use super::fields::{Choice, Copied, copy_fields, has_padded_length, write_length};
 use super::operation::{FieldOperation, FieldValue, Removed};
 use super::{CHUNKED, END, put};
-#[cfg(all(feature = "http2", feature = "server"))]
+#[cfg(feature = "server")]
 use crate::http1::field::Field;
 use crate::http1::field::{ClassSet, FieldClass};
 use crate::http1::framing::Framing;

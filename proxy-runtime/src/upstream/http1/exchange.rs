@@ -186,6 +186,7 @@ impl Exchange {
     }
 
     /// Whether all of the request was sent.
+    #[cfg(feature = "server")]
     pub(super) fn is_sent(&self) -> bool {
         self.upload.is_none()
     }
