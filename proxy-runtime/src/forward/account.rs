@@ -11,6 +11,7 @@ use tracing::debug;
 
 use super::error::ForwardErrorKind;
 use super::info::ExchangeInfo;
+use super::open_account::OpenAccount;
 use crate::layer::RouteContext;
 use crate::observe::{Labels, RouteMetrics, SplitGuard, targets};
 use crate::proxy::Shared;
@@ -45,7 +46,7 @@ enum Layers {
     /// It is of a request that goes through layers, and may end together with an attempt.
     Around {
         context: RouteContext,
-        attempt: Option<(Box<Account>, Option<ForwardErrorKind>)>,
+        attempt: Option<(OpenAccount, Option<ForwardErrorKind>)>,
         /// Whether the error that it ends with was counted with an attempt.
         is_counted: bool,
     },
@@ -57,7 +58,7 @@ enum Layers {
 }
 
 impl Account {
-    pub(crate) fn new(shared: &Arc<Shared>, method: &Method, version: Version) -> Box<Self> {
+    pub(crate) fn open(shared: &Arc<Shared>, method: &Method, version: Version) -> OpenAccount {
         let active = shared.metrics().active_requests.enter();
         Self::with(shared, method, version, Some(active), Layers::None)
     }
@@ -68,7 +69,7 @@ impl Account {
     }
 
     /// Counts what becomes of one attempt of a layer.
-    pub(crate) fn of_attempt(of: &RouteContext, method: &Method, version: Version) -> Box<Self> {
+    pub(crate) fn of_attempt(of: &RouteContext, method: &Method, version: Version) -> OpenAccount {
         of.attempts().begin();
         let shared = of.service().shared();
         let attempt = Layers::Attempt {
@@ -84,8 +85,8 @@ impl Account {
         version: Version,
         active: Option<SplitGuard>,
         layers: Layers,
-    ) -> Box<Self> {
-        Box::new(Self {
+    ) -> OpenAccount {
+        OpenAccount::new(Self {
             _active: active,
             layers,
             shared: Arc::clone(shared),
@@ -116,7 +117,7 @@ impl Account {
     }
 
     /// It ends together with an attempt, which has had this error.
-    pub(crate) fn ends_with(&mut self, with: Box<Self>, error: Option<ForwardErrorKind>) {
+    pub(crate) fn ends_with(&mut self, with: OpenAccount, error: Option<ForwardErrorKind>) {
         if let Layers::Around { attempt, .. } = &mut self.layers {
             *attempt = Some((with, error));
         }
@@ -182,11 +183,6 @@ impl Account {
         }
     }
 
-    /// The response, or the tunnel, has ended.
-    pub(crate) fn end(mut self, error: Option<ForwardErrorKind>) {
-        self.settle(error);
-    }
-
     /// What is known so far, for logs.
     pub(crate) fn info(&self, error: Option<ForwardErrorKind>) -> ExchangeInfo {
         let route = self.route.as_ref().map(|(id, _)| id.clone());
@@ -212,7 +208,8 @@ impl Account {
         info
     }
 
-    fn settle(&mut self, error: Option<ForwardErrorKind>) {
+    /// The response, or the tunnel, has ended.
+    pub(super) fn settle(&mut self, error: Option<ForwardErrorKind>) {
         if std::mem::replace(&mut self.has_ended, true) {
             return;
         }

@@ -15,6 +15,7 @@ use super::body::ProxyBody;
 use super::error::{ForwardError, ForwardErrorKind};
 use super::head::HttpHead;
 use super::info::ExchangeInfo;
+use super::open_account::OpenAccount;
 use super::pipeline::{Routed, body_limit, finish};
 use super::plan;
 use super::response as answer;
@@ -51,7 +52,7 @@ pub(super) struct Layered {
     context: RouteContext,
     // Dropped when it is there, or when it is given up.
     answer: Option<RouteFuture>,
-    account: Option<Box<Account>>,
+    account: Option<OpenAccount>,
     /// When it is given up. None for a route without a timeout.
     expiry: Option<Pin<Box<Sleep>>>,
 }
@@ -64,7 +65,7 @@ impl Layered {
         mut parts: Parts,
         body: B,
         upgrade: Option<Box<Upgrade>>,
-        mut account: Box<Account>,
+        mut account: OpenAccount,
     ) -> ResponseFuture
     where
         B: Body<Data = Bytes> + Send + 'static,
@@ -93,7 +94,7 @@ impl Layered {
     pub(super) fn refuse(
         context: &RouteContext,
         error: &ForwardError,
-        account: Box<Account>,
+        account: OpenAccount,
     ) -> ResponseFuture {
         ResponseFuture::known(fail(context, error, account))
     }
@@ -122,7 +123,7 @@ impl Layered {
     fn pass_on(
         &self,
         mut response: Response<ProxyBody>,
-        mut account: Box<Account>,
+        mut account: OpenAccount,
     ) -> Response<ProxyBody> {
         account.responded(response.status());
         let told = response.extensions().get::<ExchangeInfo>();
@@ -163,11 +164,7 @@ impl Future for Layered {
 }
 
 /// The response to a request that the layers did not answer.
-fn fail(
-    context: &RouteContext,
-    error: &ForwardError,
-    account: Box<Account>,
-) -> Response<ProxyBody> {
+fn fail(context: &RouteContext, error: &ForwardError, account: OpenAccount) -> Response<ProxyBody> {
     let route = context.route();
     let kind = error.kind().as_str();
     let reason = error as &dyn std::error::Error;

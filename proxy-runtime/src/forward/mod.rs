@@ -51,6 +51,7 @@ mod head;
 pub(crate) mod headers;
 mod info;
 mod layered;
+mod open_account;
 mod pipeline;
 mod plan;
 mod request;
@@ -67,7 +68,6 @@ mod upload;
 #[cfg(feature = "http2")]
 mod websocket;
 
-pub(crate) use self::account::Account;
 pub use self::body::{BodyEnd, BodyError, ProxyBody};
 pub(crate) use self::continuation::Continuation;
 pub use self::error::{ForwardError, ForwardErrorKind, Side};
@@ -76,6 +76,7 @@ pub(crate) use self::filtering::shown_response;
 pub(crate) use self::head::HttpHead;
 pub use self::info::ExchangeInfo;
 pub(crate) use self::layered::rest_of_route;
+pub(crate) use self::open_account::OpenAccount;
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::request::framing;
 pub(crate) use self::request::{Framing, OutgoingHead, parse_length};

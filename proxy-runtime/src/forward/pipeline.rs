@@ -21,6 +21,7 @@ use super::filtering::Filtering;
 use super::handshake::Handshake;
 use super::head::HttpHead;
 use super::layered::{Layered, admit};
+use super::open_account::OpenAccount;
 use super::plan::{self, Unrouted};
 use super::response::{self as answer, TrailerRules};
 use super::send::{Answered, Sending};
@@ -42,7 +43,7 @@ where
 {
     let shared = service.shared();
     let (mut parts, body) = request.into_parts();
-    let mut account = Account::new(shared, &parts.method, parts.version);
+    let mut account = Account::open(shared, &parts.method, parts.version);
     let generation = shared.load_full();
     let upgrade = Upgrade::take_from(&mut parts);
     let head = HttpHead::new(&parts);
@@ -102,7 +103,7 @@ impl<'a> Routed<'a> {
         &self,
         body: B,
         upgrade: Option<Box<Upgrade>>,
-        mut account: Box<Account>,
+        mut account: OpenAccount,
     ) -> Response<ProxyBody>
     where
         B: Body<Data = Bytes> + Send + 'static,
@@ -132,7 +133,7 @@ impl<'a> Routed<'a> {
         sending: Sending<'a>,
         body: B,
         upgrade: Option<Box<Upgrade>>,
-        mut account: Box<Account>,
+        mut account: OpenAccount,
     ) -> Response<ProxyBody>
     where
         B: Body<Data = Bytes> + Send + 'static,
@@ -294,7 +295,7 @@ impl<'a> Routed<'a> {
         &self,
         error: &ForwardError,
         filtering: &mut Filtering<'_>,
-        account: Box<Account>,
+        account: OpenAccount,
     ) -> Response<ProxyBody> {
         self.log(error);
         let response = answer::own(error.status(), None);
@@ -337,7 +338,7 @@ fn bad_gateway(kind: ForwardErrorKind) -> ForwardError {
 }
 
 /// The response to a request that no route takes.
-fn refuse(unrouted: &Unrouted, account: Box<Account>) -> Response<ProxyBody> {
+fn refuse(unrouted: &Unrouted, account: OpenAccount) -> Response<ProxyBody> {
     let response = match unrouted {
         Unrouted::NotFound => answer::own(StatusCode::NOT_FOUND, None),
         Unrouted::MethodNotAllowed(methods) => {
@@ -351,7 +352,7 @@ fn refuse(unrouted: &Unrouted, account: Box<Account>) -> Response<ProxyBody> {
 
 /// The response that begins a tunnel. A task of its own carries the tunnel when the client has got the response; it ends
 /// with the tunnel.
-fn switch(head: response::Parts, agreed: Agreed, mut account: Box<Account>) -> Response<ProxyBody> {
+fn switch(head: response::Parts, agreed: Agreed, mut account: OpenAccount) -> Response<ProxyBody> {
     let mut response = Response::from_parts(head, ProxyBody::empty());
     account.responded(response.status());
     response.extensions_mut().insert(account.info(None));
@@ -363,7 +364,7 @@ fn switch(head: response::Parts, agreed: Agreed, mut account: Box<Account>) -> R
 /// A response of the proxy's own.
 pub(super) fn finish(
     mut response: Response<ProxyBody>,
-    mut account: Box<Account>,
+    mut account: OpenAccount,
     error: Option<&ForwardError>,
 ) -> Response<ProxyBody> {
     let kind = error.map(ForwardError::kind);

@@ -15,10 +15,10 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tracing::debug;
 
-use super::account::Account;
 use super::error::ForwardErrorKind;
 use super::exchange::Exchange;
 use super::headers;
+use super::open_account::OpenAccount;
 use super::timeout::IdleTimer;
 use crate::observe::targets;
 use crate::upstream::{Lease, Switching};
@@ -173,7 +173,7 @@ impl Agreed {
     /// from either for the cluster's activity timeout.
     ///
     /// Dropped, it closes both sides.
-    pub(crate) async fn carry(self, account: Box<Account>) {
+    pub(crate) async fn carry(self, account: OpenAccount) {
         let Self {
             client,
             destination,
