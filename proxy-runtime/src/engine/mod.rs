@@ -41,6 +41,7 @@ mod splice;
 mod tally;
 #[cfg(test)]
 mod tests;
+pub(crate) mod typed;
 mod upload;
 
 pub(crate) use self::current::Engine;

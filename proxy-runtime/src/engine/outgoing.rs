@@ -30,7 +30,7 @@ pub(super) struct Outgoing<'a> {
 
 /// The route's changes make no valid request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Invalid;
+pub(crate) struct Invalid;
 
 impl<'a> Outgoing<'a> {
     /// Appends the head to `out`.

@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-#[cfg(feature = "http2")]
-use http::HeaderMap;
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use proxy_model::compiled::Route;
 use proxy_model::transform::{
     ForwardedAction, HeaderChange, HeaderCopy, RequestTransform, ResponseCondition,
@@ -66,7 +64,6 @@ pub(super) enum RequestOperation {
 pub(super) struct ResponseOperation {
     condition: ResponseCondition,
     name: FieldName,
-    #[cfg(feature = "http2")]
     header: HeaderName,
     /// `None` removes.
     value: Option<(HeaderValue, SetOrAppend)>,
@@ -169,7 +166,6 @@ impl ResponseOperation {
     }
 }
 
-#[cfg(feature = "http2")]
 impl ResponseOperation {
     /// Makes the change to fields in `http` types, if it is one for this status.
     pub(super) fn apply(&self, status: StatusCode, fields: &mut HeaderMap) {
@@ -190,6 +186,7 @@ impl ResponseOperation {
     }
 
     /// Takes away what the route takes away from responses of this status, and adds nothing.
+    #[cfg(feature = "http2")]
     pub(super) fn apply_removal(&self, status: StatusCode, fields: &mut HeaderMap) {
         if self.removal(status).is_some() {
             fields.remove(&self.header);
@@ -322,7 +319,6 @@ fn response_operation(transform: &ResponseTransform) -> Option<ResponseOperation
     };
     Some(ResponseOperation {
         condition: transform.condition(),
-        #[cfg(feature = "http2")]
         header: name.clone(),
         name: changeable(name)?,
         value,

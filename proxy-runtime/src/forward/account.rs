@@ -11,6 +11,7 @@ use tracing::debug;
 
 use super::error::ForwardErrorKind;
 use super::info::ExchangeInfo;
+use super::open_account::OpenAccount;
 use crate::layer::RouteContext;
 use crate::observe::{Labels, RouteMetrics, SplitGuard, targets};
 use crate::proxy::Shared;
@@ -26,9 +27,8 @@ use crate::state::{ClusterLive, DestinationState};
 pub(crate) struct Account {
     shared: Arc<Shared>,
     started: Instant,
-    method: Method,
-    version: Version,
-    status: StatusCode,
+    /// With what the client is told, as far as that is known.
+    labels: Labels,
     route: Option<(RouteId, Arc<RouteMetrics>)>,
     cluster: Option<(ClusterId, Arc<ClusterLive>)>,
     destination: Option<Arc<DestinationState>>,
@@ -46,7 +46,7 @@ enum Layers {
     /// It is of a request that goes through layers, and may end together with an attempt.
     Around {
         context: RouteContext,
-        attempt: Option<(Box<Account>, Option<ForwardErrorKind>)>,
+        attempt: Option<(OpenAccount, Option<ForwardErrorKind>)>,
         /// Whether the error that it ends with was counted with an attempt.
         is_counted: bool,
     },
@@ -58,13 +58,18 @@ enum Layers {
 }
 
 impl Account {
-    pub(crate) fn new(shared: &Arc<Shared>, method: Method, version: Version) -> Box<Self> {
+    pub(crate) fn open(shared: &Arc<Shared>, method: &Method, version: Version) -> OpenAccount {
         let active = shared.metrics().active_requests.enter();
         Self::with(shared, method, version, Some(active), Layers::None)
     }
 
+    /// When the request came.
+    pub(crate) fn started(&self) -> Instant {
+        self.started
+    }
+
     /// Counts what becomes of one attempt of a layer.
-    pub(crate) fn of_attempt(of: &RouteContext, method: Method, version: Version) -> Box<Self> {
+    pub(crate) fn of_attempt(of: &RouteContext, method: &Method, version: Version) -> OpenAccount {
         of.attempts().begin();
         let shared = of.service().shared();
         let attempt = Layers::Attempt {
@@ -76,20 +81,18 @@ impl Account {
 
     fn with(
         shared: &Arc<Shared>,
-        method: Method,
+        method: &Method,
         version: Version,
         active: Option<SplitGuard>,
         layers: Layers,
-    ) -> Box<Self> {
-        Box::new(Self {
+    ) -> OpenAccount {
+        OpenAccount::new(Self {
             _active: active,
             layers,
             shared: Arc::clone(shared),
             started: Instant::now(),
-            method,
-            version,
             // What YARP notes for a client that went away before there was anything else to tell it.
-            status: StatusCode::BAD_REQUEST,
+            labels: Labels::new(method, version, StatusCode::BAD_REQUEST),
             route: None,
             cluster: None,
             destination: None,
@@ -114,7 +117,7 @@ impl Account {
     }
 
     /// It ends together with an attempt, which has had this error.
-    pub(crate) fn ends_with(&mut self, with: Box<Self>, error: Option<ForwardErrorKind>) {
+    pub(crate) fn ends_with(&mut self, with: OpenAccount, error: Option<ForwardErrorKind>) {
         if let Layers::Around { attempt, .. } = &mut self.layers {
             *attempt = Some((with, error));
         }
@@ -146,18 +149,17 @@ impl Account {
         self.destination = Some(Arc::clone(destination));
     }
 
-    /// The destination's response has begun. It was picked then, and has this address.
+    /// The destination, which has this address, has begun its response so long after it was picked.
     pub(crate) fn answered(
         &mut self,
         status: StatusCode,
-        picked_at: Instant,
+        elapsed: Duration,
         upstream: Option<SocketAddr>,
     ) {
-        let elapsed = picked_at.elapsed();
         self.upstream = upstream;
         self.time_to_head = Some(elapsed);
         if let Some((_, live)) = &self.cluster {
-            let labels = Labels::new(&self.method, self.version, status);
+            let labels = self.labels.with_status(status);
             live.metrics().requests.record(labels, elapsed);
         }
         if let Some(destination) = &self.destination {
@@ -167,7 +169,7 @@ impl Account {
 
     /// What the client is told.
     pub(crate) fn responded(&mut self, status: StatusCode) {
-        self.status = status;
+        self.labels = self.labels.with_status(status);
     }
 
     /// Counts an error of a destination that does not end the request.
@@ -181,16 +183,11 @@ impl Account {
         }
     }
 
-    /// The response, or the tunnel, has ended.
-    pub(crate) fn end(mut self, error: Option<ForwardErrorKind>) {
-        self.settle(error);
-    }
-
     /// What is known so far, for logs.
     pub(crate) fn info(&self, error: Option<ForwardErrorKind>) -> ExchangeInfo {
         let route = self.route.as_ref().map(|(id, _)| id.clone());
         if let Layers::Around { context, .. } = &self.layers {
-            let last = context.attempts().last().unwrap_or_default();
+            let last = context.attempts().take_last().unwrap_or_default();
             return ExchangeInfo {
                 route,
                 error,
@@ -211,11 +208,11 @@ impl Account {
         info
     }
 
-    fn settle(&mut self, error: Option<ForwardErrorKind>) {
+    /// The response, or the tunnel, has ended.
+    pub(super) fn settle(&mut self, error: Option<ForwardErrorKind>) {
         if std::mem::replace(&mut self.has_ended, true) {
             return;
         }
-        let elapsed = self.started.elapsed();
         if let Some(kind) = error
             && self.is_own(kind)
         {
@@ -237,21 +234,21 @@ impl Account {
             Layers::None => "request ended",
         };
         if !matches!(self.layers, Layers::Attempt { .. }) {
-            let labels = Labels::new(&self.method, self.version, self.status);
+            let elapsed = self.started.elapsed();
             match &self.route {
-                Some((_, metrics)) => metrics.served(labels, elapsed),
-                None => self.shared.metrics().unrouted.record(labels, elapsed),
+                Some((_, metrics)) => metrics.served(self.labels, elapsed),
+                None => self.shared.metrics().unrouted.record(self.labels, elapsed),
             }
         }
         debug!(
             target: targets::REQUEST,
-            method = %self.method,
+            method = self.labels.method(),
             route = self.route.as_ref().map(|(id, _)| id.as_str()),
             cluster = self.cluster.as_ref().map(|(id, _)| id.as_str()),
             destination = self.destination.as_ref().map(|d| d.id().as_str()),
-            status = self.status.as_u16(),
+            status = self.labels.status(),
             error = error.map(ForwardErrorKind::as_str),
-            ?elapsed,
+            elapsed = ?self.started.elapsed(),
             "{what}",
         );
     }

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 
-use super::account::Account;
 use super::download::Download;
 use super::error::{ForwardError, ForwardErrorKind};
+use super::open_account::OpenAccount;
 use crate::BoxError;
 
 /// The body of a response on its way to the client.
@@ -24,7 +24,7 @@ use crate::BoxError;
 /// Dropped before its end, it cancels the request at the destination.
 pub struct ProxyBody {
     source: Source,
-    account: Option<(Box<Account>, Option<ForwardErrorKind>)>,
+    account: Option<(OpenAccount, Option<ForwardErrorKind>)>,
     hook: Option<Hook>,
     bytes: u64,
 }
@@ -84,8 +84,8 @@ impl ProxyBody {
         }
     }
 
-    pub(crate) fn download(download: Download) -> Self {
-        Self::from_source(Source::Destination(Box::new(download)))
+    pub(crate) fn download(download: Box<Download>) -> Self {
+        Self::from_source(Source::Destination(download))
     }
 
     /// What a layer made of a body, or its own.
@@ -126,7 +126,7 @@ impl ProxyBody {
     /// Counts the request when the body ends: as failed, if `error` is what it tells of.
     ///
     /// If there is one already that counts an attempt, it ends together with the request.
-    pub(crate) fn account(&mut self, mut account: Box<Account>, error: Option<ForwardErrorKind>) {
+    pub(crate) fn account(&mut self, mut account: OpenAccount, error: Option<ForwardErrorKind>) {
         if let Some((attempt, earlier)) = self.account.take() {
             account.ends_with(attempt, earlier);
         }

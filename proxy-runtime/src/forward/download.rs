@@ -61,18 +61,16 @@ impl Download {
     }
 
     /// Looks whether the body fails at once, while the client can still be told so. It does not wait for anything.
-    pub(crate) async fn begin(&mut self) -> Result<(), ForwardError> {
+    pub(crate) fn begin(&mut self, cx: &mut Context<'_>) -> Result<(), ForwardError> {
         if self.ends_here() {
             self.finish();
             return Ok(());
         }
-        let first = poll_fn(|cx| {
-            Poll::Ready(match self.poll_incoming(cx) {
-                Poll::Ready(next) => next,
-                Poll::Pending => None,
-            })
-        });
-        match first.await.transpose() {
+        let first = match self.poll_incoming(cx) {
+            Poll::Ready(next) => next,
+            Poll::Pending => None,
+        };
+        match first.transpose() {
             Ok(first) => {
                 self.first = first;
                 Ok(())

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use http::StatusCode;
+use tokio::time::Instant;
 
 use super::error::{ForwardError, ForwardErrorKind};
 use super::timeout::Activity;
@@ -20,9 +21,10 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    pub(crate) fn new(in_flight: InFlight, activity_timeout: Duration) -> Self {
+    /// It begins at `start`, and nothing may happen for no longer than `activity_timeout`.
+    pub(crate) fn new(in_flight: InFlight, activity_timeout: Duration, start: Instant) -> Self {
         Self {
-            activity: Activity::new(activity_timeout),
+            activity: Activity::new(activity_timeout, start),
             upload: Upload::default(),
             in_flight,
         }

@@ -118,7 +118,7 @@ impl Handshake {
     /// It agrees to something else.
     pub(crate) fn agree(
         &self,
-        upgrade: Option<Upgrade>,
+        upgrade: Option<Box<Upgrade>>,
         headers: &mut HeaderMap,
     ) -> Result<upgrade::Client, ForwardError> {
         if let Self::Upgrade(asked) = self {
@@ -137,7 +137,7 @@ impl Handshake {
             challenge.check(headers)?;
         }
         upgrade
-            .map(Upgrade::into_client)
+            .map(|upgrade| upgrade.into_client())
             .ok_or_else(|| ForwardError::new(ForwardErrorKind::Request, StatusCode::BAD_GATEWAY))
     }
 

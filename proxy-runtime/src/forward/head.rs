@@ -6,8 +6,10 @@ use http::uri::Scheme;
 use http::{HeaderMap, Method, Uri, Version};
 use proxy_model::RequestHead;
 
+use super::headers;
 use crate::connection::ConnectionInfo;
 use crate::filter::HeadEdits;
+use crate::http1::ClassSet;
 
 /// The head of a request in `http` types, together with what is known of its connection.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +21,8 @@ pub(crate) struct HttpHead<'a> {
     authority: &'a str,
     connection: ConnectionInfo,
     https: bool,
+    /// Of the fields that are there.
+    classes: ClassSet,
     edits: Option<&'a HeadEdits>,
 }
 
@@ -42,6 +46,7 @@ impl<'a> HttpHead<'a> {
             authority: authority(parts),
             connection,
             https: connection.tls,
+            classes: headers::classes(&parts.headers),
             edits: None,
         }
     }
@@ -81,6 +86,11 @@ impl<'a> HttpHead<'a> {
 
     pub(crate) fn connection(&self) -> ConnectionInfo {
         self.connection
+    }
+
+    /// The classes of its fields.
+    pub(crate) fn classes(&self) -> ClassSet {
+        self.classes
     }
 
     pub(crate) fn headers(&self) -> &'a HeaderMap {

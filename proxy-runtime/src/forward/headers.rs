@@ -1,11 +1,15 @@
 //! Which header fields may be sent on.
 
+#[cfg(feature = "server")]
+use http::header::DATE;
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, FORWARDED,
     HOST, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
+#[cfg(feature = "server")]
+use crate::http1::FieldClass;
 use crate::http1::{ClassSet, classify, is_imitation};
 
 /// Fields that concern one connection only and are never sent on: those of RFC 9110 section 7.6.1, and those that YARP
@@ -43,6 +47,26 @@ const END_TO_END: [HeaderName; 9] = [
     FORWARDED,
     TRAILER,
 ];
+
+/// What is there: to look once at each name is cheaper than to look a few names up.
+pub(crate) fn classes(headers: &HeaderMap) -> ClassSet {
+    headers.keys().fold(ClassSet::EMPTY, |classes, name| {
+        classes.with(classify(name.as_str().as_bytes()))
+    })
+}
+
+/// The name of a field that was received, and has this class.
+#[cfg(feature = "server")]
+pub(crate) fn received_name(class: FieldClass, name: &[u8]) -> Option<HeaderName> {
+    Some(match class {
+        FieldClass::Host => HOST,
+        FieldClass::Connection => CONNECTION,
+        FieldClass::ContentLength => CONTENT_LENGTH,
+        FieldClass::TransferEncoding => TRANSFER_ENCODING,
+        FieldClass::Date => DATE,
+        _ => return HeaderName::from_bytes(name).ok(),
+    })
+}
 
 /// Removes the fields that concern one connection only, and those that `Connection` names.
 ///

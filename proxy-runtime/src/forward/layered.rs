@@ -1,12 +1,13 @@
 //! A request that goes through layers, and the rest of its route inside of them.
 
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body::Body;
-use proxy_model::compiled::Route;
-use tokio::time::timeout_at;
-use tower_service::Service;
+use tokio::time::{Sleep, sleep_until};
 use tracing::debug;
 
 use super::account::Account;
@@ -14,10 +15,13 @@ use super::body::ProxyBody;
 use super::error::{ForwardError, ForwardErrorKind};
 use super::head::HttpHead;
 use super::info::ExchangeInfo;
+use super::open_account::OpenAccount;
 use super::pipeline::{Routed, body_limit, finish};
 use super::plan;
 use super::response as answer;
 use super::service::ResponseFuture;
+#[cfg(feature = "server")]
+use super::spare;
 use super::timeout::after;
 use super::upgrade::Upgrade;
 use crate::BoxError;
@@ -25,86 +29,101 @@ use crate::layer::{ProxyRequestBody, RouteContext, RouteFuture, RouteService};
 use crate::observe::targets;
 use crate::transform::apply_to_own_response;
 
-/// A request and the layers of its route.
+/// Whether the layers of a route are to be asked at all.
+///
+/// # Errors
+///
+/// They are not: the route or the request is refused.
+pub(super) fn admit(
+    context: &RouteContext,
+    head: &HttpHead<'_>,
+    upgrade: Option<&Upgrade>,
+    is_empty: bool,
+) -> Result<(), ForwardError> {
+    let route = context.route();
+    plan::check_refusal(route, context.generation().route(context.index()))?;
+    let limit = body_limit(context.service(), route);
+    plan::admit(head, upgrade.map(Upgrade::wish), limit, is_empty)?;
+    Ok(())
+}
+
+/// The response of a route's layers to come.
 pub(super) struct Layered {
     context: RouteContext,
-    service: RouteService,
+    // Dropped when it is there, or when it is given up.
+    answer: Option<RouteFuture>,
+    account: Option<OpenAccount>,
+    /// When it is given up. None for a route without a timeout.
+    expiry: Option<Pin<Box<Sleep>>>,
 }
 
 impl Layered {
-    pub(super) fn new(context: RouteContext, service: RouteService) -> Self {
-        Self { context, service }
-    }
-
-    /// Has the request answered by the layers.
+    /// Has a request answered by `layers` that they may be asked.
     pub(super) fn forward<B>(
-        mut self,
+        context: RouteContext,
+        layers: &RouteService,
         mut parts: Parts,
         body: B,
-        upgrade: Option<Upgrade>,
-        mut account: Box<Account>,
+        upgrade: Option<Box<Upgrade>>,
+        mut account: OpenAccount,
     ) -> ResponseFuture
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        if let Err(error) = self.admit(&parts, upgrade.as_ref(), body.is_end_stream()) {
-            return ResponseFuture::known(self.fail(&error, account));
-        }
-        account.layered(&self.context);
+        account.layered(&context);
         if let Some(upgrade) = upgrade {
             // It was taken out to see what the client wants.
             upgrade.into_client().put_into(&mut parts);
         }
-        parts.extensions.insert(self.context.clone());
-        let limit = body_limit(self.context.service(), self.route());
+        parts.extensions.insert(context.clone());
+        let limit = body_limit(context.service(), context.route());
         let body = ProxyRequestBody::of_client(body, limit);
-        let answer = self.service.call(Request::from_parts(parts, body));
-        ResponseFuture::awaited(async move {
-            match self.answer(answer).await {
-                Ok(response) => self.pass_on(response, account),
-                Err(error) => self.fail(&error, account),
-            }
+        let answer = layers.answer(Request::from_parts(parts, body));
+        let timeout = context.route().timeout();
+        let expiry = timeout.map(|wait| sleep_until(after(context.started(), wait)));
+        ResponseFuture::layered(Self {
+            context,
+            answer: Some(answer),
+            account: Some(account),
+            expiry: expiry.map(Box::pin),
         })
     }
 
-    /// Whether the layers are to be asked at all.
-    fn admit(
-        &self,
-        parts: &Parts,
-        upgrade: Option<&Upgrade>,
-        is_empty: bool,
-    ) -> Result<(), ForwardError> {
-        let route = self.route();
-        let generation = self.context.generation();
-        plan::check_refusal(route, generation.route(self.context.index()))?;
-        let limit = body_limit(self.context.service(), route);
-        let wish = upgrade.map(Upgrade::wish);
-        plan::admit(&HttpHead::new(parts), wish, limit, is_empty)?;
-        Ok(())
+    /// The response to a request that the layers are not asked about.
+    pub(super) fn refuse(
+        context: &RouteContext,
+        error: &ForwardError,
+        account: OpenAccount,
+    ) -> ResponseFuture {
+        ResponseFuture::known(fail(context, error, account))
     }
 
-    async fn answer(&self, answer: RouteFuture) -> Result<Response<ProxyBody>, ForwardError> {
-        let answered = match self.route().timeout() {
-            None => answer.await,
-            Some(wait) => {
-                let deadline = after(self.context.started(), wait);
-                timeout_at(deadline, answer).await.map_err(|_| {
-                    ForwardError::new(
-                        ForwardErrorKind::RequestTimedOut,
-                        StatusCode::GATEWAY_TIMEOUT,
-                    )
-                })?
-            }
-        };
-        answered.map_err(failed)
+    fn poll_answer(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Response<ProxyBody>, ForwardError>> {
+        if let Some(answer) = &mut self.answer
+            && let Poll::Ready(answered) = Pin::new(answer).poll(cx)
+        {
+            return Poll::Ready(answered.map_err(failed));
+        }
+        match &mut self.expiry {
+            None => Poll::Pending,
+            Some(expiry) => expiry.as_mut().poll(cx).map(|()| {
+                Err(ForwardError::new(
+                    ForwardErrorKind::RequestTimedOut,
+                    StatusCode::GATEWAY_TIMEOUT,
+                ))
+            }),
+        }
     }
 
     /// The layers' response.
     fn pass_on(
         &self,
         mut response: Response<ProxyBody>,
-        mut account: Box<Account>,
+        mut account: OpenAccount,
     ) -> Response<ProxyBody> {
         account.responded(response.status());
         let told = response.extensions().get::<ExchangeInfo>();
@@ -124,21 +143,35 @@ impl Layered {
         }
         response
     }
+}
 
-    /// The response to a request that the layers did not answer.
-    fn fail(&self, error: &ForwardError, account: Box<Account>) -> Response<ProxyBody> {
-        let route = self.route();
-        let kind = error.kind().as_str();
-        let reason = error as &dyn std::error::Error;
-        debug!(target: targets::REQUEST, route = %route.id(), error = kind, reason, "the request failed");
-        let mut response = answer::own(error.status(), None);
-        apply_to_own_response(route.transforms(), error.status(), response.headers_mut());
-        finish(response, account, Some(error))
-    }
+impl Future for Layered {
+    type Output = Response<ProxyBody>;
 
-    fn route(&self) -> &Route {
-        self.context.route()
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<ProxyBody>> {
+        let this = self.get_mut();
+        let answered = ready!(this.poll_answer(cx));
+        this.answer = None;
+        let account = this
+            .account
+            .take()
+            .expect("a finished future is not polled");
+        Poll::Ready(match answered {
+            Ok(response) => this.pass_on(response, account),
+            Err(error) => fail(&this.context, &error, account),
+        })
     }
+}
+
+/// The response to a request that the layers did not answer.
+fn fail(context: &RouteContext, error: &ForwardError, account: OpenAccount) -> Response<ProxyBody> {
+    let route = context.route();
+    let kind = error.kind().as_str();
+    let reason = error as &dyn std::error::Error;
+    debug!(target: targets::REQUEST, route = %route.id(), error = kind, reason, "the request failed");
+    let mut response = answer::own(error.status(), None);
+    apply_to_own_response(route.transforms(), error.status(), response.headers_mut());
+    finish(response, account, Some(error))
 }
 
 /// What an error of a layer means.
@@ -174,22 +207,42 @@ pub(crate) fn rest_of_route() -> RouteService {
     RouteService::from_fn(forward_rest)
 }
 
-async fn forward_rest(request: Request<ProxyRequestBody>) -> Response<ProxyBody> {
+fn forward_rest(
+    request: Request<ProxyRequestBody>,
+) -> impl Future<Output = Response<ProxyBody>> + Send {
     let (mut parts, body) = request.into_parts();
-    let Some(context) = parts.extensions.remove::<RouteContext>() else {
-        debug!(target: targets::REQUEST, "a layer has lost the request's extensions");
-        return answer::own(StatusCode::INTERNAL_SERVER_ERROR, None);
-    };
-    let mut account = Account::of_attempt(&context, parts.method.clone(), parts.version);
-    let state = context.generation().route(context.index());
-    account.routed(context.route().id(), state.metrics());
-    let upgrade = Upgrade::take_from(&mut parts);
-    let routed = Routed {
-        service: context.service(),
-        generation: context.generation(),
-        index: context.index(),
-        head: HttpHead::new(&parts),
-        started: context.started(),
-    };
-    routed.respond(body, upgrade, account).await
+    // Not an async function, which would have room for the request twice.
+    async move {
+        let Some(context) = parts.extensions.remove::<RouteContext>() else {
+            debug!(target: targets::REQUEST, "a layer has lost the request's extensions");
+            return answer::own(StatusCode::INTERNAL_SERVER_ERROR, None);
+        };
+        let mut account = Account::of_attempt(&context, &parts.method, parts.version);
+        let state = context.generation().route(context.index());
+        account.routed(context.route().id(), state.metrics());
+        let upgrade = Upgrade::take_from(&mut parts);
+        let routed = Routed {
+            service: context.service(),
+            generation: context.generation(),
+            index: context.index(),
+            head: HttpHead::new(&parts),
+            started: context.started(),
+        };
+        let response = routed.respond(body, upgrade, account).await;
+        #[cfg(feature = "server")]
+        spare::give_back(parts.headers, parts.extensions);
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_request_waits_in_is_small() {
+        let request = Request::new(ProxyRequestBody::empty());
+        let size = size_of_val(&forward_rest(request));
+        assert!(size <= 2048, "{size}");
+    }
 }

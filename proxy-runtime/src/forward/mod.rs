@@ -40,6 +40,8 @@ mod account;
 mod again;
 mod body;
 mod continuation;
+#[cfg(feature = "server")]
+mod direct;
 mod download;
 mod error;
 mod exchange;
@@ -49,12 +51,15 @@ mod head;
 pub(crate) mod headers;
 mod info;
 mod layered;
+mod open_account;
 mod pipeline;
 mod plan;
 mod request;
 mod response;
 mod send;
 mod service;
+#[cfg(feature = "server")]
+pub(crate) mod spare;
 #[cfg(test)]
 mod tests;
 pub(crate) mod timeout;
@@ -63,7 +68,6 @@ mod upload;
 #[cfg(feature = "http2")]
 mod websocket;
 
-pub(crate) use self::account::Account;
 pub use self::body::{BodyEnd, BodyError, ProxyBody};
 pub(crate) use self::continuation::Continuation;
 pub use self::error::{ForwardError, ForwardErrorKind, Side};
@@ -72,6 +76,7 @@ pub(crate) use self::filtering::shown_response;
 pub(crate) use self::head::HttpHead;
 pub use self::info::ExchangeInfo;
 pub(crate) use self::layered::rest_of_route;
+pub(crate) use self::open_account::OpenAccount;
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::request::framing;
 pub(crate) use self::request::{Framing, OutgoingHead, parse_length};

@@ -1,6 +1,8 @@
 //! A request from its head to the head of its response.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, response};
@@ -11,12 +13,15 @@ use tracing::debug;
 
 use super::account::Account;
 use super::body::ProxyBody;
+#[cfg(feature = "server")]
+use super::direct::Direct;
 use super::download::Download;
 use super::error::{ForwardError, ForwardErrorKind};
 use super::filtering::Filtering;
 use super::handshake::Handshake;
 use super::head::HttpHead;
-use super::layered::Layered;
+use super::layered::{Layered, admit};
+use super::open_account::OpenAccount;
 use super::plan::{self, Unrouted};
 use super::response::{self as answer, TrailerRules};
 use super::send::{Answered, Sending};
@@ -24,11 +29,11 @@ use super::service::ResponseFuture;
 use super::upgrade::{Agreed, Upgrade};
 use crate::BoxError;
 use crate::extensions::RouteExtensions;
-use crate::filter::{FilterContext, HeadEdits};
+use crate::filter::{FilterContext, Filters, HeadEdits};
 use crate::layer::RouteContext;
 use crate::observe::targets;
 use crate::proxy::ProxyService;
-use crate::state::Generation;
+use crate::state::{Generation, RouteState};
 
 /// Forwards one request. Whatever goes wrong becomes a response.
 pub(super) fn forward<B>(service: &ProxyService, request: Request<B>) -> ResponseFuture
@@ -38,7 +43,7 @@ where
 {
     let shared = service.shared();
     let (mut parts, body) = request.into_parts();
-    let mut account = Account::new(shared, parts.method.clone(), parts.version);
+    let mut account = Account::open(shared, &parts.method, parts.version);
     let generation = shared.load_full();
     let upgrade = Upgrade::take_from(&mut parts);
     let head = HttpHead::new(&parts);
@@ -51,12 +56,14 @@ where
     account.routed(route.id(), state.metrics());
     let extensions = state.extensions();
     if let Some(layers) = extensions.and_then(RouteExtensions::layers) {
-        let context = RouteContext::new(service, &generation, index, Instant::now());
-        let layered = Layered::new(context, layers.service().clone());
-        return layered.forward(parts, body, upgrade, account);
+        let context = RouteContext::new(service, &generation, index, account.started());
+        if let Err(error) = admit(&context, &head, upgrade.as_deref(), body.is_end_stream()) {
+            return Layered::refuse(&context, &error, account);
+        }
+        return Layered::forward(context, layers.service(), parts, body, upgrade, account);
     }
     let service = service.clone();
-    let started = Instant::now();
+    let started = account.started();
     ResponseFuture::awaited(async move {
         let routed = Routed {
             service: &service,
@@ -83,7 +90,7 @@ pub(super) struct Routed<'a> {
 /// What is said to a request.
 enum Outcome {
     /// The response of a destination.
-    Response(response::Parts, Box<Download>),
+    Response(Response<ProxyBody>),
     /// A destination has agreed to speak another protocol.
     Switch(response::Parts, Box<Agreed>),
     /// The response of a filter.
@@ -95,35 +102,89 @@ impl<'a> Routed<'a> {
     pub(super) async fn respond<B>(
         &self,
         body: B,
-        upgrade: Option<Upgrade>,
-        mut account: Box<Account>,
+        upgrade: Option<Box<Upgrade>>,
+        mut account: OpenAccount,
+    ) -> Response<ProxyBody>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let sending = match self.sending(upgrade.as_deref(), body.is_end_stream(), &mut account) {
+            Ok(sending) => sending,
+            Err(error) => return self.fail(&error, &mut Filtering::default(), account),
+        };
+        #[cfg(feature = "server")]
+        if upgrade.is_none()
+            && self.filters().is_none()
+            && let Some(direct) = Direct::of(&sending, self.state().inner_plan())
+        {
+            return match direct.run(body, &mut account).await {
+                Ok(response) => finish(response, account, None),
+                Err(error) => self.fail(&error, &mut Filtering::default(), account),
+            };
+        }
+        // Boxed, so that the others have no room for it.
+        Box::pin(self.respond_to_any(sending, body, upgrade, account)).await
+    }
+
+    /// Forwards a request of any kind to a destination of any kind.
+    async fn respond_to_any<B>(
+        &self,
+        sending: Sending<'a>,
+        body: B,
+        upgrade: Option<Box<Upgrade>>,
+        mut account: OpenAccount,
     ) -> Response<ProxyBody>
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
         let mut filtering = Filtering::default();
-        let outcome = self.run(body, upgrade, &mut account, &mut filtering).await;
-        match outcome {
-            Ok(Outcome::Response(head, download)) => respond(head, *download, account),
+        let run = self.run(sending, body, upgrade, &mut account, &mut filtering);
+        match run.await {
+            Ok(Outcome::Response(response)) => finish(response, account, None),
             Ok(Outcome::Switch(head, agreed)) => switch(head, *agreed, account),
             Ok(Outcome::Reply(response)) => {
                 let response = filtering.shown(*response, self.route().transforms());
                 finish(response, account, None)
             }
-            Err(error) => {
-                self.log(&error);
-                let response = answer::own(error.status(), None);
-                let response = filtering.shown(response, self.route().transforms());
-                finish(response, account, Some(&error))
-            }
+            Err(error) => self.fail(&error, &mut filtering, account),
         }
+    }
+
+    /// What is to be sent to which cluster, if no filter has a say and no switch is asked for.
+    fn sending(
+        &self,
+        upgrade: Option<&Upgrade>,
+        is_empty: bool,
+        account: &mut Account,
+    ) -> Result<Sending<'a>, ForwardError> {
+        let route = self.route();
+        let random = self.service.shared().random();
+        let index = plan::find_cluster(route, self.state(), &self.head, random)?;
+        let cluster = self.generation.snapshot().cluster_at(index);
+        let state = self.generation.cluster(index);
+        account.assigned(cluster.id(), state.live());
+        let body_limit = body_limit(self.service, route);
+        let framing = plan::admit(&self.head, upgrade.map(Upgrade::wish), body_limit, is_empty)?;
+        Ok(Sending {
+            head: self.head,
+            route,
+            cluster,
+            state,
+            pool: self.service.pool(),
+            handshake: &Handshake::None,
+            framing,
+            body_limit,
+            started: self.started,
+        })
     }
 
     async fn run<B>(
         &self,
+        sending: Sending<'a>,
         body: B,
-        upgrade: Option<Upgrade>,
+        upgrade: Option<Box<Upgrade>>,
         account: &mut Account,
         filtering: &mut Filtering<'a>,
     ) -> Result<Outcome, ForwardError>
@@ -131,42 +192,45 @@ impl<'a> Routed<'a> {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let route = self.route();
-        let route_state = self.generation.route(self.index);
-        let random = self.service.shared().random();
-        let index = plan::find_cluster(route, route_state, &self.head, random)?;
-        let cluster = self.generation.snapshot().cluster_at(index);
-        let state = self.generation.cluster(index);
-        account.assigned(cluster.id(), state.live());
-        let wish = upgrade.as_ref().map(Upgrade::wish);
-        let body_limit = body_limit(self.service, route);
-        let framing = plan::admit(&self.head, wish, body_limit, body.is_end_stream())?;
         let mut edits = HeadEdits::default();
-        let extensions = route_state.extensions();
-        if let Some(filters) = extensions.and_then(RouteExtensions::filters) {
-            let context = FilterContext::new(route, cluster, self.head.connection());
+        if let Some(filters) = self.filters() {
+            let connection = self.head.connection();
+            let context = FilterContext::new(sending.route, sending.cluster, connection);
             let reply = filtering.ask(filters, context, self.head, &mut edits)?;
             if let Some(reply) = reply {
                 return Ok(Outcome::Reply(Box::new(reply.into_response())));
             }
         }
-        let handshake = Handshake::new(wish, self.head.headers(), cluster.upstream())?;
+        let wish = upgrade.as_deref().map(Upgrade::wish);
+        let upstream = sending.cluster.upstream();
+        let handshake = Handshake::new(wish, self.head.headers(), upstream)?;
         let sending = Sending {
             head: self.head.with_edits(&edits),
-            route,
-            cluster,
-            state,
-            pool: self.service.pool(),
             handshake: &handshake,
-            framing,
-            body_limit,
-            started: self.started,
+            ..sending
         };
+        self.send(&sending, body, upgrade, account, filtering).await
+    }
+
+    /// Sends the request, and makes the client's response of what is answered.
+    async fn send<B>(
+        &self,
+        sending: &Sending<'_>,
+        body: B,
+        upgrade: Option<Box<Upgrade>>,
+        account: &mut Account,
+        filtering: &mut Filtering<'a>,
+    ) -> Result<Outcome, ForwardError>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let handshake = sending.handshake;
         let answered = sending.run(body, account).await?;
         let status = answered.response.status();
-        account.answered(status, answered.picked_at, answered.lease.peer());
+        account.answered(status, answered.picked_at.elapsed(), answered.lease.peer());
         if handshake.is_agreed(status) {
-            return self.switched(answered, upgrade, &handshake, filtering);
+            return self.switched(answered, upgrade, handshake, filtering);
         }
         if status == StatusCode::SWITCHING_PROTOCOLS {
             // Nobody asked for it, so nobody knows what follows.
@@ -190,18 +254,20 @@ impl<'a> Routed<'a> {
         let Answered {
             exchange, lease, ..
         } = answered;
-        let mut download = Download::new(incoming, exchange, lease, promised, trailers);
-        download.begin().await?;
+        let download = Download::new(incoming, exchange, lease, promised, trailers);
+        let mut download = Box::new(download);
+        poll_fn(|cx| Poll::Ready(download.begin(cx))).await?;
         let edits = filtering.show(&head)?;
         answer::pass_on(&mut head, &edits, self.route().transforms());
-        Ok(Outcome::Response(head, Box::new(download)))
+        let body = ProxyBody::download(download);
+        Ok(Outcome::Response(Response::from_parts(head, body)))
     }
 
     /// The destination has agreed to speak another protocol.
     fn switched(
         &self,
         mut answered: Answered,
-        upgrade: Option<Upgrade>,
+        upgrade: Option<Box<Upgrade>>,
         handshake: &Handshake,
         filtering: &mut Filtering<'_>,
     ) -> Result<Outcome, ForwardError> {
@@ -224,6 +290,19 @@ impl<'a> Routed<'a> {
         ))
     }
 
+    /// The response to a request that failed.
+    fn fail(
+        &self,
+        error: &ForwardError,
+        filtering: &mut Filtering<'_>,
+        account: OpenAccount,
+    ) -> Response<ProxyBody> {
+        self.log(error);
+        let response = answer::own(error.status(), None);
+        let response = filtering.shown(response, self.route().transforms());
+        finish(response, account, Some(error))
+    }
+
     fn log(&self, error: &ForwardError) {
         let route = self.route().id();
         let kind = error.kind().as_str();
@@ -234,6 +313,14 @@ impl<'a> Routed<'a> {
 
     fn route(&self) -> &'a Route {
         self.generation.snapshot().route_at(self.index)
+    }
+
+    fn state(&self) -> &'a RouteState {
+        self.generation.route(self.index)
+    }
+
+    fn filters(&self) -> Option<&'a Filters> {
+        self.state().extensions().and_then(RouteExtensions::filters)
     }
 }
 
@@ -251,7 +338,7 @@ fn bad_gateway(kind: ForwardErrorKind) -> ForwardError {
 }
 
 /// The response to a request that no route takes.
-fn refuse(unrouted: &Unrouted, account: Box<Account>) -> Response<ProxyBody> {
+fn refuse(unrouted: &Unrouted, account: OpenAccount) -> Response<ProxyBody> {
     let response = match unrouted {
         Unrouted::NotFound => answer::own(StatusCode::NOT_FOUND, None),
         Unrouted::MethodNotAllowed(methods) => {
@@ -263,22 +350,9 @@ fn refuse(unrouted: &Unrouted, account: Box<Account>) -> Response<ProxyBody> {
     finish(response, account, None)
 }
 
-/// The response of a destination.
-fn respond(
-    head: response::Parts,
-    download: Download,
-    mut account: Box<Account>,
-) -> Response<ProxyBody> {
-    let mut response = Response::from_parts(head, ProxyBody::download(download));
-    account.responded(response.status());
-    response.extensions_mut().insert(account.info(None));
-    response.body_mut().account(account, None);
-    response
-}
-
 /// The response that begins a tunnel. A task of its own carries the tunnel when the client has got the response; it ends
 /// with the tunnel.
-fn switch(head: response::Parts, agreed: Agreed, mut account: Box<Account>) -> Response<ProxyBody> {
+fn switch(head: response::Parts, agreed: Agreed, mut account: OpenAccount) -> Response<ProxyBody> {
     let mut response = Response::from_parts(head, ProxyBody::empty());
     account.responded(response.status());
     response.extensions_mut().insert(account.info(None));
@@ -290,7 +364,7 @@ fn switch(head: response::Parts, agreed: Agreed, mut account: Box<Account>) -> R
 /// A response of the proxy's own.
 pub(super) fn finish(
     mut response: Response<ProxyBody>,
-    mut account: Box<Account>,
+    mut account: OpenAccount,
     error: Option<&ForwardError>,
 ) -> Response<ProxyBody> {
     let kind = error.map(ForwardError::kind);

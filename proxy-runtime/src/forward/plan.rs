@@ -7,7 +7,7 @@ use tracing::debug;
 
 use super::error::{ForwardError, ForwardErrorKind};
 use super::head::HttpHead;
-use super::request::{Framing, framing};
+use super::request::{Framing, framing_of};
 use super::upgrade::Wish;
 use crate::balance::Random;
 use crate::observe::targets;
@@ -102,7 +102,7 @@ pub(super) fn admit(
         // What follows the head is not a body.
         #[cfg(feature = "http2")]
         Some(Wish::Connect) => Framing::Empty,
-        _ => framing(head.headers(), is_empty)?,
+        _ => framing_of(head, is_empty)?,
     };
     if wish.is_some() && framing != Framing::Empty {
         // Whether the body is part of the request or of what follows the switch is a matter of taste to servers, and so

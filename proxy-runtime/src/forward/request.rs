@@ -15,6 +15,7 @@ use super::error::{ForwardError, ForwardErrorKind};
 use super::head::HttpHead;
 use super::headers;
 use crate::filter::HeadEdits;
+use crate::http1::{ClassSet, FieldClass};
 use crate::transform::{Outgoing, apply_to_request, retain};
 
 /// The head of a request to a destination, whatever version of HTTP it will be sent in.
@@ -232,6 +233,18 @@ pub(crate) fn framing(headers: &HeaderMap, is_empty: bool) -> Result<Framing, Fo
         None if is_empty => Framing::Empty,
         None => Framing::Stream,
     })
+}
+
+/// The same of a head, of most of which a look at its classes is enough.
+pub(super) fn framing_of(head: &HttpHead<'_>, is_empty: bool) -> Result<Framing, ForwardError> {
+    const SAID: ClassSet = ClassSet::EMPTY
+        .with(FieldClass::ContentLength)
+        .with(FieldClass::TransferEncoding);
+    match head.classes().intersection(SAID).is_empty() {
+        true if is_empty => Ok(Framing::Empty),
+        true => Ok(Framing::Stream),
+        false => framing(head.headers(), is_empty),
+    }
 }
 
 /// A `Content-Length`: digits and nothing else.

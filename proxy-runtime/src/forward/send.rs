@@ -61,11 +61,13 @@ pub(super) struct Answered {
     pub(super) picked_at: Instant,
 }
 
-/// A picked destination, and what is to be sent to it.
-struct Prepared {
-    picked: Picked,
-    picked_at: Instant,
-    head: OutgoingHead,
+/// A picked destination, and the head that was made for it.
+pub(super) struct Prepared<H> {
+    pub(super) picked: Picked,
+    pub(super) picked_at: Instant,
+    /// When there was a connection.
+    pub(super) connected_at: Instant,
+    pub(super) head: H,
     protocols: Protocols,
 }
 
@@ -83,10 +85,16 @@ impl Sending<'_> {
         B::Error: Into<BoxError>,
     {
         let deadline = self.route.timeout().map(|wait| after(self.started, wait));
-        let (prepared, mut lease) = self.connect(account, deadline).await?;
+        let version = self.cluster.upstream().version();
+        let make = |destination: &Destination| {
+            let head = OutgoingHead::new(&self.head, self.route, destination)?;
+            Ok(head.in_version(version))
+        };
+        let (prepared, mut lease) = self.connect(account, deadline, &make).await?;
         let Prepared {
             picked,
             picked_at,
+            connected_at,
             head,
             protocols,
         } = prepared;
@@ -94,6 +102,7 @@ impl Sending<'_> {
         let exchange = Arc::new(Exchange::new(
             InFlight::new(Arc::clone(&destination), picked.in_flight),
             self.cluster.upstream().activity_timeout(),
+            connected_at,
         ));
         let is_http2 = lease.is_http2();
         let continuation = self.continuation(is_http2);
@@ -139,22 +148,55 @@ impl Sending<'_> {
         })
     }
 
-    /// Picks a destination and gets hold of a connection to it.
-    async fn connect(
+    /// Picks a destination and gets hold of a connection to it, for which `make` makes the head.
+    pub(super) async fn connect<H>(
         &self,
         account: &mut Account,
         deadline: Option<Instant>,
-    ) -> Result<(Prepared, Lease), ForwardError> {
-        let prepared = self.pick_and_prepare(account)?;
-        match self.idle_connection(&prepared) {
+        make: &impl Fn(&Destination) -> Result<H, ForwardError>,
+    ) -> Result<(Prepared<H>, Lease), ForwardError> {
+        let (prepared, idle) = self.connect_now(account, make)?;
+        match idle {
             Some(lease) => Ok((prepared, lease)),
             // Boxed, as is what follows a failure: most requests need none of it, and would carry the room for it about.
-            None => Box::pin(within(deadline, self.open(prepared, account))).await,
+            None => Box::pin(self.connect_anew(prepared, account, deadline, make)).await,
         }
     }
 
+    /// Picks a destination, and a connection to it if one is there already.
+    pub(super) fn connect_now<H>(
+        &self,
+        account: &mut Account,
+        make: &impl Fn(&Destination) -> Result<H, ForwardError>,
+    ) -> Result<(Prepared<H>, Option<Lease>), ForwardError> {
+        let prepared = self.pick_and_prepare(account, make)?;
+        let idle = self.idle_connection(&prepared);
+        Ok((prepared, idle))
+    }
+
+    /// Gets hold of a connection where none was there.
+    pub(super) async fn connect_anew<H>(
+        &self,
+        prepared: Prepared<H>,
+        account: &mut Account,
+        deadline: Option<Instant>,
+        make: &impl Fn(&Destination) -> Result<H, ForwardError>,
+    ) -> Result<(Prepared<H>, Lease), ForwardError> {
+        let (prepared, lease) = within(deadline, self.open(prepared, account, make)).await?;
+        let connected_at = Instant::now();
+        let prepared = Prepared {
+            connected_at,
+            ..prepared
+        };
+        Ok((prepared, lease))
+    }
+
     /// Picks a destination, and makes the head for it.
-    fn pick_and_prepare(&self, account: &mut Account) -> Result<Prepared, ForwardError> {
+    fn pick_and_prepare<H>(
+        &self,
+        account: &mut Account,
+        make: &impl Fn(&Destination) -> Result<H, ForwardError>,
+    ) -> Result<Prepared<H>, ForwardError> {
         let picked = contained_call(|| self.pick())
             .map_err(|panic| panicked(&panic))?
             .ok_or_else(|| {
@@ -164,26 +206,27 @@ impl Sending<'_> {
                 )
             })?;
         account.sent_to(self.state.destination(picked.index));
-        self.prepare(picked)
+        self.prepare(picked, make)
     }
 
     /// A connection that is there already.
-    fn idle_connection(&self, prepared: &Prepared) -> Option<Lease> {
+    fn idle_connection<H>(&self, prepared: &Prepared<H>) -> Option<Lease> {
         // For a switch there is more to ask of a connection.
         if self.handshake.protocols().is_some() {
             return None;
         }
         let destination = self.state.destination(prepared.picked.index);
         let wanted = self.wanted(destination, prepared.protocols, false);
-        self.pool.ready(&wanted, Instant::now())
+        self.pool.ready(&wanted, prepared.picked_at)
     }
 
     /// Gets hold of a connection to the destination, or to another one if none can be opened there.
-    async fn open(
+    async fn open<H>(
         &self,
-        prepared: Prepared,
+        prepared: Prepared<H>,
         account: &mut Account,
-    ) -> Result<(Prepared, Lease), ForwardError> {
+        make: &impl Fn(&Destination) -> Result<H, ForwardError>,
+    ) -> Result<(Prepared<H>, Lease), ForwardError> {
         let error = match self.acquire_for(&prepared).await {
             Ok(lease) => return Ok((prepared, lease)),
             Err(error) => error,
@@ -197,12 +240,16 @@ impl Sending<'_> {
         };
         account.failed(error.kind());
         account.sent_to(self.state.destination(other.index));
-        let other = self.prepare(other)?;
+        let other = self.prepare(other, make)?;
         let lease = self.acquire_for(&other).await?;
         Ok((other, lease))
     }
 
-    fn prepare(&self, picked: Picked) -> Result<Prepared, ForwardError> {
+    fn prepare<H>(
+        &self,
+        picked: Picked,
+        make: &impl Fn(&Destination) -> Result<H, ForwardError>,
+    ) -> Result<Prepared<H>, ForwardError> {
         let picked_at = Instant::now();
         let destination = self.destination(&picked);
         let upstream = self.cluster.upstream();
@@ -214,21 +261,21 @@ impl Sending<'_> {
             ForwardError::new(ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY)
                 .with_source(reason)
         })?;
-        let head = OutgoingHead::new(&self.head, self.route, destination)?;
         Ok(Prepared {
+            head: make(destination)?,
             picked,
             picked_at,
-            head: head.in_version(upstream.version()),
+            connected_at: picked_at,
             protocols,
         })
     }
 
-    async fn acquire_for(&self, prepared: &Prepared) -> Result<Lease, ForwardError> {
+    async fn acquire_for<H>(&self, prepared: &Prepared<H>) -> Result<Lease, ForwardError> {
         let destination = self.state.destination(prepared.picked.index);
         self.acquire(destination, prepared.protocols, false).await
     }
 
-    async fn acquire(
+    pub(super) async fn acquire(
         &self,
         destination: &Arc<DestinationState>,
         protocols: Protocols,
@@ -280,7 +327,7 @@ impl Sending<'_> {
         asks.then(Arc::default)
     }
 
-    fn body<B>(
+    pub(super) fn body<B>(
         &self,
         body: B,
         exchange: &Arc<Exchange>,
@@ -335,7 +382,7 @@ async fn wait(
 }
 
 /// Gives `work` up at the route's deadline.
-async fn within<T>(
+pub(super) async fn within<T>(
     deadline: Option<Instant>,
     work: impl Future<Output = Result<T, ForwardError>>,
 ) -> Result<T, ForwardError> {
@@ -351,7 +398,7 @@ async fn within<T>(
 }
 
 /// The route's deadline has come.
-fn too_late() -> ForwardError {
+pub(super) fn too_late() -> ForwardError {
     ForwardError::new(
         ForwardErrorKind::RequestTimedOut,
         StatusCode::GATEWAY_TIMEOUT,
@@ -359,7 +406,7 @@ fn too_late() -> ForwardError {
 }
 
 /// Why a request that was sent has no response.
-fn broken(error: ExchangeError, exchange: &Exchange) -> ForwardError {
+pub(super) fn broken(error: ExchangeError, exchange: &Exchange) -> ForwardError {
     if let Some(failure) = exchange.upload.failure() {
         return failure.with_source(error);
     }

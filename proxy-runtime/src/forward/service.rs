@@ -11,6 +11,7 @@ use http_body::Body;
 use tower_service::Service;
 
 use super::body::ProxyBody;
+use super::layered::Layered;
 use super::pipeline::forward;
 use crate::BoxError;
 use crate::proxy::ProxyService;
@@ -41,11 +42,17 @@ enum State {
     /// Nobody has to be asked. Taken when it is given out.
     Known(Option<Box<Response<ProxyBody>>>),
     Awaited(Pin<Box<dyn Future<Output = Response<ProxyBody>> + Send>>),
+    /// The layers of a route have been asked.
+    Layered(Layered),
 }
 
 impl ResponseFuture {
     pub(super) fn known(response: Response<ProxyBody>) -> Self {
         Self(State::Known(Some(Box::new(response))))
+    }
+
+    pub(super) fn layered(response: Layered) -> Self {
+        Self(State::Layered(response))
     }
 
     pub(super) fn awaited(
@@ -65,6 +72,7 @@ impl Future for ResponseFuture {
                 Poll::Ready(Ok(*response))
             }
             State::Awaited(response) => response.as_mut().poll(cx).map(Ok),
+            State::Layered(response) => Pin::new(response).poll(cx).map(Ok),
         }
     }
 }

@@ -28,18 +28,24 @@ pub(crate) struct Activity {
 }
 
 impl Activity {
-    /// Nothing may happen for no longer than `timeout`, from now on.
-    pub(crate) fn new(timeout: Duration) -> Self {
+    /// Nothing may happen for no longer than `timeout`, from `start` on.
+    pub(crate) fn new(timeout: Duration, start: Instant) -> Self {
         Self {
             timeout,
-            start: Instant::now(),
+            start,
             last: AtomicU64::new(0),
         }
     }
 
     /// Something happened.
     pub(crate) fn touch(&self) {
-        let elapsed = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.touch_at(Instant::now());
+    }
+
+    /// Something happened then.
+    pub(crate) fn touch_at(&self, now: Instant) {
+        let elapsed = now.saturating_duration_since(self.start);
+        let elapsed = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         self.last.fetch_max(elapsed, Ordering::Relaxed);
     }
 
@@ -148,7 +154,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn activity_postpones_the_end() {
-        let activity = Activity::new(Duration::from_secs(10));
+        let activity = Activity::new(Duration::from_secs(10), Instant::now());
         let mut timer = IdleTimer::default();
         let started = Instant::now();
         for _ in 0..5 {
@@ -169,7 +175,7 @@ mod tests {
             (Some(5), Expired::Deadline, 5),
         ] {
             let started = Instant::now();
-            let activity = Activity::new(Duration::from_secs(10));
+            let activity = Activity::new(Duration::from_secs(10), Instant::now());
             let deadline = deadline.map(|seconds| started + Duration::from_secs(seconds));
             let mut patience = pin!(Patience::new(&activity, deadline));
             let expired = poll_fn(|cx| patience.as_mut().poll_expired(cx)).await;
@@ -180,7 +186,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn activity_postpones_the_end_but_not_the_deadline() {
         let started = Instant::now();
-        let activity = Activity::new(Duration::from_secs(10));
+        let activity = Activity::new(Duration::from_secs(10), Instant::now());
         let deadline = started + Duration::from_secs(25);
         let mut patience = pin!(Patience::new(&activity, Some(deadline)));
         for _ in 0..3 {
@@ -197,7 +203,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_late_look_sees_that_it_is_over() {
-        let activity = Activity::new(Duration::from_secs(10));
+        let activity = Activity::new(Duration::from_secs(10), Instant::now());
         advance(Duration::from_secs(11)).await;
         let mut timer = IdleTimer::default();
         poll_fn(|cx| timer.poll_expired(cx, &activity)).await;
@@ -205,7 +211,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_longest_timeout_does_not_overflow() {
-        let activity = Activity::new(Duration::MAX);
+        let activity = Activity::new(Duration::MAX, Instant::now());
         activity.touch();
         assert!(activity.deadline() > Instant::now());
     }

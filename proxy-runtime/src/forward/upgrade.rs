@@ -15,10 +15,10 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tracing::debug;
 
-use super::account::Account;
 use super::error::ForwardErrorKind;
 use super::exchange::Exchange;
 use super::headers;
+use super::open_account::OpenAccount;
 use super::timeout::IdleTimer;
 use crate::observe::targets;
 use crate::upstream::{Lease, Switching};
@@ -92,11 +92,12 @@ pub(crate) enum Wish {
 impl Upgrade {
     /// The wish of a request, if it has one that can be fulfilled: WebSocket or SPDY. Other protocols are not switched
     /// to; their requests are served as if they had not asked (RFC 9110 section 7.8).
-    pub(crate) fn take_from(parts: &mut Parts) -> Option<Self> {
+    pub(crate) fn take_from(parts: &mut Parts) -> Option<Box<Self>> {
         let wish = Wish::of(parts)?;
         // The connection of a server that knows nothing of upgrades leaves nothing here.
         let client = Client::take_from(parts)?;
-        Some(Self { client, wish })
+        // Boxed, since most requests have none and would carry the room for it about.
+        Some(Box::new(Self { client, wish }))
     }
 
     /// What the client wants.
@@ -126,6 +127,8 @@ impl Wish {
             return Some(Self::Connect);
         }
         if parts.version != Version::HTTP_11
+            // Most requests have neither.
+            || !parts.headers.contains_key(UPGRADE)
             || !headers::has_token(&parts.headers, &CONNECTION, "upgrade")
         {
             return None;
@@ -170,7 +173,7 @@ impl Agreed {
     /// from either for the cluster's activity timeout.
     ///
     /// Dropped, it closes both sides.
-    pub(crate) async fn carry(self, account: Box<Account>) {
+    pub(crate) async fn carry(self, account: OpenAccount) {
         let Self {
             client,
             destination,

@@ -71,7 +71,11 @@ impl RequestBody {
         let destination = crate::fixtures::destination();
         let guard = destination.enter();
         let in_flight = crate::state::InFlight::new(destination, guard);
-        let exchange = Exchange::new(in_flight, std::time::Duration::from_secs(100));
+        let exchange = Exchange::new(
+            in_flight,
+            std::time::Duration::from_secs(100),
+            tokio::time::Instant::now(),
+        );
         Self::new(client, &Arc::new(exchange), UploadLimits::default())
     }
 

@@ -92,6 +92,6 @@ pub use self::rewrite::{
     Copied, FieldName, FieldOperation, FieldValue, OutgoingConnection, OutgoingMethod,
     OutgoingTarget, RequestRewrite, ResponseRewrite, write_request, write_response, write_trailers,
 };
-#[cfg(all(feature = "http2", feature = "server"))]
+#[cfg(feature = "server")]
 pub(crate) use self::rewrite::{StreamRequest, kept_fields, write_stream_request};
 pub use self::span::Span;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use proxy_model::compiled::{Route, RouteIndex};
 use tokio::time::Instant;
 
-use crate::forward::{Account, ExchangeInfo, ForwardErrorKind};
+use crate::forward::{ExchangeInfo, ForwardErrorKind, OpenAccount};
 use crate::proxy::ProxyService;
 use crate::state::Generation;
 
@@ -98,7 +98,7 @@ enum Tunnel {
     /// It has, and it is the tunnel that the request ends with.
     Open,
     /// The same. The request is to be counted when it ends.
-    Counted(Box<Account>),
+    Counted(OpenAccount),
     /// It has ended already.
     Ended(Option<ForwardErrorKind>),
 }
@@ -109,9 +109,9 @@ impl Attempts {
         self.lock().last = Some(info);
     }
 
-    /// What became of the last one, if there was one.
-    pub(crate) fn last(&self) -> Option<ExchangeInfo> {
-        self.lock().last.clone()
+    /// What became of the last one, if there was one. To be asked once.
+    pub(crate) fn take_last(&self) -> Option<ExchangeInfo> {
+        self.lock().last.take()
     }
 
     /// Whether none has been made.
@@ -138,7 +138,7 @@ impl Attempts {
     }
 
     /// Counts the request when the tunnel ends, if there is one. Otherwise the account is given back.
-    pub(crate) fn count_tunnel(&self, account: Box<Account>) -> Option<Box<Account>> {
+    pub(crate) fn count_tunnel(&self, account: OpenAccount) -> Option<OpenAccount> {
         let mut seen = self.lock();
         match &seen.tunnel {
             Tunnel::None | Tunnel::Counted(_) => return Some(account),

@@ -70,6 +70,13 @@ where
     }
 }
 
+impl RouteService {
+    /// What [`call`](Service::call) does, without a clone to call.
+    pub(crate) fn answer(&self, request: Request<ProxyRequestBody>) -> RouteFuture {
+        self.0.call(request)
+    }
+}
+
 impl fmt::Debug for RouteService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RouteService").finish_non_exhaustive()

@@ -43,7 +43,6 @@ impl Labels {
     }
 
     /// The same, answered with another status.
-    #[cfg(feature = "server")]
     pub(crate) fn with_status(self, status: StatusCode) -> Self {
         Self(self.0 & !0xfff | u32::from(status.as_u16()))
     }

@@ -20,6 +20,9 @@ pub(crate) struct RouteState {
     /// What it does to heads, if that can be done on bytes and it has no layers, which want `http` types.
     #[cfg(feature = "server")]
     plan: Option<Arc<HeadPlan>>,
+    /// The same, whether it has layers or not.
+    #[cfg(feature = "server")]
+    inner_plan: Option<Arc<HeadPlan>>,
     extensions: Option<Box<RouteExtensions>>,
     /// For a weighted route, the sum of the weights up to and including each target.
     cumulative: Box<[u64]>,
@@ -57,11 +60,15 @@ impl RouteState {
         let has_layers = extensions
             .as_ref()
             .is_some_and(|extensions| extensions.layers().is_some());
+        #[cfg(feature = "server")]
+        let plan = HeadPlan::of(route);
         Self {
             metrics,
             refusal: refusal(route),
             #[cfg(feature = "server")]
-            plan: HeadPlan::of(route).filter(|_| !has_layers),
+            plan: plan.clone().filter(|_| !has_layers),
+            #[cfg(feature = "server")]
+            inner_plan: plan,
             extensions,
             cumulative,
         }
@@ -70,6 +77,12 @@ impl RouteState {
     /// What is counted of it.
     pub(crate) fn metrics(&self) -> &Arc<RouteMetrics> {
         &self.metrics
+    }
+
+    /// What it does to heads that went through its layers, if it has any, and that can be done in one pass.
+    #[cfg(feature = "server")]
+    pub(crate) fn inner_plan(&self) -> Option<&HeadPlan> {
+        self.inner_plan.as_deref()
     }
 
     /// What it does to heads, if that can be done on bytes.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use tokio::io::AsyncReadExt;
 
 use super::ByteStream;
-use super::spare::{self, LARGE, SMALL};
+use super::spare::{self, LARGE, MOST_COPIED, SMALL};
 
 /// Content of which a copy is cheaper than to give the buffer away.
 const COPIED: usize = 8 * 1024;
@@ -76,6 +76,17 @@ impl ReadBuffer {
         }
         let start = std::mem::take(&mut self.start);
         Bytes::from(std::mem::take(&mut self.bytes)).slice(start..)
+    }
+
+    /// The same of a head, of which parts are kept for themselves: there is one to a message, so that it may hold a little
+    /// more memory than it needs.
+    pub(crate) fn take_head(&mut self, count: usize) -> Bytes {
+        if count > MOST_COPIED {
+            return self.take(count);
+        }
+        let head = spare::copy(&self.filled()[..count]);
+        self.consume(count);
+        head
     }
 
     /// Gives the memory back, if nothing is there.

@@ -2,6 +2,8 @@
 
 use std::cell::RefCell;
 
+use bytes::Bytes;
+
 /// Bytes that a buffer begins with: a head, and most bodies.
 pub(crate) const SMALL: usize = 32 * 1024;
 
@@ -14,7 +16,14 @@ const MOST_SMALL: usize = 64;
 /// Large buffers that a thread keeps: 1 MiB.
 const MOST_LARGE: usize = 4;
 
+/// Bytes that a copy may have.
+pub(super) const MOST_COPIED: usize = 1024;
+
+/// Buffers for copies that a thread keeps: 256 KiB.
+const MOST_COPIES: usize = 256;
+
 thread_local! {
+    static COPIES: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
     static SPARE: RefCell<Spare> = const {
         RefCell::new(Spare {
             small: Vec::new(),
@@ -60,4 +69,64 @@ pub(crate) fn give_back(mut buffer: Vec<u8>) {
             kept.push(buffer);
         }
     });
+}
+
+/// A buffer for a copy, on loan.
+struct Copied(Vec<u8>);
+
+/// A copy of up to [`MOST_COPIED`] bytes: of a head, of which parts are kept for as long as something is done with it.
+///
+/// It takes one block that is small, however often it is shared, where `Bytes` would take one for the bytes and another one
+/// as soon as they are shared.
+pub(super) fn copy(bytes: &[u8]) -> Bytes {
+    let spare = COPIES.try_with(|copies| copies.borrow_mut().pop());
+    let mut buffer = match spare {
+        Ok(Some(buffer)) => buffer,
+        _ => Vec::with_capacity(MOST_COPIED),
+    };
+    buffer.extend_from_slice(bytes);
+    Bytes::from_owner(Copied(buffer))
+}
+
+impl AsRef<[u8]> for Copied {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Copied {
+    fn drop(&mut self) {
+        let mut buffer = std::mem::take(&mut self.0);
+        buffer.clear();
+        // A thread that ends has no use for it.
+        let _ = COPIES.try_with(|copies| {
+            let mut copies = copies.borrow_mut();
+            if copies.len() < MOST_COPIES && buffer.capacity() == MOST_COPIED {
+                copies.push(buffer);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_live_as_long_as_their_parts_and_leave_nothing_behind() {
+        let first = copy(b"secret and more");
+        let part = first.slice(7..);
+        drop(first);
+        let second = copy(b"other");
+        assert_eq!((&part[..], &second[..]), (&b"and more"[..], &b"other"[..]));
+        drop(part);
+        let third = copy(b"");
+        assert!(third.is_empty());
+        drop((second, third));
+        COPIES.with(|copies| {
+            let copies = copies.borrow();
+            assert_eq!(copies.len(), 2);
+            assert!(copies.iter().all(Vec::is_empty));
+        });
+    }
 }

@@ -49,10 +49,10 @@ use tokio::time::{Instant, timeout};
 use self::connect::Connector;
 use self::destination::DestinationPool;
 pub(crate) use self::error::{ConnectError, ExchangeError};
-#[cfg(feature = "server")]
-pub(crate) use self::http1::Http1Connection;
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::http1::{Http1Body, Rest, Table};
+#[cfg(feature = "server")]
+pub(crate) use self::http1::{Http1Connection, Http1Error, Output, Written};
 pub(crate) use self::incoming::IncomingBody;
 pub(crate) use self::lease::Lease;
 pub use self::options::UpstreamOptions;

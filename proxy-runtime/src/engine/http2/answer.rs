@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE};
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use crate::engine::plan::HeadPlan;
-use crate::forward::headers::drop_pointless_length;
-use crate::http1::{Framing, HeadTable, RawResponse, kept_fields};
+use crate::engine::typed::{kept, response_head};
+use crate::http1::{HeadTable, RawResponse};
 use crate::server::http2::{Client, Room, Untaken, Waiting, date};
 
 /// The head that a client gets for a destination's final one, of which `head` is the text. `None` if it cannot be said.
@@ -16,19 +16,7 @@ pub(super) fn final_head(
     table: &HeadTable,
     plan: &HeadPlan,
 ) -> Option<Response<()>> {
-    let (status, mut fields) = kept(response, head, table, plan)?;
-    if let Framing::Length(length) = response.framing()
-        && fields
-            .get(CONTENT_LENGTH)
-            .is_some_and(|value| value.as_bytes().starts_with(b"0"))
-    {
-        // Zeros in front are read as octal by some.
-        fields.insert(CONTENT_LENGTH, length.into());
-    }
-    drop_pointless_length(status, &mut fields);
-    for operation in &plan.response {
-        operation.apply(status, &mut fields);
-    }
+    let (status, mut fields) = response_head(response, head, table, plan, 1)?;
     if !fields.contains_key(DATE) {
         fields.insert(DATE, date());
     }
@@ -42,29 +30,12 @@ pub(super) fn interim_head(
     table: &HeadTable,
     plan: &HeadPlan,
 ) -> Option<Response<()>> {
-    let (status, mut fields) = kept(response, head, table, plan)?;
+    let (status, mut fields) = kept(response, head, table, plan, 1)?;
     // What the route takes away from responses is not for the client in these either.
     for operation in &plan.response {
         operation.apply_removal(status, &mut fields);
     }
     Some(with(status, fields))
-}
-
-fn kept(
-    response: &RawResponse,
-    head: &Bytes,
-    table: &HeadTable,
-    plan: &HeadPlan,
-) -> Option<(StatusCode, HeaderMap)> {
-    let status = StatusCode::from_u16(response.status()).ok()?;
-    let mut fields = HeaderMap::with_capacity(table.fields().len() + 1);
-    for field in kept_fields(head, response, table, plan.response_copy.copied()) {
-        let name = HeaderName::from_bytes(field.name().get(head)).ok()?;
-        let value = field.value();
-        let value = head.slice(value.start() as usize..value.end() as usize);
-        fields.append(name, HeaderValue::from_maybe_shared(value).ok()?);
-    }
-    Some((status, fields))
 }
 
 fn with(status: StatusCode, fields: HeaderMap) -> Response<()> {

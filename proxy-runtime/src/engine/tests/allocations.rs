@@ -1,22 +1,28 @@
-//! A request that is forwarded as bytes allocates nothing.
+//! A request that is forwarded as bytes allocates nothing, and one that goes through a layer little.
 
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use allocation_counter::measure;
-use http::HeaderValue;
+use http::header::{HeaderValue, SERVER};
+use http::{Request, Response};
 use proxy_model::Snapshot;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tower_layer::layer_fn;
+use tower_service::Service;
 
 use crate::filter::{Filter, FilterContext, Flow, RequestEdit, ResponseEdit};
 use crate::fixtures::config;
+use crate::layer::{ProxyRequestBody, RouteService};
 use crate::server::Limits;
 use crate::server::connection::{Served, serve_cleartext};
 use crate::server::metrics::ServerMetrics;
 use crate::server::shared::WorkerShared;
 use crate::server::worker::runtime;
-use crate::{ConnectionInfo, Proxy};
+use crate::{BoxError, ConnectionInfo, Proxy, ProxyBody};
 
 const REQUEST: &[u8] =
     b"GET /a?b=c HTTP/1.1\r\nHost: shop.example\r\nAccept: */*\r\nUser-Agent: test\r\n\r\n";
@@ -69,6 +75,31 @@ impl Filter for Maker {
     }
 }
 
+/// Marks requests and responses, as layers do.
+#[derive(Clone)]
+struct Marked(RouteService);
+
+impl Service<Request<ProxyRequestBody>> for Marked {
+    type Response = Response<ProxyBody>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Service::<Request<ProxyRequestBody>>::poll_ready(&mut self.0, cx)
+    }
+
+    fn call(&mut self, mut request: Request<ProxyRequestBody>) -> Self::Future {
+        let mark = (SERVER, HeaderValue::from_static("marked"));
+        request.headers_mut().insert(mark.0.clone(), mark.1.clone());
+        let answer = self.0.call(request);
+        Box::pin(async move {
+            let mut response = answer.await?;
+            response.headers_mut().insert(mark.0, mark.1);
+            Ok(response)
+        })
+    }
+}
+
 /// Answers whatever comes.
 async fn origin(listener: TcpListener) {
     let (mut stream, _) = listener.accept().await.unwrap();
@@ -102,6 +133,11 @@ async fn exchange(client: &mut TcpStream) {
 /// How often something is allocated for [`REQUESTS`] requests of a route with these filters, by anybody in the thread that
 /// serves them.
 fn allocations(filters: &str) -> u64 {
+    allocations_of(&format!(r#""Filters":{filters}"#))
+}
+
+/// The same for a route with these settings.
+fn allocations_of(settings: &str) -> u64 {
     let runtime = runtime().unwrap();
     let mut client = runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -110,9 +146,10 @@ fn allocations(filters: &str) -> u64 {
         let builder = Proxy::builder()
             .filter("reader", Reader)
             .filter("setter", Setter)
-            .filter("maker", Maker);
+            .filter("maker", Maker)
+            .layer("mark", layer_fn(Marked));
         let config = config(&format!(
-            r#"{{"Routes":{{"r":{{"ClusterId":"c","Match":{{"Path":"/{{**all}}"}},"Filters":{filters}}}}},
+            r#"{{"Routes":{{"r":{{"ClusterId":"c","Match":{{"Path":"/{{**all}}"}},{settings}}}}},
                 "Clusters":{{"c":{{"Destinations":{{"d":{{"Address":"http://{address}/"}}}}}}}}}}"#
         ));
         let (snapshot, _) = Snapshot::compile(config, &builder.compile_options()).unwrap();
@@ -122,7 +159,9 @@ fn allocations(filters: &str) -> u64 {
         let worker = WorkerShared::new(Limits::default(), 100, metrics.worker(0).clone(), None);
         let worker = Arc::new(worker);
         let front = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let client = TcpStream::connect(front.local_addr().unwrap()).await.unwrap();
+        let client = TcpStream::connect(front.local_addr().unwrap())
+            .await
+            .unwrap();
         let (stream, remote) = front.accept().await.unwrap();
         tokio::task::spawn_local(serve_cleartext(
             stream,
@@ -160,4 +199,13 @@ fn a_filter_that_changes_headers_allocates_what_their_values_are_made_of() {
     assert_eq!(allocations(r#"["setter"]"#), 0);
     assert_eq!(allocations(r#"["maker"]"#), REQUESTS, "one for each value");
     assert_eq!(allocations(r#"["setter", "maker"]"#), REQUESTS);
+}
+
+/// What is left is what `http` types and tower are made of: the futures of server, layer and route, counters of the request
+/// and of its attempt, a block for each head, and what is in its extensions. docs/performance.md has the whole.
+#[test]
+fn a_layer_costs_a_few_blocks() {
+    let own = 1;
+    let blocks = allocations_of(r#""Layers":["mark"]"#) / REQUESTS - own;
+    assert!(blocks <= 14, "{blocks}");
 }

@@ -28,7 +28,7 @@ impl Copied<'_> {
     }
 
     /// Whether the field of this name is sent on.
-    #[cfg(all(feature = "http2", feature = "server"))]
+    #[cfg(feature = "server")]
     #[inline]
     pub(super) fn has_name(self, name: &[u8]) -> bool {
         match self {

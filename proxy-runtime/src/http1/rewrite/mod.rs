@@ -7,7 +7,7 @@ mod fields;
 mod operation;
 mod request;
 mod response;
-#[cfg(all(feature = "http2", feature = "server"))]
+#[cfg(feature = "server")]
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -15,11 +15,11 @@ mod tests;
 pub use self::fields::{Copied, write_trailers};
 pub use self::operation::{FieldName, FieldOperation, FieldValue};
 pub use self::request::{OutgoingMethod, OutgoingTarget, RequestRewrite, write_request};
-#[cfg(all(feature = "http2", feature = "server"))]
+#[cfg(feature = "server")]
 pub(crate) use self::response::kept_fields;
 pub use self::response::{OutgoingConnection, ResponseRewrite, write_response};
 
-#[cfg(all(feature = "http2", feature = "server"))]
+#[cfg(feature = "server")]
 pub(crate) use self::stream::{StreamRequest, write_stream_request};
 
 /// Appends the pieces of a line.

@@ -180,7 +180,7 @@ impl<'a> Removed<'a> {
     }
 
     /// Whether the field of this name is left out.
-    #[cfg(all(feature = "http2", feature = "server"))]
+    #[cfg(feature = "server")]
     #[inline]
     pub(super) fn has_name(&self, name: &[u8], class: FieldClass) -> bool {
         let is_name = |removed: &FieldName| {

@@ -3,7 +3,7 @@
 use super::fields::{Choice, Copied, copy_fields, has_padded_length, write_length};
 use super::operation::{FieldOperation, FieldValue, Removed};
 use super::{CHUNKED, END, put};
-#[cfg(all(feature = "http2", feature = "server"))]
+#[cfg(feature = "server")]
 use crate::http1::field::Field;
 use crate::http1::field::{ClassSet, FieldClass};
 use crate::http1::framing::Framing;
@@ -108,8 +108,8 @@ pub fn write_response(
     out.extend_from_slice(END);
 }
 
-/// The fields of a response that are sent on to a client that does not speak HTTP/1.1, but for what the operations change.
-#[cfg(all(feature = "http2", feature = "server"))]
+/// The fields of a response that are sent on to a client that gets them in `http` types, but for what the operations change.
+#[cfg(feature = "server")]
 pub(crate) fn kept_fields<'a>(
     buffer: &'a [u8],
     response: &RawResponse,

@@ -1,4 +1,4 @@
-//! Requests that came over HTTP/2, as they are sent to a destination.
+//! Requests in `http` types, as they are sent to a destination.
 
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderName};
@@ -10,7 +10,9 @@ use super::{CHUNKED, END, put};
 use crate::http1::field::{ClassSet, FieldClass, classify};
 use crate::http1::framing::Framing;
 
-/// What is sent of a request that came over HTTP/2.
+/// What is sent of a request in `http` types, whatever version of HTTP it came over.
+///
+/// Its `Connection`, if it has one, names no field beyond those that are left out in any case.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StreamRequest<'a> {
     pub(crate) method: &'a str,

@@ -26,6 +26,7 @@ use tokio::time::Instant;
 use tokio::time::timeout;
 use tower_service::Service;
 
+pub(crate) use self::address_text::AddressText;
 pub(crate) use self::exchange::Exchange;
 pub use self::exchange::Outcome;
 pub(crate) use self::io::{ConnectionIo, Transport};

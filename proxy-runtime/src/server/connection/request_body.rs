@@ -30,7 +30,8 @@ pub struct RequestBody {
     /// `None` for a request without a body.
     meter: Option<Arc<BodyMeter>>,
     limit: Option<u64>,
-    pace: Option<UploadPace>,
+    // Boxed: requests without a body, which most are, are moved with it.
+    pace: Option<Box<UploadPace>>,
     has_ended: bool,
 }
 
@@ -204,7 +205,7 @@ impl RequestBody {
             pace: limits
                 .data_rate
                 .filter(|_| meter.is_some() && !is_exempt)
-                .map(UploadPace::new),
+                .map(|rate| Box::new(UploadPace::new(rate))),
             limit: limits.body_bytes,
             source,
             meter,

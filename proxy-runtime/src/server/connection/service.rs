@@ -77,6 +77,8 @@ pin_project! {
         Refuse { refusal: Refusal },
         Ready { service: S, request: Option<Request<RequestBody>> },
         Called { #[pin] future: F },
+        // What the service holds for the request is free, while its response is still to be written.
+        Done,
     }
 }
 
@@ -140,9 +142,11 @@ where
                 StepProjection::Called { future } => {
                     break ready!(unwinding(this.exchange, || future.poll(cx)));
                 }
+                StepProjection::Done => return Poll::Pending,
             }
         };
-        let this = self.project();
+        let mut this = self.project();
+        this.step.set(Step::Done);
         let exchange = this
             .exchange
             .take()

@@ -6,6 +6,8 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Method, Request, StatusCode, Uri, Version};
 
+use crate::forward::headers::received_name;
+use crate::forward::spare;
 use crate::http1::{
     ClassSet, Field, FieldClass, HeadTable, Method as RawMethod, RawRequest, TargetForm,
     Version as RawVersion,
@@ -32,7 +34,9 @@ pub(super) fn read_request(
         RawVersion::Http11 => Version::HTTP_11,
     };
     parts.uri = read_target(head, request).ok_or(UNREADABLE)?;
-    parts.headers = HeaderMap::with_capacity(table.fields().len());
+    // A layer may add one or two.
+    parts.headers = spare::fields(table.fields().len() + 2);
+    parts.extensions = spare::extensions();
     for field in table.fields() {
         if field.class() != FieldClass::Host && !chosen(field.name().get(head)) {
             continue;
@@ -98,7 +102,7 @@ fn read_path(head: &Bytes, request: &RawRequest) -> Result<PathAndQuery, http::u
 }
 
 fn read_field(head: &Bytes, field: &Field) -> Option<(HeaderName, HeaderValue)> {
-    let name = HeaderName::from_bytes(field.name().get(head)).ok()?;
+    let name = received_name(field.class(), field.name().get(head))?;
     let value = HeaderValue::from_maybe_shared(slice(head, field.value())).ok()?;
     Some((name, value))
 }

@@ -3,6 +3,7 @@
 use std::error::Error as StdError;
 use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
@@ -23,6 +24,7 @@ use super::typed::{self, Next};
 use super::upgrade::{OnUpgrade, Switch};
 use super::upload::Upload;
 use crate::engine::{self, Lane};
+use crate::forward::spare;
 use crate::http1::{Framing, HeadLimits, RawRequest, Refusal};
 use crate::observe::targets;
 use crate::server::access_log::Draft;
@@ -144,7 +146,7 @@ where
             }
         }
         // Boxed, so that idle connections have no room for it.
-        match Box::pin(serve_typed(client, &served.service, request, &limits)).await {
+        match Box::pin(serve_typed(client, &served.service, &request, &limits)).await {
             (Next::Request, _) => {}
             (Next::Close, _) => return End::Close,
             (Next::Drop, _) => return End::Drop,
@@ -175,6 +177,7 @@ fn begin<T: Transport>(client: &mut Client<T>, request: &RawRequest) {
         let is_logged = |name: &[u8]| name.eq_ignore_ascii_case(USER_AGENT.as_str().as_bytes());
         if let Ok(parts) = read_request(&head, request, &client.table, is_logged) {
             exchange.draft = Some(Box::new(Draft::new(&parts, state.info)));
+            spare::give_back(parts.headers, parts.extensions);
         }
     }
     client.exchange = Some(exchange);
@@ -184,7 +187,7 @@ fn begin<T: Transport>(client: &mut Client<T>, request: &RawRequest) {
 async fn serve_typed<T, S, B>(
     client: &mut Client<T>,
     service: &S,
-    request: RawRequest,
+    request: &RawRequest,
     limits: &HeadLimits,
 ) -> (Next, Option<Switch>)
 where
@@ -198,60 +201,78 @@ where
     let Some(exchange) = client.exchange.take() else {
         return (Next::Drop, None);
     };
-    client.lend_output();
-    let admitted = admit(client, &request);
-    let head = client.input.take(request.head_length());
+    let mut typed = typed::Exchange {
+        upload: None,
+        asker: Asker::of(request),
+        limits,
+    };
+    let switch;
+    let answered = {
+        let answer = pin!({
+            let (answer, upload, made) = ask(client, service, request, exchange);
+            typed.upload = upload;
+            switch = made;
+            answer
+        });
+        typed.wait(client, answer).await
+    };
+    let Some(response) = answered else {
+        return (Next::Drop, None);
+    };
+    let mut body = pin!(None);
+    let begun = {
+        let (head, made) = response.into_parts();
+        let length = made.size_hint().exact();
+        body.set(Some(made));
+        typed.begin(client, head, length)
+    };
+    (typed.write(client, begun, body).await, switch)
+}
+
+/// Makes an `http` request of a raw one. Beside the answer there is what brings the rest of the body, and what a switch of
+/// the protocol is done by, if there may be one.
+fn ask<T: Transport, S: Service<Request<RequestBody>> + Clone>(
+    client: &mut Client<T>,
+    service: &S,
+    request: &RawRequest,
+    exchange: Exchange,
+) -> (Answer<S>, Option<Upload>, Option<Switch>) {
+    let admitted = admit(client, request);
+    let head = client.input.take_head(request.head_length());
     let parts = admitted.and_then(|admitted| {
-        let mut parts = read_request(&head, &request, &client.table, |_| true)?;
+        let mut parts = read_request(&head, request, &client.table, |_| true)?;
         if let Admitted::WithPath(path) = admitted {
             parts.uri = edge::with_path(parts.uri, path)?;
         }
         Ok(parts)
     });
-    let (upload, body) = receive(
-        client,
-        &request,
-        parts.as_ref().is_ok_and(|parts| is_grpc(&parts.headers)),
-    );
-    let asker = Asker::of(&request);
+    let (upload, body) = receive(client, request, || {
+        parts.as_ref().is_ok_and(|parts| is_grpc(&parts.headers))
+    });
+    client.input.rest();
     // A body would be on the way where the tunnel begins; such a request is served as if it had not asked.
     let can_switch = request.upgrade().is_some() && request.framing().is_empty();
-    let asked = Asked::of_raw(&request, can_switch);
+    let asked = Asked::of_raw(request, can_switch);
+    let mut parts = match parts {
+        Ok(parts) => parts,
+        Err(refusal) => return (Answer::refused(refusal, asked, exchange), upload, None),
+    };
     let mut switch = None;
-    let answer = match parts {
-        Ok(mut parts) => {
-            if can_switch {
-                let (on_upgrade, made) = OnUpgrade::new();
-                parts.extensions.insert(on_upgrade);
-                switch = Some(made);
-            }
-            Answer::of(
-                service.clone(),
-                Request::from_parts(parts, body),
-                asked,
-                exchange,
-            )
-        }
-        Err(refusal) => {
-            drop(body);
-            Answer::refused(refusal, asked, exchange)
-        }
-    };
-    drop(head);
-    let exchange = typed::Exchange {
-        upload,
-        asker,
-        limits,
-    };
-    let next = exchange.serve(client, answer).await;
-    (next, switch)
+    if can_switch {
+        let (on_upgrade, made) = OnUpgrade::new();
+        parts.extensions.insert(on_upgrade);
+        switch = Some(made);
+    }
+    let request = Request::from_parts(parts, body);
+    let answer = Answer::of(service.clone(), request, asked, exchange);
+    (answer, upload, switch)
 }
 
 /// The body of a request, and what brings it, if not all of it has come.
 fn receive<T: Transport>(
     client: &mut Client<T>,
     request: &RawRequest,
-    is_grpc: bool,
+    is_grpc: impl FnOnce() -> bool,
 ) -> (Option<Upload>, RequestBody) {
     match request.framing() {
         Framing::Length(length @ 1..) if client.input.filled().len() as u64 >= length => {
@@ -261,7 +282,7 @@ fn receive<T: Transport>(
         framing if framing.is_empty() => (None, RequestBody::empty()),
         _ => {
             let (upload, reader) = Upload::new(request);
-            let body = RequestBody::streamed(reader, &client.state, is_grpc);
+            let body = RequestBody::streamed(reader, &client.state, is_grpc());
             (Some(upload), body)
         }
     }

@@ -4,14 +4,17 @@ use std::num::NonZeroU64;
 
 use bytes::Bytes;
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, DATE, HeaderMap, HeaderName, HeaderValue, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRAILER, TRANSFER_ENCODING,
+    UPGRADE,
 };
 use http::{StatusCode, response};
 
 use super::batch::Batch;
 use super::date::write_date;
-use crate::http1::{CHUNK_END, ChunkHead, LAST_CHUNK, Method, RawRequest, Version};
+use crate::forward::headers::classes;
+use crate::http1::{
+    CHUNK_END, ChunkHead, ClassSet, FieldClass, LAST_CHUNK, Method, RawRequest, Version,
+};
 
 /// What of a request its response depends on.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +57,8 @@ pub(super) struct Begun {
     pub(super) writing: Writing,
     /// The connection stays open.
     pub(super) keep: bool,
+    /// It becomes a tunnel.
+    pub(super) is_switch: bool,
 }
 
 /// Appends the head of a response.
@@ -70,27 +75,30 @@ pub(super) fn write_head(
     let status = head.status;
     let is_switch = status == StatusCode::SWITCHING_PROTOCOLS;
     let writing = choose_writing(head, length, asker);
+    let classes = classes(&head.headers);
+    let has_options = classes.contains(FieldClass::Connection);
     let keep = can_keep
         && asker.is_persistent
         && writing != Writing::UntilClose
-        && !has_option(&head.headers, "close");
+        && !(has_options && has_option(&head.headers, "close"));
     write_status_line(head, out);
     let has_no_length = status.is_informational() || status == StatusCode::NO_CONTENT;
-    let has_options = head.headers.contains_key(CONNECTION);
+    let is_plain = classes.intersection(SPECIAL).is_empty();
     for (name, value) in &head.headers {
-        if name == TRANSFER_ENCODING
-            || name == CONTENT_LENGTH
-            || (name == CONNECTION && !is_switch)
-            || is_of_connection(name)
-            || (has_options
-                && !is_switch
-                && name != UPGRADE
-                && has_option(&head.headers, name.as_str()))
-            || (name == TRAILER
-                && writing
-                    == (Writing::Chunked {
-                        with_trailers: false,
-                    }))
+        if !is_plain
+            && (name == TRANSFER_ENCODING
+                || name == CONTENT_LENGTH
+                || (name == CONNECTION && !is_switch)
+                || is_of_connection(name)
+                || (has_options
+                    && !is_switch
+                    && name != UPGRADE
+                    && has_option(&head.headers, name.as_str()))
+                || (name == TRAILER
+                    && writing
+                        == (Writing::Chunked {
+                            with_trailers: false,
+                        })))
         {
             continue;
         }
@@ -101,7 +109,7 @@ pub(super) fn write_head(
         Writing::Chunked { .. } => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
         Writing::Nothing if !has_no_length => {
             // Of what GET would have got; a 304 says it only if the service does.
-            let length = match head.headers.contains_key(CONTENT_LENGTH) {
+            let length = match classes.contains(FieldClass::ContentLength) {
                 true => said_length(&head.headers),
                 false => length.filter(|length| asker.is_head && *length > 0),
             };
@@ -112,7 +120,7 @@ pub(super) fn write_head(
         _ => {}
     }
     if !is_switch {
-        let offers = head.headers.contains_key(UPGRADE);
+        let offers = classes.contains(FieldClass::Upgrade);
         let is_told = !keep || asker.version == Version::Http10;
         out.extend_from_slice(match (keep, is_told, offers) {
             (false, _, false) => b"connection: close\r\n".as_slice(),
@@ -123,14 +131,23 @@ pub(super) fn write_head(
             (true, false, false) => b"",
         });
     }
-    if !head.headers.contains_key(DATE) && !status.is_informational() {
+    if !classes.contains(FieldClass::Date) && !status.is_informational() {
         out.extend_from_slice(b"date: ");
         write_date(out);
         out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(b"\r\n");
-    Begun { writing, keep }
+    Begun {
+        writing,
+        keep,
+        is_switch,
+    }
 }
+
+/// Of these a field may be left out of a head.
+const SPECIAL: ClassSet = ClassSet::CONNECTION
+    .with(FieldClass::ContentLength)
+    .with(FieldClass::Trailer);
 
 /// Appends a response whose body is at hand. Returns how long the body is that was written.
 pub(crate) fn write_text(

@@ -3,12 +3,12 @@
 use std::error::Error as StdError;
 use std::future::poll_fn;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{Request, Response, response};
 use http_body::Body;
 use tokio::io::AsyncWrite;
 use tower_service::Service;
@@ -17,6 +17,7 @@ use super::batch::Batch;
 use super::client::Client;
 use super::response::{Asker, Begun, Writing, write_head};
 use super::upload::Upload;
+use crate::forward::spare;
 use crate::http1::HeadLimits;
 use crate::observe::targets;
 use crate::server::connection::{Answer, RequestBody, ResponseBody, Transport};
@@ -44,8 +45,12 @@ pub(super) struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    /// Waits for the answer and writes it.
-    pub(super) async fn serve<T, S, B>(mut self, client: &mut Client<T>, answer: Answer<S>) -> Next
+    /// Waits for the answer. `None`: nobody is there any more to get it.
+    pub(super) async fn wait<T, S, B>(
+        &mut self,
+        client: &mut Client<T>,
+        mut answer: Pin<&mut Answer<S>>,
+    ) -> Option<Response<ResponseBody<B>>>
     where
         T: Transport,
         S: Service<Request<RequestBody>, Response = Response<B>>,
@@ -53,29 +58,75 @@ impl Exchange<'_> {
         B: Body<Data = Bytes>,
         B::Error: Into<BoxError>,
     {
-        let response = {
-            let mut answer = pin!(answer);
-            let waiting = poll_fn(|cx| {
-                loop {
-                    if client.clock.is_retired() {
-                        client.state.retire();
-                    }
-                    if let Poll::Ready(response) = answer.as_mut().poll(cx) {
-                        let response = response.unwrap_or_else(|never| match never {});
-                        return Poll::Ready(Some(response));
-                    }
-                    match self.poll_meanwhile(cx, client, true) {
-                        Meanwhile::Again => {}
-                        Meanwhile::Wait => return Poll::Pending,
-                        Meanwhile::Stop => return Poll::Ready(None),
-                    }
+        poll_fn(|cx| {
+            loop {
+                if client.clock.is_retired() {
+                    client.state.retire();
                 }
-            });
-            waiting.await
+                if let Poll::Ready(response) = answer.as_mut().poll(cx) {
+                    let response = response.unwrap_or_else(|never| match never {});
+                    return Poll::Ready(Some(response));
+                }
+                match self.poll_meanwhile(cx, client, true) {
+                    Meanwhile::Again => {}
+                    Meanwhile::Wait => return Poll::Pending,
+                    Meanwhile::Stop => return Poll::Ready(None),
+                }
+            }
+        })
+        .await
+    }
+
+    /// Writes what is in the output, and behind it the body, which is dropped then.
+    pub(super) async fn write<T, B>(
+        &mut self,
+        client: &mut Client<T>,
+        begun: Begun,
+        mut body: Pin<&mut Option<ResponseBody<B>>>,
+    ) -> Next
+    where
+        T: Transport,
+        B: Body<Data = Bytes>,
+        B::Error: Into<BoxError>,
+    {
+        // A plain close would make a part look like the whole, however it comes to it.
+        let ends_with_connection = begun.writing == Writing::UntilClose;
+        if ends_with_connection {
+            client.state.abort.store(true, Relaxed);
+        }
+        let written = match body.as_mut().as_pin_mut() {
+            Some(body) => self.write_body(client, begun, body).await,
+            None => Ok(true),
         };
-        match response {
-            Some(response) => self.write(client, response).await,
-            None => Next::Drop,
+        body.set(None);
+        match written {
+            Ok(true) => {}
+            Ok(false) => return Next::Drop,
+            Err(error) => {
+                tracing::debug!(target: targets::SERVER, %error, "the response could not be written");
+                return Next::Drop;
+            }
+        }
+        if ends_with_connection {
+            client.state.abort.store(false, Relaxed);
+        }
+        if begun.is_switch {
+            return Next::Tunnel;
+        }
+        let is_read = match &mut self.upload {
+            // The client waits for the end of the connection.
+            Some(upload) if ends_with_connection => upload.has_ended(),
+            // Boxed, since most requests have no body, or it has come.
+            Some(upload) => Box::pin(upload.finish(client, self.limits, begun.keep)).await,
+            None => true,
+        };
+        if !is_read {
+            client.state.unread.store(true, Relaxed);
+        }
+        if begun.keep && is_read {
+            Next::Request
+        } else {
+            Next::Close
         }
     }
 
@@ -104,58 +155,18 @@ impl Exchange<'_> {
         }
     }
 
-    async fn write<T, B>(
-        mut self,
+    /// Puts the head into the output. `length`: of the body that the service has, if that is known.
+    pub(super) fn begin<T: Transport>(
+        &self,
         client: &mut Client<T>,
-        response: Response<ResponseBody<B>>,
-    ) -> Next
-    where
-        T: Transport,
-        B: Body<Data = Bytes>,
-        B::Error: Into<BoxError>,
-    {
-        let (head, body) = response.into_parts();
-        let is_switch = head.status == StatusCode::SWITCHING_PROTOCOLS;
+        head: response::Parts,
+        length: Option<u64>,
+    ) -> Begun {
+        client.lend_output();
         let can_keep = !client.is_closing() && self.upload.as_ref().is_none_or(|u| !u.is_lost());
-        let length = body.size_hint().exact();
         let begun = write_head(&head, length, self.asker, can_keep, &mut client.output);
-        drop(head);
-        // A plain close would make a part look like the whole, however it comes to it.
-        let ends_with_connection = begun.writing == Writing::UntilClose;
-        if ends_with_connection {
-            client.state.abort.store(true, Relaxed);
-        }
-        let written = self.write_body(client, begun, body).await;
-        let is_whole = match written {
-            Ok(is_whole) => is_whole,
-            Err(error) => {
-                tracing::debug!(target: targets::SERVER, %error, "the response could not be written");
-                return Next::Drop;
-            }
-        };
-        if !is_whole {
-            return Next::Drop;
-        }
-        if ends_with_connection {
-            client.state.abort.store(false, Relaxed);
-        }
-        if is_switch {
-            return Next::Tunnel;
-        }
-        let is_read = match &mut self.upload {
-            // The client waits for the end of the connection.
-            Some(upload) if ends_with_connection => upload.has_ended(),
-            Some(upload) => upload.finish(client, self.limits, begun.keep).await,
-            None => true,
-        };
-        if !is_read {
-            client.state.unread.store(true, Relaxed);
-        }
-        if begun.keep && is_read {
-            Next::Request
-        } else {
-            Next::Close
-        }
+        spare::give_back(head.headers, head.extensions);
+        begun
     }
 
     /// Writes what is in the output, and the body behind it. Returns whether it is whole.
@@ -163,14 +174,13 @@ impl Exchange<'_> {
         &mut self,
         client: &mut Client<T>,
         begun: Begun,
-        body: ResponseBody<B>,
+        mut body: Pin<&mut ResponseBody<B>>,
     ) -> io::Result<bool>
     where
         T: Transport,
         B: Body<Data = Bytes>,
         B::Error: Into<BoxError>,
     {
-        let mut body = pin!(body);
         let mut writing = begun.writing;
         let mut batch = Batch::new(client.state.worker.limits.effective_buffer());
         // `Some`: nothing more is asked of the body, which is whole or not.

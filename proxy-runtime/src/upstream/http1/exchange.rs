@@ -10,10 +10,10 @@ use http::{Method, Request, Response, StatusCode, request};
 
 use super::body::{Http1Body, Sending};
 use super::response_head::{limits, to_response};
-use super::spare::Table;
+use super::spare::{Output, Table};
 use super::{Http1Connection, Http1Error, Upload};
 use crate::forward::{Continuation, RequestBody};
-use crate::http1::{self, Asked, RawResponse, Refusal, Status, parse_response};
+use crate::http1::{self, Asked, HeadTable, RawResponse, Refusal, Status, parse_response};
 
 /// Interim responses that may come before the final one. Servers send one or two; without a bound, a request would never
 /// end.
@@ -34,14 +34,8 @@ impl Http1Connection {
     pub(in crate::upstream) fn send(&mut self, request: Request<RequestBody>) -> Sent<'_> {
         let (mut head, body) = request.into_parts();
         let is_retriable = self.is_reused() && !self.io.is_tls();
-        let exchange = Upload::new(&head, body, is_retriable).map(|upload| Exchange {
-            asked: asked(&head),
-            continuation: head.extensions.remove(),
-            upload: Some(upload),
-            broken: None,
-            interim: 0,
-            table: Table::lend(),
-        });
+        let exchange = Upload::new(&head, body, is_retriable)
+            .map(|upload| Exchange::new(upload, asked(&head), head.extensions.remove()));
         Sent {
             connection: self,
             asked: Some((head, exchange)),
@@ -73,9 +67,11 @@ impl Future for Sent<'_> {
             None => return Poll::Ready(Err((Http1Error::NoResponse, None))),
         };
         Poll::Ready(match answered {
-            Ok((answer, bytes)) => exchange
-                .into_response(&answer, &bytes)
-                .map_err(|error| (error, None)),
+            Ok(answer) => {
+                let bytes = connection.input.take_head(answer.head_length());
+                let response = exchange.into_response(&answer, &bytes);
+                response.map_err(|error| (error, None))
+            }
             Err(error) => Err(exchange.fail(error, head)),
         })
     }
@@ -93,7 +89,7 @@ fn asked(head: &request::Parts) -> Asked {
 }
 
 /// A request on its way, and the head of its response.
-struct Exchange {
+pub(super) struct Exchange {
     asked: Asked,
     /// Wants to know what was answered.
     continuation: Option<Arc<Continuation>>,
@@ -102,15 +98,32 @@ struct Exchange {
     /// Why the rest of the request cannot be sent.
     broken: Option<Http1Error>,
     interim: u32,
-    table: Table,
+    /// The fields of the response's head, once something of it has come.
+    table: Option<Table>,
 }
 
 impl Exchange {
-    fn poll(
+    pub(super) fn new(
+        upload: Upload,
+        asked: Asked,
+        continuation: Option<Arc<Continuation>>,
+    ) -> Self {
+        Self {
+            asked,
+            continuation,
+            upload: Some(upload),
+            broken: None,
+            interim: 0,
+            table: None,
+        }
+    }
+
+    /// Sends what is left of the request, and reads up to the final head, which stays at the front of the input.
+    pub(super) fn poll(
         &mut self,
         connection: &mut Http1Connection,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<(RawResponse, Bytes), Http1Error>> {
+    ) -> Poll<Result<RawResponse, Http1Error>> {
         if let Some(upload) = &mut self.upload
             && self.broken.is_none()
         {
@@ -136,17 +149,17 @@ impl Exchange {
         &mut self,
         connection: &mut Http1Connection,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<(RawResponse, Bytes), Http1Error>> {
+    ) -> Poll<Result<RawResponse, Http1Error>> {
         let input = &mut connection.input;
         loop {
             while !input.is_empty() {
-                let parsed =
-                    parse_response(input.filled(), self.asked, &limits(), &mut self.table)?;
+                let table = self.table.get_or_insert_with(Table::lend);
+                let parsed = parse_response(input.filled(), self.asked, &limits(), table)?;
                 let Status::Complete(head) = parsed else {
                     break;
                 };
                 if !head.is_interim() {
-                    return Poll::Ready(Ok((head, input.take(head.head_length()))));
+                    return Poll::Ready(Ok(head));
                 }
                 input.consume(head.head_length());
                 self.interim(&head)?;
@@ -160,11 +173,37 @@ impl Exchange {
 
     /// Why there is no response, and the request if nothing of it has left.
     fn fail(self, error: Http1Error, head: request::Parts) -> Failed {
+        let unsent = self.into_unsent(&error);
+        let request = unsent.map(|(_, body)| Box::new(Request::from_parts(head, body)));
+        (error, request)
+    }
+
+    /// Head and body of the request, if after this error it is known that nothing of them has left.
+    pub(super) fn into_unsent(self, error: &Http1Error) -> Option<(Output, RequestBody)> {
         // A request whose own body failed is not whole any more.
         let upload = self.upload.filter(|_| error.is_of_connection());
-        let body = upload.and_then(Upload::into_unsent);
-        let request = body.map(|body| Box::new(Request::from_parts(head, body)));
-        (error, request)
+        upload.and_then(Upload::into_unsent)
+    }
+
+    /// Whether all of the request was sent.
+    #[cfg(feature = "server")]
+    pub(super) fn is_sent(&self) -> bool {
+        self.upload.is_none()
+    }
+
+    /// The fields of the response's head.
+    pub(super) fn table(&self) -> Option<&HeadTable> {
+        self.table.as_deref()
+    }
+
+    /// The response's body, and what is left of the request.
+    pub(super) fn into_body(self, head: &RawResponse) -> Http1Body {
+        let sending = match self.upload {
+            None => Sending::Done,
+            Some(_) if self.broken.is_some() => Sending::Broken,
+            Some(upload) => Sending::Going(Box::new(upload)),
+        };
+        Http1Body::new(head, self.table.unwrap_or_else(Table::lend), sending)
     }
 
     fn interim(&mut self, head: &RawResponse) -> Result<(), Http1Error> {
@@ -196,13 +235,8 @@ impl Exchange {
             let status = StatusCode::from_u16(head.status()).map_err(|_| Refusal::StatusCode)?;
             continuation.answered(status);
         }
-        let response = to_response(head, &self.table, bytes)?;
-        let upload = match self.upload {
-            None => Sending::Done,
-            Some(_) if self.broken.is_some() => Sending::Broken,
-            Some(upload) => Sending::Going(Box::new(upload)),
-        };
-        let body = Http1Body::new(head, self.table, upload);
-        Ok(response.map(|()| body))
+        let fields = self.table().map_or(&[][..], HeadTable::fields);
+        let response = to_response(head, fields, bytes)?;
+        Ok(response.map(|()| self.into_body(head)))
     }
 }

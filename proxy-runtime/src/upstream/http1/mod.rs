@@ -25,6 +25,8 @@ mod spare;
 #[cfg(test)]
 mod tests;
 mod upload;
+#[cfg(feature = "server")]
+mod written;
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -38,9 +40,13 @@ use tokio::time::Instant;
 pub(crate) use self::body::{Http1Body, Rest};
 pub(crate) use self::error::Http1Error;
 pub(super) use self::exchange::Sent;
+#[cfg(feature = "server")]
+pub(crate) use self::spare::Output;
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::spare::Table;
 pub(super) use self::upload::Upload;
+#[cfg(feature = "server")]
+pub(crate) use self::written::Written;
 use super::io::UpstreamIo;
 use crate::stream::{ByteStream, ReadBuffer};
 

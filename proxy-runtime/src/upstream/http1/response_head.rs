@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Version};
 use hyper::ext::ReasonPhrase;
 
 use super::{Http1Error, MAX_HEAD};
-use crate::http1::{self, Field, HeadLimits, HeadTable, RawResponse, Refusal, Span};
+use crate::http1::{self, Field, HeadLimits, RawResponse, Refusal, Span};
 
 /// The most fields in the head of a response. What bounds them is [`MAX_HEAD`]; a lower limit is met by responses that set
 /// many cookies.
@@ -22,7 +22,7 @@ pub(super) fn limits() -> HeadLimits {
 /// Makes a response of a head that was parsed. `bytes` are the head's; the values of its fields share them.
 pub(super) fn to_response(
     head: &RawResponse,
-    table: &HeadTable,
+    fields: &[Field],
     bytes: &Bytes,
 ) -> Result<Response<()>, Http1Error> {
     let mut response = Response::new(());
@@ -37,7 +37,7 @@ pub(super) fn to_response(
         let reason = ReasonPhrase::try_from(reason).map_err(|_| Refusal::Reason)?;
         response.extensions_mut().insert(reason);
     }
-    *response.headers_mut() = to_map(table.fields(), bytes)?;
+    *response.headers_mut() = to_map(fields, bytes)?;
     Ok(response)
 }
 

@@ -55,10 +55,10 @@ impl Drop for Table {
 
 /// A buffer for what is written, lent for one request.
 #[derive(Debug)]
-pub(super) struct Output(Vec<u8>);
+pub(crate) struct Output(Vec<u8>);
 
 impl Output {
-    pub(super) fn lend() -> Self {
+    pub(crate) fn lend() -> Self {
         let spare = OUTPUTS.try_with(|outputs| outputs.borrow_mut().pop());
         let spare = spare.ok().flatten();
         Self(spare.unwrap_or_else(|| Vec::with_capacity(USUAL)))

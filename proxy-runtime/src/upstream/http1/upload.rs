@@ -49,6 +49,8 @@ pub(crate) struct Upload {
     is_retriable: bool,
     /// The first frame of such a body.
     first: Option<Box<Frame<Bytes>>>,
+    /// Bytes of the head.
+    head: usize,
 }
 
 impl Upload {
@@ -63,7 +65,18 @@ impl Upload {
         let framing = Framing::of(head, body.is_end_stream())?;
         let mut front = Output::lend();
         request_head::write(head, framing, &mut front);
-        Ok(Self {
+        Ok(Self::of_written(front, framing, body, is_retriable))
+    }
+
+    /// The same of a head that was written already.
+    pub(super) fn of_written(
+        front: Output,
+        framing: Framing,
+        body: RequestBody,
+        is_retriable: bool,
+    ) -> Self {
+        Self {
+            head: front.len(),
             body,
             framing,
             front,
@@ -74,7 +87,7 @@ impl Upload {
             is_begun: false,
             is_retriable,
             first: None,
-        })
+        }
     }
 
     /// Whether something was handed to the transport.
@@ -82,16 +95,19 @@ impl Upload {
         self.is_begun
     }
 
-    /// The body, as whole as it was, if the request is retriable and nothing of it was handed to the transport.
-    pub(super) fn into_unsent(self) -> Option<RequestBody> {
+    /// The head and the body, as whole as they were, if the request is retriable and nothing of it was handed to the
+    /// transport.
+    pub(super) fn into_unsent(self) -> Option<(Output, RequestBody)> {
         if self.is_begun || !self.is_retriable {
             return None;
         }
+        let mut front = self.front;
+        front.truncate(self.head);
         let mut body = self.body;
         if let Some(first) = self.first {
             body.put_back(first);
         }
-        Some(body)
+        Some((front, body))
     }
 
     /// Writes on; ready when all of the request was handed to the network.

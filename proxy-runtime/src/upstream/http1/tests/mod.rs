@@ -1,6 +1,8 @@
 mod request;
 mod response;
 mod reuse;
+#[cfg(feature = "server")]
+mod same_head;
 
 use std::future::poll_fn;
 

@@ -1,0 +1,392 @@
+//! Requests to destinations of HTTP/1.1, written straight from their `http` types.
+//!
+//! What [`Sending`] does for any request and any destination takes a map of fields of its own, a request made of it, and
+//! blocks for what both directions share. Most requests need none of that: their heads are written out of the client's map
+//! into the buffer that is sent, and a short response that has come whole needs its connection no longer than it takes to
+//! look at it.
+
+use std::future::poll_fn;
+use std::ops::Deref;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use bytes::Bytes;
+use http::{Method, Response, StatusCode};
+use http_body::Body;
+use hyper::ext::ReasonPhrase;
+use proxy_model::compiled::Destination;
+use tokio::time::Instant;
+
+use super::account::Account;
+use super::body::ProxyBody;
+use super::download::Download;
+use super::error::{ForwardError, ForwardErrorKind};
+use super::exchange::Exchange;
+use super::request::Framing as TypedFraming;
+use super::response::TrailerRules;
+use super::send::{Prepared, Sending, broken, too_late, within};
+use super::spare;
+use super::timeout::{Expired, Patience, after};
+use super::upload::RequestBody;
+use crate::BoxError;
+use crate::engine::HeadPlan;
+use crate::engine::typed::{self, TypedRequest, response_head};
+use crate::http1::{Asked, FieldValue, Framing, Method as RawMethod, RawResponse};
+use crate::server::AddressText;
+use crate::state::{DestinationState, InFlight};
+use crate::upstream::{ExchangeError, Http1Error, IncomingBody, Lease, Output, Protocols, Written};
+
+/// Bytes of a response that is passed on as a whole: what is copied out of the connection's buffer.
+const WHOLE: usize = 8 * 1024 - 1;
+
+/// Fields that a response gets on its way to the client without its map having to grow: what a layer or two add.
+const ADDED: usize = 3;
+
+/// A request that is written straight from its `http` types.
+#[derive(Clone, Copy)]
+pub(super) struct Direct<'a> {
+    sending: &'a Sending<'a>,
+    plan: &'a HeadPlan,
+    framing: Framing,
+}
+
+/// What both directions of a request share, if both of them are there.
+enum Shared {
+    Not(Exchange),
+    Between(Arc<Exchange>),
+}
+
+/// A request that was sent, or is about to be.
+struct Waiting<'a> {
+    written: Written,
+    lease: Lease,
+    shared: Shared,
+    destination: &'a Arc<DestinationState>,
+    picked_at: Instant,
+}
+
+/// A response that is passed on.
+enum Passed {
+    /// All of it is there.
+    Whole(Response<ProxyBody>),
+    /// Its body comes.
+    Begun(Response<ProxyBody>, Box<Download>),
+}
+
+impl<'a> Direct<'a> {
+    /// `None` if it is a request for [`Sending`]. What is to be sent has no edits of filters and no wish to switch.
+    pub(super) fn of(sending: &'a Sending<'a>, plan: Option<&'a HeadPlan>) -> Option<Self> {
+        let plan = plan?;
+        (sending.state.speaks_http1() && typed::can_be_written(&sending.head)).then(|| Self {
+            framing: typed::framing(&sending.head, sending.framing),
+            sending,
+            plan,
+        })
+    }
+
+    /// Sends the request, and waits for the head of the response.
+    ///
+    /// Cancel-safe: dropped, the request is cancelled at the destination.
+    pub(super) async fn run<B>(
+        &self,
+        body: B,
+        account: &mut Account,
+    ) -> Result<Response<ProxyBody>, ForwardError>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let sending = self.sending;
+        let route = sending.route;
+        let deadline = route.timeout().map(|wait| after(sending.started, wait));
+        let passed = {
+            let make = |destination: &Destination| self.write(destination);
+            let mut waiting = match sending.connect_now(account, &make)? {
+                (prepared, Some(lease)) => self.begin(prepared, lease, body)?,
+                (prepared, None) => {
+                    let connecting = sending.connect_anew(prepared, account, deadline, &make);
+                    let (prepared, lease) = Box::pin(connecting).await?;
+                    self.begin(prepared, lease, body)?
+                }
+            };
+            match waiting.answered(deadline).await {
+                Ok(response) => self.pass_on(&response, waiting, account)?,
+                Err(failed) => {
+                    // Boxed, since it is seldom needed.
+                    let again = Box::pin(self.again(failed, waiting, deadline));
+                    let (response, waiting) = again.await?;
+                    self.pass_on(&response, waiting, account)?
+                }
+            }
+        };
+        match passed {
+            Passed::Whole(response) => Ok(response),
+            Passed::Begun(mut response, mut download) => {
+                poll_fn(|cx| Poll::Ready(download.begin(cx))).await?;
+                *response.body_mut() = ProxyBody::download(download);
+                Ok(response)
+            }
+        }
+    }
+
+    /// What is to be sent over a connection.
+    fn begin<B>(
+        &self,
+        prepared: Prepared<Output>,
+        mut lease: Lease,
+        body: B,
+    ) -> Result<Waiting<'a>, ForwardError>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let sending = self.sending;
+        let Prepared {
+            picked,
+            picked_at,
+            connected_at,
+            head,
+            ..
+        } = prepared;
+        let destination = sending.state.destination(picked.index);
+        let shared = Shared::Not(Exchange::new(
+            InFlight::new(Arc::clone(destination), picked.in_flight),
+            sending.cluster.upstream().activity_timeout(),
+            connected_at,
+        ));
+        let (shared, body) = match sending.framing {
+            TypedFraming::Empty => (shared, RequestBody::empty()),
+            _ => {
+                let shared = shared.into_arc();
+                let body = sending.body(body, &shared, None);
+                (Shared::Between(shared), body)
+            }
+        };
+        Ok(Waiting {
+            written: self.written(&mut lease, head, body)?,
+            lease,
+            shared,
+            destination,
+            picked_at,
+        })
+    }
+
+    /// The head, for a destination.
+    fn write(&self, destination: &Destination) -> Result<Output, ForwardError> {
+        let head = &self.sending.head;
+        let remote = head.connection().remote;
+        let remote = remote.map(|remote| AddressText::new(remote.ip()));
+        let request = TypedRequest {
+            head,
+            route: self.sending.route,
+            plan: self.plan,
+            framing: self.framing,
+            remote: remote
+                .as_ref()
+                .and_then(|remote| FieldValue::new(remote.as_bytes())),
+        };
+        let mut out = Output::lend();
+        let written = request.write(destination, &mut out);
+        written.map_err(|_| {
+            ForwardError::new(ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY)
+        })?;
+        Ok(out)
+    }
+
+    fn written(
+        &self,
+        lease: &mut Lease,
+        head: Output,
+        body: RequestBody,
+    ) -> Result<Written, ForwardError> {
+        // A cluster of which all destinations are spoken to in HTTP/1.1 has no other connections.
+        let connection = lease.raw().ok_or_else(bad_gateway)?;
+        let asked = Asked {
+            method: match *self.sending.head.method_value() {
+                Method::HEAD => RawMethod::Head,
+                _ => RawMethod::Other,
+            },
+            upgrade: false,
+        };
+        Ok(Written::new(connection, head, self.framing, body, asked))
+    }
+
+    /// Sends the request over another connection to the same destination, if no byte of it was sent over the first one.
+    async fn again(
+        &self,
+        failed: Failed,
+        waiting: Waiting<'a>,
+        deadline: Option<Instant>,
+    ) -> Result<(RawResponse, Waiting<'a>), ForwardError> {
+        let Waiting {
+            written,
+            lease,
+            shared,
+            destination,
+            picked_at,
+        } = waiting;
+        if let Some(error) = shared.upload.failure() {
+            return Err(error);
+        }
+        let unsent = match &failed {
+            Failed::Sent(error) => written.into_unsent(error),
+            Failed::Expired(_) => None,
+        };
+        let Some((head, body)) = unsent else {
+            return Err(failed.into_error(&shared));
+        };
+        // The new connection may need its place.
+        drop(lease);
+        let acquiring = self.sending.acquire(destination, Protocols::Http1, true);
+        let mut lease = within(deadline, acquiring).await?;
+        let mut waiting = Waiting {
+            written: self.written(&mut lease, head, body)?,
+            lease,
+            shared,
+            destination,
+            picked_at,
+        };
+        match waiting.answered(deadline).await {
+            Ok(response) => Ok((response, waiting)),
+            Err(failed) => Err(failed.into_error(&waiting.shared)),
+        }
+    }
+
+    /// Makes the client's response of the destination's.
+    fn pass_on(
+        &self,
+        raw: &RawResponse,
+        waiting: Waiting<'_>,
+        account: &mut Account,
+    ) -> Result<Passed, ForwardError> {
+        let Waiting {
+            written,
+            mut lease,
+            shared,
+            picked_at,
+            ..
+        } = waiting;
+        let now = Instant::now();
+        shared.activity.touch_at(now);
+        let status = StatusCode::from_u16(raw.status()).map_err(|_| bad_gateway())?;
+        let elapsed = now.saturating_duration_since(picked_at);
+        account.answered(status, elapsed, lease.peer());
+        let head_length = raw.head_length();
+        let input = &mut lease.raw().ok_or_else(bad_gateway)?.input;
+        let whole = match raw.framing() {
+            // Nobody asked for it, so nobody knows what follows.
+            Framing::Tunnel => return Err(bad_gateway()),
+            Framing::None => Some(head_length),
+            Framing::Length(length) => usize::try_from(length)
+                .ok()
+                .and_then(|length| length.checked_add(head_length))
+                .filter(|whole| *whole <= WHOLE && *whole <= input.filled().len()),
+            Framing::Chunked | Framing::UntilClose => None,
+        };
+        let whole = whole.filter(|_| written.is_sent());
+        // Head and body in one block, where that is all.
+        let text = input.take_head(whole.unwrap_or(head_length));
+        let table = written.table().ok_or_else(bad_gateway)?;
+        let head = response_head(raw, &text, table, self.plan, ADDED);
+        let (status, fields) = head.ok_or_else(bad_gateway)?;
+        let reason = raw.reason().get(&text);
+        let reason = match status.canonical_reason().map(str::as_bytes) == Some(reason) {
+            true => None,
+            false => Some(ReasonPhrase::try_from(reason).map_err(|_| bad_gateway())?),
+        };
+        let mut response = Response::new(ProxyBody::empty());
+        *response.status_mut() = status;
+        *response.headers_mut() = fields;
+        *response.extensions_mut() = spare::extensions();
+        if let Some(reason) = reason {
+            response.extensions_mut().insert(reason);
+        }
+        if whole.is_some() {
+            if raw.is_persistent() {
+                lease.give_back(now);
+            }
+            let content = text.slice(head_length..);
+            if !content.is_empty() {
+                shared.in_flight().metrics().received(content.len() as u64);
+            }
+            *response.body_mut() = ProxyBody::text(content);
+            return Ok(Passed::Whole(response));
+        }
+        let promised = match raw.framing() {
+            Framing::Length(length) => Some(length),
+            _ => None,
+        };
+        let incoming = IncomingBody::Http1(written.into_body(raw));
+        let exchange = shared.into_arc();
+        let trailers = TrailerRules::default();
+        let download = Download::new(incoming, exchange, lease, promised, trailers);
+        Ok(Passed::Begun(response, Box::new(download)))
+    }
+}
+
+impl Waiting<'_> {
+    /// Waits for the head of the response, for no longer than the exchange may be idle, nor beyond `deadline`.
+    async fn answered(&mut self, deadline: Option<Instant>) -> Result<RawResponse, Failed> {
+        let Self {
+            written,
+            lease,
+            shared,
+            ..
+        } = self;
+        let mut patience = pin!(Patience::new(&shared.activity, deadline));
+        poll_fn(|cx| {
+            let Some(connection) = lease.raw() else {
+                return Poll::Ready(Err(Failed::Sent(Http1Error::NoResponse)));
+            };
+            match written.poll_head(connection, cx) {
+                Poll::Ready(answered) => Poll::Ready(answered.map_err(Failed::Sent)),
+                Poll::Pending => patience
+                    .as_mut()
+                    .poll_expired(cx)
+                    .map(|expired| Err(Failed::Expired(expired))),
+            }
+        })
+        .await
+    }
+}
+
+/// Why waiting for a response ended without one.
+enum Failed {
+    Expired(Expired),
+    Sent(Http1Error),
+}
+
+impl Failed {
+    fn into_error(self, exchange: &Exchange) -> ForwardError {
+        match self {
+            Self::Expired(Expired::Idle) => exchange.upload.timed_out(),
+            Self::Expired(Expired::Deadline) => too_late(),
+            Self::Sent(error) => broken(ExchangeError::Http1(error), exchange),
+        }
+    }
+}
+
+fn bad_gateway() -> ForwardError {
+    ForwardError::new(ForwardErrorKind::Request, StatusCode::BAD_GATEWAY)
+}
+
+impl Shared {
+    fn into_arc(self) -> Arc<Exchange> {
+        match self {
+            Self::Not(exchange) => Arc::new(exchange),
+            Self::Between(exchange) => exchange,
+        }
+    }
+}
+
+impl Deref for Shared {
+    type Target = Exchange;
+
+    fn deref(&self) -> &Exchange {
+        match self {
+            Self::Not(exchange) => exchange,
+            Self::Between(exchange) => exchange,
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Requests whose heads are written by who sends them.
+
+use std::task::{Context, Poll};
+
+use super::exchange::Exchange;
+use super::request_head::Framing;
+use super::spare::Output;
+use super::{Http1Body, Http1Connection, Http1Error, Upload};
+use crate::forward::RequestBody;
+use crate::http1::{self, Asked, HeadTable, RawResponse};
+
+/// A request whose head was written already, on its way, and the head of its response as it came.
+///
+/// After an error, or if this is dropped before the response has ended, the connection is of no use any more.
+pub(crate) struct Written(Exchange);
+
+impl Written {
+    /// Sends `head`, with the empty line behind it, and `body`, which is framed as that says.
+    pub(crate) fn new(
+        connection: &Http1Connection,
+        head: Output,
+        framing: http1::Framing,
+        body: RequestBody,
+        asked: Asked,
+    ) -> Self {
+        let framing = match framing {
+            http1::Framing::Chunked => Framing::Chunked,
+            http1::Framing::Length(length @ 1..) => Framing::Length(length),
+            _ => Framing::None,
+        };
+        let is_retriable = connection.is_reused() && !connection.io.is_tls();
+        let upload = Upload::of_written(head, framing, body, is_retriable);
+        Self(Exchange::new(upload, asked, None))
+    }
+
+    /// Sends on; ready with the final head, which stays at the front of the connection's input.
+    pub(crate) fn poll_head(
+        &mut self,
+        connection: &mut Http1Connection,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<RawResponse, Http1Error>> {
+        self.0.poll(connection, cx)
+    }
+
+    /// Head and body, if it is known after this error that nothing of them has left: the connection had carried other
+    /// requests, and broke before it took a byte.
+    pub(crate) fn into_unsent(self, error: &Http1Error) -> Option<(Output, RequestBody)> {
+        self.0.into_unsent(error)
+    }
+
+    /// Whether all of the request was sent.
+    pub(crate) fn is_sent(&self) -> bool {
+        self.0.is_sent()
+    }
+
+    /// The fields of the response's head.
+    pub(crate) fn table(&self) -> Option<&HeadTable> {
+        self.0.table()
+    }
+
+    /// The body of the response, whose head was taken off the connection's input.
+    pub(crate) fn into_body(self, head: &RawResponse) -> Http1Body {
+        self.0.into_body(head)
+    }
+}
