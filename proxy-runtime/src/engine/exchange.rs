@@ -47,6 +47,8 @@ pub(super) struct Flow {
     /// Why the upload ended, if that is not the end of all.
     stopped: Option<Broken>,
     has_news: bool,
+    /// When the response was there, if all of it was there at once and has not been waited for since.
+    whole_at: Option<Instant>,
 }
 
 impl Flow {
@@ -60,6 +62,7 @@ impl Flow {
         self.is_last = false;
         self.stopped = None;
         self.has_news = false;
+        self.whole_at = None;
     }
 
     /// Begins anew over another connection, since nothing was sent over the first one.
@@ -73,6 +76,20 @@ impl Flow {
     #[inline]
     pub(super) fn is_reusable(&self) -> bool {
         self.download.is_done() && self.download.is_persistent && self.stopped.is_none()
+    }
+
+    /// The head of the response was ready for the client at this time.
+    #[inline]
+    pub(super) fn begun(&mut self, now: Instant) {
+        let has_all = self.upload.stage() == Stage::Done && self.download.has_all();
+        self.whole_at = has_all.then_some(now);
+    }
+
+    /// When the exchange ended, which it just did. To hand over what was there at once takes no time that would be worth another
+    /// look at the clock.
+    #[inline]
+    pub(super) fn ended(&self) -> Instant {
+        self.whole_at.unwrap_or_else(Instant::now)
     }
 
     /// Whether all of the request was read, so that the next one follows.
@@ -97,6 +114,7 @@ impl Default for Flow {
             is_last: false,
             stopped: None,
             has_news: false,
+            whole_at: None,
         }
     }
 }
@@ -294,6 +312,7 @@ where
     /// Ready when it took too long, or when the client has gone.
     #[inline]
     fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
+        self.flow.whole_at = None;
         let state = &self.client.state;
         let is_slow = self.client.clock.poll_slow_reader(cx, state).is_ready();
         if is_slow

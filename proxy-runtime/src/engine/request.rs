@@ -11,8 +11,6 @@ use super::connect::{Link, Unconnected};
 use super::filtering::Filtering;
 use super::place::Place;
 use super::tally::Tally;
-use crate::contain::contained_call;
-use crate::forward::panicked;
 use crate::http1::{Asked, Framing, Method, RawRequest, RequestView, Version};
 use crate::server::http1::{Client, Transport};
 use crate::state::Generation;
@@ -48,12 +46,7 @@ pub(super) fn start<'a, T: Transport>(
         None => (Filtering::default(), Ok(())),
         Some(filters) => Filtering::ask(filters, &run, client, view),
     };
-    // A program's own policy may panic, which ends one request and no more.
-    let picked = || run.connect_now(client, &view, filtering.edits(), now);
-    let connecting = said.and_then(|()| match contained_call(picked) {
-        Ok(connecting) => connecting,
-        Err(panic) => Err(Unconnected::Failed(panicked(&panic))),
-    });
+    let connecting = said.and_then(|()| run.connect_now(client, &view, filtering.edits(), now));
     Some(Started {
         run,
         tally,

@@ -53,7 +53,7 @@ pub(crate) async fn forward<T: Transport>(
             }
         }
     };
-    tally.sent_to(run.destination(&link.picked));
+    tally.sent_over(run.destination(&link.picked), &link.picked.in_flight);
     let mut flow = match run.begin(client, &mut link, since, run.head_due(&tally)) {
         Ok(flow) => flow,
         Err(refusal) => {
@@ -82,8 +82,10 @@ pub(crate) async fn forward<T: Transport>(
         };
         match poll_fn(|cx| exchange.poll_head(cx)).await {
             Ok(status) => {
-                tally.answered(status, Instant::now());
+                let now = Instant::now();
+                tally.answered_over(&link.picked.in_flight, status, now);
                 run.log(exchange.client, status, &tally, peer);
+                exchange.flow.begun(now);
                 break poll_fn(|cx| exchange.poll_body(cx)).await.err();
             }
             Err(Failure::Unsent) if may_retry => {
@@ -109,7 +111,7 @@ pub(crate) async fn forward<T: Transport>(
             Err(failed) => break Some(failed),
         }
     };
-    let now = Instant::now();
+    let now = flow.ended();
     let ended = run.settle(client, link, flow, failure.is_none(), now);
     match failure {
         None => {

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::forward::ForwardErrorKind;
-use crate::observe::{Labels, targets};
+use crate::observe::{InFlightGuard, Labels, Sample, SplitEntry, targets};
 use crate::proxy::Shared;
 use crate::state::{ClusterState, DestinationState, RouteState};
 
@@ -17,7 +17,6 @@ use crate::state::{ClusterState, DestinationState, RouteState};
 /// Dropped before it was told the end, it counts the request as cancelled: its client has gone.
 #[derive(Debug)]
 pub(super) struct Tally<'a> {
-    shared: &'a Shared,
     route: &'a RouteState,
     cluster: &'a ClusterState,
     destination: Option<&'a DestinationState>,
@@ -25,7 +24,10 @@ pub(super) struct Tally<'a> {
     picked: Instant,
     /// With what the client is told, as far as that is known.
     labels: Labels,
+    /// How long it had taken when the response began, if that was as long after the first pick as after the request came.
+    measured: Option<(Instant, Sample)>,
     has_ended: bool,
+    _active: SplitEntry<'a>,
 }
 
 impl<'a> Tally<'a> {
@@ -37,9 +39,7 @@ impl<'a> Tally<'a> {
         (method, version): (&Method, Version),
         started: Instant,
     ) -> Self {
-        shared.metrics().active_requests.add();
         Self {
-            shared,
             route,
             cluster,
             destination: None,
@@ -47,7 +47,9 @@ impl<'a> Tally<'a> {
             picked: started,
             // What YARP notes for a client that went away before there was anything else to tell it.
             labels: Labels::new(method, version, StatusCode::BAD_REQUEST),
+            measured: None,
             has_ended: false,
+            _active: shared.metrics().active_requests.enter_here(),
         }
     }
 
@@ -64,6 +66,13 @@ impl<'a> Tally<'a> {
         self.destination = Some(destination);
     }
 
+    /// The same, of a request that is in flight there.
+    #[inline]
+    pub(super) fn sent_over(&mut self, destination: &'a DestinationState, flight: &InFlightGuard) {
+        flight.requested();
+        self.destination = Some(destination);
+    }
+
     /// Another destination is picked now.
     pub(super) fn picked_again(&mut self) {
         self.picked = Instant::now();
@@ -72,16 +81,38 @@ impl<'a> Tally<'a> {
     /// The destination's response has begun.
     #[inline]
     pub(super) fn answered(&mut self, status: StatusCode, now: Instant) {
-        let elapsed = now.saturating_duration_since(self.picked);
+        let elapsed = self.measure(status, now);
+        if let Some(destination) = self.destination {
+            destination.metrics().responded(status, elapsed);
+        }
+    }
+
+    /// The same, of a request that is in flight there.
+    #[inline]
+    pub(super) fn answered_over(
+        &mut self,
+        flight: &InFlightGuard,
+        status: StatusCode,
+        now: Instant,
+    ) {
+        let elapsed = self.measure(status, now);
+        flight.responded(status, elapsed);
+    }
+
+    /// Counts a response for the cluster; returns how long it was waited for.
+    #[inline]
+    fn measure(&mut self, status: StatusCode, now: Instant) -> Sample {
+        let elapsed = Sample::from(now.saturating_duration_since(self.picked));
+        if self.picked == self.started {
+            self.measured = Some((now, elapsed));
+        }
         self.labels = self.labels.with_status(status);
         self.cluster
             .live()
             .metrics()
             .requests
             .record(self.labels, elapsed);
-        if let Some(destination) = self.destination {
-            destination.metrics().responded(status, elapsed);
-        }
+        elapsed
     }
 
     /// Where it was sent.
@@ -116,19 +147,22 @@ impl<'a> Tally<'a> {
     #[inline]
     fn settle(&mut self, error: Option<ForwardErrorKind>, now: Instant) {
         self.has_ended = true;
-        self.shared.metrics().active_requests.subtract();
-        let elapsed = now.saturating_duration_since(self.started);
         if let Some(kind) = error {
             self.failed(kind);
         }
-        self.route.metrics().served(self.labels, elapsed);
+        let elapsed = || now.saturating_duration_since(self.started);
+        let measured = match self.measured {
+            Some((then, elapsed)) if then == now => elapsed,
+            _ => Sample::from(elapsed()),
+        };
+        self.route.metrics().served(self.labels, measured);
         debug!(
             target: targets::REQUEST,
             method = self.labels.method(),
             destination = self.destination.map(|destination| destination.id().as_str()),
             status = self.labels.status(),
             error = error.map(ForwardErrorKind::as_str),
-            ?elapsed,
+            elapsed = ?elapsed(),
             "request ended",
         );
     }
