@@ -24,8 +24,6 @@ pub(super) struct Tally<'a> {
     picked: Instant,
     /// With what the client is told, as far as that is known.
     labels: Labels,
-    /// How long it had taken when the response began, if that was as long after the first pick as after the request came.
-    measured: Option<(Instant, Sample)>,
     has_ended: bool,
     _active: SplitEntry<'a>,
 }
@@ -47,7 +45,6 @@ impl<'a> Tally<'a> {
             picked: started,
             // What YARP notes for a client that went away before there was anything else to tell it.
             labels: Labels::new(method, version, StatusCode::BAD_REQUEST),
-            measured: None,
             has_ended: false,
             _active: shared.metrics().active_requests.enter_here(),
         }
@@ -87,25 +84,24 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// The same, of a request that is in flight there.
+    /// The same, of a request that is in flight there. Returns how long that took since the request came, if the first pick was
+    /// then.
     #[inline]
     pub(super) fn answered_over(
         &mut self,
         flight: &InFlightGuard,
         status: StatusCode,
         now: Instant,
-    ) {
+    ) -> Option<Sample> {
         let elapsed = self.measure(status, now);
         flight.responded(status, elapsed);
+        (self.picked == self.started).then_some(elapsed)
     }
 
     /// Counts a response for the cluster; returns how long it was waited for.
     #[inline]
     fn measure(&mut self, status: StatusCode, now: Instant) -> Sample {
         let elapsed = Sample::from(now.saturating_duration_since(self.picked));
-        if self.picked == self.started {
-            self.measured = Some((now, elapsed));
-        }
         self.labels = self.labels.with_status(status);
         self.cluster
             .live()
@@ -141,21 +137,24 @@ impl<'a> Tally<'a> {
     /// The response has ended.
     #[inline]
     pub(super) fn end(mut self, error: Option<ForwardErrorKind>, now: Instant) {
-        self.settle(error, now);
+        self.settle(error, now, None);
+    }
+
+    /// The response has ended well; how long that took since the request came may be known.
+    #[inline]
+    pub(super) fn end_well(mut self, now: Instant, elapsed: Option<Sample>) {
+        self.settle(None, now, elapsed);
     }
 
     #[inline]
-    fn settle(&mut self, error: Option<ForwardErrorKind>, now: Instant) {
+    fn settle(&mut self, error: Option<ForwardErrorKind>, now: Instant, known: Option<Sample>) {
         self.has_ended = true;
         if let Some(kind) = error {
             self.failed(kind);
         }
         let elapsed = || now.saturating_duration_since(self.started);
-        let measured = match self.measured {
-            Some((then, elapsed)) if then == now => elapsed,
-            _ => Sample::from(elapsed()),
-        };
-        self.route.metrics().served(self.labels, measured);
+        let sample = known.unwrap_or_else(|| elapsed().into());
+        self.route.metrics().served(self.labels, sample);
         debug!(
             target: targets::REQUEST,
             method = self.labels.method(),
@@ -171,7 +170,11 @@ impl<'a> Tally<'a> {
 impl Drop for Tally<'_> {
     fn drop(&mut self) {
         if !self.has_ended {
-            self.settle(Some(ForwardErrorKind::RequestCanceled), Instant::now());
+            self.settle(
+                Some(ForwardErrorKind::RequestCanceled),
+                Instant::now(),
+                None,
+            );
         }
     }
 }
