@@ -115,7 +115,7 @@ fn write_head(
 /// Whether a head says when it was made.
 #[inline]
 pub(super) fn has_date(table: &HeadTable, rewrite: &ResponseRewrite<'_>) -> bool {
-    let has_come = table.first(FieldClass::Date).is_some();
+    let has_come = table.classes().contains(FieldClass::Date);
     let is = |name: &FieldName| name.class() == FieldClass::Date;
     let stays = match rewrite.copied {
         Copied::Only(names) => has_come && names.iter().any(is),

@@ -8,7 +8,7 @@ use super::request::{Run, view_of};
 use super::tally::Tally;
 use crate::contain::contained_call;
 use crate::filter::{HeadEdits, Reply};
-use crate::forward::{ForwardError, ForwardErrorKind};
+use crate::forward::{ForwardError, ForwardErrorKind, panicked};
 use crate::http1::RequestView;
 use crate::server::http1::{Client, Transport};
 use crate::state::Picked;
@@ -59,8 +59,11 @@ impl<'a> Run<'a> {
         edits: Option<&HeadEdits>,
         now: Instant,
     ) -> Result<Link, Unconnected> {
-        let Some(picked) = self.pick(view) else {
-            return Err(Unconnected::Picked(None));
+        // A program's own policy may panic, which ends one request and no more.
+        let picked = match contained_call(|| self.pick(view)) {
+            Ok(Some(picked)) => picked,
+            Ok(None) => return Err(Unconnected::Picked(None)),
+            Err(panic) => return Err(Unconnected::Failed(panicked(&panic))),
         };
         match self
             .engine

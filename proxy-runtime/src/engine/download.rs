@@ -122,6 +122,12 @@ impl Download {
         }
     }
 
+    /// Whether nothing more is to come of the body.
+    #[inline]
+    pub(super) fn has_all(&self) -> bool {
+        self.body.has_ended()
+    }
+
     #[inline]
     pub(super) fn is_done(&self) -> bool {
         self.phase == Phase::Done

@@ -16,6 +16,7 @@ use super::upload::{Broken, Stage, Upload};
 use crate::forward::ForwardErrorKind;
 use crate::forward::timeout::after;
 use crate::http1::{Asked, HeadLimits, HeadTable, OutgoingConnection};
+use crate::observe::Sample;
 use crate::server::http1::{Client, Transport};
 use crate::server::metrics::WorkerMetrics;
 use crate::stream::{ByteStream, ReadBuffer};
@@ -47,6 +48,9 @@ pub(super) struct Flow {
     /// Why the upload ended, if that is not the end of all.
     stopped: Option<Broken>,
     has_news: bool,
+    /// When the response was there and how long that took, if it is known, of a response that was there at once and has not been
+    /// waited for since.
+    whole: Option<(Instant, Option<Sample>)>,
 }
 
 impl Flow {
@@ -60,6 +64,7 @@ impl Flow {
         self.is_last = false;
         self.stopped = None;
         self.has_news = false;
+        self.whole = None;
     }
 
     /// Begins anew over another connection, since nothing was sent over the first one.
@@ -73,6 +78,20 @@ impl Flow {
     #[inline]
     pub(super) fn is_reusable(&self) -> bool {
         self.download.is_done() && self.download.is_persistent && self.stopped.is_none()
+    }
+
+    /// The head of the response is ready for the client now, for which the request may be known to have taken so long.
+    #[inline]
+    pub(super) fn begun(&mut self, now: Instant, elapsed: Option<Sample>) {
+        let has_all = self.upload.stage() == Stage::Done && self.download.has_all();
+        self.whole = has_all.then_some((now, elapsed));
+    }
+
+    /// When the exchange ended, which it just did, and how long it took, if that is known. To hand over what was there at once takes
+    /// no time that would be worth another look at the clock.
+    #[inline]
+    pub(super) fn ended(&self) -> (Instant, Option<Sample>) {
+        self.whole.unwrap_or_else(|| (Instant::now(), None))
     }
 
     /// Whether all of the request was read, so that the next one follows.
@@ -97,6 +116,7 @@ impl Default for Flow {
             is_last: false,
             stopped: None,
             has_news: false,
+            whole: None,
         }
     }
 }
@@ -294,6 +314,7 @@ where
     /// Ready when it took too long, or when the client has gone.
     #[inline]
     fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
+        self.flow.whole = None;
         let state = &self.client.state;
         let is_slow = self.client.clock.poll_slow_reader(cx, state).is_ready();
         if is_slow

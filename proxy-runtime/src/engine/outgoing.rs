@@ -5,11 +5,11 @@ use proxy_model::compiled::{Destination, Route};
 use proxy_model::matching::RouteValues;
 use proxy_model::transform::{RequestTarget, XForwardedPart, path_and_query};
 
-use super::plan::{HeadPlan, HostRule, known, with_slice};
+use super::plan::{HeadPlan, HostRule, RequestOperation, known, with_slice};
 use crate::filter::HeadEdits;
 use crate::http1::{
-    FieldOperation, FieldValue, HeadTable, OutgoingTarget, RawRequest, RequestRewrite, RequestView,
-    write_request,
+    Changes, ClassSet, Field, FieldOperation, FieldValue, HeadTable, OutgoingTarget, RawRequest,
+    RequestRewrite, RequestView, write_changed_request, write_request,
 };
 
 /// A request's head, and what is made of it for one destination.
@@ -90,6 +90,22 @@ impl<'a> Outgoing<'a> {
 
     #[inline]
     fn write_to(&self, target: Option<OutgoingTarget<'_>>, out: &mut Vec<u8>) {
+        if let (None, Some(removed)) = (self.edits, self.plan.request_removed) {
+            let changes = RouteChanges {
+                outgoing: self,
+                removed,
+            };
+            let (request, table) = (self.request, self.table);
+            let rewrite = self.rewrite(target, &[]);
+            write_changed_request(self.buffer, request, table, &rewrite, &changes, out);
+            return;
+        }
+        self.write_gathered(target, out);
+    }
+
+    /// The same, with all changes gathered before one is made.
+    #[cold]
+    fn write_gathered(&self, target: Option<OutgoingTarget<'_>>, out: &mut Vec<u8>) {
         let Some(edits) = self.edits else {
             return self.plan.for_request(
                 |part| self.part(part),
@@ -104,21 +120,29 @@ impl<'a> Outgoing<'a> {
         });
     }
 
-    #[inline]
     fn write_by(
         &self,
         target: Option<OutgoingTarget<'_>>,
         operations: &[FieldOperation<'_>],
         out: &mut Vec<u8>,
     ) {
-        let rewrite = RequestRewrite {
+        let rewrite = self.rewrite(target, operations);
+        write_request(self.buffer, self.request, self.table, &rewrite, out);
+    }
+
+    #[inline]
+    fn rewrite<'r>(
+        &'r self,
+        target: Option<OutgoingTarget<'r>>,
+        operations: &'r [FieldOperation<'r>],
+    ) -> RequestRewrite<'r> {
+        RequestRewrite {
             target,
             host: self.host(),
             copied: self.plan.request_copy.copied(),
             operations,
             ..RequestRewrite::default()
-        };
-        write_request(self.buffer, self.request, self.table, &rewrite, out);
+        }
     }
 
     /// `None`: the client's.
@@ -154,6 +178,41 @@ impl<'a> Outgoing<'a> {
     }
 }
 
+/// What the route changes of a request's fields, one after the other.
+struct RouteChanges<'o> {
+    outgoing: &'o Outgoing<'o>,
+    /// The classes of names whose lines are left out.
+    removed: ClassSet,
+}
+
+impl Changes for RouteChanges<'_> {
+    #[inline]
+    fn classes(&self) -> ClassSet {
+        self.removed
+    }
+
+    fn leaves_out(&self, buffer: &[u8], field: &Field) -> bool {
+        let operations = self.outgoing.plan.request.iter();
+        let mut names = operations.filter_map(RequestOperation::removed);
+        names.any(|name| name.is_of(buffer, field))
+    }
+
+    #[inline]
+    fn write(&self, out: &mut Vec<u8>) {
+        for operation in &self.outgoing.plan.request {
+            match operation {
+                RequestOperation::Remove(_) => {}
+                RequestOperation::Write(name, value, _) => name.write_line(known(value), out),
+                RequestOperation::Tell(name, part, _) => {
+                    if let Some(value) = self.outgoing.part(*part) {
+                        name.write_line(value, out);
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Path and query that a request gets whose route or destination changes them.
 #[cold]
 pub(super) fn elsewhere<H: RequestHead>(
@@ -175,4 +234,121 @@ pub(super) fn elsewhere<H: RequestHead>(
     };
     route.transforms().rewrite(&mut target, &values);
     path_and_query(destination.address(), &target.path, target.query.as_deref())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::fixtures::snapshot;
+    use crate::http1::{HeadLimits, Status, parse_request};
+
+    /// Transforms of which most can be made one by one; each is an object of a route's `Transforms`.
+    fn transforms() -> impl Strategy<Value = Vec<String>> {
+        let name = prop::sample::select(vec!["X-A", "X-B", "Cookie", "X-Forwarded-For"]);
+        let header = (name.clone(), prop::sample::select(vec!["Set", "Append"]));
+        let header =
+            header.prop_map(|(name, how)| format!(r#"{{"RequestHeader":"{name}","{how}":"new"}}"#));
+        let removal = name.prop_map(|name| format!(r#"{{"RequestHeaderRemove":"{name}"}}"#));
+        let forwarded = prop::sample::select(vec!["Off", "Set", "Append", "Remove"]);
+        let forwarded = forwarded.prop_map(|how| format!(r#"{{"X-Forwarded":"{how}"}}"#));
+        prop::collection::vec(prop_oneof![header, removal, forwarded], 0..4)
+    }
+
+    fn fields() -> impl Strategy<Value = Vec<&'static str>> {
+        let field = prop::sample::select(vec![
+            "X-A: 1\r\n",
+            "x-a: 2\r\n",
+            "X-B: 3\r\n",
+            "X-C: 4\r\n",
+            "Cookie: a\r\n",
+            "Connection: x-c\r\n",
+            "X-Forwarded-For: 6.6.6.6\r\n",
+            "X-Forwarded-Prefix: /p\r\n",
+        ]);
+        prop::collection::vec(field, 0..6)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Changes that are made while a head is written make the same head as changes that are gathered first.
+        #[test]
+        fn one_by_one_is_the_same_as_gathered(
+            transforms in transforms(),
+            fields in fields(),
+            has_remote: bool,
+        ) {
+            let snapshot = snapshot(&format!(
+                r#"{{"Routes":{{"r":{{"ClusterId":"c","Match":{{"Path":"/{{**rest}}"}},"Transforms":[{}]}}}},
+                "Clusters":{{"c":{{"Destinations":{{"d":{{"Address":"http://127.0.0.1:1/"}}}}}}}}}}"#,
+                transforms.join(","),
+            ));
+            let route = &snapshot.routes()[0];
+            let plan = HeadPlan::of(route).expect("all of it can be done on bytes");
+            let buffer = format!("GET /a HTTP/1.1\r\nHost: h\r\n{}\r\n", fields.concat());
+            let buffer = buffer.as_bytes();
+            let mut table = HeadTable::new();
+            let parsed = parse_request(buffer, &HeadLimits::default(), &mut table);
+            let Ok(Status::Complete(request)) = parsed else {
+                panic!("{parsed:?}");
+            };
+            let outgoing = Outgoing {
+                buffer,
+                request: &request,
+                table: &table,
+                view: &RequestView::new(buffer, &request, &table, false),
+                route,
+                plan: &plan,
+                edits: None,
+                destination: &snapshot.clusters()[0].destinations()[0],
+                remote: has_remote.then_some(FieldValue::from_static("192.0.2.1")),
+            };
+            let (mut written, mut gathered) = (Vec::new(), Vec::new());
+            outgoing.write(&mut written).expect("it is valid");
+            outgoing.write_gathered(None, &mut gathered);
+            prop_assert_eq!(
+                written.escape_ascii().to_string(),
+                gathered.escape_ascii().to_string()
+            );
+        }
+    }
+
+    #[test]
+    fn what_takes_back_an_earlier_change_is_gathered() {
+        for (transforms, is_one_by_one) in [
+            ("", true),
+            (
+                r#"{"RequestHeader":"A","Append":"1"},{"RequestHeader":"B","Set":"2"}"#,
+                true,
+            ),
+            (
+                r#"{"RequestHeaderRemove":"A"},{"RequestHeader":"a","Set":"2"}"#,
+                true,
+            ),
+            (
+                r#"{"RequestHeader":"A","Append":"1"},{"RequestHeader":"a","Append":"2"}"#,
+                true,
+            ),
+            (
+                r#"{"RequestHeader":"A","Append":"1"},{"RequestHeader":"a","Set":"2"}"#,
+                false,
+            ),
+            (
+                r#"{"RequestHeader":"A","Set":"1"},{"RequestHeaderRemove":"a"}"#,
+                false,
+            ),
+        ] {
+            let snapshot = snapshot(&format!(
+                r#"{{"Routes":{{"r":{{"Match":{{"Path":"/{{**rest}}"}},"Transforms":[{transforms}]}}}}}}"#
+            ));
+            let plan = HeadPlan::of(&snapshot.routes()[0]).unwrap();
+            assert_eq!(
+                plan.request_removed.is_some(),
+                is_one_by_one,
+                "{transforms}"
+            );
+        }
+    }
 }

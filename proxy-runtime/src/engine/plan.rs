@@ -23,6 +23,9 @@ pub(crate) struct HeadPlan {
     pub(super) host: HostRule,
     pub(super) request_copy: CopyRule,
     pub(super) request: Box<[RequestOperation]>,
+    /// The classes of names whose lines these leave out, if they can be made one by one while a head is written: none leaves
+    /// out what one before it writes.
+    pub(super) request_removed: Option<ClassSet>,
     pub(super) response_copy: CopyRule,
     pub(super) response: Box<[ResponseOperation]>,
     /// Method, path or query may change.
@@ -104,6 +107,7 @@ impl HeadPlan {
         Some(Self {
             host,
             request_copy: copy_rule(transforms.request_copy())?,
+            request_removed: removed_by(&request),
             request: request.into(),
             response_copy: copy_rule(transforms.response_copy())?,
             response,
@@ -195,6 +199,25 @@ impl ResponseOperation {
 }
 
 impl RequestOperation {
+    /// The name whose lines it leaves out.
+    #[inline]
+    pub(super) fn removed(&self) -> Option<&FieldName> {
+        match self {
+            Self::Remove(name)
+            | Self::Write(name, _, SetOrAppend::Set)
+            | Self::Tell(name, _, SetOrAppend::Set) => Some(name),
+            Self::Write(..) | Self::Tell(..) => None,
+        }
+    }
+
+    /// Whether it may write a line of this name.
+    fn writes(&self, name: &FieldName) -> bool {
+        match self {
+            Self::Remove(_) => false,
+            Self::Write(own, ..) | Self::Tell(own, ..) => own.is_same(name),
+        }
+    }
+
     /// The operation for a request of which `part` tells the parts of where it came from, as far as they are known.
     #[inline]
     pub(super) fn for_request<'a>(
@@ -211,6 +234,21 @@ impl RequestOperation {
             },
         }
     }
+}
+
+/// The classes of names whose lines `operations` leave out; `None` if one leaves out what one before it writes.
+fn removed_by(operations: &[RequestOperation]) -> Option<ClassSet> {
+    let mut removed = ClassSet::EMPTY;
+    for (number, operation) in operations.iter().enumerate() {
+        let Some(name) = operation.removed() else {
+            continue;
+        };
+        if operations[..number].iter().any(|other| other.writes(name)) {
+            return None;
+        }
+        removed = removed.with(name.class());
+    }
+    Some(removed)
 }
 
 #[inline]

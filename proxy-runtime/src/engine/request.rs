@@ -7,25 +7,20 @@ use proxy_model::RequestHead;
 use tokio::time::Instant;
 
 use super::Engine;
-use super::connect::{Link, Unconnected};
-use super::filtering::Filtering;
 use super::place::Place;
 use super::tally::Tally;
-use crate::contain::contained_call;
-use crate::forward::panicked;
 use crate::http1::{Asked, Framing, Method, RawRequest, RequestView, Version};
 use crate::server::http1::{Client, Transport};
 use crate::state::Generation;
 
-/// Begins with a request, if it can be forwarded as bytes: finds its route, and an idle connection to a destination, which
-/// nearly always there is. All that looks at the head is done here, without waiting for anything.
+/// What belongs to a request, if it can be forwarded as bytes.
 #[inline]
-pub(super) fn start<'a, T: Transport>(
+pub(super) fn run<'a, T: Transport>(
     client: &Client<T>,
     request: &'a RawRequest,
     engine: &'a Engine,
     generation: &'a Generation,
-) -> Option<Started<'a>> {
+) -> Option<Run<'a>> {
     let is_plain = request.version() == Version::Http11
         && !request.expects_continue()
         && !matches!(request.method(), Method::Connect | Method::Trace)
@@ -34,40 +29,13 @@ pub(super) fn start<'a, T: Transport>(
     if !is_plain {
         return None;
     }
-    let view = view_of(client, request);
-    let place = Place::find(engine, generation, &view)?;
+    let place = Place::find(engine, generation, &view_of(client, request))?;
     if let Framing::Length(length) = request.framing()
         && length > place.allowed(client.state.worker.limits.body_bytes)
     {
         return None;
     }
-    let run = Run { place, request };
-    let now = Instant::now();
-    let tally = run.tally(&view, now);
-    let (filtering, said) = match run.filters() {
-        None => (Filtering::default(), Ok(())),
-        Some(filters) => Filtering::ask(filters, &run, client, view),
-    };
-    // A program's own policy may panic, which ends one request and no more.
-    let picked = || run.connect_now(client, &view, filtering.edits(), now);
-    let connecting = said.and_then(|()| match contained_call(picked) {
-        Ok(connecting) => connecting,
-        Err(panic) => Err(Unconnected::Failed(panicked(&panic))),
-    });
-    Some(Started {
-        run,
-        tally,
-        filtering,
-        connecting,
-    })
-}
-
-/// A request that has begun to be forwarded.
-pub(super) struct Started<'a> {
-    pub(super) run: Run<'a>,
-    pub(super) tally: Tally<'a>,
-    pub(super) filtering: Filtering,
-    pub(super) connecting: Result<Link, Unconnected>,
+    Some(Run { place, request })
 }
 
 #[inline]
@@ -91,6 +59,7 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
+    /// Begins to count.
     #[inline]
     pub(super) fn tally(&self, view: &RequestView<'_>, started: Instant) -> Tally<'a> {
         Tally::new(

@@ -6,7 +6,8 @@ use tokio::time::Instant;
 
 use super::connect::Unconnected;
 use super::exchange::{Exchange, Failure};
-use super::request::{Started, start};
+use super::filtering::Filtering;
+use super::request::{self, view_of};
 use super::upload::Stage;
 use super::{Engine, Lane};
 use crate::forward::ForwardErrorKind;
@@ -22,21 +23,33 @@ pub(crate) async fn forward<T: Transport>(
     engine: &Engine,
 ) -> Lane {
     let generation = engine.current();
-    let Some(Started {
-        run,
-        mut tally,
-        mut filtering,
-        connecting,
-    }) = start(client, request, engine, &generation)
-    else {
+    let Some(run) = request::run(client, request, engine, &generation) else {
         return Lane::Typed;
     };
-    let (mut link, since) = match connecting {
-        Ok(link) => (link, tally.started()),
+    // All that looks at the head is done here, without waiting for anything: nearly always there is an idle connection.
+    let now = Instant::now();
+    let mut tally = run.tally(&view_of(client, request), now);
+    let (mut filtering, said) = match run.filters() {
+        None => (Filtering::default(), Ok(())),
+        Some(filters) => Filtering::ask(filters, &run, client, view_of(client, request)),
+    };
+    let connecting = said.and_then(|()| {
+        let view = view_of(client, request);
+        run.connect_now(client, &view, filtering.edits(), now)
+    });
+    let since;
+    let mut link = match connecting {
+        Ok(link) => {
+            since = tally.started();
+            link
+        }
         // Boxed, since it is seldom needed.
         unconnected => {
             match Box::pin(run.connect(unconnected, client, filtering.edits(), &mut tally)).await {
-                Ok(link) => (link, Instant::now()),
+                Ok(link) => {
+                    since = Instant::now();
+                    link
+                }
                 Err(Unconnected::Gone) => {
                     tally.end(Some(ForwardErrorKind::RequestCanceled), Instant::now());
                     return Lane::Gone;
@@ -53,7 +66,7 @@ pub(crate) async fn forward<T: Transport>(
             }
         }
     };
-    tally.sent_to(run.destination(&link.picked));
+    tally.sent_over(run.destination(&link.picked), &link.picked.in_flight);
     let mut flow = match run.begin(client, &mut link, since, run.head_due(&tally)) {
         Ok(flow) => flow,
         Err(refusal) => {
@@ -82,8 +95,10 @@ pub(crate) async fn forward<T: Transport>(
         };
         match poll_fn(|cx| exchange.poll_head(cx)).await {
             Ok(status) => {
-                tally.answered(status, Instant::now());
+                let now = Instant::now();
+                let elapsed = tally.answered_over(&link.picked.in_flight, status, now);
                 run.log(exchange.client, status, &tally, peer);
+                exchange.flow.begun(now, elapsed);
                 break poll_fn(|cx| exchange.poll_body(cx)).await.err();
             }
             Err(Failure::Unsent) if may_retry => {
@@ -109,11 +124,11 @@ pub(crate) async fn forward<T: Transport>(
             Err(failed) => break Some(failed),
         }
     };
-    let now = Instant::now();
+    let (now, elapsed) = flow.ended();
     let ended = run.settle(client, link, flow, failure.is_none(), now);
     match failure {
         None => {
-            tally.end(None, now);
+            tally.end_well(now, elapsed);
             Lane::Served { keep: ended.keep }
         }
         Some(failure) => Box::pin(run.fail(client, tally, filtering, failure, ended)).await,

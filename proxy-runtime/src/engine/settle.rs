@@ -58,11 +58,11 @@ impl Run<'_> {
             link.lease.give_back(now);
         }
         let (sent, received) = (flow.upload.sent, flow.download.received);
-        let metrics = self.destination(&link.picked).metrics();
+        let flight = &link.picked.in_flight;
         if sent > 0 {
-            metrics.sent(sent);
+            flight.sent(sent);
         }
-        metrics.received(received);
+        flight.received(received);
         if let Some(exchange) = &mut client.exchange {
             exchange.received = sent;
             exchange.sent = received;

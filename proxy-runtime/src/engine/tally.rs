@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::forward::ForwardErrorKind;
-use crate::observe::{Labels, targets};
+use crate::observe::{InFlightGuard, Labels, Sample, SplitEntry, targets};
 use crate::proxy::Shared;
 use crate::state::{ClusterState, DestinationState, RouteState};
 
@@ -17,7 +17,6 @@ use crate::state::{ClusterState, DestinationState, RouteState};
 /// Dropped before it was told the end, it counts the request as cancelled: its client has gone.
 #[derive(Debug)]
 pub(super) struct Tally<'a> {
-    shared: &'a Shared,
     route: &'a RouteState,
     cluster: &'a ClusterState,
     destination: Option<&'a DestinationState>,
@@ -26,6 +25,7 @@ pub(super) struct Tally<'a> {
     /// With what the client is told, as far as that is known.
     labels: Labels,
     has_ended: bool,
+    _active: SplitEntry<'a>,
 }
 
 impl<'a> Tally<'a> {
@@ -37,9 +37,7 @@ impl<'a> Tally<'a> {
         (method, version): (&Method, Version),
         started: Instant,
     ) -> Self {
-        shared.metrics().active_requests.add();
         Self {
-            shared,
             route,
             cluster,
             destination: None,
@@ -48,6 +46,7 @@ impl<'a> Tally<'a> {
             // What YARP notes for a client that went away before there was anything else to tell it.
             labels: Labels::new(method, version, StatusCode::BAD_REQUEST),
             has_ended: false,
+            _active: shared.metrics().active_requests.enter_here(),
         }
     }
 
@@ -64,6 +63,13 @@ impl<'a> Tally<'a> {
         self.destination = Some(destination);
     }
 
+    /// The same, of a request that is in flight there.
+    #[inline]
+    pub(super) fn sent_over(&mut self, destination: &'a DestinationState, flight: &InFlightGuard) {
+        flight.requested();
+        self.destination = Some(destination);
+    }
+
     /// Another destination is picked now.
     pub(super) fn picked_again(&mut self) {
         self.picked = Instant::now();
@@ -72,16 +78,37 @@ impl<'a> Tally<'a> {
     /// The destination's response has begun.
     #[inline]
     pub(super) fn answered(&mut self, status: StatusCode, now: Instant) {
-        let elapsed = now.saturating_duration_since(self.picked);
+        let elapsed = self.measure(status, now);
+        if let Some(destination) = self.destination {
+            destination.metrics().responded(status, elapsed);
+        }
+    }
+
+    /// The same, of a request that is in flight there. Returns how long that took since the request came, if the first pick was
+    /// then.
+    #[inline]
+    pub(super) fn answered_over(
+        &mut self,
+        flight: &InFlightGuard,
+        status: StatusCode,
+        now: Instant,
+    ) -> Option<Sample> {
+        let elapsed = self.measure(status, now);
+        flight.responded(status, elapsed);
+        (self.picked == self.started).then_some(elapsed)
+    }
+
+    /// Counts a response for the cluster; returns how long it was waited for.
+    #[inline]
+    fn measure(&mut self, status: StatusCode, now: Instant) -> Sample {
+        let elapsed = Sample::from(now.saturating_duration_since(self.picked));
         self.labels = self.labels.with_status(status);
         self.cluster
             .live()
             .metrics()
             .requests
             .record(self.labels, elapsed);
-        if let Some(destination) = self.destination {
-            destination.metrics().responded(status, elapsed);
-        }
+        elapsed
     }
 
     /// Where it was sent.
@@ -110,25 +137,31 @@ impl<'a> Tally<'a> {
     /// The response has ended.
     #[inline]
     pub(super) fn end(mut self, error: Option<ForwardErrorKind>, now: Instant) {
-        self.settle(error, now);
+        self.settle(error, now, None);
+    }
+
+    /// The response has ended well; how long that took since the request came may be known.
+    #[inline]
+    pub(super) fn end_well(mut self, now: Instant, elapsed: Option<Sample>) {
+        self.settle(None, now, elapsed);
     }
 
     #[inline]
-    fn settle(&mut self, error: Option<ForwardErrorKind>, now: Instant) {
+    fn settle(&mut self, error: Option<ForwardErrorKind>, now: Instant, known: Option<Sample>) {
         self.has_ended = true;
-        self.shared.metrics().active_requests.subtract();
-        let elapsed = now.saturating_duration_since(self.started);
         if let Some(kind) = error {
             self.failed(kind);
         }
-        self.route.metrics().served(self.labels, elapsed);
+        let elapsed = || now.saturating_duration_since(self.started);
+        let sample = known.unwrap_or_else(|| elapsed().into());
+        self.route.metrics().served(self.labels, sample);
         debug!(
             target: targets::REQUEST,
             method = self.labels.method(),
             destination = self.destination.map(|destination| destination.id().as_str()),
             status = self.labels.status(),
             error = error.map(ForwardErrorKind::as_str),
-            ?elapsed,
+            elapsed = ?elapsed(),
             "request ended",
         );
     }
@@ -137,7 +170,11 @@ impl<'a> Tally<'a> {
 impl Drop for Tally<'_> {
     fn drop(&mut self) {
         if !self.has_ended {
-            self.settle(Some(ForwardErrorKind::RequestCanceled), Instant::now());
+            self.settle(
+                Some(ForwardErrorKind::RequestCanceled),
+                Instant::now(),
+                None,
+            );
         }
     }
 }

@@ -5,16 +5,14 @@
 
 /// `tchar` of RFC 9110 section 5.6.2.
 pub(super) const TOKEN: u8 = 1;
-/// A `tchar` that is not `_`, which many programs take for `-` in names of fields.
-const PLAIN_TOKEN: u8 = 1 << 1;
 /// What the path of a target may have.
-pub(super) const PATH: u8 = 1 << 2;
+pub(super) const PATH: u8 = 1 << 1;
 /// What a path may have besides `.` and `%`.
-const PLAIN_PATH: u8 = 1 << 3;
+const PLAIN_PATH: u8 = 1 << 2;
 /// What the query of a target may have.
-const QUERY: u8 = 1 << 4;
+const QUERY: u8 = 1 << 3;
 /// What the name of a host, its port's colon aside, may have.
-pub(super) const HOST: u8 = 1 << 5;
+pub(super) const HOST: u8 = 1 << 4;
 
 static CLASSES: [u8; 256] = classes();
 
@@ -24,15 +22,14 @@ const fn classes() -> [u8; 256] {
     while byte < 0x7f {
         let c = byte as u8;
         if c.is_ascii_alphanumeric() {
-            classes[byte] = TOKEN | PLAIN_TOKEN | PATH | PLAIN_PATH | HOST;
+            classes[byte] = TOKEN | PATH | PLAIN_PATH | HOST;
         }
         if !matches!(c, b'"' | b'#' | b'<' | b'>') {
             classes[byte] |= QUERY;
         }
         byte += 1;
     }
-    mark(&mut classes, b"!#$%&'*+-.^`|~", TOKEN | PLAIN_TOKEN);
-    mark(&mut classes, b"_", TOKEN);
+    mark(&mut classes, b"!#$%&'*+-.^_`|~", TOKEN);
     // RFC 3986 section 3.3, and what browsers leave as it is though it should be encoded.
     mark(&mut classes, b"/-_~!$&'()*+,;=:@[]|^", PATH | PLAIN_PATH);
     mark(&mut classes, b".%", PATH);
@@ -90,24 +87,38 @@ fn run_end(bytes: &[u8], at: usize, class: u8) -> usize {
     at + (run.len() - behind(run, class).len())
 }
 
-/// What is left behind a token without `_`.
-///
-/// Names of fields are mostly letters and `-`, of which eight are looked at together; from the first byte that is something
-/// else on, byte after byte.
+/// The byte at `at`.
 #[inline(always)]
-pub(super) fn behind_plain_token(mut bytes: &[u8]) -> &[u8] {
-    while let Some((eight, rest)) = bytes.split_first_chunk() {
-        let others = no_letters(u64::from_le_bytes(*eight));
+pub(super) fn byte_at(bytes: &[u8], at: u32) -> Option<u8> {
+    bytes.get(at as usize).copied()
+}
+
+/// The two bytes from `at` on.
+#[inline(always)]
+pub(super) fn pair_at(bytes: &[u8], at: u32) -> Option<&[u8; 2]> {
+    bytes.get(at as usize..at as usize + 2)?.try_into().ok()
+}
+
+/// The eight bytes from `at` on, the first one lowest.
+#[inline(always)]
+fn word_at(bytes: &[u8], at: u32) -> Option<u64> {
+    let eight = bytes.get(at as usize..at as usize + 8)?.try_into().ok()?;
+    Some(u64::from_le_bytes(eight))
+}
+
+/// Where the first byte stands from `at` on that is neither a letter nor `-`, of which names of fields nearly always are. Among
+/// the last seven bytes it is not looked for: what is returned may have letters behind it there.
+#[inline(always)]
+pub(super) fn letters_end(bytes: &[u8], at: u32) -> u32 {
+    let mut end = at;
+    while let Some(word) = word_at(bytes, end) {
+        let others = no_letters(word);
         if others != 0 {
-            bytes = &bytes[(others.trailing_zeros() / 8) as usize..];
-            break;
+            return end + others.trailing_zeros() / 8;
         }
-        bytes = rest;
+        end += 8;
     }
-    match bytes {
-        [b':', ..] => bytes,
-        _ => behind(bytes, PLAIN_TOKEN),
-    }
+    end
 }
 
 /// High bits where a byte is neither a letter nor `-`.
@@ -170,32 +181,38 @@ fn controls(word: u64) -> u64 {
     (is_below_space | is_delete) & !word & each(0x80)
 }
 
-/// What is left behind a field value, or a reason phrase: RFC 9110 section 5.5 without line folding.
+/// The end of the field value, or of the reason phrase, that begins at `at`: RFC 9110 section 5.5 without line folding.
 #[inline(always)]
-pub(super) fn behind_text(mut bytes: &[u8]) -> &[u8] {
-    while let Some((eight, rest)) = bytes.split_first_chunk() {
-        let controls = controls(u64::from_le_bytes(*eight));
+pub(super) fn text_end(bytes: &[u8], at: u32) -> u32 {
+    let mut end = at;
+    while let Some(word) = word_at(bytes, end) {
+        let controls = controls(word);
         if controls == 0 {
-            bytes = rest;
+            end += 8;
             continue;
         }
-        bytes = &bytes[(controls.trailing_zeros() / 8) as usize..];
-        let [b'\t', rest @ ..] = bytes else {
-            return bytes;
-        };
-        bytes = rest;
+        end += controls.trailing_zeros() / 8;
+        if byte_at(bytes, end) != Some(b'\t') {
+            return end;
+        }
+        end += 1;
     }
-    while let [b'\t' | 0x20..=0x7e | 0x80.., rest @ ..] = bytes {
-        bytes = rest;
+    while let Some(b'\t' | 0x20..=0x7e | 0x80..) = byte_at(bytes, end) {
+        end += 1;
     }
-    bytes
+    end
 }
 
-/// The end of the text that begins at `at`.
+/// Whether all of `bytes` can be in a field value.
 #[inline]
-pub(super) fn text_end(bytes: &[u8], at: usize) -> usize {
-    let text = bytes.get(at..).unwrap_or_default();
-    at + (text.len() - behind_text(text).len())
+pub(super) fn is_text(bytes: &[u8]) -> bool {
+    let (words, rest) = bytes.as_chunks();
+    let is_plain = |word: &[u8; 8]| controls(u64::from_le_bytes(*word)) == 0;
+    let is_text = |bytes: &[u8]| {
+        let mut bytes = bytes.iter();
+        bytes.all(|byte| matches!(byte, b'\t' | 0x20..=0x7e | 0x80..))
+    };
+    words.iter().all(|word| is_plain(word) || is_text(word)) && is_text(rest)
 }
 
 /// Whether all of `bytes` can be part of a target: visible ASCII without `#` and what no target ever has.
@@ -224,10 +241,6 @@ pub(super) fn trim(mut bytes: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    fn plain_token_end(bytes: &[u8]) -> usize {
-        bytes.len() - behind_plain_token(bytes).len()
-    }
-
     /// Every byte at every place of a word, among bytes that belong.
     fn check(end: impl Fn(&[u8]) -> usize, belongs: impl Fn(u8) -> bool) {
         for length in [1, 7, 8, 9, 16, 17, 40] {
@@ -252,11 +265,23 @@ mod tests {
     }
 
     #[test]
-    fn plain_tokens_have_no_underscore() {
-        let marks = b"!#$%&'*+-.^`|~";
-        check(plain_token_end, |byte| {
-            byte.is_ascii_alphanumeric() || marks.contains(&byte)
-        });
+    fn letters_end_where_something_else_stands() {
+        for length in [8, 9, 16, 17, 40] {
+            for at in 0..=length - 8 {
+                for byte in 0..=255 {
+                    let mut bytes = vec![b'a'; length];
+                    bytes[at] = byte;
+                    let end = letters_end(&bytes, 0) as usize;
+                    match byte.is_ascii_alphabetic() || byte == b'-' {
+                        true => assert_eq!(end, length / 8 * 8, "{byte:#04x} at {at}"),
+                        false => assert_eq!(end, at, "{byte:#04x} of {length}"),
+                    }
+                }
+            }
+        }
+        assert_eq!(letters_end(b"abcdefghi", 1), 9);
+        assert_eq!(letters_end(b"abcdefghi", 2), 2, "the end is not looked at");
+        assert_eq!(letters_end(b"abcdefghi", 40), 40);
     }
 
     #[test]
@@ -279,9 +304,39 @@ mod tests {
     #[test]
     fn values_have_no_controls_but_tabs() {
         check(
-            |bytes| text_end(bytes, 0),
+            |bytes| text_end(bytes, 0) as usize,
             |byte| byte == b'\t' || (byte >= 0x20 && byte != 0x7f),
         );
+    }
+
+    #[test]
+    fn what_is_not_ascii_hides_no_control() {
+        for before in [0x80, 0x9f, 0xa0, 0xfe, 0xff] {
+            for byte in 0..=255 {
+                let bytes = [b'a', before, byte, b'b', before, before, byte, b'c', b'd'];
+                let expected = match byte == b'\t' || (byte >= 0x20 && byte != 0x7f) {
+                    true => bytes.len(),
+                    false => 2,
+                };
+                assert_eq!(text_end(&bytes, 0) as usize, expected, "{byte:#04x}");
+                assert_eq!(is_text(&bytes), expected == bytes.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_is_one_to_its_end() {
+        for length in [0, 1, 7, 8, 9, 17] {
+            let bytes = vec![b'a'; length];
+            assert!(is_text(&bytes));
+            for at in 0..length {
+                for byte in 0..=255 {
+                    let mut bytes = bytes.clone();
+                    bytes[at] = byte;
+                    assert_eq!(is_text(&bytes), text_end(&bytes, 0) as usize == length);
+                }
+            }
+        }
     }
 
     #[test]
@@ -290,18 +345,10 @@ mod tests {
             for at in 0..length {
                 let mut bytes = vec![b'a'; length];
                 bytes[at] = b'_';
-                assert_eq!(
-                    (token_end(&bytes, 0), plain_token_end(&bytes)),
-                    (length, at)
-                );
                 assert_eq!(path_end(&bytes, 0), (length, true));
                 for special in *b".%" {
                     bytes[at] = special;
                     assert_eq!(path_end(&bytes, 0), (length, false));
-                    assert_eq!(
-                        (token_end(&bytes, 0), plain_token_end(&bytes)),
-                        (length, length)
-                    );
                 }
             }
         }

@@ -100,6 +100,13 @@ impl ClassSet {
         Self(self.0 | 1 << class as u8)
     }
 
+    /// The set without a class.
+    #[must_use]
+    #[inline]
+    pub const fn without(self, class: FieldClass) -> Self {
+        Self(self.0 & !(1 << class as u8))
+    }
+
     /// What is in either.
     #[must_use]
     #[inline]

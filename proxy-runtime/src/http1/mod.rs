@@ -88,6 +88,8 @@ pub use self::head::{
 };
 pub use self::limits::HeadLimits;
 pub use self::refusal::Refusal;
+#[cfg(feature = "server")]
+pub(crate) use self::rewrite::{Changes, write_changed_request};
 pub use self::rewrite::{
     Copied, FieldName, FieldOperation, FieldValue, OutgoingConnection, OutgoingMethod,
     OutgoingTarget, RequestRewrite, ResponseRewrite, write_request, write_response, write_trailers,

@@ -75,18 +75,13 @@ impl SplitGauge {
         SplitGuard(Arc::clone(part))
     }
 
-    /// One more, until [`subtract`](Self::subtract) is called for it.
+    /// As [`enter`](Self::enter), for as long as the gauge is borrowed.
     #[cfg(feature = "server")]
     #[inline]
-    pub(crate) fn add(&self) {
-        self.0.here().fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// One fewer.
-    #[cfg(feature = "server")]
-    #[inline]
-    pub(crate) fn subtract(&self) {
-        self.0.here().fetch_sub(1, Ordering::Relaxed);
+    pub(crate) fn enter_here(&self) -> SplitEntry<'_> {
+        let part = self.0.here();
+        part.fetch_add(1, Ordering::Relaxed);
+        SplitEntry(part)
     }
 
     /// How many there are.
@@ -103,6 +98,20 @@ impl SplitGauge {
 pub(crate) struct SplitGuard(Arc<OwnLine<AtomicI64>>);
 
 impl Drop for SplitGuard {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// As [`SplitGuard`], without a share of the gauge.
+#[cfg(feature = "server")]
+#[derive(Debug)]
+#[must_use = "dropped at once, it counts nothing"]
+pub(crate) struct SplitEntry<'a>(&'a AtomicI64);
+
+#[cfg(feature = "server")]
+impl Drop for SplitEntry<'_> {
+    #[inline]
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

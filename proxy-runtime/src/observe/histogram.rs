@@ -108,12 +108,28 @@ fn bucket_of(nanos: u64) -> usize {
     bucket
 }
 
+/// A duration and its bucket, which is the same in every histogram that counts it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    nanos: u64,
+    bucket: usize,
+}
+
+impl From<Duration> for Sample {
+    #[inline]
+    fn from(duration: Duration) -> Self {
+        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        let bucket = bucket_of(nanos);
+        Self { nanos, bucket }
+    }
+}
+
 impl Histogram {
     /// Counts one duration.
     #[inline]
-    pub(crate) fn record(&self, duration: Duration) {
-        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        self.buckets[bucket_of(nanos)].fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn record(&self, sample: impl Into<Sample>) {
+        let Sample { nanos, bucket } = sample.into();
+        self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
         self.sum.fetch_add(nanos, Ordering::Relaxed);
     }
 

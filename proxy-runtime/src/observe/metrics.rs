@@ -2,12 +2,11 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use http::StatusCode;
 
 use super::counter::{Counter, Gauge, SplitGauge};
-use super::histogram::{Histogram, HistogramCounts};
+use super::histogram::{Histogram, HistogramCounts, Sample};
 use super::labels::Labels;
 use super::per_worker::{OwnLine, PerWorker};
 use super::series::SeriesTable;
@@ -38,7 +37,7 @@ pub(crate) struct RouteMetrics {
 
 impl RouteMetrics {
     /// Counts a request that took `elapsed`, from its head to the end of the response.
-    pub(crate) fn served(&self, labels: Labels, elapsed: Duration) {
+    pub(crate) fn served(&self, labels: Labels, elapsed: impl Into<Sample>) {
         self.durations.record(labels, elapsed);
     }
 
@@ -105,6 +104,42 @@ struct Exchanges {
 #[must_use = "dropped at once, it counts nothing"]
 pub(crate) struct InFlightGuard(Arc<OwnLine<Exchanges>>);
 
+#[cfg(feature = "server")]
+impl InFlightGuard {
+    /// As [`DestinationMetrics::requested`], for this request.
+    #[inline]
+    pub(crate) fn requested(&self) {
+        self.0.requests.increment();
+    }
+
+    /// As [`DestinationMetrics::sent`], for this request.
+    #[inline]
+    pub(crate) fn sent(&self, bytes: u64) {
+        self.0.bytes_sent.add(bytes);
+    }
+
+    /// As [`DestinationMetrics::received`], for this request.
+    #[inline]
+    pub(crate) fn received(&self, bytes: u64) {
+        self.0.bytes_received.add(bytes);
+    }
+
+    /// As [`DestinationMetrics::responded`], for this request.
+    #[inline]
+    pub(crate) fn responded(&self, status: StatusCode, latency: impl Into<Sample>) {
+        self.0.responded(status, latency.into());
+    }
+}
+
+impl Exchanges {
+    #[inline]
+    fn responded(&self, status: StatusCode, latency: Sample) {
+        let class = usize::from(status.as_u16() / 100);
+        self.responses[if class < 6 { class } else { 0 }].increment();
+        self.latency.record(latency);
+    }
+}
+
 impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
@@ -154,11 +189,8 @@ impl DestinationMetrics {
     }
 
     /// Counts the head of a response, which came `latency` after the pick.
-    pub(crate) fn responded(&self, status: StatusCode, latency: Duration) {
-        let class = usize::from(status.as_u16() / 100);
-        let here = self.exchanges.here();
-        here.responses[if class < 6 { class } else { 0 }].increment();
-        here.latency.record(latency);
+    pub(crate) fn responded(&self, status: StatusCode, latency: impl Into<Sample>) {
+        self.exchanges.here().responded(status, latency.into());
     }
 
     /// Requests that were sent to it.
@@ -229,6 +261,8 @@ impl ErrorCounters {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

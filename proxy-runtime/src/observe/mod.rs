@@ -14,10 +14,14 @@ mod prometheus;
 mod series;
 pub mod targets;
 
+#[cfg(feature = "server")]
+pub(crate) use self::counter::SplitEntry;
 pub(crate) use self::counter::{GaugeGuard, SplitGuard};
 #[cfg(test)]
 pub(crate) use self::histogram::Histogram;
 pub(crate) use self::histogram::HistogramCounts;
+#[cfg(feature = "server")]
+pub(crate) use self::histogram::Sample;
 pub(crate) use self::labels::Labels;
 pub(crate) use self::metrics::{
     ClusterMetrics, DestinationMetrics, ErrorCounters, InFlightGuard, ProxyMetrics, RouteMetrics,

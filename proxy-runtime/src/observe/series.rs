@@ -2,12 +2,11 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use super::counter::Counter;
-use super::histogram::Histogram;
 #[cfg(any(feature = "metrics", test))]
 use super::histogram::HistogramCounts;
+use super::histogram::{Histogram, Sample};
 use super::labels::Labels;
 use super::per_worker::{OwnLine, PerWorker};
 
@@ -42,7 +41,7 @@ type Slot = OnceLock<Box<OwnLine<Histogram>>>;
 impl SeriesTable {
     /// Counts one request.
     #[inline]
-    pub(crate) fn record(&self, labels: Labels, elapsed: Duration) {
+    pub(crate) fn record(&self, labels: Labels, elapsed: impl Into<Sample>) {
         let keys = self.keys.get_or_init(Box::default);
         let slots = self.slots.here();
         slots.recorded.increment();
@@ -136,6 +135,8 @@ impl Keys {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use http::{Method, StatusCode, Version};
 
     use super::*;

@@ -22,31 +22,21 @@ pub(super) const MOST_COPIED: usize = 1024;
 /// Buffers for copies that a thread keeps: 256 KiB.
 const MOST_COPIES: usize = 256;
 
-thread_local! {
-    static COPIES: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
-    static SPARE: RefCell<Spare> = const {
-        RefCell::new(Spare {
-            small: Vec::new(),
-            large: Vec::new(),
-        })
-    };
-}
+type Buffers = RefCell<Vec<Vec<u8>>>;
 
-struct Spare {
-    small: Vec<Vec<u8>>,
-    large: Vec<Vec<u8>>,
+thread_local! {
+    static COPIES: Buffers = const { RefCell::new(Vec::new()) };
+    static SPARE_SMALL: Buffers = const { RefCell::new(Vec::new()) };
+    static SPARE_LARGE: Buffers = const { RefCell::new(Vec::new()) };
 }
 
 /// An empty buffer with room for `size` bytes, which is one of the two sizes.
 #[inline]
 pub(crate) fn take(size: usize) -> Vec<u8> {
-    let spare = SPARE.try_with(|spare| {
-        let mut spare = spare.borrow_mut();
-        match size {
-            SMALL => spare.small.pop(),
-            _ => spare.large.pop(),
-        }
-    });
+    let spare = match size {
+        SMALL => SPARE_SMALL.try_with(|spare| spare.borrow_mut().pop()),
+        _ => SPARE_LARGE.try_with(|spare| spare.borrow_mut().pop()),
+    };
     match spare {
         Ok(Some(buffer)) => buffer,
         _ => Vec::with_capacity(size),
@@ -56,17 +46,29 @@ pub(crate) fn take(size: usize) -> Vec<u8> {
 /// Keeps a buffer for the next one who needs it. Those of other sizes are freed.
 #[inline]
 pub(crate) fn give_back(mut buffer: Vec<u8>) {
+    if buffer.capacity() != SMALL {
+        return give_back_large(buffer);
+    }
     buffer.clear();
     // A thread that ends has no use for it.
-    let _ = SPARE.try_with(|spare| {
+    let _ = SPARE_SMALL.try_with(|spare| {
         let mut spare = spare.borrow_mut();
-        let (kept, most) = match buffer.capacity() {
-            SMALL => (&mut spare.small, MOST_SMALL),
-            LARGE => (&mut spare.large, MOST_LARGE),
-            _ => return,
-        };
-        if kept.len() < most {
-            kept.push(buffer);
+        if spare.len() < MOST_SMALL {
+            spare.push(buffer);
+        }
+    });
+}
+
+#[cold]
+fn give_back_large(mut buffer: Vec<u8>) {
+    if buffer.capacity() != LARGE {
+        return;
+    }
+    buffer.clear();
+    let _ = SPARE_LARGE.try_with(|spare| {
+        let mut spare = spare.borrow_mut();
+        if spare.len() < MOST_LARGE {
+            spare.push(buffer);
         }
     });
 }

@@ -27,7 +27,8 @@ pub(crate) fn poll_write_all<T: ByteStream, const PARTS: usize>(
     parts: [&[u8]; PARTS],
     written: &mut usize,
 ) -> Poll<io::Result<()>> {
-    loop {
+    let all = parts.iter().map(|part| part.len()).sum();
+    while *written < all {
         let mut before = *written;
         let mut slices = [IoSlice::new(&[]); PARTS];
         let mut count = 0;
@@ -38,9 +39,6 @@ pub(crate) fn poll_write_all<T: ByteStream, const PARTS: usize>(
                 slices[count] = IoSlice::new(rest);
                 count += 1;
             }
-        }
-        if count == 0 {
-            break;
         }
         match ready!(io.poll_send(cx, &slices[..count]))? {
             0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),

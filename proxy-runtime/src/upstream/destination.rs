@@ -248,9 +248,8 @@ impl DestinationPool {
         }
         if protocols.allows_http1() {
             while let Some(mut connection) = state.idle.pop() {
-                if now.saturating_duration_since(connection.idle_since) < self.idle_timeout
-                    && connection.is_open()
-                {
+                let until = connection.idle_since.checked_add(self.idle_timeout);
+                if until.is_none_or(|until| now < until) && connection.is_open() {
                     return Some(self.lease1(connection));
                 }
                 closed.push(connection);

@@ -149,15 +149,19 @@ impl UpstreamPool {
     /// A connection that is there already.
     #[inline]
     pub(crate) fn ready(&self, wanted: &Wanted<'_>, now: Instant) -> Option<Lease> {
-        self.of(wanted).ready(wanted.protocols, now)
+        self.pool_for(wanted).ready(wanted, now)
+    }
+
+    fn of(&self, wanted: &Wanted<'_>) -> Arc<DestinationPool> {
+        let pool = self.pool_for(wanted);
+        pool.of(wanted.destination, wanted.client, wanted.upstream)
     }
 
     #[inline]
-    fn of(&self, wanted: &Wanted<'_>) -> Arc<DestinationPool> {
-        let pool = match wanted.upstream.max_connections() {
+    fn pool_for(&self, wanted: &Wanted<'_>) -> &Pool {
+        match wanted.upstream.max_connections() {
             None => &self.own,
             Some(_) => &self.shared.limited,
-        };
-        pool.of(wanted.destination, wanted.client, wanted.upstream)
+        }
     }
 }

@@ -9,8 +9,9 @@ use proxy_model::compiled::Upstream;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
-use super::UpstreamOptions;
 use super::destination::DestinationPool;
+use super::lease::Lease;
+use super::{UpstreamOptions, Wanted};
 use crate::state::{ClientKey, DestinationKey, DestinationState, KeyHasher};
 
 /// How often connections that have been idle for too long are looked for.
@@ -72,6 +73,20 @@ impl Pool {
             before.close();
         }
         pool
+    }
+
+    /// A connection that is there already. `None` as well where there is something to be set up first, as
+    /// [`of`](Self::of) does.
+    #[inline]
+    pub(super) fn ready(&self, wanted: &Wanted<'_>, now: Instant) -> Option<Lease> {
+        let state = self.lock();
+        state.sweeper.as_ref()?;
+        let pool = state.destinations.get(&wanted.destination.key())?;
+        if pool.client != wanted.client {
+            return None;
+        }
+        // Its lock is taken within this one, and nowhere the other way round.
+        pool.ready(wanted.protocols, now)
     }
 
     /// Closes what is idle for too long or belongs to a removed destination. Returns whether anything is left to watch.

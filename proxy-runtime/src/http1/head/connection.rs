@@ -75,6 +75,9 @@ fn mark(window: &[u8], table: &mut HeadTable, name: &[u8]) {
     for field in &mut table.fields {
         if field.class() == class && field.name().get(window).eq_ignore_ascii_case(name) {
             field.set_class(FieldClass::NamedByConnection);
+            if table.seen.contains(FieldClass::NamedByConnection) {
+                table.repeated = table.repeated.with(FieldClass::NamedByConnection);
+            }
             table.seen = table.seen.with(FieldClass::NamedByConnection);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::table::HeadTable;
 use crate::http1::Refusal;
-use crate::http1::bytes::{behind_plain_token, behind_text, token_end};
+use crate::http1::bytes::{byte_at, letters_end, pair_at, text_end, token_end};
 use crate::http1::field::{ClassSet, Field, classify, is_imitation};
 use crate::http1::span::Span;
 
@@ -32,6 +32,9 @@ pub(in crate::http1) enum Section {
 /// Reads field lines from `table.line` on, up to and with the empty line; returns where it ends.
 ///
 /// `table.line` is where the first line begins that is not complete, so that a call with more bytes goes on from there.
+///
+/// Lines are read by their places in the window, which are numbers of 32 bits: a sum of two of them cannot overflow, so that
+/// one comparison proves a look at several bytes to be within bounds.
 #[inline]
 pub(in crate::http1) fn read_fields(
     window: &[u8],
@@ -39,108 +42,100 @@ pub(in crate::http1) fn read_fields(
     section: Section,
     table: &mut HeadTable,
 ) -> Result<usize, Stop> {
-    let mut line = window.get(table.line as usize..).unwrap_or_default();
+    let mut line = table.line;
     let mut seen = table.seen;
     let mut repeated = table.repeated;
-    let at = |rest: &[u8]| window.len() - rest.len();
     let end = loop {
-        let mut behind = behind_plain_token(line);
-        let mut value = match behind {
-            [b':', value @ ..] if behind.len() != line.len() => value,
-            _ => match read_odd_name(line, section) {
-                Odd::Name(colon) => {
-                    behind = colon;
-                    &colon[1..]
-                }
-                Odd::EmptyLine(rest) => break Ok(at(rest)),
-                Odd::Stop(stop) => break Err(stop),
-            },
-        };
-        let name = &line[..line.len() - behind.len()];
+        let mut colon = letters_end(window, line);
+        if colon == line || byte_at(window, colon) != Some(b':') {
+            if colon == line && pair_at(window, line) == Some(b"\r\n") {
+                break Ok(line as usize + 2);
+            }
+            match read_odd_name(window, line, section) {
+                Ok(end) => colon = end,
+                Err(stop) => break Err(stop),
+            }
+        }
         // One space nearly always, and hardly ever more.
-        if let [b' ', rest @ ..] = value {
-            value = rest;
-        }
-        if let [b' ' | b'\t', ..] = value {
-            value = behind_blanks(value);
-        }
-        let behind = behind_text(value);
-        let [b'\r', b'\n', next @ ..] = behind else {
-            break Err(not_an_end(behind));
+        let value = match pair_at(window, colon + 1) {
+            Some([b' ', b'!'..=0xff]) => colon + 2,
+            Some([b'!'..=0xff, _]) => colon + 1,
+            _ => blanks_end(window, colon + 1),
         };
-        let mut text = &value[..value.len() - behind.len()];
-        while let [rest @ .., b' ' | b'\t'] = text {
-            text = rest;
+        let behind = text_end(window, value);
+        if pair_at(window, behind) != Some(b"\r\n") {
+            break Err(not_an_end(
+                window.get(behind as usize..).unwrap_or_default(),
+            ));
         }
-        let (Ok(length), true) = (u16::try_from(name.len()), table.fields.len() < most) else {
-            break Err(too_large(name));
+        let text = without_blanks(window, value, behind);
+        let name = window
+            .get(line as usize..colon as usize)
+            .unwrap_or_default();
+        let Ok(length) = u16::try_from(name.len()) else {
+            break Err(Refusal::HeadTooLarge.into());
         };
+        if table.fields.len() >= most {
+            break Err(Refusal::TooManyFields.into());
+        }
         let class = classify(name);
         let only = ClassSet::EMPTY.with(class);
         repeated = repeated.union(seen.intersection(only));
         seen = seen.union(only);
-        let value = Span::of(at(value), at(value) + text.len());
-        table
-            .fields
-            .push(Field::new(at(line) as u32, length, value, class));
-        line = next;
+        let value = Span::new(value, text);
+        table.fields.push(Field::new(line, length, value, class));
+        line = behind + 2;
     };
-    table.line = at(line) as u32;
+    table.line = line;
     table.seen = seen;
     table.repeated = repeated;
     end
 }
 
-/// What is left behind spaces and tabs.
+/// Where spaces and tabs end that begin at `at`.
 #[cold]
-fn behind_blanks(mut bytes: &[u8]) -> &[u8] {
-    while let [b' ' | b'\t', rest @ ..] = bytes {
-        bytes = rest;
+fn blanks_end(window: &[u8], mut at: u32) -> u32 {
+    while let Some(b' ' | b'\t') = byte_at(window, at) {
+        at += 1;
     }
-    bytes
+    at
 }
 
-/// Why a line that is well-formed is not taken.
+/// Where a value ends between `start` and `end`, without the spaces and tabs behind it.
+#[inline(always)]
+fn without_blanks(window: &[u8], start: u32, end: u32) -> u32 {
+    match end.checked_sub(1).and_then(|last| byte_at(window, last)) {
+        Some(b'!'..) => end,
+        _ => trimmed_end(window, start, end),
+    }
+}
+
 #[cold]
-fn too_large(name: &[u8]) -> Stop {
-    match u16::try_from(name.len()) {
-        Ok(_) => Refusal::TooManyFields.into(),
-        Err(_) => Refusal::HeadTooLarge.into(),
+fn trimmed_end(window: &[u8], start: u32, mut end: u32) -> u32 {
+    while end > start && matches!(byte_at(window, end - 1), Some(b' ' | b'\t')) {
+        end -= 1;
     }
+    end
 }
 
-/// What there is instead of a token without `_` and with a colon.
-enum Odd<'a> {
-    /// A name all the same; what is left begins with its colon.
-    Name(&'a [u8]),
-    /// The empty line that ends the section, and what is left behind it.
-    EmptyLine(&'a [u8]),
-    Stop(Stop),
-}
-
-impl From<Refusal> for Odd<'_> {
-    fn from(refusal: Refusal) -> Self {
-        Self::Stop(refusal.into())
-    }
-}
-
-/// Reads what is no token without `_` and with a colon.
+/// Reads what is no name of letters and hyphens alone that ends at a colon, and returns where its colon is.
 #[cold]
-fn read_odd_name(line: &[u8], section: Section) -> Odd<'_> {
-    if let [b'\r', b'\n', rest @ ..] = line {
-        return Odd::EmptyLine(rest);
-    }
+fn read_odd_name(window: &[u8], at: u32, section: Section) -> Result<u32, Stop> {
+    let line = window.get(at as usize..).unwrap_or_default();
     let (name, behind) = line.split_at(token_end(line, 0));
     match behind {
-        [] | [b'\r'] if name.is_empty() || behind.is_empty() => Odd::Stop(Stop::Partial),
-        [b':', ..] if !name.is_empty() => match section {
-            Section::Request if is_imitation(name) => Refusal::Imitation.into(),
-            _ => Odd::Name(behind),
-        },
-        [b'\r', ..] if name.is_empty() => Refusal::BareCarriageReturn.into(),
-        [b' ' | b'\t', ..] if name.is_empty() => Refusal::Folded.into(),
-        [b'\n', ..] => Refusal::BareLineFeed.into(),
-        _ => Refusal::FieldName.into(),
+        [] | [b'\r'] if name.is_empty() || behind.is_empty() => Err(Stop::Partial),
+        [b':', ..] if !name.is_empty() => {
+            // Many programs take `_` for `-` in names.
+            if section == Section::Request && name.contains(&b'_') && is_imitation(name) {
+                return Err(Refusal::Imitation.into());
+            }
+            Ok(at + name.len() as u32)
+        }
+        [b'\r', ..] if name.is_empty() => Err(Refusal::BareCarriageReturn.into()),
+        [b' ' | b'\t', ..] if name.is_empty() => Err(Refusal::Folded.into()),
+        [b'\n', ..] => Err(Refusal::BareLineFeed.into()),
+        _ => Err(Refusal::FieldName.into()),
     }
 }
 

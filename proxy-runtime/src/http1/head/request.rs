@@ -161,7 +161,7 @@ impl RawRequest {
     /// If `buffer` is shorter than the one that was parsed.
     #[inline]
     pub fn authority_value<'a>(&self, buffer: &'a [u8]) -> FieldValue<'a> {
-        FieldValue::received(self.authority.get(buffer))
+        FieldValue::checked(self.authority.get(buffer))
     }
 
     /// The protocols that the client would switch to, as [`upgrade`](Self::upgrade), as a value to be written.
@@ -171,7 +171,7 @@ impl RawRequest {
     /// If `buffer` is shorter than the one that was parsed.
     #[inline]
     pub fn upgrade_value<'a>(&self, buffer: &'a [u8]) -> Option<FieldValue<'a>> {
-        let value = |span: Span| FieldValue::received(span.get(buffer));
+        let value = |span: Span| FieldValue::checked(span.get(buffer));
         self.upgrade.map(value)
     }
 

@@ -44,7 +44,7 @@ pub(super) fn read_status_line(window: &[u8]) -> Result<(StatusLine, usize), Sto
         Some(_) => return Err(Refusal::StatusCode.into()),
         None => return Err(Stop::Partial),
     };
-    let reason_end = text_end(window, reason);
+    let reason_end = text_end(window, reason as u32) as usize;
     match &window[reason_end..] {
         [b'\r', b'\n', ..] => {}
         [] | [b'\r'] => return Err(Stop::Partial),

@@ -49,6 +49,12 @@ impl HeadTable {
         self.seen
     }
 
+    /// Whether the class has more than one field.
+    #[inline]
+    pub(in crate::http1) fn is_repeated(&self, class: FieldClass) -> bool {
+        self.repeated.contains(class)
+    }
+
     /// The first field of a class.
     #[inline]
     pub fn first(&self, class: FieldClass) -> Option<&Field> {

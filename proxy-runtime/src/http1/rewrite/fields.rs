@@ -1,6 +1,6 @@
 //! Lines that are copied as they came.
 
-use super::operation::{FieldName, Removed};
+use super::operation::{Changes, FieldName};
 use crate::http1::field::{ClassSet, Field, FieldClass};
 use crate::http1::head::HeadTable;
 
@@ -43,57 +43,75 @@ impl Copied<'_> {
 
 /// Which lines are left out.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Choice<'a> {
+pub(super) struct Choice<'a, C> {
     pub(super) dropped: ClassSet,
-    pub(super) removed: Removed<'a>,
+    pub(super) changes: &'a C,
     pub(super) copied: Copied<'a>,
 }
 
-impl Choice<'_> {
+impl<C: Changes> Choice<'_, C> {
     /// Classes of which a line may be left out.
     #[inline]
     fn doubtful(&self) -> ClassSet {
         match self.copied {
-            Copied::All => self.dropped.union(self.removed.classes()),
+            Copied::All => self.dropped.union(self.changes.classes()),
             Copied::None | Copied::Only(_) => ClassSet::ALL,
         }
     }
 
     pub(super) fn has(&self, buffer: &[u8], field: &Field) -> bool {
         !self.dropped.contains(field.class())
-            && !self.removed.has(buffer, field)
+            && !self.changes.leaves_out(buffer, field)
             && self.copied.has(buffer, field)
     }
 }
 
-/// Copies the lines that are chosen, neighbours at once, each with the CRLF in front of it. `end` is where the last line ends,
-/// without its CRLF. In front of the first line there must be one.
+/// Where the first line begins, or else the end of the section, with the CRLF in front of it. `end` is where the last line
+/// ends, without its CRLF.
 #[inline]
-pub(super) fn copy_fields(
+pub(super) fn first_line(table: &HeadTable, end: usize) -> usize {
+    table.fields().first().map_or(end, line_of)
+}
+
+/// Lines follow each other without a gap, so a line ends where the next one begins: in front of the CRLF between them.
+#[inline]
+fn line_of(field: &Field) -> usize {
+    field.name().start() as usize - 2
+}
+
+/// Copies what stands between `from` and `end` but for the lines that are not chosen, neighbours at once, each with the CRLF in
+/// front of it. `from` is not behind the first line, `end` is where the last line ends, without its CRLF.
+#[inline]
+pub(super) fn copy_fields<C: Changes>(
     buffer: &[u8],
     table: &HeadTable,
-    end: usize,
-    choice: &Choice<'_>,
+    (mut from, end): (usize, usize),
+    choice: &Choice<'_, C>,
     out: &mut Vec<u8>,
 ) {
-    // Lines follow each other without a gap, so a line ends where the next one begins.
-    let line = |field: &Field| field.name().start() as usize - 2;
-    let Some(first) = table.fields().first() else {
-        return;
-    };
-    let mut from = line(first);
-    let doubtful = choice.doubtful();
-    if !table.classes().intersection(doubtful).is_empty() {
+    // Of which a line may be left out that has not been met.
+    let mut doubtful = table.classes().intersection(choice.doubtful());
+    if !doubtful.is_empty() {
         let mut is_copied = true;
         for field in table.fields() {
-            let stays = !doubtful.contains(field.class()) || choice.has(buffer, field);
+            let class = field.class();
+            let mut stays = true;
+            if doubtful.contains(class) {
+                stays = choice.has(buffer, field);
+                if !table.is_repeated(class) {
+                    doubtful = doubtful.without(class);
+                }
+            }
             if stays != is_copied {
-                let start = line(field);
-                if is_copied {
+                let start = line_of(field);
+                if is_copied && start > from {
                     out.extend_from_slice(&buffer[from..start]);
                 }
                 from = start;
                 is_copied = stays;
+            }
+            if is_copied && doubtful.is_empty() {
+                break;
             }
         }
         if !is_copied {

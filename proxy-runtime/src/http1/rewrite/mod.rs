@@ -13,7 +13,11 @@ mod stream;
 mod tests;
 
 pub use self::fields::{Copied, write_trailers};
+#[cfg(feature = "server")]
+pub(crate) use self::operation::Changes;
 pub use self::operation::{FieldName, FieldOperation, FieldValue};
+#[cfg(feature = "server")]
+pub(crate) use self::request::write_changed_request;
 pub use self::request::{OutgoingMethod, OutgoingTarget, RequestRewrite, write_request};
 #[cfg(feature = "server")]
 pub(crate) use self::response::kept_fields;

@@ -2,7 +2,7 @@
 
 use http::HeaderValue;
 
-use crate::http1::bytes::{TOKEN, all, text_end, trim};
+use crate::http1::bytes::{TOKEN, all, is_text, trim};
 use crate::http1::field::{ClassSet, Field, FieldClass, classify};
 
 /// The name of a field, ready to be written and to be compared. Made when a route is compiled.
@@ -35,14 +35,16 @@ impl FieldName {
         &self.prefix[2..self.prefix.len() - 2]
     }
 
+    /// Appends a line of this name, which begins with the CRLF in front of it.
     #[inline]
-    pub(super) fn prefix(&self) -> &[u8] {
-        &self.prefix
+    pub(crate) fn write_line(&self, value: FieldValue<'_>, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.prefix);
+        out.extend_from_slice(value.0);
     }
 
     /// Whether it is the name of a field.
     #[inline]
-    pub(super) fn is_of(&self, buffer: &[u8], field: &Field) -> bool {
+    pub(crate) fn is_of(&self, buffer: &[u8], field: &Field) -> bool {
         // A class with several names tells nothing.
         field.class() == self.class
             && field.name().len() as usize == self.prefix.len() - 4
@@ -52,7 +54,8 @@ impl FieldName {
                 .eq_ignore_ascii_case(self.as_bytes())
     }
 
-    fn is_same(&self, other: &Self) -> bool {
+    /// Whether both are the same name, in any case.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.class == other.class && self.as_bytes().eq_ignore_ascii_case(other.as_bytes())
     }
 }
@@ -65,7 +68,7 @@ impl<'a> FieldValue<'a> {
     /// `None` if there is a control character in it (RFC 9110 section 5.5). White space around it is left out.
     #[inline]
     pub fn new(value: &'a [u8]) -> Option<Self> {
-        (text_end(value, 0) == value.len()).then(|| Self(trim(value)))
+        is_text(value).then(|| Self(trim(value)))
     }
 
     /// A value that is known when the program is compiled.
@@ -91,9 +94,10 @@ impl<'a> FieldValue<'a> {
         Self(value.as_bytes())
     }
 
-    /// A value that was checked when it was received.
+    /// A value that is known to have no control characters, and no white space around it: it was checked when it was
+    /// received, or made here.
     #[inline]
-    pub(in crate::http1) fn received(value: &'a [u8]) -> Self {
+    pub(crate) fn checked(value: &'a [u8]) -> Self {
         Self(value)
     }
 
@@ -142,6 +146,18 @@ impl FieldOperation<'_> {
     }
 }
 
+/// What becomes of the fields of a head, besides what concerns its connection.
+pub(crate) trait Changes {
+    /// The classes of names whose lines are left out.
+    fn classes(&self) -> ClassSet;
+
+    /// Whether the line of a received field is left out.
+    fn leaves_out(&self, buffer: &[u8], field: &Field) -> bool;
+
+    /// Writes the lines that are added.
+    fn write(&self, out: &mut Vec<u8>);
+}
+
 /// What operations leave out, in a form that most fields are told apart by with one look.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Removed<'a> {
@@ -168,17 +184,6 @@ impl<'a> Removed<'a> {
         }
     }
 
-    /// Classes of which something is left out.
-    #[inline]
-    pub(super) fn classes(&self) -> ClassSet {
-        self.once
-    }
-
-    pub(super) fn has(&self, buffer: &[u8], field: &Field) -> bool {
-        let mut names = self.operations.iter().filter_map(FieldOperation::removed);
-        self.once.contains(field.class()) && names.any(|name| name.is_of(buffer, field))
-    }
-
     /// Whether the field of this name is left out.
     #[cfg(feature = "server")]
     #[inline]
@@ -190,9 +195,31 @@ impl<'a> Removed<'a> {
         self.once.contains(class) && names.any(is_name)
     }
 
-    /// Writes the lines of the operations that no later one leaves out.
+    /// Whether the line of an operation is written: it may be, and no later one leaves it out.
+    fn is_written(&self, number: usize, name: &FieldName) -> bool {
+        let mut later = self.operations[number + 1..].iter();
+        let is_same = |later: &FieldOperation<'_>| {
+            let other = later.removed();
+            other.is_some_and(|other| other.is_same(name))
+        };
+        !PROTECTED.contains(name.class) && !later.any(is_same)
+    }
+}
+
+impl Changes for Removed<'_> {
     #[inline]
-    pub(super) fn write_others(&self, out: &mut Vec<u8>) {
+    fn classes(&self) -> ClassSet {
+        self.once
+    }
+
+    fn leaves_out(&self, buffer: &[u8], field: &Field) -> bool {
+        let mut names = self.operations.iter().filter_map(FieldOperation::removed);
+        self.once.contains(field.class()) && names.any(|name| name.is_of(buffer, field))
+    }
+
+    /// Those of the operations that no later one leaves out.
+    #[inline]
+    fn write(&self, out: &mut Vec<u8>) {
         for (number, operation) in self.operations.iter().enumerate() {
             let (name, value, doubtful) = match operation {
                 // What sets a line leaves out those before itself.
@@ -203,17 +230,7 @@ impl<'a> Removed<'a> {
             if PROTECTED.union(doubtful).contains(name.class) && !self.is_written(number, name) {
                 continue;
             }
-            super::put(out, &[name.prefix(), value.as_bytes()]);
+            name.write_line(*value, out);
         }
-    }
-
-    /// Whether the line of an operation is written: it may be, and no later one leaves it out.
-    fn is_written(&self, number: usize, name: &FieldName) -> bool {
-        let mut later = self.operations[number + 1..].iter();
-        let is_same = |later: &FieldOperation<'_>| {
-            let other = later.removed();
-            other.is_some_and(|other| other.is_same(name))
-        };
-        !PROTECTED.contains(name.class) && !later.any(is_same)
     }
 }

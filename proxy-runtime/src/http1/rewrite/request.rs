@@ -1,7 +1,7 @@
 //! Requests as they are sent to a destination.
 
-use super::fields::{Choice, Copied, copy_fields, has_padded_length, write_length};
-use super::operation::{FieldOperation, FieldValue, Removed};
+use super::fields::{Choice, Copied, copy_fields, first_line, has_padded_length, write_length};
+use super::operation::{Changes, FieldOperation, FieldValue, Removed};
 use super::{CHUNKED, END, put};
 use crate::http1::bytes::{TOKEN, all, is_target};
 use crate::http1::field::{ClassSet, FieldClass};
@@ -83,14 +83,35 @@ pub fn write_request(
     rewrite: &RequestRewrite<'_>,
     out: &mut Vec<u8>,
 ) {
-    out.reserve(request.head_length() + 256);
-    write_request_line(buffer, request, rewrite, out);
-    let host = match rewrite.host {
-        Some(host) => host.as_bytes(),
-        None => request.authority().get(buffer),
-    };
-    put(out, &[b" HTTP/1.1\r\nHost: ", host]);
+    let changes = Removed::new(rewrite.operations);
+    write_changed_request(buffer, request, table, rewrite, &changes, out);
+}
+
+/// The same with other changes in the place of the operations.
+#[inline]
+pub(crate) fn write_changed_request<C: Changes>(
+    buffer: &[u8],
+    request: &RawRequest,
+    table: &HeadTable,
+    rewrite: &RequestRewrite<'_>,
+    changes: &C,
+    out: &mut Vec<u8>,
+) {
+    let end = request.head_length() - END.len();
+    out.reserve(end + 256);
     let mut dropped = ClassSet::CONNECTION.union(rewrite.dropped);
+    let from = if begins_as_written(buffer, request, table, rewrite) {
+        dropped = dropped.without(FieldClass::Host);
+        request.method_span().start() as usize
+    } else {
+        write_request_line(buffer, request, rewrite, out);
+        let host = match rewrite.host {
+            Some(host) => host.as_bytes(),
+            None => request.authority().get(buffer),
+        };
+        put(out, &[b" HTTP/1.1\r\nHost: ", host]);
+        first_line(table, end)
+    };
     if request.version() == Version::Http10 {
         // It meant nothing there (RFC 9110 section 10.1.1), and would now.
         dropped = dropped.with(FieldClass::Expect);
@@ -104,16 +125,10 @@ pub fn write_request(
     };
     let choice = Choice {
         dropped,
-        removed: Removed::new(rewrite.operations),
+        changes,
         copied: rewrite.copied,
     };
-    copy_fields(
-        buffer,
-        table,
-        request.head_length() - END.len(),
-        &choice,
-        out,
-    );
+    copy_fields(buffer, table, (from, end), &choice, out);
     if request.framing() == Framing::Chunked {
         out.extend_from_slice(CHUNKED);
     }
@@ -121,8 +136,35 @@ pub fn write_request(
         write_length(length, out);
     }
     write_connection(rewrite, out);
-    choice.removed.write_others(out);
+    changes.write(out);
     out.extend_from_slice(END);
+}
+
+/// Whether request line and `Host`, in the first field, stand there as they would be written, so that they are copied together
+/// with what follows.
+#[inline]
+fn begins_as_written(
+    buffer: &[u8],
+    request: &RawRequest,
+    table: &HeadTable,
+    rewrite: &RequestRewrite<'_>,
+) -> bool {
+    const HOST: &[u8] = b"Host: ";
+    let is_unchanged = rewrite.method.is_none()
+        && rewrite.target.is_none()
+        && rewrite.host.is_none()
+        && matches!(rewrite.copied, Copied::All)
+        && request.target_form() == TargetForm::Origin
+        && request.version() == Version::Http11;
+    let Some(host) = table.fields().first().filter(|_| is_unchanged) else {
+        return false;
+    };
+    let (start, value) = (host.name().start() as usize, host.value());
+    host.class() == FieldClass::Host
+        && value.start() as usize == start + HOST.len()
+        && buffer[start..].starts_with(HOST)
+        // Without white space behind the value.
+        && buffer[value.end() as usize] == b'\r'
 }
 
 /// Method and target, without the space behind them.

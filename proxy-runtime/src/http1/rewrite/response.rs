@@ -1,7 +1,7 @@
 //! Responses as they are sent to a client.
 
-use super::fields::{Choice, Copied, copy_fields, has_padded_length, write_length};
-use super::operation::{FieldOperation, FieldValue, Removed};
+use super::fields::{Choice, Copied, copy_fields, first_line, has_padded_length, write_length};
+use super::operation::{Changes, FieldOperation, FieldValue, Removed};
 use super::{CHUNKED, END, put};
 #[cfg(feature = "server")]
 use crate::http1::field::Field;
@@ -72,7 +72,13 @@ pub fn write_response(
 ) {
     let end = response.head_length() - END.len();
     out.reserve(end + 256);
-    write_status_line(buffer, response, out);
+    let from = match is_line_as_written(response) {
+        true => 0,
+        false => {
+            write_status_line(buffer, response, out);
+            first_line(table, end)
+        }
+    };
     let mut dropped = ClassSet::CONNECTION.union(rewrite.dropped);
     let mut length = None;
     if response.is_bodiless() || rewrite.chunked {
@@ -83,12 +89,13 @@ pub fn write_response(
         dropped = dropped.with(FieldClass::ContentLength);
         length = Some(known);
     }
+    let changes = Removed::new(rewrite.operations);
     let choice = Choice {
         dropped,
-        removed: Removed::new(rewrite.operations),
+        changes: &changes,
         copied: rewrite.copied,
     };
-    copy_fields(buffer, table, end, &choice, out);
+    copy_fields(buffer, table, (from, end), &choice, out);
     if rewrite.chunked {
         out.extend_from_slice(CHUNKED);
     }
@@ -104,7 +111,7 @@ pub fn write_response(
             &[b"\r\nConnection: Upgrade\r\nUpgrade: ", protocol.as_bytes()],
         ),
     }
-    choice.removed.write_others(out);
+    changes.write(out);
     out.extend_from_slice(END);
 }
 
@@ -120,25 +127,28 @@ pub(crate) fn kept_fields<'a>(
     if response.is_bodiless() || response.framing() == Framing::Chunked {
         dropped = dropped.with(FieldClass::ContentLength);
     }
-    let choice = Choice {
-        dropped,
-        removed: Removed::new(&[]),
-        copied,
-    };
     let fields = table.fields().iter();
-    fields.filter(move |field| choice.has(buffer, field))
+    fields.filter(move |field| {
+        let choice = Choice {
+            dropped,
+            changes: &Removed::new(&[]),
+            copied,
+        };
+        choice.has(buffer, field)
+    })
 }
 
-/// The line as it was received if it is one of HTTP/1.1 with all its parts.
+/// Whether the line is one of HTTP/1.1 with all its parts, so that it is copied together with what follows.
 #[inline]
+fn is_line_as_written(response: &RawResponse) -> bool {
+    response.line.version == Version::Http11 && response.line.has_space
+}
+
+/// The line as it should have been.
+#[cold]
 fn write_status_line(buffer: &[u8], response: &RawResponse, out: &mut Vec<u8>) {
-    let line = &response.line;
-    let end = line.reason.end() as usize;
-    if line.version == Version::Http11 && line.has_space {
-        out.extend_from_slice(&buffer[..end]);
-        return;
-    }
     // Digits of the status stand behind the version in either case.
     let status = &buffer[9..12];
-    put(out, &[b"HTTP/1.1 ", status, b" ", line.reason.get(buffer)]);
+    let reason = response.line.reason.get(buffer);
+    put(out, &[b"HTTP/1.1 ", status, b" ", reason]);
 }

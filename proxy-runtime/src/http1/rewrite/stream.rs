@@ -4,7 +4,7 @@ use http::header::COOKIE;
 use http::{HeaderMap, HeaderName};
 
 use super::fields::{Copied, write_length};
-use super::operation::{FieldOperation, FieldValue, Removed};
+use super::operation::{Changes, FieldOperation, FieldValue, Removed};
 use super::request::OutgoingTarget;
 use super::{CHUNKED, END, put};
 use crate::http1::field::{ClassSet, FieldClass, classify};
@@ -66,7 +66,7 @@ pub(crate) fn write_stream_request(request: &StreamRequest<'_>, out: &mut Vec<u8
     if request.accepts_trailers {
         out.extend_from_slice(b"\r\nConnection: TE\r\nTE: trailers");
     }
-    removed.write_others(out);
+    removed.write(out);
     out.extend_from_slice(END);
 }
 

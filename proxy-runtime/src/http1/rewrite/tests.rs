@@ -479,4 +479,35 @@ proptest! {
         };
         prop_assert_eq!(sorted(&twice), sorted(&out));
     }
+
+    /// However `Host` is spelled, and wherever it stands, the destination gets the same.
+    #[test]
+    fn what_is_written_begins_with_one_host(
+        fields in fields(),
+        line in prop::sample::select(vec!["GET /a?b HTTP/1.1", "\r\nPUT / HTTP/1.1", "PUT / HTTP/1.0"]),
+        spelling in prop::sample::select(vec!["Host: t.example", "host: t.example", "Host:t.example", "Host: t.example \t"]),
+        is_last: bool,
+    ) {
+        let head = |host: &str| match is_last {
+            false => format!("{line}\r\n{host}\r\n{fields}\r\n"),
+            true => format!("{line}\r\n{fields}{host}\r\n\r\n"),
+        };
+        let (plain, spelled) = (format!("{line}\r\nhost:t.example\r\n{fields}\r\n"), head(spelling));
+        let mut table = HeadTable::new();
+        if !matches!(parse_request(plain.as_bytes(), &HeadLimits::default(), &mut table), Ok(Status::Complete(_))) {
+            return Ok(());
+        }
+        let a = name("A");
+        let only = [name("X")];
+        for copied in [Copied::All, Copied::None, Copied::Only(&only)] {
+            let rewrite = RequestRewrite {
+                copied,
+                operations: &[FieldOperation::Set(&a, value("3"))],
+                ..RequestRewrite::default()
+            };
+            let expected = sent(&plain, &rewrite);
+            prop_assert!(expected.contains(" HTTP/1.1\r\nHost: t.example\r\n"), "{}", expected);
+            prop_assert_eq!(sent(&spelled, &rewrite), expected);
+        }
+    }
 }

@@ -108,7 +108,7 @@ impl ConnectionState {
         let text = self
             .remote_text
             .get_or_init(|| AddressText::new(remote.ip()));
-        FieldValue::new(text.as_bytes())
+        Some(FieldValue::checked(text.as_bytes()))
     }
 
     pub(crate) fn metrics(&self) -> &WorkerMetrics {

@@ -1,3 +1,4 @@
+mod lines;
 mod pieces;
 mod requests;
 mod responses;
