@@ -10,7 +10,6 @@ use super::filtering::Filtering;
 use super::request::{self, view_of};
 use super::upload::Stage;
 use super::{Engine, Lane};
-use crate::forward::ForwardErrorKind;
 use crate::http1::RawRequest;
 use crate::server::http1::{Client, Transport};
 
@@ -33,38 +32,24 @@ pub(crate) async fn forward<T: Transport>(
         None => (Filtering::default(), Ok(())),
         Some(filters) => Filtering::ask(filters, &run, client, view_of(client, request)),
     };
-    let connecting = said.and_then(|()| {
-        let view = view_of(client, request);
-        run.connect_now(client, &view, filtering.edits(), now)
-    });
-    let since;
-    let mut link = match connecting {
-        Ok(link) => {
-            since = tally.started();
-            link
-        }
+    // What is not needed any more has an end of its own, so that waiting connections have no room for it.
+    let (mut link, since) = 'connected: {
+        let connecting = said.and_then(|()| {
+            let view = view_of(client, request);
+            run.connect_now(client, &view, filtering.edits(), now)
+        });
+        let unconnected = match connecting {
+            Ok(link) => break 'connected (link, tally.started()),
+            unconnected => unconnected,
+        };
         // Boxed, since it is seldom needed.
-        unconnected => {
-            match Box::pin(run.connect(unconnected, client, filtering.edits(), &mut tally)).await {
-                Ok(link) => {
-                    since = Instant::now();
-                    link
-                }
-                Err(Unconnected::Gone) => {
-                    tally.end(Some(ForwardErrorKind::RequestCanceled), Instant::now());
-                    return Lane::Gone;
-                }
-                Err(unconnected) => {
-                    let has_more = run.skip_request(client);
-                    if let Unconnected::Replied(reply) = unconnected {
-                        return Box::pin(run.reply(client, tally, filtering, reply, has_more))
-                            .await;
-                    }
-                    let refusal = unconnected.refusal();
-                    return Box::pin(run.refuse(client, tally, filtering, refusal, has_more)).await;
-                }
-            }
-        }
+        let connecting = run.connect(unconnected, client, filtering.edits(), &mut tally);
+        let unconnected = match Box::pin(connecting).await {
+            Ok(link) => break 'connected (link, Instant::now()),
+            Err(unconnected) => unconnected,
+        };
+        let has_more = run.skip_request(client);
+        return Box::pin(run.give_up(client, tally, filtering, unconnected, has_more)).await;
     };
     tally.sent_over(run.destination(&link.picked), &link.picked.in_flight);
     let mut flow = match run.begin(client, &mut link, since, run.head_due(&tally)) {
@@ -105,21 +90,20 @@ pub(crate) async fn forward<T: Transport>(
                 let reconnecting = run.reconnect(link, flow.patience.head_due);
                 // What is to come of the body is the upload's to read.
                 let is_watched = !flow.upload.needs_more();
-                match Box::pin(client.unless_gone(is_watched, reconnecting)).await {
-                    Some(Ok(fresh)) => link = fresh,
-                    None => {
-                        tally.end(Some(ForwardErrorKind::RequestCanceled), Instant::now());
-                        return Lane::Gone;
+                let connecting = Box::pin(client.unless_gone(is_watched, reconnecting));
+                let unconnected = match connecting.await {
+                    Some(Ok(fresh)) => {
+                        link = fresh;
+                        flow.again(run.asked());
+                        flow.patience.last = Instant::now();
+                        continue;
                     }
-                    Some(Err(error)) => {
-                        let has_more = flow.upload.stage() != Stage::Done;
-                        let refusal = (error.kind(), error.status());
-                        return Box::pin(run.refuse(client, tally, filtering, refusal, has_more))
-                            .await;
-                    }
-                }
-                flow.again(run.asked());
-                flow.patience.last = Instant::now();
+                    Some(Err(error)) => Unconnected::Failed(error),
+                    None => Unconnected::Gone,
+                };
+                let has_more = flow.upload.stage() != Stage::Done;
+                return Box::pin(run.give_up(client, tally, filtering, unconnected, has_more))
+                    .await;
             }
             Err(failed) => break Some(failed),
         }

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::answer::write_own;
 use super::body::Body;
-use super::connect::Link;
+use super::connect::{Link, Unconnected};
 use super::exchange::{Failure, Flow};
 use super::filtering::{Answer, Filtering};
 use super::request::Run;
@@ -130,6 +130,32 @@ impl Run<'_> {
         client.output.clear();
         tally.end(Some(kind), Instant::now());
         Lane::Gone
+    }
+
+    /// Ends a request for which there is no connection, be it that a filter has answered it.
+    #[cold]
+    pub(super) async fn give_up<T: Transport>(
+        &self,
+        client: &mut Client<T>,
+        tally: Tally<'_>,
+        filtering: Filtering,
+        unconnected: Unconnected,
+        has_more: bool,
+    ) -> Lane {
+        match unconnected {
+            Unconnected::Gone => {
+                tally.end(Some(ForwardErrorKind::RequestCanceled), Instant::now());
+                Lane::Gone
+            }
+            Unconnected::Replied(reply) => {
+                self.reply(client, tally, filtering, reply, has_more).await
+            }
+            unconnected => {
+                let refusal = unconnected.refusal();
+                self.refuse(client, tally, filtering, refusal, has_more)
+                    .await
+            }
+        }
     }
 
     /// Answers for a destination that did not.

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::clock::Clock;
 use super::lent_table::LentTable;
-use crate::http1::{HeadLimits, RawRequest, Refusal, Status, parse_request};
+use crate::http1::{RawRequest, Refusal, Status, parse_request};
 use crate::server::connection::{ConnectionIo, ConnectionState, Exchange, Transport, after};
 use crate::server::metrics::WorkerMetrics;
 use crate::server::mode::{Mode, ModeWatch};
@@ -112,7 +112,7 @@ impl<T: Transport> Client<T> {
     }
 
     /// Reads until a request's head is there.
-    pub(super) fn poll_head(&mut self, cx: &mut Context<'_>, limits: &HeadLimits) -> Poll<Head> {
+    pub(super) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Head> {
         loop {
             if self.input.filled() == EMPTY_LINE
                 && matches!(self.waiting, Waiting::Not | Waiting::Served | Waiting::Next)
@@ -122,7 +122,7 @@ impl<T: Transport> Client<T> {
                 self.table.clear();
             }
             if !self.input.is_empty()
-                && let Some(head) = self.parse(limits)
+                && let Some(head) = self.parse()
             {
                 self.waiting = Waiting::Not;
                 return Poll::Ready(head);
@@ -136,7 +136,7 @@ impl<T: Transport> Client<T> {
     }
 
     #[inline]
-    fn parse(&mut self, limits: &HeadLimits) -> Option<Head> {
+    fn parse(&mut self) -> Option<Head> {
         #[cfg(feature = "http2")]
         if self.waiting == Waiting::First
             && !self.state.info.tls
@@ -150,7 +150,8 @@ impl<T: Transport> Client<T> {
                 return None;
             }
         }
-        match parse_request(self.input.filled(), limits, &mut self.table) {
+        let limits = self.state.worker.limits.head();
+        match parse_request(self.input.filled(), &limits, &mut self.table) {
             Ok(Status::Complete(request)) => Some(Head::Request(request)),
             Ok(Status::Partial) => None,
             Err(refusal) => Some(Head::Refused(refusal)),

@@ -25,7 +25,7 @@ use super::upgrade::{OnUpgrade, Switch};
 use super::upload::Upload;
 use crate::engine::{self, Lane};
 use crate::forward::spare;
-use crate::http1::{Framing, HeadLimits, RawRequest, Refusal};
+use crate::http1::{Framing, RawRequest, Refusal};
 use crate::observe::targets;
 use crate::server::access_log::Draft;
 use crate::server::connection::{
@@ -113,9 +113,8 @@ where
     B: Body<Data = Bytes> + 'static,
     B::Error: Into<BoxError>,
 {
-    let limits = client.state.worker.limits.head();
     loop {
-        let request = match poll_fn(|cx| client.poll_head(cx, &limits)).await {
+        let request = match poll_fn(|cx| client.poll_head(cx)).await {
             Head::Request(request) => request,
             Head::Refused(refusal) => {
                 refuse(client, refusal);
@@ -146,7 +145,7 @@ where
             }
         }
         // Boxed, so that idle connections have no room for it.
-        match Box::pin(serve_typed(client, &served.service, &request, &limits)).await {
+        match Box::pin(serve_typed(client, &served.service, &request)).await {
             (Next::Request, _) => {}
             (Next::Close, _) => return End::Close,
             (Next::Drop, _) => return End::Drop,
@@ -188,7 +187,6 @@ async fn serve_typed<T, S, B>(
     client: &mut Client<T>,
     service: &S,
     request: &RawRequest,
-    limits: &HeadLimits,
 ) -> (Next, Option<Switch>)
 where
     T: Transport,
@@ -204,7 +202,7 @@ where
     let mut typed = typed::Exchange {
         upload: None,
         asker: Asker::of(request),
-        limits,
+        limits: client.state.worker.limits.head(),
     };
     let switch;
     let answered = {

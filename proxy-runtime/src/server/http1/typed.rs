@@ -38,13 +38,13 @@ pub(super) enum Next {
 }
 
 /// A request on its way.
-pub(super) struct Exchange<'a> {
+pub(super) struct Exchange {
     pub(super) upload: Option<Upload>,
     pub(super) asker: Asker,
-    pub(super) limits: &'a HeadLimits,
+    pub(super) limits: HeadLimits,
 }
 
-impl Exchange<'_> {
+impl Exchange {
     /// Waits for the answer. `None`: nobody is there any more to get it.
     pub(super) async fn wait<T, S, B>(
         &mut self,
@@ -117,7 +117,7 @@ impl Exchange<'_> {
             // The client waits for the end of the connection.
             Some(upload) if ends_with_connection => upload.has_ended(),
             // Boxed, since most requests have no body, or it has come.
-            Some(upload) => Box::pin(upload.finish(client, self.limits, begun.keep)).await,
+            Some(upload) => Box::pin(upload.finish(client, &self.limits, begun.keep)).await,
             None => true,
         };
         if !is_read {
@@ -143,7 +143,7 @@ impl Exchange<'_> {
         }
         match &mut self.upload {
             Some(upload) if !upload.has_ended() => {
-                match upload.poll_pump(cx, client, self.limits, may_continue) {
+                match upload.poll_pump(cx, client, &self.limits, may_continue) {
                     Poll::Ready(()) => Meanwhile::Again,
                     Poll::Pending => Meanwhile::Wait,
                 }

@@ -23,5 +23,7 @@ async fn an_idle_connection_is_small() {
     let state = size_of::<ConnectionState>();
     let timer = size_of::<tokio::time::Sleep>();
     let sum = future + state + timer;
-    assert!(sum <= 1500, "{future} and {state} and {timer} bytes");
+    // With what the runtime adds to it, a task is a block of 1 KiB up to here.
+    assert!(future <= 912, "{future} bytes");
+    assert!(sum <= 1250, "{future} and {state} and {timer} bytes");
 }
