@@ -129,6 +129,7 @@ fn measure(bench: &Bench<'_>, baseline: &Path, renew: bool, on: &Machine) -> Res
         counts: &counts,
         profile: &profile,
         toolchain: &on.toolchain,
+        tolerance: bench.row.tolerance(),
     };
     let (text, open) = verdict(&now, gates.of(&on.kind), &gates.budget);
     println!("\n{text}");

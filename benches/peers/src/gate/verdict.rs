@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::baseline::{Baseline, Change, Count, Counts, TOLERANCE, change};
+use super::baseline::{Baseline, Change, Count, Counts, change};
 use super::profile::Profile;
 
 /// Functions that are named when instructions have grown, and how far they have to have grown for it.
@@ -14,6 +14,8 @@ pub(super) struct Measured<'a> {
     pub(super) counts: &'a Counts,
     pub(super) profile: &'a Profile,
     pub(super) toolchain: &'a str,
+    /// How much more than before is too much.
+    pub(super) tolerance: f64,
 }
 
 /// The table, and below it what follows from it. The second is whether nothing has grown too much.
@@ -30,7 +32,8 @@ pub(super) fn verdict(
     let mut changes = Vec::new();
     for count in Count::ALL {
         let _ = writeln!(text, "{}", row(count, now.counts, &then, budget));
-        changes.push((count, change(count, now.counts.of(count), then.of(count))));
+        let change = change(count, now.tolerance, now.counts.of(count), then.of(count));
+        changes.push((count, change));
     }
     let Some(before) = before else {
         text.push_str(
@@ -53,7 +56,7 @@ pub(super) fn verdict(
             .collect();
         (!titles.is_empty()).then(|| titles.join(", "))
     };
-    let percent = TOLERANCE * 100.0;
+    let percent = now.tolerance * 100.0;
     if let Some(titles) = all(Change::Shrunk) {
         let _ = writeln!(
             text,
@@ -158,6 +161,7 @@ mod tests {
             counts: &counts(instructions, blocks),
             profile: &profile(costs),
             toolchain: "rustc 1",
+            tolerance: 0.03,
         };
         verdict(
             &now,
