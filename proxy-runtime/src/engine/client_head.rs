@@ -115,7 +115,14 @@ fn write_head(
 /// Whether a head says when it was made.
 #[inline]
 pub(super) fn has_date(table: &HeadTable, rewrite: &ResponseRewrite<'_>) -> bool {
-    let has_come = table.classes().contains(FieldClass::Date);
+    let classes = table.classes();
+    // One that `Connection` names is not passed on, and is among the classes all the same.
+    let has_come = classes.contains(FieldClass::Date)
+        && (!classes.contains(FieldClass::NamedByConnection)
+            || table
+                .fields()
+                .iter()
+                .any(|field| field.class() == FieldClass::Date));
     let is = |name: &FieldName| name.class() == FieldClass::Date;
     let stays = match rewrite.copied {
         Copied::Only(names) => has_come && names.iter().any(is),

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body::Body;
-use tokio::time::{Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until};
 use tracing::debug;
 
 use super::account::Account;
@@ -54,6 +54,7 @@ pub(super) struct Layered {
     answer: Option<RouteFuture>,
     account: Option<OpenAccount>,
     /// When it is given up. None for a route without a timeout.
+    deadline: Option<Instant>,
     expiry: Option<Pin<Box<Sleep>>>,
 }
 
@@ -81,12 +82,13 @@ impl Layered {
         let body = ProxyRequestBody::of_client(body, limit);
         let answer = layers.answer(Request::from_parts(parts, body));
         let timeout = context.route().timeout();
-        let expiry = timeout.map(|wait| sleep_until(after(context.started(), wait)));
+        let deadline = timeout.map(|wait| after(context.started(), wait));
         ResponseFuture::layered(Self {
             context,
             answer: Some(answer),
             account: Some(account),
-            expiry: expiry.map(Box::pin),
+            deadline,
+            expiry: None,
         })
     }
 
@@ -108,15 +110,19 @@ impl Layered {
         {
             return Poll::Ready(answered.map_err(failed));
         }
-        match &mut self.expiry {
-            None => Poll::Pending,
-            Some(expiry) => expiry.as_mut().poll(cx).map(|()| {
-                Err(ForwardError::new(
-                    ForwardErrorKind::RequestTimedOut,
-                    StatusCode::GATEWAY_TIMEOUT,
-                ))
-            }),
-        }
+        let Some(deadline) = self.deadline else {
+            return Poll::Pending;
+        };
+        // Made where it is polled: there is a runtime then.
+        let expiry = self
+            .expiry
+            .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        expiry.as_mut().poll(cx).map(|()| {
+            Err(ForwardError::new(
+                ForwardErrorKind::RequestTimedOut,
+                StatusCode::GATEWAY_TIMEOUT,
+            ))
+        })
     }
 
     /// The layers' response.

@@ -126,7 +126,9 @@ impl Attempts {
 
     /// An attempt becomes a tunnel.
     pub(crate) fn begin_tunnel(&self) {
-        self.lock().tunnel = Tunnel::Open;
+        // What was there may end a request, which looks in here: not while this is locked.
+        let before = std::mem::replace(&mut self.lock().tunnel, Tunnel::Open);
+        drop(before);
     }
 
     /// The tunnel has ended, and the request with it.

@@ -202,17 +202,19 @@ fn open(
     let _ = reuse_port;
     // Connections inherit it: a client that vanished without a word is noticed also while nothing is sent to it.
     socket.set_tcp_keepalive(&KEEPALIVE)?;
+    // The same. It is set before clients can come, since each of them gets what there is then.
+    socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
     Ok(socket.into())
 }
 
-/// Has connections send what is written at once, if they take that over from the socket that they come to: so it need not be said
-/// to each. Returns whether they do.
-pub(crate) fn send_at_once(listener: &TcpListener) -> bool {
+/// Whether connections send at once what is written, without being told: they take it over from the socket that they come to,
+/// which may be one that was opened elsewhere.
+pub(crate) fn sends_at_once(listener: &TcpListener) -> bool {
     // Linux makes a connection's socket as a copy of the listening one.
-    cfg!(target_os = "linux") && SockRef::from(listener).set_tcp_nodelay(true).is_ok()
+    cfg!(target_os = "linux") && SockRef::from(listener).tcp_nodelay().unwrap_or(false)
 }
 
 /// `[::]` takes IPv4 as well, unless the same port of `0.0.0.0` is listened on separately.
@@ -315,10 +317,15 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn connections_send_at_once() {
-        let listener = TcpListener::bind(loopback(0)).unwrap();
-        assert!(send_at_once(&listener));
-        let _client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        assert!(listener.accept().unwrap().0.nodelay().unwrap());
+        let bound = bind(loopback(0), &[], options(1), Vec::new()).unwrap();
+        let of_others = TcpListener::bind(loopback(0)).unwrap();
+        for (listener, expected) in [(&bound.sockets[0], true), (&of_others, false)] {
+            listener.set_nonblocking(false).unwrap();
+            let _client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            assert_eq!(sends_at_once(listener), expected);
+            let (connection, _) = listener.accept().unwrap();
+            assert_eq!(connection.nodelay().unwrap(), expected);
+        }
     }
 
     #[test]

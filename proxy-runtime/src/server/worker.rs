@@ -17,7 +17,7 @@ use tokio::time::{sleep, sleep_until};
 use tower_service::Service;
 
 use super::connection::{RequestBody, Served, serve_cleartext};
-use super::listener::send_at_once;
+use super::listener::sends_at_once;
 use super::metrics::WorkerMetrics;
 use super::shared::{Occupied, WorkerShared};
 #[cfg(feature = "tls")]
@@ -171,8 +171,8 @@ where
             tls: socket.tls.clone(),
             service,
             shared,
-            local: local.filter(|local| !local.ip().is_unspecified()),
-            sends_at_once: send_at_once(&socket.listener),
+            local: local.filter(|local| !local.ip().to_canonical().is_unspecified()),
+            sends_at_once: sends_at_once(&socket.listener),
             starved: false,
         }
     }

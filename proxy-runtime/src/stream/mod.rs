@@ -15,7 +15,7 @@ pub(crate) use self::byte_stream::ByteStream;
 #[cfg(feature = "server")]
 pub(crate) use self::pipe::Pipe;
 #[cfg(all(test, feature = "server", target_os = "linux"))]
-pub(crate) use self::pipe::spare as spare_pipes;
+pub(crate) use self::pipe::{deny as deny_pipes, spare as spare_pipes};
 pub(crate) use self::read_buffer::ReadBuffer;
 pub(crate) use self::write::poll_write_all;
 #[cfg(feature = "server")]

@@ -257,7 +257,7 @@ async fn several_lines_of_cookies_become_one() {
 }
 
 /// What destinations answer, over whichever version they were asked.
-pub(crate) const ANSWERS: [(&str, &str); 10] = [
+pub(crate) const ANSWERS: [(&str, &str); 11] = [
     (
         "chunks",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
@@ -280,6 +280,10 @@ pub(crate) const ANSWERS: [(&str, &str); 10] = [
     (
         "dated",
         "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 0\r\n\r\n",
+    ),
+    (
+        "dated for one connection",
+        "HTTP/1.1 200 OK\r\nConnection: date\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 0\r\n\r\n",
     ),
     (
         "of one connection",

@@ -235,6 +235,7 @@ impl Upload {
     /// RFC 9110 section 10.1.1: what the client waits for, unless it has not waited.
     fn tell_to_continue<T: Transport>(&mut self, cx: &mut Context<'_>, client: &mut Client<T>) {
         if std::mem::take(&mut self.awaits_continue) && client.input.is_empty() {
+            client.lend_output();
             client.output.extend_from_slice(CONTINUE);
         }
         while !client.output.is_empty() {
