@@ -29,6 +29,14 @@ pub(super) enum Form {
 }
 
 impl Form {
+    /// Whether a request takes a number of system calls that does not depend on others.
+    pub(super) fn has_calls_of_its_own(self) -> bool {
+        match self {
+            Self::KeptAlive | Self::Churn => true,
+            Self::Streams => false,
+        }
+    }
+
     pub(super) fn protocol(self) -> Protocol {
         match self {
             Self::KeptAlive | Self::Churn => Protocol::Http1,
