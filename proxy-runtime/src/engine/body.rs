@@ -8,7 +8,7 @@ pub(super) enum Body {
     /// It is complete.
     #[default]
     Ended,
-    /// So many bytes are still to come; 0 only while the last of them are on their way through a pipe.
+    /// So many bytes are still to come, which is not 0.
     Length(u64),
     /// It comes in chunks.
     Chunked(ChunkTracker),

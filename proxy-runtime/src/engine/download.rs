@@ -8,7 +8,6 @@ use http::StatusCode;
 use super::body::{Body, Part};
 use super::client_head::{ForClient, lend};
 use super::plan::HeadPlan;
-use super::splice::Splice;
 use crate::forward::ForwardErrorKind;
 use crate::http1::{
     Asked, CHUNK_END, ChunkHead, Framing, HeadLimits, HeadTable, LAST_CHUNK, RawResponse,
@@ -41,8 +40,6 @@ pub(super) struct Download {
     part: Part,
     /// How much of both was written.
     written: usize,
-    /// The way of a large body.
-    splice: Splice,
     /// The body ends with the destination's connection, and goes to the client in chunks.
     chunks: Chunks,
     interim: u8,
@@ -105,12 +102,6 @@ impl Download {
         self.received = 0;
     }
 
-    /// Gives back what the next response does not need, however this one ended.
-    #[inline]
-    pub(super) fn rest(&mut self) {
-        self.splice.end();
-    }
-
     /// Whether the client was told nothing yet.
     #[inline]
     pub(super) fn is_unanswered(&self) -> bool {
@@ -136,7 +127,7 @@ impl Download {
     /// Whether it waits for the client to take what there is.
     #[inline]
     pub(super) fn waits_for_client(&self, output: &[u8]) -> bool {
-        output.len() + self.part.bytes > 0 || self.splice.holds()
+        output.len() + self.part.bytes > 0
     }
 
     /// Waits for the head of the final response, and makes of it the one that the client gets, in `output`. Interim
@@ -239,13 +230,6 @@ impl Download {
                 self.phase = Phase::Done;
                 return Poll::Ready(Ok(()));
             }
-            if let Body::Length(left) = self.body
-                && self.splice.takes(left, destination, client)
-            {
-                input.step_aside();
-                ready!(self.poll_splice(cx, client, destination, has_news))?;
-                continue;
-            }
             match ready!(input.poll_read(destination, cx)) {
                 Ok(0) if matches!(self.body, Body::UntilClose) => {
                     self.body = Body::Ended;
@@ -264,48 +248,6 @@ impl Download {
                 Ok(_) => *has_news = true,
             }
             self.look(input, table, output)?;
-        }
-    }
-
-    /// Moves the rest of the body; ready when all of it was, or what comes is to be read after all.
-    fn poll_splice<C, U>(
-        &mut self,
-        cx: &mut Context<'_>,
-        client: &mut C,
-        destination: &mut U,
-        has_news: &mut bool,
-    ) -> Poll<Result<(), Cut>>
-    where
-        C: ByteStream,
-        U: ByteStream,
-    {
-        loop {
-            if self.splice.holds() {
-                let moved = ready!(self.splice.poll_out(client, cx));
-                moved.map_err(|_| Cut::Client)?;
-                if !matches!(self.body, Body::Length(0)) {
-                    ready!(self.splice.poll_turn(cx));
-                }
-                continue;
-            }
-            let Body::Length(left) = &mut self.body else {
-                return Poll::Ready(Ok(()));
-            };
-            if *left == 0 {
-                self.splice.end();
-                self.body = Body::Ended;
-                return Poll::Ready(Ok(()));
-            }
-            match ready!(self.splice.poll_in(destination, cx, *left)) {
-                Err(_) if self.splice.is_refused() => return Poll::Ready(Ok(())),
-                Ok(0) => return Poll::Ready(Err(ENDED_EARLY)),
-                Err(_) => return Poll::Ready(Err(FAILED)),
-                Ok(count) => {
-                    *left = left.saturating_sub(count);
-                    self.received += count;
-                    *has_news = true;
-                }
-            }
         }
     }
 

@@ -37,7 +37,6 @@ mod request;
 mod run;
 mod settle;
 mod spare;
-mod splice;
 mod tally;
 #[cfg(test)]
 mod tests;

@@ -28,7 +28,6 @@ pub(super) fn take() -> Box<Flow> {
 #[inline]
 pub(super) fn give_back(mut flow: Box<Flow>) {
     flow.upload.rest();
-    flow.download.rest();
     // A thread that ends has no use for it.
     let _ = SPARE.try_with(|spare| {
         let mut spare = spare.borrow_mut();

@@ -5,7 +5,6 @@ use std::task::{Context, Poll, ready};
 use http::StatusCode;
 
 use super::body::{Body, Part};
-use super::splice::Splice;
 use crate::forward::ForwardErrorKind;
 use crate::http1::{HeadLimits, HeadTable, write_trailers};
 use crate::server::DataRate;
@@ -22,8 +21,6 @@ pub(super) struct Upload {
     part: Part,
     /// How much of both was written.
     written: usize,
-    /// The way of a large body.
-    splice: Splice,
     /// Content that the request may still have.
     allowed: u64,
     stage: Stage,
@@ -111,7 +108,6 @@ impl Upload {
         if self.outgoing.capacity() > 0 {
             spare::give_back(std::mem::take(&mut self.outgoing));
         }
-        self.splice.end();
     }
 
     /// Sets how much content the request may have at most.
@@ -164,7 +160,6 @@ impl Upload {
         self.stage = Stage::Done;
         self.body = Body::Ended;
         self.part = Part::default();
-        self.splice.end();
     }
 
     /// Sends what there is; ready when all is sent. `has_news` is set when the client sent something.
@@ -199,13 +194,6 @@ impl Upload {
                 input.rest();
                 return Poll::Ready(Ok(()));
             }
-            if let Body::Length(left) = self.body
-                && self.splice.takes(left, client, destination)
-            {
-                input.step_aside();
-                ready!(self.poll_splice(cx, client, destination, has_news))?;
-                continue;
-            }
             self.stage = Stage::Client;
             match ready!(input.poll_read(client, cx)) {
                 Ok(0) | Err(_) => {
@@ -219,54 +207,6 @@ impl Upload {
             }
             *has_news = true;
             self.look(input, limits, table)?;
-        }
-    }
-
-    /// Moves the rest of the body; ready when all of it was, or what comes is to be read after all.
-    fn poll_splice<C, U>(
-        &mut self,
-        cx: &mut Context<'_>,
-        client: &mut C,
-        destination: &mut U,
-        has_news: &mut bool,
-    ) -> Poll<Result<(), Broken>>
-    where
-        C: ByteStream,
-        U: ByteStream,
-    {
-        loop {
-            if self.splice.holds() {
-                self.stage = Stage::Destination;
-                let moved = ready!(self.splice.poll_out(destination, cx));
-                self.sent += moved.map_err(|_| Broken::Destination { is_unsent: false })?;
-                if !matches!(self.body, Body::Length(0)) {
-                    ready!(self.splice.poll_turn(cx));
-                }
-                continue;
-            }
-            let Body::Length(left) = &mut self.body else {
-                return Poll::Ready(Ok(()));
-            };
-            if *left == 0 {
-                self.splice.end();
-                self.body = Body::Ended;
-                return Poll::Ready(Ok(()));
-            }
-            self.stage = Stage::Client;
-            match ready!(self.splice.poll_in(client, cx, *left)) {
-                Err(_) if self.splice.is_refused() => return Poll::Ready(Ok(())),
-                Ok(0) | Err(_) => {
-                    return Poll::Ready(Err(Broken::client(StatusCode::BAD_REQUEST)));
-                }
-                Ok(count) => {
-                    *left = left.saturating_sub(count);
-                    self.allowed = self.allowed.saturating_sub(count);
-                    if let Some(pace) = &mut self.pace {
-                        pace.arrived(count);
-                    }
-                    *has_news = true;
-                }
-            }
         }
     }
 

@@ -6,9 +6,6 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
-#[cfg(feature = "server")]
-use super::Pipe;
-
 /// A byte stream that messages are read from and written to, as a whole and not piece by piece.
 pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Unpin {
     /// Whether something may have come, as far as that is known without asking the system.
@@ -40,35 +37,6 @@ pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Unpin {
             [only] => Pin::new(self).poll_write(cx, only),
             several => Pin::new(self).poll_write_vectored(cx, several),
         }
-    }
-
-    /// Whether what comes next can be moved by the system: the bytes of its socket are those of the stream, and none were read
-    /// ahead.
-    #[cfg(feature = "server")]
-    #[inline]
-    fn can_splice(&self) -> bool {
-        false
-    }
-
-    /// Moves what has come into a pipe, `most` bytes at most, and returns how much it was; 0 at the end of the stream.
-    ///
-    /// # Errors
-    ///
-    /// [`Unsupported`](io::ErrorKind::Unsupported), with nothing moved: it has to be read.
-    #[cfg(feature = "server")]
-    fn poll_splice_in(
-        &mut self,
-        _: &mut Context<'_>,
-        _: &mut Pipe,
-        _most: usize,
-    ) -> Poll<io::Result<usize>> {
-        Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
-    }
-
-    /// Moves what is in a pipe to where the stream leads, as much as that takes, and returns how much it was.
-    #[cfg(feature = "server")]
-    fn poll_splice_out(&mut self, _: &mut Context<'_>, _: &mut Pipe) -> Poll<io::Result<usize>> {
-        Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
     }
 }
 

@@ -2,9 +2,6 @@
 //! whole.
 
 mod byte_stream;
-#[cfg(feature = "server")]
-#[cfg_attr(not(target_os = "linux"), path = "no_pipe.rs")]
-mod pipe;
 mod read_buffer;
 #[cfg(target_os = "linux")]
 mod socket;
@@ -12,10 +9,6 @@ pub(crate) mod spare;
 mod write;
 
 pub(crate) use self::byte_stream::ByteStream;
-#[cfg(feature = "server")]
-pub(crate) use self::pipe::Pipe;
-#[cfg(all(test, feature = "server", target_os = "linux"))]
-pub(crate) use self::pipe::{deny as deny_pipes, spare as spare_pipes};
 pub(crate) use self::read_buffer::ReadBuffer;
 pub(crate) use self::write::poll_write_all;
 #[cfg(feature = "server")]

@@ -98,13 +98,6 @@ impl ReadBuffer {
         }
     }
 
-    /// Gives the memory back, and begins with little again: what comes next goes another way.
-    #[cfg(feature = "server")]
-    pub(crate) fn step_aside(&mut self) {
-        self.is_large = false;
-        self.rest();
-    }
-
     /// Reads what has come, behind what is there, and returns how much it was; 0 at the end of the stream.
     ///
     /// While it waits with nothing there, it holds no memory. Cancel-safe.

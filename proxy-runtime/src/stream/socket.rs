@@ -2,8 +2,6 @@
 
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
-#[cfg(feature = "server")]
-use std::task::ready;
 use std::task::{Context, Poll};
 
 use rustix::buffer::spare_capacity;
@@ -13,8 +11,6 @@ use tokio::io::{AsyncReadExt, AsyncWrite, Interest};
 use tokio::net::TcpStream;
 
 use super::ByteStream;
-#[cfg(feature = "server")]
-use super::Pipe;
 
 /// What a socket is known to be ready for is tried before the runtime is asked: that is most of all reads and writes, and
 /// costs a third. Who has to wait is registered by the ordinary way.
@@ -61,44 +57,6 @@ impl ByteStream for TcpStream {
             (Some(result), _) => Poll::Ready(result),
             (None, [only]) => Pin::new(self).poll_write(cx, only),
             (None, several) => Pin::new(self).poll_write_vectored(cx, several),
-        }
-    }
-
-    #[cfg(feature = "server")]
-    #[inline]
-    fn can_splice(&self) -> bool {
-        true
-    }
-
-    // To ask for readiness takes from the task's budget: a transfer can be without end.
-    #[cfg(feature = "server")]
-    fn poll_splice_in(
-        &mut self,
-        cx: &mut Context<'_>,
-        pipe: &mut Pipe,
-        most: usize,
-    ) -> Poll<io::Result<usize>> {
-        loop {
-            ready!(self.poll_read_ready(cx))?;
-            match self.try_io(Interest::READABLE, || pipe.fill(&*self, most)) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                result => return Poll::Ready(result),
-            }
-        }
-    }
-
-    #[cfg(feature = "server")]
-    fn poll_splice_out(
-        &mut self,
-        cx: &mut Context<'_>,
-        pipe: &mut Pipe,
-    ) -> Poll<io::Result<usize>> {
-        loop {
-            ready!(self.poll_write_ready(cx))?;
-            match self.try_io(Interest::WRITABLE, || pipe.drain(&*self)) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                result => return Poll::Ready(result),
-            }
         }
     }
 }

@@ -16,8 +16,6 @@ use tokio::net::TcpStream;
 use super::slot::Slot;
 use crate::observe::GaugeGuard;
 use crate::stream::ByteStream;
-#[cfg(feature = "server")]
-use crate::stream::Pipe;
 
 /// Bytes to and from a destination, in the clear or in TLS.
 #[derive(Debug)]
@@ -226,43 +224,6 @@ impl ByteStream for UpstreamIo {
                 [only] => Pin::new(other).poll_write(cx, only),
                 several => Pin::new(other).poll_write_vectored(cx, several),
             },
-        }
-    }
-
-    #[cfg(feature = "server")]
-    #[inline]
-    fn can_splice(&self) -> bool {
-        match &self.transport {
-            Transport::Tcp(stream) => stream.can_splice(),
-            #[cfg(any(feature = "tls", test))]
-            _ => false,
-        }
-    }
-
-    #[cfg(feature = "server")]
-    fn poll_splice_in(
-        &mut self,
-        cx: &mut Context<'_>,
-        pipe: &mut Pipe,
-        most: usize,
-    ) -> Poll<io::Result<usize>> {
-        match &mut self.transport {
-            Transport::Tcp(stream) => stream.poll_splice_in(cx, pipe, most),
-            #[cfg(any(feature = "tls", test))]
-            _ => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
-        }
-    }
-
-    #[cfg(feature = "server")]
-    fn poll_splice_out(
-        &mut self,
-        cx: &mut Context<'_>,
-        pipe: &mut Pipe,
-    ) -> Poll<io::Result<usize>> {
-        match &mut self.transport {
-            Transport::Tcp(stream) => stream.poll_splice_out(cx, pipe),
-            #[cfg(any(feature = "tls", test))]
-            _ => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
         }
     }
 }

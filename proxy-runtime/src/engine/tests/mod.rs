@@ -4,8 +4,7 @@ mod allocations;
 mod interim;
 mod scene;
 mod second_try;
-#[cfg(target_os = "linux")]
-mod splice;
+mod sockets;
 #[cfg(feature = "http2")]
 mod streams;
 mod waiting;

@@ -59,7 +59,6 @@ pub(super) fn serve_with(service: ProxyService, capacity: usize, limits: Limits)
 }
 
 /// Serves a client that is there already.
-#[cfg(target_os = "linux")]
 pub(super) fn serve_over(client: impl Transport, service: ProxyService) {
     serve_by(client, service, Limits::default());
 }

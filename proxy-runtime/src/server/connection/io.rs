@@ -15,7 +15,7 @@ use tokio::time::{Sleep, sleep};
 
 use super::state::ConnectionState;
 use crate::server::shared::Occupied;
-use crate::stream::{ByteStream, Pipe};
+use crate::stream::ByteStream;
 
 /// How long, and how much, is read from a client after the last response, for the response to get there.
 const LINGER: Duration = Duration::from_secs(2);
@@ -260,35 +260,6 @@ impl<T: Transport> ByteStream for ConnectionIo<T> {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let result = self.transport.poll_send(cx, slices);
-        self.wrote(&result);
-        result
-    }
-
-    #[inline]
-    fn can_splice(&self) -> bool {
-        self.prefix.is_none() && self.transport.can_splice()
-    }
-
-    fn poll_splice_in(
-        &mut self,
-        cx: &mut Context<'_>,
-        pipe: &mut Pipe,
-        most: usize,
-    ) -> Poll<io::Result<usize>> {
-        self.is_awaited = false;
-        let result = self.transport.poll_splice_in(cx, pipe, most);
-        if let Poll::Ready(Ok(moved)) = result {
-            self.state.received(moved);
-        }
-        result
-    }
-
-    fn poll_splice_out(
-        &mut self,
-        cx: &mut Context<'_>,
-        pipe: &mut Pipe,
-    ) -> Poll<io::Result<usize>> {
-        let result = self.transport.poll_splice_out(cx, pipe);
         self.wrote(&result);
         result
     }
