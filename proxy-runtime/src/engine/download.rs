@@ -243,8 +243,8 @@ impl Download {
                     }
                     continue;
                 }
-                Ok(0) => return Poll::Ready(Err(ENDED_EARLY)),
-                Err(_) => return Poll::Ready(Err(FAILED)),
+                Ok(0) => return Poll::Ready(Err(Cut::Destination("it ended too early"))),
+                Err(_) => return Poll::Ready(Err(Cut::Destination("its connection failed"))),
                 Ok(_) => *has_news = true,
             }
             self.look(input, table, output)?;
@@ -347,12 +347,6 @@ impl Download {
         Ok(())
     }
 }
-
-/// The destination closed within the body.
-const ENDED_EARLY: Cut = Cut::Destination("it ended too early");
-
-/// The destination's connection broke within the body.
-const FAILED: Cut = Cut::Destination("its connection failed");
 
 /// The client can still be told of a body that is broken from the start.
 pub(super) const BROKEN: Cut = Cut::Unanswered(

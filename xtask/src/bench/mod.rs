@@ -33,7 +33,7 @@ pub(crate) struct Options {
 enum Other {
     /// Compares the gateway with other proxies, side by side, in interleaved rounds; `peers --quick` ends in a minute
     Peers(compare::Options),
-    /// Counts instructions, heap blocks and system calls of a small request, and fails when they have grown by more than 3 %
+    /// Counts instructions, heap blocks and system calls of a small request, and fails when they have grown by a few percent
     Gate(gate::Options),
 }
 
