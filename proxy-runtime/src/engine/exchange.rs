@@ -315,11 +315,15 @@ where
     #[inline]
     fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
         self.flow.whole = None;
-        let state = &self.client.state;
-        let is_slow = self.client.clock.poll_slow_reader(cx, state).is_ready();
-        if is_slow
-            || (self.flow.upload.stage() == Stage::Done && self.client.poll_gone(cx).is_ready())
-        {
+        // In this order, since the first may be due sooner.
+        let is_gone = (self.flow.upload.stage() == Stage::Done
+            && self.client.poll_gone(cx).is_ready())
+            || self
+                .client
+                .clock
+                .poll_slow_reader(cx, &self.client.state)
+                .is_ready();
+        if is_gone {
             return Poll::Ready(Failure::Gone(match self.flow.download.is_unanswered() {
                 true => ForwardErrorKind::RequestCanceled,
                 false => ForwardErrorKind::ResponseBodyCanceled,

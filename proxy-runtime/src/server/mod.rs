@@ -83,6 +83,7 @@
 //! [`Limits::closing_grace`]. HTTP/2 connections get GOAWAY. After a refusal the rest of what the client sends is read
 //! and discarded for up to two seconds, so that the response gets there.
 
+mod accept;
 mod access_log;
 mod builder;
 mod civil;

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{LocalOptions, LocalRuntime};
 use tokio::sync::watch;
 use tokio::time::{sleep, sleep_until};
 use tower_service::Service;
 
+use super::accept::{Acceptance, ClientSocket, accept_now};
 use super::connection::{RequestBody, Served, serve_cleartext};
 use super::listener::sends_at_once;
 use super::metrics::WorkerMetrics;
@@ -92,7 +92,7 @@ where
     for socket in sockets {
         let acceptor = Acceptor::new(&socket, service.clone(), shared.clone());
         let run = |listener| acceptor.run(listener, commands.clone());
-        match TcpListener::from_std(socket.listener) {
+        match Acceptance::new(socket.listener) {
             Ok(listener) => acceptors.push(tokio::task::spawn_local(run(listener))),
             Err(error) => tracing::error!(
                 target: targets::SERVER,
@@ -178,7 +178,7 @@ where
     }
 
     /// Accepts until the worker is to stop. At the limit it leaves new connections in the kernel's backlog.
-    async fn run(mut self, listener: TcpListener, mut commands: watch::Receiver<Command>) {
+    async fn run(mut self, listener: Acceptance, mut commands: watch::Receiver<Command>) {
         let shared = self.shared.clone();
         let mut stop = std::pin::pin!(commands.wait_for(Command::is_to_stop));
         loop {
@@ -202,7 +202,7 @@ where
         self.take_the_rest(listener);
     }
 
-    fn serve(&self, stream: TcpStream, remote: SocketAddr) {
+    fn serve(&self, stream: ClientSocket, remote: SocketAddr) {
         let occupied = self.shared.enter();
         if !self.sends_at_once {
             // It only fails for a connection that is gone already.
@@ -215,7 +215,7 @@ where
         self.spawn(stream, info, occupied);
     }
 
-    fn spawn(&self, stream: TcpStream, info: ConnectionInfo, occupied: Occupied) {
+    fn spawn(&self, stream: ClientSocket, info: ConnectionInfo, occupied: Occupied) {
         let service = self.service.clone();
         let shared = self.shared.clone();
         #[cfg(feature = "tls")]
@@ -258,18 +258,13 @@ where
     }
 
     /// Serves the connections that the kernel has set up already, then closes the socket: they would be reset with it.
-    fn take_the_rest(&self, listener: TcpListener) {
-        let Ok(listener) = listener.into_std() else {
+    fn take_the_rest(&self, listener: Acceptance) {
+        let Ok(listener) = listener.into_listener() else {
             return;
         };
-        let rest = std::iter::from_fn(|| listener.accept().ok());
+        let rest = std::iter::from_fn(|| accept_now(&listener).ok());
         for (stream, remote) in rest.take(REST) {
-            let stream = stream
-                .set_nonblocking(true)
-                .and_then(|()| TcpStream::from_std(stream));
-            if let Ok(stream) = stream {
-                self.serve(stream, remote);
-            }
+            self.serve(stream, remote);
         }
     }
 }

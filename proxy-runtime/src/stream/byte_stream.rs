@@ -8,6 +8,14 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 /// A byte stream that messages are read from and written to, as a whole and not piece by piece.
 pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Unpin {
+    /// Whether nobody has had to wait for this stream yet, so that the runtime does not know of it and who waits for something
+    /// else spares it that by not asking.
+    #[cfg(feature = "server")]
+    #[inline]
+    fn is_early(&self) -> bool {
+        false
+    }
+
     /// Whether something may have come, as far as that is known without asking the system.
     #[inline]
     fn may_be_readable(&self) -> bool {

@@ -2,6 +2,8 @@
 //! whole.
 
 mod byte_stream;
+#[cfg(all(target_os = "linux", feature = "server"))]
+mod late_socket;
 mod read_buffer;
 #[cfg(target_os = "linux")]
 mod socket;
@@ -9,6 +11,8 @@ pub(crate) mod spare;
 mod write;
 
 pub(crate) use self::byte_stream::ByteStream;
+#[cfg(all(target_os = "linux", feature = "server"))]
+pub(crate) use self::late_socket::LateSocket;
 pub(crate) use self::read_buffer::ReadBuffer;
 pub(crate) use self::write::poll_write_all;
 #[cfg(feature = "server")]

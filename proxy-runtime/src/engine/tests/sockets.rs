@@ -11,8 +11,8 @@ use crate::{Proxy, ProxyService};
 
 const LARGE: usize = 3 << 20;
 
-/// A destination of which the first connection is the test's, and a client of the proxy before it.
-async fn scene() -> (TcpStream, JoinHandle<TcpStream>, ProxyService) {
+/// A proxy for a destination of which the first connection is the test's.
+async fn destination() -> (ProxyService, JoinHandle<TcpStream>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let snapshot = snapshot(&format!(
@@ -20,12 +20,17 @@ async fn scene() -> (TcpStream, JoinHandle<TcpStream>, ProxyService) {
             "Clusters":{{"c":{{"Destinations":{{"d":{{"Address":"http://{address}"}}}}}}}}}}"#
     ));
     let (proxy, _) = Proxy::builder().snapshot(snapshot).build().unwrap();
-    let service = proxy.service();
+    let destination = spawn_local(async move { listener.accept().await.unwrap().0 });
+    (proxy.service(), destination)
+}
+
+/// The same with a client of the proxy before it.
+async fn scene() -> (TcpStream, JoinHandle<TcpStream>, ProxyService) {
+    let (service, destination) = destination().await;
     let near = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = TcpStream::connect(near.local_addr().unwrap());
     let (client, accepted) = tokio::join!(client, near.accept());
     serve_over(accepted.unwrap().0, service.clone());
-    let destination = spawn_local(async move { listener.accept().await.unwrap().0 });
     (client.unwrap(), destination, service)
 }
 
@@ -187,6 +192,34 @@ async fn a_response_that_begins_before_its_request_ends_goes_on_beside_it() {
         let (copied, ()) = tokio::join!(both, reading);
         assert_eq!(copied.unwrap(), LARGE as u64);
         sending.await.unwrap();
+    })
+    .await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_new_client_that_leaves_before_its_answer_is_noticed() {
+    use crate::stream::LateSocket;
+
+    local(async {
+        let (proxy, destination) = destination().await;
+        let near = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(near.local_addr().unwrap())
+            .await
+            .unwrap();
+        client
+            .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            .await
+            .unwrap();
+        let accepted = near.accept().unwrap().0;
+        accepted.set_nonblocking(true).unwrap();
+        serve_over(LateSocket::new(accepted), proxy);
+        let mut destination = destination.await.unwrap();
+        head(&mut destination).await;
+        drop(client);
+        // The request is given up, and its connection with it.
+        let end = destination.read(&mut [0]).await;
+        assert_eq!(end.unwrap_or_default(), 0);
     })
     .await;
 }

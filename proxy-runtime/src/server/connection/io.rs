@@ -14,8 +14,12 @@ use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Sleep, sleep};
 
 use super::state::ConnectionState;
+#[cfg(feature = "tls")]
+use crate::server::accept::ClientSocket;
 use crate::server::shared::Occupied;
 use crate::stream::ByteStream;
+#[cfg(target_os = "linux")]
+use crate::stream::LateSocket;
 
 /// How long, and how much, is read from a client after the last response, for the response to get there.
 const LINGER: Duration = Duration::from_secs(2);
@@ -41,11 +45,23 @@ impl Transport for TcpStream {
     }
 }
 
-#[cfg(feature = "tls")]
-impl ByteStream for tokio_rustls::server::TlsStream<TcpStream> {}
+#[cfg(target_os = "linux")]
+impl Transport for LateSocket {
+    fn reset_on_drop(&self) {
+        // As above.
+        let _ = self.set_zero_linger();
+    }
+
+    fn takes_leave(&self) -> bool {
+        false
+    }
+}
 
 #[cfg(feature = "tls")]
-impl Transport for tokio_rustls::server::TlsStream<TcpStream> {
+impl ByteStream for tokio_rustls::server::TlsStream<ClientSocket> {}
+
+#[cfg(feature = "tls")]
+impl Transport for tokio_rustls::server::TlsStream<ClientSocket> {
     fn reset_on_drop(&self) {
         self.get_ref().0.reset_on_drop();
     }
@@ -219,6 +235,11 @@ fn poll_discard<T: Transport>(
 }
 
 impl<T: Transport> ByteStream for ConnectionIo<T> {
+    #[inline]
+    fn is_early(&self) -> bool {
+        self.transport.is_early()
+    }
+
     #[inline]
     fn may_be_readable(&self) -> bool {
         self.prefix.is_some() || self.transport.may_be_readable()

@@ -19,8 +19,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
-#[cfg(feature = "tls")]
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 #[cfg(feature = "tls")]
 use tokio::time::timeout;
@@ -40,6 +38,8 @@ pub(crate) use self::service::{Answer, Asked, is_grpc};
 pub(crate) use self::state::ConnectionState;
 #[cfg(feature = "http2")]
 pub(crate) use self::state::OpenStream;
+#[cfg(feature = "tls")]
+use super::accept::ClientSocket;
 use super::http1::{self, Client};
 #[cfg(all(feature = "http2", feature = "tls"))]
 use super::http2;
@@ -59,7 +59,7 @@ type BoxError = Box<dyn StdError + Send + Sync>;
 /// Cancel safe: dropped, it closes the connection.
 #[cfg(feature = "tls")]
 pub(crate) async fn serve_tls<S, B>(
-    stream: TcpStream,
+    stream: ClientSocket,
     tls: TlsServerConfig,
     info: ConnectionInfo,
     service: Rc<Served<S>>,

@@ -14,7 +14,7 @@ use crate::http1::{RawRequest, Refusal, Status, parse_request};
 use crate::server::connection::{ConnectionIo, ConnectionState, Exchange, Transport, after};
 use crate::server::metrics::WorkerMetrics;
 use crate::server::mode::{Mode, ModeWatch};
-use crate::stream::{ReadBuffer, spare};
+use crate::stream::{ByteStream, ReadBuffer, spare};
 
 /// One HTTP/1.1 connection to a client.
 ///
@@ -73,6 +73,9 @@ pub(super) enum Head {
 /// Begins HTTP/2, and no HTTP/1 request (RFC 9113 section 3.4).
 #[cfg(feature = "http2")]
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// For how long the socket of a new client is not watched that waits for its first response.
+const EARLY: Duration = Duration::from_millis(250);
 
 /// What some clients send behind a body, and is no beginning of a request (RFC 9112 section 2.2).
 const EMPTY_LINE: &[u8] = b"\r\n";
@@ -237,9 +240,13 @@ impl<T: Transport> Client<T> {
     /// Reads from a client that waits for its response, to see whether it is still there; what comes is the next
     /// request, and is left until it is its turn. Ready when the client is gone.
     ///
-    /// To be polled when the request's body is at its end and there is nothing to do but wait.
+    /// To be polled when the request's body is at its end and there is nothing to do but wait. Of a client that has only just
+    /// come, the runtime need not know its socket for that.
     #[inline]
     pub(crate) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.io.is_early() {
+            ready!(self.clock.poll_due(cx, after(self.state.accepted, EARLY)));
+        }
         while self.input.is_empty() {
             match ready!(self.input.poll_read(&mut self.io, cx)) {
                 Ok(1..) => {}
