@@ -48,6 +48,8 @@ pub(super) struct Flow {
     /// Why the upload ended, if that is not the end of all.
     stopped: Option<Broken>,
     has_news: bool,
+    /// The response ended before the request did.
+    is_early: bool,
     /// When the response was there and how long that took, if it is known, of a response that was there at once and has not been
     /// waited for since.
     whole: Option<(Instant, Option<Sample>)>,
@@ -64,20 +66,28 @@ impl Flow {
         self.is_last = false;
         self.stopped = None;
         self.has_news = false;
+        self.is_early = false;
         self.whole = None;
     }
 
     /// Begins anew over another connection, since nothing was sent over the first one.
     pub(super) fn again(&mut self, asked: Asked) {
+        self.upload.again();
         self.download.restart(asked);
         self.table.clear();
         self.stopped = None;
     }
 
     /// Whether the destination's connection can carry another request, if nothing more came over it.
+    ///
+    /// Not behind a response that ended before its request: a destination that has not read that to its end may take what is
+    /// left for the next one.
     #[inline]
     pub(super) fn is_reusable(&self) -> bool {
-        self.download.is_done() && self.download.is_persistent && self.stopped.is_none()
+        self.download.is_done()
+            && self.download.is_persistent
+            && self.stopped.is_none()
+            && !self.is_early
     }
 
     /// The head of the response is ready for the client now, for which the request may be known to have taken so long.
@@ -116,6 +126,7 @@ impl Default for Flow {
             is_last: false,
             stopped: None,
             has_news: false,
+            is_early: false,
             whole: None,
         }
     }
@@ -139,6 +150,8 @@ pub(super) struct Exchange<'e, T: Transport, U> {
 pub(super) enum Failure {
     /// Not a byte was sent: it can be tried over another connection.
     Unsent,
+    /// The connection, which had been idle, was closed without a byte of a response, and the request may be sent twice.
+    Stale,
     /// The client can be told this status.
     Unanswered(ForwardErrorKind, StatusCode),
     /// A filter failed at the response of this status.
@@ -241,6 +254,7 @@ where
         if self.flow.upload.stage() == Stage::Done {
             return Poll::Ready(Ok(()));
         }
+        self.flow.is_early = true;
         // The client has its response. What becomes of the rest of its request ends nothing but its connection.
         self.poll_expired(cx).map(|_| {
             self.flow.upload.stop();
@@ -298,6 +312,7 @@ where
         let broken = self.flow.stopped.as_ref().map(Broken::kind);
         let (kind, why) = match *cut {
             Cut::Unanswered(kind, why) => (kind, why),
+            Cut::Silence if self.flow.upload.is_kept() => return Failure::Stale,
             Cut::Silence => (ForwardErrorKind::Request, "it closed without an answer"),
             Cut::Destination(why) => (ForwardErrorKind::ResponseBodyDestination, why),
             Cut::Extension(status) => return Failure::Extension(status),

@@ -68,6 +68,9 @@ pub(crate) async fn forward<T: Transport>(
         };
         // TLS takes bytes before it knows whether it can send them.
         let may_retry = connection.is_reused() && !connection.io.is_tls();
+        if connection.is_reused() && run.request.method().is_idempotent() {
+            flow.upload.keep();
+        }
         let peer = connection.peer;
         let mut exchange = Exchange {
             client: &mut *client,
@@ -86,7 +89,8 @@ pub(crate) async fn forward<T: Transport>(
                 exchange.flow.begun(now, elapsed);
                 break poll_fn(|cx| exchange.poll_body(cx)).await.err();
             }
-            Err(Failure::Unsent) if may_retry => {
+            Err(Failure::Unsent) if !may_retry => break Some(Failure::Unsent),
+            Err(Failure::Unsent | Failure::Stale) => {
                 let reconnecting = run.reconnect(link, flow.patience.head_due);
                 // What is to come of the body is the upload's to read.
                 let is_watched = !flow.upload.needs_more();

@@ -102,7 +102,7 @@ impl Run<'_> {
                     .refuse(client, tally, filtering, refusal, has_more)
                     .await;
             }
-            Failure::Unsent => {
+            Failure::Unsent | Failure::Stale => {
                 let refusal = (ForwardErrorKind::Request, StatusCode::BAD_GATEWAY);
                 let has_more = ended.has_more;
                 return self

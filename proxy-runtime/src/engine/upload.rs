@@ -14,8 +14,10 @@ use crate::stream::{ByteStream, ReadBuffer, poll_write_all, spare};
 /// A request on its way to a destination.
 #[derive(Debug, Default)]
 pub(super) struct Upload {
-    /// The head, and later the trailers, until they are sent.
+    /// The head, and later the trailers, until they are sent, or longer if they are [`kept`](Self::kept).
     outgoing: Vec<u8>,
+    /// The head, which is all of the request, is kept when it was sent: it may be sent a second time.
+    kept: Option<spare::Held>,
     body: Body,
     /// What of the client's bytes comes behind [`outgoing`](Self::outgoing).
     part: Part,
@@ -91,6 +93,7 @@ impl Upload {
     #[inline]
     pub(super) fn restart(&mut self, head: Vec<u8>, body: Body) {
         self.outgoing = head;
+        self.kept = None;
         self.body = body;
         self.part = Part::default();
         self.written = 0;
@@ -101,10 +104,33 @@ impl Upload {
         self.pace = None;
     }
 
+    /// Keeps the head of a request that has no body and may be sent a second time. Who waits for a response holds no buffer
+    /// else, so not many may do so.
+    #[inline]
+    pub(super) fn keep(&mut self) {
+        if self.body.has_ended() && self.part == Part::default() {
+            self.kept = spare::Held::grant();
+        }
+    }
+
+    /// Whether all of the request is there to be sent a second time.
+    pub(super) fn is_kept(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// Begins anew over another connection, and keeps the head no longer.
+    pub(super) fn again(&mut self) {
+        self.kept = None;
+        self.written = 0;
+        self.stage = Stage::Destination;
+        self.is_unsent = true;
+    }
+
     /// Gives back what the next request does not need, however this one ended.
     #[inline]
     pub(super) fn rest(&mut self) {
-        // All of a request was sent, and its buffer given back, unless something went wrong.
+        // Usually that was done when it was sent.
+        self.kept = None;
         if self.outgoing.capacity() > 0 {
             spare::give_back(std::mem::take(&mut self.outgoing));
         }
@@ -180,6 +206,9 @@ impl Upload {
         loop {
             if self.outgoing.len() + self.part.bytes > 0 {
                 ready!(self.poll_write(cx, input, destination))?;
+                if !self.is_kept() {
+                    self.outgoing.clear();
+                }
             }
             if self.part.trailers > 0 {
                 let count = std::mem::take(&mut self.part.trailers);
@@ -190,7 +219,9 @@ impl Upload {
             if self.body.has_ended() {
                 self.stage = Stage::Done;
                 // Who waits for a response holds no buffer.
-                spare::give_back(std::mem::take(&mut self.outgoing));
+                if !self.is_kept() {
+                    spare::give_back(std::mem::take(&mut self.outgoing));
+                }
                 input.rest();
                 return Poll::Ready(Ok(()));
             }
@@ -225,7 +256,6 @@ impl Upload {
             is_unsent: self.is_unsent,
         })?;
         self.written = 0;
-        self.outgoing.clear();
         input.consume(self.part.bytes);
         self.sent += self.part.content;
         self.part.bytes = 0;

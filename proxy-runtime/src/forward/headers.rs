@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 #[cfg(feature = "server")]
 use crate::http1::FieldClass;
-use crate::http1::{ClassSet, classify, is_imitation};
+use crate::http1::{ClassSet, classify, is_dropped_from_trailers};
 
 /// Fields that concern one connection only and are never sent on: those of RFC 9110 section 7.6.1, and those that YARP
 /// adds to them. In lower case.
@@ -166,7 +166,7 @@ pub(crate) fn strip_trailers(trailers: &mut HeaderMap) {
     strip_hop_by_hop(trailers);
     let is_dropped = |name: &&HeaderName| {
         let name = name.as_str().as_bytes();
-        ClassSet::DROPPED_FROM_TRAILERS.contains(classify(name)) || is_imitation(name)
+        is_dropped_from_trailers(name, classify(name))
     };
     let dropped: Vec<_> = trailers.keys().filter(is_dropped).cloned().collect();
     for name in dropped {

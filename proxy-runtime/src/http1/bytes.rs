@@ -3,6 +3,9 @@
 //! Each function returns where the first byte stands that does not belong, or the length of the input; some return all that
 //! is left from there on. Whatever stops a run is looked at by the caller, who knows what may stand there.
 
+#[cfg(target_arch = "x86_64")]
+use super::block::{self, Block};
+
 /// `tchar` of RFC 9110 section 5.6.2.
 pub(super) const TOKEN: u8 = 1;
 /// What the path of a target may have.
@@ -106,11 +109,26 @@ fn word_at(bytes: &[u8], at: u32) -> Option<u64> {
     Some(u64::from_le_bytes(eight))
 }
 
+/// The sixteen bytes from `at` on.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn block_at(bytes: &[u8], at: u32) -> Option<&Block> {
+    bytes.get(at as usize..at as usize + 16)?.try_into().ok()
+}
+
 /// Where the first byte stands from `at` on that is neither a letter nor `-`, of which names of fields nearly always are. Among
 /// the last seven bytes it is not looked for: what is returned may have letters behind it there.
 #[inline(always)]
 pub(super) fn letters_end(bytes: &[u8], at: u32) -> u32 {
     let mut end = at;
+    #[cfg(target_arch = "x86_64")]
+    while let Some(block) = block_at(bytes, end) {
+        let others = block::no_letters(block);
+        if others != 0 {
+            return end + others.trailing_zeros();
+        }
+        end += 16;
+    }
     while let Some(word) = word_at(bytes, end) {
         let others = no_letters(word);
         if others != 0 {
@@ -185,6 +203,19 @@ fn controls(word: u64) -> u64 {
 #[inline(always)]
 pub(super) fn text_end(bytes: &[u8], at: u32) -> u32 {
     let mut end = at;
+    #[cfg(target_arch = "x86_64")]
+    while let Some(block) = block_at(bytes, end) {
+        let controls = block::controls(block);
+        if controls == 0 {
+            end += 16;
+            continue;
+        }
+        end += controls.trailing_zeros();
+        if byte_at(bytes, end) != Some(b'\t') {
+            return end;
+        }
+        end += 1;
+    }
     while let Some(word) = word_at(bytes, end) {
         let controls = controls(word);
         if controls == 0 {

@@ -274,6 +274,14 @@ fn lower(word: &[u8; 8]) -> u64 {
     u64::from_ne_bytes(*word) | 0x2020_2020_2020_2020
 }
 
+/// Whether a field of this name and class is left out of trailer sections: also if it is one of those that are only to some
+/// programs.
+#[inline]
+pub(crate) fn is_dropped_from_trailers(name: &[u8], class: FieldClass) -> bool {
+    ClassSet::DROPPED_FROM_TRAILERS.contains(class)
+        || (class == FieldClass::Other && is_imitation(name))
+}
+
 /// Whether a name that has an underscore is, with hyphens in their place, one that a proxy relies on.
 #[cold]
 pub(crate) fn is_imitation(name: &[u8]) -> bool {

@@ -63,6 +63,8 @@
 //! behind it may take one for the other. Paths are read as bytes: dot segments and percent-encoding are left to who routes,
 //! and [`RawRequest::has_plain_path`] says when there is nothing to do.
 
+#[cfg(target_arch = "x86_64")]
+mod block;
 mod bytes;
 mod chunked;
 mod field;
@@ -77,8 +79,10 @@ mod span;
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::bytes::is_path_and_query;
 pub use self::chunked::{CHUNK_END, ChunkHead, ChunkTracker, LAST_CHUNK, Progress};
+#[cfg(all(feature = "http2", feature = "server"))]
+pub(crate) use self::field::is_imitation;
 pub use self::field::{ClassSet, Field, FieldClass};
-pub(crate) use self::field::{classify, is_imitation};
+pub(crate) use self::field::{classify, is_dropped_from_trailers};
 pub use self::framing::Framing;
 #[cfg(all(feature = "server", feature = "http2"))]
 pub(crate) use self::head::is_authority;

@@ -1,5 +1,7 @@
 //! Buffers that nobody uses at the moment.
 
+#[cfg(feature = "server")]
+use std::cell::Cell;
 use std::cell::RefCell;
 
 use bytes::Bytes;
@@ -12,6 +14,10 @@ pub(super) const LARGE: usize = 256 * 1024;
 
 /// Small buffers that a thread keeps: 2 MiB.
 const MOST_SMALL: usize = 64;
+
+/// Small buffers of a thread that may be held while nothing is done with them: fewer, so that returning them does not free others.
+#[cfg(feature = "server")]
+const MOST_HELD: usize = MOST_SMALL / 2;
 
 /// Large buffers that a thread keeps: 1 MiB.
 const MOST_LARGE: usize = 4;
@@ -27,6 +33,8 @@ type Buffers = RefCell<Vec<Vec<u8>>>;
 thread_local! {
     static COPIES: Buffers = const { RefCell::new(Vec::new()) };
     static SPARE_SMALL: Buffers = const { RefCell::new(Vec::new()) };
+    #[cfg(feature = "server")]
+    static HELD: Cell<usize> = const { Cell::new(0) };
     static SPARE_LARGE: Buffers = const { RefCell::new(Vec::new()) };
 }
 
@@ -40,6 +48,35 @@ pub(crate) fn take(size: usize) -> Vec<u8> {
     match spare {
         Ok(Some(buffer)) => buffer,
         _ => Vec::with_capacity(size),
+    }
+}
+
+/// The right to hold a small buffer while nothing is done with it.
+#[cfg(feature = "server")]
+#[derive(Debug)]
+pub(crate) struct Held(());
+
+#[cfg(feature = "server")]
+impl Held {
+    /// That right, unless the thread has granted it too often.
+    #[inline]
+    pub(crate) fn grant() -> Option<Self> {
+        let is_granted = HELD.try_with(|held| {
+            let is_granted = held.get() < MOST_HELD;
+            held.set(held.get() + usize::from(is_granted));
+            is_granted
+        });
+        is_granted
+            .is_ok_and(|is_granted| is_granted)
+            .then_some(Self(()))
+    }
+}
+
+#[cfg(feature = "server")]
+impl Drop for Held {
+    #[inline]
+    fn drop(&mut self) {
+        let _ = HELD.try_with(|held| held.set(held.get() - 1));
     }
 }
 

@@ -8,6 +8,7 @@ mod drain;
 mod filtered;
 #[cfg(feature = "http2")]
 mod hostile_streams;
+mod idle;
 mod limits;
 mod listen;
 mod malformed;

@@ -189,7 +189,7 @@ impl<'a> Run<'a> {
     #[cold]
     async fn fail(&self, client: &mut Client, tally: Tally<'_>, failure: Failure, flow: Flow) {
         let kind = match failure {
-            Failure::Unsent => {
+            Failure::Unsent | Failure::Stale => {
                 let refusal = (ForwardErrorKind::Request, StatusCode::BAD_GATEWAY);
                 return self.refuse(client, tally, refusal).await;
             }

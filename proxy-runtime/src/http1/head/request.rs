@@ -58,6 +58,15 @@ impl Method {
         })
     }
 
+    /// Whether a request that is carried out twice means the same as one (RFC 9110 section 9.2.2).
+    #[inline]
+    pub fn is_idempotent(self) -> bool {
+        match self {
+            Self::Get | Self::Head | Self::Put | Self::Delete | Self::Options | Self::Trace => true,
+            Self::Post | Self::Patch | Self::Connect | Self::Other => false,
+        }
+    }
+
     /// The method of `http`'s type.
     pub fn of(method: &HttpMethod) -> Self {
         match *method {

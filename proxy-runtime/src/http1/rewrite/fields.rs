@@ -1,7 +1,7 @@
 //! Lines that are copied as they came.
 
 use super::operation::{Changes, FieldName};
-use crate::http1::field::{ClassSet, Field, FieldClass};
+use crate::http1::field::{ClassSet, Field, FieldClass, is_dropped_from_trailers};
 use crate::http1::head::HeadTable;
 
 /// Which of the received fields are sent on, if nothing else speaks against it.
@@ -124,14 +124,15 @@ pub(super) fn copy_fields<C: Changes>(
 /// Writes the trailers that may be sent on, and the empty line that ends the body.
 ///
 /// `section` is the trailer section as [`Progress`](crate::http1::Progress) tells, `table` the table with its fields. Left out
-/// are fields that concern a connection, that attribute or authorise a request, or that say how to read the content.
+/// are fields that concern a connection, that attribute or authorise a request, or that say how to read the content, and those
+/// that some programs take for one of these.
 ///
 /// # Panics
 ///
 /// If `section` is not the one that was tracked.
 pub fn write_trailers(section: &[u8], table: &HeadTable, out: &mut Vec<u8>) {
     for (number, field) in table.fields().iter().enumerate() {
-        if ClassSet::DROPPED_FROM_TRAILERS.contains(field.class()) {
+        if is_dropped_from_trailers(field.name().get(section), field.class()) {
             continue;
         }
         let next = table.fields().get(number + 1);

@@ -388,7 +388,7 @@ fn responses_say_what_becomes_of_the_connection() {
 
 #[test]
 fn trailers_say_nothing_about_the_message() {
-    let bytes = b"0\r\ngrpc-status: 0\r\nAuthorization: x\r\nX-Forwarded-For: 6.6.6.6\r\nX-T: a\r\nConnection: close\r\n\r\nrest";
+    let bytes = b"0\r\ngrpc-status: 0\r\nAuthorization: x\r\nX-Forwarded-For: 6.6.6.6\r\nX-T: a\r\nConnection: close\r\nX_Forwarded_For: 6.6.6.6\r\nX-Real-IP: 6.6.6.6\r\nDate: now\r\n\r\nrest";
     let mut table = HeadTable::new();
     let mut tracker = ChunkTracker::new();
     let progress = tracker
@@ -398,7 +398,7 @@ fn trailers_say_nothing_about_the_message() {
     let section = &bytes[progress.consumed..progress.consumed + progress.trailers];
     let mut out = Vec::new();
     write_trailers(section, &table, &mut out);
-    assert_eq!(out, b"grpc-status: 0\r\nX-T: a\r\n\r\n");
+    assert_eq!(out, b"grpc-status: 0\r\nX-T: a\r\nDate: now\r\n\r\n");
 }
 
 #[test]

@@ -1,0 +1,45 @@
+//! Sixteen bytes at once, by instructions that every `x86_64` processor has (SSE2).
+//!
+//! What the bytes are is told by a mask, of which the lowest bit is that of the first byte.
+
+use safe_arch::{
+    add_i8_m128i, bitor_m128i, cmp_eq_mask_i8_m128i, load_unaligned_m128i, m128i, min_u8_m128i,
+    move_mask_i8_m128i, set_splat_i8_m128i,
+};
+
+/// As many bytes as are looked at.
+pub(super) type Block = [u8; 16];
+
+/// Bytes that are neither letters nor `-`.
+#[inline(always)]
+pub(super) fn no_letters(block: &Block) -> u32 {
+    let bytes = load_unaligned_m128i(block);
+    // Letters of both cases become 0 to 25, and nothing else does.
+    let order = add_i8_m128i(bitor_m128i(bytes, each(0x20)), each(b'a'.wrapping_neg()));
+    let is_letter = is_at_most(order, 25);
+    let is_hyphen = cmp_eq_mask_i8_m128i(bytes, each(b'-'));
+    mask(bitor_m128i(is_letter, is_hyphen)) ^ 0xffff
+}
+
+/// Control characters, the tab included.
+#[inline(always)]
+pub(super) fn controls(block: &Block) -> u32 {
+    let bytes = load_unaligned_m128i(block);
+    let is_delete = cmp_eq_mask_i8_m128i(bytes, each(0x7f));
+    mask(bitor_m128i(is_at_most(bytes, 0x1f), is_delete))
+}
+
+#[inline(always)]
+fn is_at_most(bytes: m128i, most: u8) -> m128i {
+    cmp_eq_mask_i8_m128i(min_u8_m128i(bytes, each(most)), bytes)
+}
+
+#[inline(always)]
+fn each(byte: u8) -> m128i {
+    set_splat_i8_m128i(byte.cast_signed())
+}
+
+#[inline(always)]
+fn mask(bytes: m128i) -> u32 {
+    move_mask_i8_m128i(bytes).cast_unsigned()
+}

@@ -1,0 +1,154 @@
+//! Connections to destinations that were idle, and are closed as the next request is sent over them.
+
+use std::net::SocketAddr;
+
+use proxy_runtime::Proxy;
+use proxy_runtime::proxy_model::Snapshot;
+use proxy_runtime::proxy_model::config::ProxyConfig;
+use proxy_runtime::server::{Listener, Server, ServerHandle};
+use serde_json::json;
+use testkit::raw::{RawClient, RawOrigin};
+use testkit::time::guarded;
+
+use crate::support::loopback;
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// Answers `answered` requests on the first connection, and closes it when it has read another; answers all on others.
+fn origin(answered: usize) -> RawOrigin {
+    RawOrigin::script(move |mut connection| async move {
+        let answered = match connection.index() {
+            0 => answered,
+            _ => usize::MAX,
+        };
+        for _ in 0..answered {
+            connection.read_whole_request().await?;
+            connection.write_all(OK).await?;
+        }
+        connection.read_whole_request().await?;
+        connection.close();
+        Ok(())
+    })
+}
+
+fn serve(origin: &RawOrigin) -> (ServerHandle, SocketAddr) {
+    let config = json!({
+        "Routes": { "r": { "ClusterId": "c", "Match": { "Path": "/{**rest}" } } },
+        "Clusters": { "c": { "Destinations": { "d": { "Address": origin.url() } } } },
+    });
+    let config = ProxyConfig::from_json(&config.to_string()).unwrap();
+    let (snapshot, _) = Snapshot::compile(config, &Default::default()).unwrap();
+    let (proxy, _) = Proxy::builder().snapshot(snapshot.into()).build().unwrap();
+    let server = Server::for_proxy(&proxy)
+        .with_workers(std::num::NonZeroUsize::MIN)
+        .with_listener(Listener::http(loopback()));
+    let server = server.bind().unwrap().start().unwrap();
+    let address = server.local_addrs()[0];
+    (server, address)
+}
+
+fn request(method: &str, body: &str) -> String {
+    let length = match body {
+        "" => String::new(),
+        body => format!("Content-Length: {}\r\n", body.len()),
+    };
+    format!("{method} /path HTTP/1.1\r\nHost: h\r\n{length}\r\n{body}")
+}
+
+/// RFC 9110 section 9.2.2: what means the same however often it is carried out may be tried again when nothing came back.
+#[tokio::test]
+async fn a_request_that_may_be_repeated_is_if_its_connection_had_been_idle() {
+    for (answered, method, body, expected, requests) in [
+        (1, "GET", "", 200, 3),
+        (1, "HEAD", "", 200, 3),
+        (1, "OPTIONS", "", 200, 3),
+        (1, "DELETE", "", 200, 3),
+        (1, "POST", "", 502, 2),
+        (1, "PATCH", "", 502, 2),
+        (1, "REPORT", "", 502, 2),
+        // The content is gone.
+        (1, "PUT", "content", 502, 2),
+        // That a new connection is closed is no coincidence.
+        (0, "GET", "", 502, 1),
+    ] {
+        let origin = origin(answered);
+        let (_server, address) = serve(&origin);
+        let mut client = RawClient::connect(address).await.unwrap();
+        for _ in 0..answered {
+            client.write_all(request("GET", "")).await.unwrap();
+            let first = guarded("the first", client.read_response()).await.unwrap();
+            assert_eq!(first.status(), 200);
+        }
+        client.write_all(request(method, body)).await.unwrap();
+        let second = client.read_response_to(method);
+        let second = guarded(method, second)
+            .await
+            .unwrap_or_else(|error| panic!("{method} {body}: {error}"));
+        assert_eq!(second.status(), expected, "{method} {body}");
+        assert_eq!(origin.traffic().requests(), requests, "{method} {body}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_repeated_is_the_whole_request_as_it_was() {
+    let origin = origin(1);
+    let (_server, address) = serve(&origin);
+    let mut client = RawClient::connect(address).await.unwrap();
+    for _ in 0..2 {
+        client
+            .write_all("GET /a?b HTTP/1.1\r\nHost: h\r\nX-Name: value\r\n\r\n")
+            .await
+            .unwrap();
+        let response = guarded("it", client.read_response()).await.unwrap();
+        assert_eq!(response.text(), "ok");
+    }
+    let [first, second] = [0, 1].map(|index| origin.recording(index).text());
+    let half = first.len() / 2;
+    assert_eq!(first[..half], first[half..], "sent twice over the first");
+    assert_eq!(first[..half], *second);
+}
+
+/// Not twice: the destination is to be believed the second time.
+#[tokio::test]
+async fn a_request_is_repeated_once() {
+    let origin = RawOrigin::script(|mut connection| async move {
+        if connection.index() == 0 {
+            connection.read_whole_request().await?;
+            connection.write_all(OK).await?;
+        }
+        connection.read_whole_request().await?;
+        connection.close();
+        Ok(())
+    });
+    let (_server, address) = serve(&origin);
+    let mut client = RawClient::connect(address).await.unwrap();
+    for expected in [200, 502] {
+        client.write_all(request("GET", "")).await.unwrap();
+        let response = guarded("it", client.read_response()).await.unwrap();
+        assert_eq!(response.status(), expected);
+    }
+    assert_eq!(origin.traffic().requests(), 3);
+}
+
+/// What the destination has begun to answer it has carried out.
+#[tokio::test]
+async fn a_request_with_a_beginning_of_an_answer_is_not_repeated() {
+    for beginning in ["HTTP/1.1 2", "HTTP/1.1 103 Early Hints\r\n\r\n"] {
+        let origin = RawOrigin::script(move |mut connection| async move {
+            connection.read_whole_request().await?;
+            connection.write_all(OK).await?;
+            connection.read_whole_request().await?;
+            connection.write_all(beginning).await?;
+            connection.close();
+            Ok(())
+        });
+        let (_server, address) = serve(&origin);
+        let mut client = RawClient::connect(address).await.unwrap();
+        for expected in [200, 502] {
+            client.write_all(request("GET", "")).await.unwrap();
+            let response = guarded("it", client.read_response()).await.unwrap();
+            assert_eq!(response.status(), expected, "{beginning}");
+        }
+        assert_eq!(origin.traffic().requests(), 2);
+    }
+}
