@@ -1,6 +1,7 @@
 //! What is hard to provoke from outside.
 
 mod allocations;
+mod chunks;
 mod interim;
 mod scene;
 mod second_try;
