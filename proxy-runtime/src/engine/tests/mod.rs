@@ -3,6 +3,7 @@
 mod allocations;
 mod chunks;
 mod interim;
+mod memory;
 mod scene;
 mod second_try;
 mod sockets;
