@@ -24,7 +24,7 @@ use super::metrics::ServerMetrics;
 use super::open_files;
 use super::shared::WorkerShared;
 use super::sockets::ListeningSockets;
-use super::worker::{self, Command, Socket};
+use super::worker::{self, Command, Part, Socket};
 use crate::observe::{WorkerPlace, targets};
 
 type BoxError = Box<dyn StdError + Send + Sync>;
@@ -220,6 +220,7 @@ impl<F> Server<F> {
             .unwrap_or_else(open_files::default_connections);
         let share = connections.div_ceil(self.sockets.len());
         let (commands, told) = watch::channel(Command::Serve);
+        let part = Part::new();
         let mut workers = Vec::with_capacity(self.sockets.len());
         for (index, sockets) in self.sockets.into_iter().enumerate() {
             let shared = Arc::new(WorkerShared::new(
@@ -235,6 +236,7 @@ impl<F> Server<F> {
                 shared,
                 factory.clone(),
                 told.clone(),
+                part.clone(),
             )?);
         }
         tracing::info!(
@@ -268,6 +270,7 @@ fn start_worker<F, S, B>(
     shared: Arc<WorkerShared>,
     factory: Arc<F>,
     commands: watch::Receiver<Command>,
+    part: Part,
 ) -> io::Result<RunningWorker>
 where
     F: Fn() -> S + Send + Sync + 'static,
@@ -291,7 +294,7 @@ where
                 let service = factory();
                 // Nobody waits any more if another worker failed; the command to end is there then.
                 let _ = ready.send(Ok(()));
-                worker::run(sockets, service, shared, commands).await
+                worker::run(sockets, service, shared, commands, part).await
             });
             drop(runtime);
             // Nobody may want to know.

@@ -46,6 +46,30 @@ impl Command {
     }
 }
 
+/// A worker's part in the work of its server, by which the workers wait for each other. Dropped, it says that the worker has
+/// nothing left to do.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    /// Never told anything: what matters is that it is there.
+    own: watch::Sender<()>,
+    all: watch::Receiver<()>,
+}
+
+impl Part {
+    /// The first one. Those of the other workers are its clones.
+    pub(crate) fn new() -> Self {
+        let (own, all) = watch::channel(());
+        Self { own, all }
+    }
+
+    /// Ends it, and waits until all of them have ended. Cancel safe.
+    async fn end(self) {
+        let Self { own, mut all } = self;
+        drop(own);
+        while all.changed().await.is_ok() {}
+    }
+}
+
 /// How a worker ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WorkerReport {
@@ -74,11 +98,15 @@ pub(crate) fn runtime() -> io::Result<LocalRuntime> {
 
 /// Serves until told to stop, or until whoever could tell is gone. What is left of the connections then ends with the
 /// runtime.
+///
+/// A worker whose last connection has ended waits for those of the others: their requests may be on connections to
+/// destinations that belong to its runtime, since where a destination's connections are limited all workers share them.
 pub(crate) async fn run<S, B>(
     sockets: Vec<Socket>,
     service: S,
     shared: Arc<WorkerShared>,
     mut commands: watch::Receiver<Command>,
+    part: Part,
 ) -> WorkerReport
 where
     S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
@@ -112,7 +140,11 @@ where
     shared.drain();
     let before = shared.active();
     if is_told {
-        until_empty(&shared, &mut commands).await;
+        let drained = async {
+            shared.empty().await;
+            part.end().await;
+        };
+        unless_cut(drained, &mut commands).await;
     }
     shared.cut();
     let cut = shared.active();
@@ -122,8 +154,9 @@ where
     }
 }
 
-/// Waits until the last connection has ended, the time is up, or whoever set the time is gone.
-async fn until_empty(shared: &WorkerShared, commands: &mut watch::Receiver<Command>) {
+/// Waits until all has ended as it should, the time is up, or whoever set the time is gone.
+async fn unless_cut(drained: impl Future<Output = ()>, commands: &mut watch::Receiver<Command>) {
+    let mut drained = std::pin::pin!(drained);
     loop {
         let deadline = match *commands.borrow_and_update() {
             Command::Drain(deadline) => deadline,
@@ -131,7 +164,7 @@ async fn until_empty(shared: &WorkerShared, commands: &mut watch::Receiver<Comma
         };
         tokio::select! {
             biased;
-            () = shared.empty() => return,
+            () = &mut drained => return,
             changed = commands.changed() => {
                 if changed.is_err() {
                     return;

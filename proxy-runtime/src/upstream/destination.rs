@@ -30,6 +30,9 @@ pub(super) struct DestinationPool {
     pub(super) client: ClientKey,
     destination: Arc<DestinationState>,
     max_connections: u32,
+    /// Requests of several runtimes use the connections, each of which belongs to the one that it was opened on. Of HTTP/2
+    /// they are its tasks, and end with it; of HTTP/1.1 they are values, and stay.
+    is_shared: bool,
     multiple_http2: bool,
     idle_timeout: Duration,
     max_idle: usize,
@@ -49,6 +52,7 @@ impl DestinationPool {
             client,
             destination: Arc::clone(destination),
             max_connections: upstream.max_connections().unwrap_or(u32::MAX),
+            is_shared: upstream.max_connections().is_some(),
             multiple_http2: upstream.multiple_http2_connections(),
             idle_timeout: options.idle_timeout,
             max_idle: options.max_idle_per_destination,
@@ -95,7 +99,7 @@ impl DestinationPool {
                 }
                 Next::AwaitGrant(granted) => match granted.await {
                     Ok(Grant::Connection(mut connection)) if !fresh => {
-                        if connection.is_open() {
+                        if self.is_usable(&mut connection) {
                             return Ok(self.lease1(connection));
                         }
                     }
@@ -187,7 +191,7 @@ impl DestinationPool {
         };
         let mut state = self.lock();
         let is_over = |connection: &mut Box<Http1Connection>| {
-            now.duration_since(connection.idle_since) >= timeout || !connection.is_open()
+            now.duration_since(connection.idle_since) >= timeout || !self.is_usable(connection)
         };
         let closed: Vec<_> = state.idle.extract_if(.., is_over).collect();
         #[cfg(feature = "http2")]
@@ -225,6 +229,12 @@ impl DestinationPool {
         }
     }
 
+    /// Whether another request can be sent over a connection of HTTP/1.1.
+    #[inline]
+    fn is_usable(&self, connection: &mut Http1Connection) -> bool {
+        connection.is_open() && (!self.is_shared || connection.has_runtime())
+    }
+
     fn lease1(&self, connection: Box<Http1Connection>) -> Lease {
         Lease::http1(connection, self.this.clone())
     }
@@ -249,7 +259,7 @@ impl DestinationPool {
         if protocols.allows_http1() {
             while let Some(mut connection) = state.idle.pop() {
                 let until = connection.idle_since.checked_add(self.idle_timeout);
-                if until.is_none_or(|until| now < until) && connection.is_open() {
+                if until.is_none_or(|until| now < until) && self.is_usable(&mut connection) {
                     return Some(self.lease1(connection));
                 }
                 closed.push(connection);

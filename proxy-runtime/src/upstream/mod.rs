@@ -10,6 +10,9 @@
 //! already, a request gets 503 at once. While a reload changes the cluster's settings, connections that were made with
 //! the old ones may still be finishing their requests beside the new ones.
 //!
+//! A connection belongs to the runtime that it was opened on, which has to go on for as long as requests of others use it:
+//! the workers of a server wait for each other when it ends. What is left of a runtime that has ended is not used any more.
+//!
 //! Connections of HTTP/2 are tasks on the runtime that asks for them first; those of HTTP/1.1 are plain values that the
 //! requests read and write themselves. They end when the pool is dropped, when the destination is removed or its settings
 //! change (those in use: after their request), and when they were idle for [`UpstreamOptions::idle_timeout`]. That a

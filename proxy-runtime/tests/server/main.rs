@@ -14,6 +14,7 @@ mod listen;
 mod malformed;
 mod policies;
 mod proxy;
+mod shared_pool;
 #[cfg(feature = "http2")]
 mod streams;
 mod support;

@@ -1,7 +1,9 @@
 //! What is hard to provoke from outside.
 
 mod allocations;
+mod chunks;
 mod interim;
+mod memory;
 mod scene;
 mod second_try;
 mod sockets;

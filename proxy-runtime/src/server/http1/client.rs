@@ -32,6 +32,8 @@ pub(crate) struct Client<T: Transport> {
     pub(crate) exchange: Option<Exchange>,
     watch: Option<ModeWatch>,
     waiting: Waiting,
+    /// The carriage return of an empty line has come, and its line feed has not.
+    has_half_line: bool,
     /// When [`waiting`](Self::waiting) began, if it is for something.
     since: Instant,
     mode: Mode,
@@ -92,6 +94,7 @@ impl<T: Transport> Client<T> {
             exchange: None,
             watch: None,
             waiting: Waiting::First,
+            has_half_line: false,
             since,
             mode: Mode::Serving,
             mode_since: since,
@@ -117,12 +120,11 @@ impl<T: Transport> Client<T> {
     /// Reads until a request's head is there.
     pub(super) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Head> {
         loop {
-            if self.input.filled() == EMPTY_LINE
+            if (matches!(self.input.filled().len(), 1 | 2) || self.has_half_line)
                 && matches!(self.waiting, Waiting::Not | Waiting::Served | Waiting::Next)
+                && let Err(refusal) = self.skip_empty_line()
             {
-                self.input.consume(EMPTY_LINE.len());
-                // Which may have seen a part of it.
-                self.table.clear();
+                return Poll::Ready(Head::Refused(refusal));
             }
             if !self.input.is_empty()
                 && let Some(head) = self.parse()
@@ -136,6 +138,26 @@ impl<T: Transport> Client<T> {
                 Poll::Pending => return self.poll_wait(cx),
             }
         }
+    }
+
+    /// Leaves out an empty line between two requests, be it in two parts, so that the connection is as idle as before and
+    /// holds no memory for it.
+    #[cold]
+    fn skip_empty_line(&mut self) -> Result<(), Refusal> {
+        let skipped = match (self.has_half_line, self.input.filled()) {
+            (false, EMPTY_LINE) => EMPTY_LINE.len(),
+            (false, b"\r") | (true, [b'\n', ..]) => {
+                self.has_half_line = !self.has_half_line;
+                1
+            }
+            // As the parser says of both parts together.
+            (true, [_, ..]) => return Err(Refusal::BareCarriageReturn),
+            _ => return Ok(()),
+        };
+        self.input.consume(skipped);
+        // Which may have seen a part of it.
+        self.table.clear();
+        Ok(())
     }
 
     #[inline]

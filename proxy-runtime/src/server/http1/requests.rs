@@ -13,6 +13,7 @@ use http::header::USER_AGENT;
 use http::{Request, Response, StatusCode};
 use http_body::Body;
 use tokio::io::AsyncWriteExt;
+use tokio::task::coop::consume_budget;
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -114,6 +115,10 @@ where
     B::Error: Into<BoxError>,
 {
     loop {
+        if !client.input.is_empty() {
+            // Requests that are there already and need nobody else's answer would be served without ever waiting.
+            consume_budget().await;
+        }
         let request = match poll_fn(|cx| client.poll_head(cx)).await {
             Head::Request(request) => request,
             Head::Refused(refusal) => {

@@ -93,6 +93,17 @@ impl Http1Connection {
                     .is_pending())
     }
 
+    /// Whether the runtime that it was opened on is still there. Without that nothing of what the destination sends is
+    /// ever noticed, though a request would be sent.
+    ///
+    /// To be asked of a connection that [is open](Self::is_open). Costs no system call.
+    pub(super) fn has_runtime(&mut self) -> bool {
+        let cx = &mut Context::from_waker(Waker::noop());
+        // A task that has used up its share would be told that nothing is known.
+        let readable = unconstrained(poll_fn(|cx| self.io.poll_readable(cx)));
+        !matches!(pin!(readable).poll(cx), Poll::Ready(Err(_)))
+    }
+
     /// Ready when something comes that nobody asked for, be it the end.
     fn poll_disturbed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut byte = [0];

@@ -118,6 +118,51 @@ async fn an_empty_line_between_two_requests_leaves_the_connection_idle() {
     .await;
 }
 
+/// The same in two segments: half of it is no more of a request than the whole.
+#[tokio::test(start_paused = true)]
+async fn an_empty_line_in_two_parts_leaves_the_connection_idle() {
+    local(async {
+        let bench = Bench::new(Limits::default());
+        let mut client = bench.client(Handler::length());
+        client
+            .send("POST / HTTP/1.1\r\nhost: t\r\ncontent-length: 5\r\n\r\nhello\r")
+            .await;
+        assert!(client.read_response().await.ends_with("\r\n5"));
+        sleep(secs(30)).await;
+        client.send("\n").await;
+        sleep(secs(40)).await;
+        client.get("/").await;
+        client.send("\r").await;
+        sleep(secs(70)).await;
+        // The rest comes with the next request.
+        client.send("\nGET / HTTP/1.1\r\nhost: t\r\n\r\n").await;
+        assert!(client.read_response().await.ends_with("\r\n0"));
+        let begin = Instant::now();
+        sleep(secs(20)).await;
+        client.send("\r").await;
+        assert_eq!(client.read_to_end().await, "");
+        assert_elapsed(begin, secs(75));
+        assert_eq!(bench.metrics.counts().header_timeouts, 0);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_carriage_return_is_no_empty_line() {
+    local(async {
+        let bench = Bench::new(Limits::default());
+        let mut client = bench.client(Handler::path());
+        client.get("/1").await;
+        client.send("\r").await;
+        sleep(secs(1)).await;
+        client.send("GET /2 HTTP/1.1\r\nhost: t\r\n\r\n").await;
+        let response = client.read_to_end().await;
+        assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
+        assert_eq!(bench.metrics.counts().malformed_requests, 1);
+    })
+    .await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_long_request_is_no_idle_connection() {
     local(async {

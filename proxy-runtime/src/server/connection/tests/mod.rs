@@ -8,6 +8,7 @@ mod http2;
 mod log;
 mod memory;
 mod pace;
+mod pipelined;
 mod refusal;
 #[cfg(feature = "http2")]
 mod stalls;
@@ -133,11 +134,22 @@ impl Bench {
     }
 
     fn serve(&self, transport: impl Transport, handler: Handler) -> JoinHandle<()> {
+        self.serve_by(transport, Served::new(handler))
+    }
+
+    fn serve_by<S, B>(&self, transport: impl Transport, served: Served<S>) -> JoinHandle<()>
+    where
+        S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
+        S::Error: Into<BoxError>,
+        S::Future: 'static,
+        B: Body<Data = Bytes> + 'static,
+        B::Error: Into<BoxError>,
+    {
         let remote = "192.0.2.7:4711".parse().unwrap();
         tokio::task::spawn_local(serve_cleartext(
             transport,
             ConnectionInfo::new(remote),
-            Rc::new(Served::new(handler)),
+            Rc::new(served),
             self.worker.enter(),
             self.worker.clone(),
         ))
