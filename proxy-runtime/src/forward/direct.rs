@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
-use http::{Method, Response, StatusCode};
+use http::{Response, StatusCode};
 use http_body::Body;
 use hyper::ext::ReasonPhrase;
 use proxy_model::compiled::Destination;
@@ -203,16 +203,13 @@ impl<'a> Direct<'a> {
         // A cluster of which all destinations are spoken to in HTTP/1.1 has no other connections.
         let connection = lease.raw().ok_or_else(bad_gateway)?;
         let asked = Asked {
-            method: match *self.sending.head.method_value() {
-                Method::HEAD => RawMethod::Head,
-                _ => RawMethod::Other,
-            },
+            method: RawMethod::of(self.sending.head.method_value()),
             upgrade: false,
         };
         Ok(Written::new(connection, head, self.framing, body, asked))
     }
 
-    /// Sends the request over another connection to the same destination, if no byte of it was sent over the first one.
+    /// Sends the request over another connection to the same destination, if that can do no harm.
     async fn again(
         &self,
         failed: Failed,
@@ -230,7 +227,7 @@ impl<'a> Direct<'a> {
             return Err(error);
         }
         let unsent = match &failed {
-            Failed::Sent(error) => written.into_unsent(error),
+            Failed::Sent(error) => written.into_again(error),
             Failed::Expired(_) => None,
         };
         let Some((head, body)) = unsent else {

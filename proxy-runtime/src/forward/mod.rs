@@ -9,12 +9,15 @@
 //!
 //! # What is tried twice
 //!
-//! A request is sent again only if it is known that no destination has it: a pooled connection turned out to be closed
+//! A request is sent again if it is known that no destination has it: a pooled connection turned out to be closed
 //! before a byte was sent, or the destination said in HTTP/2 that it has not looked at the request (RFC 9113 section 8.7)
 //! and the request has no body. It then goes to the same destination over a new connection, once. If no connection can be
 //! opened at all, it goes to another destination of the cluster, once, unless it took
-//! [`connect_timeout`](crate::upstream::UpstreamOptions::connect_timeout) to find out. Nothing is served twice, whatever
-//! the method.
+//! [`connect_timeout`](crate::upstream::UpstreamOptions::connect_timeout) to find out.
+//!
+//! Destinations close idle connections when they like. If a pooled connection of HTTP/1.1 is closed without a byte of a response, a
+//! request that has no body and an idempotent method (RFC 9110 section 9.2.2) goes to the same destination once more as well.
+//! Nothing else is ever served twice.
 //!
 //! # Errors
 //!

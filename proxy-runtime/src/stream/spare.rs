@@ -1,8 +1,6 @@
 //! Buffers that nobody uses at the moment.
 
-#[cfg(feature = "server")]
-use std::cell::Cell;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use bytes::Bytes;
 
@@ -16,7 +14,6 @@ pub(super) const LARGE: usize = 256 * 1024;
 const MOST_SMALL: usize = 64;
 
 /// Small buffers of a thread that may be held while nothing is done with them: fewer, so that returning them does not free others.
-#[cfg(feature = "server")]
 const MOST_HELD: usize = MOST_SMALL / 2;
 
 /// Large buffers that a thread keeps: 1 MiB.
@@ -33,7 +30,6 @@ type Buffers = RefCell<Vec<Vec<u8>>>;
 thread_local! {
     static COPIES: Buffers = const { RefCell::new(Vec::new()) };
     static SPARE_SMALL: Buffers = const { RefCell::new(Vec::new()) };
-    #[cfg(feature = "server")]
     static HELD: Cell<usize> = const { Cell::new(0) };
     static SPARE_LARGE: Buffers = const { RefCell::new(Vec::new()) };
 }
@@ -52,11 +48,9 @@ pub(crate) fn take(size: usize) -> Vec<u8> {
 }
 
 /// The right to hold a small buffer while nothing is done with it.
-#[cfg(feature = "server")]
 #[derive(Debug)]
 pub(crate) struct Held(());
 
-#[cfg(feature = "server")]
 impl Held {
     /// That right, unless the thread has granted it too often.
     #[inline]
@@ -72,7 +66,6 @@ impl Held {
     }
 }
 
-#[cfg(feature = "server")]
 impl Drop for Held {
     #[inline]
     fn drop(&mut self) {

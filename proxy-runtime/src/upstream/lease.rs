@@ -211,8 +211,7 @@ impl Lease {
 
     /// Ends the exchange whose response had this body. If it was read to its end, the connection can serve another request.
     ///
-    /// The request may still be sending. The connection is used again when that has ended too, for which a task waits; if
-    /// `give_up` ends before, the connection is closed.
+    /// The request may still be sending. A task goes on with that, until `give_up` ends, and closes the connection.
     pub(crate) fn finish<F>(mut self, incoming: IncomingBody, give_up: impl FnOnce() -> F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -228,8 +227,7 @@ impl Lease {
                 if let Some(connection) = self.take()
                     && let Ok(runtime) = Handle::try_current()
                 {
-                    let pool = Weak::clone(&self.pool);
-                    runtime.spawn(finish_upload(connection, upload, pool, give_up()));
+                    runtime.spawn(finish_upload(connection, upload, give_up()));
                 }
             }
             Rest::Close => {}
@@ -296,16 +294,12 @@ async fn send_http2(
 async fn finish_upload(
     mut connection: Box<Http1Connection>,
     mut upload: Box<Upload>,
-    pool: Weak<DestinationPool>,
     give_up: impl Future<Output = ()>,
 ) {
-    let is_free = tokio::select! {
+    tokio::select! {
         biased;
-        is_free = connection.finish_upload(&mut upload) => is_free,
-        () = give_up => false,
-    };
-    if is_free && let Some(pool) = pool.upgrade() {
-        pool.put(connection, Instant::now());
+        () = connection.finish_upload(&mut upload) => {}
+        () = give_up => {}
     }
 }
 

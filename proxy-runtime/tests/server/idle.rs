@@ -3,14 +3,12 @@
 use std::net::SocketAddr;
 
 use proxy_runtime::Proxy;
-use proxy_runtime::proxy_model::Snapshot;
-use proxy_runtime::proxy_model::config::ProxyConfig;
-use proxy_runtime::server::{Listener, Server, ServerHandle};
+use proxy_runtime::server::ServerHandle;
 use serde_json::json;
 use testkit::raw::{RawClient, RawOrigin};
 use testkit::time::guarded;
 
-use crate::support::loopback;
+use crate::ways::{as_bytes, over_types, proxy};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -31,18 +29,11 @@ fn origin(answered: usize) -> RawOrigin {
     })
 }
 
-fn serve(origin: &RawOrigin) -> (ServerHandle, SocketAddr) {
-    let config = json!({
-        "Routes": { "r": { "ClusterId": "c", "Match": { "Path": "/{**rest}" } } },
-        "Clusters": { "c": { "Destinations": { "d": { "Address": origin.url() } } } },
-    });
-    let config = ProxyConfig::from_json(&config.to_string()).unwrap();
-    let (snapshot, _) = Snapshot::compile(config, &Default::default()).unwrap();
-    let (proxy, _) = Proxy::builder().snapshot(snapshot.into()).build().unwrap();
-    let server = Server::for_proxy(&proxy)
-        .with_workers(std::num::NonZeroUsize::MIN)
-        .with_listener(Listener::http(loopback()));
-    let server = server.bind().unwrap().start().unwrap();
+/// The ways that requests of HTTP/1.1 may take.
+const WAYS: [fn(&Proxy) -> ServerHandle; 2] = [as_bytes, over_types];
+
+fn serve(origin: &RawOrigin, way: fn(&Proxy) -> ServerHandle) -> (ServerHandle, SocketAddr) {
+    let server = way(&proxy(origin, &json!({}), ""));
     let address = server.local_addrs()[0];
     (server, address)
 }
@@ -58,7 +49,7 @@ fn request(method: &str, body: &str) -> String {
 /// RFC 9110 section 9.2.2: what means the same however often it is carried out may be tried again when nothing came back.
 #[tokio::test]
 async fn a_request_that_may_be_repeated_is_if_its_connection_had_been_idle() {
-    for (answered, method, body, expected, requests) in [
+    let cases = [
         (1, "GET", "", 200, 3),
         (1, "HEAD", "", 200, 3),
         (1, "OPTIONS", "", 200, 3),
@@ -70,9 +61,13 @@ async fn a_request_that_may_be_repeated_is_if_its_connection_had_been_idle() {
         (1, "PUT", "content", 502, 2),
         // That a new connection is closed is no coincidence.
         (0, "GET", "", 502, 1),
-    ] {
+    ];
+    let cases = WAYS
+        .into_iter()
+        .flat_map(|way| cases.map(|case| (way, case)));
+    for (way, (answered, method, body, expected, requests)) in cases {
         let origin = origin(answered);
-        let (_server, address) = serve(&origin);
+        let (_server, address) = serve(&origin, way);
         let mut client = RawClient::connect(address).await.unwrap();
         for _ in 0..answered {
             client.write_all(request("GET", "")).await.unwrap();
@@ -91,8 +86,14 @@ async fn a_request_that_may_be_repeated_is_if_its_connection_had_been_idle() {
 
 #[tokio::test]
 async fn what_is_repeated_is_the_whole_request_as_it_was() {
+    for way in WAYS {
+        repeated_whole(way).await;
+    }
+}
+
+async fn repeated_whole(way: fn(&Proxy) -> ServerHandle) {
     let origin = origin(1);
-    let (_server, address) = serve(&origin);
+    let (_server, address) = serve(&origin, way);
     let mut client = RawClient::connect(address).await.unwrap();
     for _ in 0..2 {
         client
@@ -111,6 +112,12 @@ async fn what_is_repeated_is_the_whole_request_as_it_was() {
 /// Not twice: the destination is to be believed the second time.
 #[tokio::test]
 async fn a_request_is_repeated_once() {
+    for way in WAYS {
+        repeated_once(way).await;
+    }
+}
+
+async fn repeated_once(way: fn(&Proxy) -> ServerHandle) {
     let origin = RawOrigin::script(|mut connection| async move {
         if connection.index() == 0 {
             connection.read_whole_request().await?;
@@ -120,7 +127,7 @@ async fn a_request_is_repeated_once() {
         connection.close();
         Ok(())
     });
-    let (_server, address) = serve(&origin);
+    let (_server, address) = serve(&origin, way);
     let mut client = RawClient::connect(address).await.unwrap();
     for expected in [200, 502] {
         client.write_all(request("GET", "")).await.unwrap();
@@ -133,7 +140,11 @@ async fn a_request_is_repeated_once() {
 /// What the destination has begun to answer it has carried out.
 #[tokio::test]
 async fn a_request_with_a_beginning_of_an_answer_is_not_repeated() {
-    for beginning in ["HTTP/1.1 2", "HTTP/1.1 103 Early Hints\r\n\r\n"] {
+    let beginnings = ["HTTP/1.1 2", "HTTP/1.1 103 Early Hints\r\n\r\n"];
+    for (way, beginning) in WAYS
+        .into_iter()
+        .flat_map(|way| beginnings.map(|begun| (way, begun)))
+    {
         let origin = RawOrigin::script(move |mut connection| async move {
             connection.read_whole_request().await?;
             connection.write_all(OK).await?;
@@ -142,7 +153,7 @@ async fn a_request_with_a_beginning_of_an_answer_is_not_repeated() {
             connection.close();
             Ok(())
         });
-        let (_server, address) = serve(&origin);
+        let (_server, address) = serve(&origin, way);
         let mut client = RawClient::connect(address).await.unwrap();
         for expected in [200, 502] {
             client.write_all(request("GET", "")).await.unwrap();

@@ -63,7 +63,8 @@ struct Chunks {
 pub(crate) enum Rest {
     /// Nothing: another request can be sent.
     Nothing,
-    /// To send the rest of the request; then another one can be sent.
+    /// To send the rest of the request, and then to close the connection: a destination that has answered before it read the
+    /// request to its end may take what is left for the next one.
     Upload(Box<Upload>),
     /// To close the connection.
     Close,

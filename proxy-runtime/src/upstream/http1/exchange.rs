@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::header::UPGRADE;
-use http::{Method, Request, Response, StatusCode, request};
+use http::{Request, Response, StatusCode, request};
 
 use super::body::{Http1Body, Sending};
 use super::response_head::{limits, to_response};
@@ -29,13 +29,19 @@ impl Http1Connection {
     ///
     /// # Errors
     ///
-    /// With the request, if it is known that nothing of it has left: the connection had carried others, and broke before it
-    /// took a byte.
+    /// With the request, if it is to be sent over another connection: this one had carried others, and broke before it took a
+    /// byte, or was closed without an answer to a request that can do no harm the second time.
     pub(in crate::upstream) fn send(&mut self, request: Request<RequestBody>) -> Sent<'_> {
         let (mut head, body) = request.into_parts();
         let is_retriable = self.is_reused() && !self.io.is_tls();
-        let exchange = Upload::new(&head, body, is_retriable)
-            .map(|upload| Exchange::new(upload, asked(&head), head.extensions.remove()));
+        let upload = Upload::new(&head, body, is_retriable);
+        let exchange = upload.map(|mut upload| {
+            let asked = asked(&head);
+            if self.is_reused() && asked.method.is_idempotent() {
+                upload.keep();
+            }
+            Exchange::new(upload, asked, head.extensions.remove())
+        });
         Sent {
             connection: self,
             asked: Some((head, exchange)),
@@ -79,11 +85,7 @@ impl Future for Sent<'_> {
 
 fn asked(head: &request::Parts) -> Asked {
     Asked {
-        method: match head.method {
-            Method::HEAD => http1::Method::Head,
-            Method::CONNECT => http1::Method::Connect,
-            _ => http1::Method::Other,
-        },
+        method: http1::Method::of(&head.method),
         upgrade: head.headers.contains_key(UPGRADE),
     }
 }
@@ -93,8 +95,10 @@ pub(super) struct Exchange {
     asked: Asked,
     /// Wants to know what was answered.
     continuation: Option<Arc<Continuation>>,
-    /// There until all of the request was sent.
+    /// There until all of the request was sent, or longer if it can be sent a second time.
     upload: Option<Upload>,
+    /// All of the request was sent.
+    is_sent: bool,
     /// Why the rest of the request cannot be sent.
     broken: Option<Http1Error>,
     interim: u32,
@@ -112,6 +116,7 @@ impl Exchange {
             asked,
             continuation,
             upload: Some(upload),
+            is_sent: false,
             broken: None,
             interim: 0,
             table: None,
@@ -126,9 +131,15 @@ impl Exchange {
     ) -> Poll<Result<RawResponse, Http1Error>> {
         if let Some(upload) = &mut self.upload
             && self.broken.is_none()
+            && !self.is_sent
         {
             match upload.poll(&mut connection.io, cx) {
-                Poll::Ready(Ok(())) => self.upload = None,
+                Poll::Ready(Ok(())) => {
+                    self.is_sent = true;
+                    if !upload.is_kept() {
+                        self.upload = None;
+                    }
+                }
                 // The answer may have come all the same, and says why.
                 Poll::Ready(Err(error @ Http1Error::Write(_))) if upload.is_begun() => {
                     self.broken = Some(error);
@@ -171,24 +182,25 @@ impl Exchange {
         }
     }
 
-    /// Why there is no response, and the request if nothing of it has left.
+    /// Why there is no response, and the request if it is to be sent over another connection.
     fn fail(self, error: Http1Error, head: request::Parts) -> Failed {
-        let unsent = self.into_unsent(&error);
-        let request = unsent.map(|(_, body)| Box::new(Request::from_parts(head, body)));
+        let again = self.into_again(&error);
+        let request = again.map(|(_, body)| Box::new(Request::from_parts(head, body)));
         (error, request)
     }
 
-    /// Head and body of the request, if after this error it is known that nothing of them has left.
-    pub(super) fn into_unsent(self, error: &Http1Error) -> Option<(Output, RequestBody)> {
+    /// Head and body of the request, if after this error they are to be sent over another connection.
+    pub(super) fn into_again(self, error: &Http1Error) -> Option<(Output, RequestBody)> {
+        let is_silent = self.table.is_none() && self.interim == 0;
         // A request whose own body failed is not whole any more.
         let upload = self.upload.filter(|_| error.is_of_connection());
-        upload.and_then(Upload::into_unsent)
+        upload.and_then(|upload| upload.into_again(is_silent))
     }
 
     /// Whether all of the request was sent.
     #[cfg(feature = "server")]
     pub(super) fn is_sent(&self) -> bool {
-        self.upload.is_none()
+        self.is_sent
     }
 
     /// The fields of the response's head.
@@ -199,6 +211,7 @@ impl Exchange {
     /// The response's body, and what is left of the request.
     pub(super) fn into_body(self, head: &RawResponse) -> Http1Body {
         let sending = match self.upload {
+            _ if self.is_sent => Sending::Done,
             None => Sending::Done,
             Some(_) if self.broken.is_some() => Sending::Broken,
             Some(upload) => Sending::Going(Box::new(upload)),
@@ -227,7 +240,7 @@ impl Exchange {
             if head.status() != StatusCode::SWITCHING_PROTOCOLS.as_u16() {
                 return Err(Http1Error::UnexpectedTunnel);
             }
-            if self.upload.is_some() {
+            if !self.is_sent {
                 return Err(Http1Error::EarlySwitch);
             }
         }

@@ -131,15 +131,14 @@ impl Http1Connection {
         }
     }
 
-    /// Sends the rest of a request whose response has ended. Returns whether another request can be sent then.
-    ///
-    /// Dropped, it has to be closed.
-    pub(super) async fn finish_upload(&mut self, upload: &mut Upload) -> bool {
+    /// Sends the rest of a request whose response has ended, as long as the destination takes it. The connection has to be
+    /// closed then.
+    pub(super) async fn finish_upload(&mut self, upload: &mut Upload) {
         poll_fn(|cx| {
             if self.poll_disturbed(cx).is_ready() {
-                return Poll::Ready(false);
+                return Poll::Ready(());
             }
-            upload.poll(&mut self.io, cx).map(|sent| sent.is_ok())
+            upload.poll(&mut self.io, cx).map(drop)
         })
         .await
     }

@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use crate::http1::HeadTable;
 
 /// How many of each a thread keeps.
-const MOST: usize = 16;
+const MOST: usize = 64;
 
 /// Bytes of a buffer that is worth keeping.
 const LARGEST: usize = 16 * 1024;

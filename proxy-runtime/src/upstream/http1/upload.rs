@@ -16,6 +16,7 @@ use super::spare::Output;
 use crate::forward::RequestBody;
 use crate::http1::{CHUNK_END, ChunkHead, LAST_CHUNK};
 use crate::stream::poll_write_all;
+use crate::stream::spare::Held;
 
 /// Data that is copied behind what is written before it, rather than handed to the system as a part of its own.
 const COPIED: usize = 4 * 1024;
@@ -51,12 +52,14 @@ pub(crate) struct Upload {
     first: Option<Box<Frame<Bytes>>>,
     /// Bytes of the head.
     head: usize,
+    /// The head, which is all of the request, is kept when it was written: it may be sent a second time.
+    kept: Option<Held>,
 }
 
 impl Upload {
     /// The request with this head. Nothing is done before it is polled.
     ///
-    /// If it is retriable, [`into_unsent`](Self::into_unsent) may give the body back.
+    /// If it is retriable, [`into_again`](Self::into_again) may give the body back.
     pub(super) fn new(
         head: &request::Parts,
         body: RequestBody,
@@ -87,7 +90,20 @@ impl Upload {
             is_begun: false,
             is_retriable,
             first: None,
+            kept: None,
         }
+    }
+
+    /// Lets the request be sent a second time though the destination may have it, if it has no body.
+    pub(super) fn keep(&mut self) {
+        if self.is_last {
+            self.kept = Held::grant();
+        }
+    }
+
+    /// Whether it can be.
+    pub(super) fn is_kept(&self) -> bool {
+        self.kept.is_some()
     }
 
     /// Whether something was handed to the transport.
@@ -96,9 +112,10 @@ impl Upload {
     }
 
     /// The head and the body, as whole as they were, if the request is retriable and nothing of it was handed to the
-    /// transport.
-    pub(super) fn into_unsent(self) -> Option<(Output, RequestBody)> {
-        if self.is_begun || !self.is_retriable {
+    /// transport, or if it may be sent a second time and the destination `is_silent`.
+    pub(super) fn into_again(self, is_silent: bool) -> Option<(Output, RequestBody)> {
+        let is_unsent = self.is_retriable && !self.is_begun;
+        if !is_unsent && !(is_silent && self.is_kept()) {
             return None;
         }
         let mut front = self.front;
@@ -237,7 +254,9 @@ impl Upload {
         self.is_begun |= self.written > 0;
         ready!(polled)?;
         self.first = None;
-        self.front.clear();
+        if !self.is_kept() {
+            self.front.clear();
+        }
         self.data = Bytes::new();
         self.tail = b"";
         self.written = 0;

@@ -29,7 +29,10 @@ impl Written {
             _ => Framing::None,
         };
         let is_retriable = connection.is_reused() && !connection.io.is_tls();
-        let upload = Upload::of_written(head, framing, body, is_retriable);
+        let mut upload = Upload::of_written(head, framing, body, is_retriable);
+        if connection.is_reused() && asked.method.is_idempotent() {
+            upload.keep();
+        }
         Self(Exchange::new(upload, asked, None))
     }
 
@@ -42,10 +45,10 @@ impl Written {
         self.0.poll(connection, cx)
     }
 
-    /// Head and body, if it is known after this error that nothing of them has left: the connection had carried other
-    /// requests, and broke before it took a byte.
-    pub(crate) fn into_unsent(self, error: &Http1Error) -> Option<(Output, RequestBody)> {
-        self.0.into_unsent(error)
+    /// Head and body, if after this error they are to be sent over another connection: this one had carried other requests,
+    /// and broke before it took a byte, or was closed without an answer to a request that can do no harm the second time.
+    pub(crate) fn into_again(self, error: &Http1Error) -> Option<(Output, RequestBody)> {
+        self.0.into_again(error)
     }
 
     /// Whether all of the request was sent.

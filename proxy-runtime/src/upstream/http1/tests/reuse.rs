@@ -114,7 +114,7 @@ async fn a_body_that_was_not_read_to_its_end_closes_the_connection() {
     assert!(matches!(body.into_rest(), Rest::Close));
 }
 
-/// The answer is whole before the request is. Another request must wait for the rest of it.
+/// The answer is whole before the request is. Who wants the rest of that gets it, and no other request behind it.
 #[tokio::test]
 async fn an_early_response_waits_for_the_upload() {
     let (mut near, mut far) = connection();
@@ -127,12 +127,11 @@ async fn an_early_response_waits_for_the_upload() {
     let Rest::Upload(mut upload) = whole.body.into_rest() else {
         panic!("it goes on");
     };
-    let (is_free, ()) = tokio::join!(near.finish_upload(&mut upload), async {
+    let ((), ()) = tokio::join!(near.finish_upload(&mut upload), async {
         feed.send(data("rest")).unwrap();
         drop(feed);
         received(&mut far, "4\r\nrest\r\n0\r\n\r\n").await;
     });
-    assert!(is_free && near.is_open());
 }
 
 #[tokio::test(start_paused = true)]
@@ -169,7 +168,7 @@ async fn an_upload_that_is_cut_after_an_early_response_closes_the_connection() {
             Some(says) => far.write_all(says).await.unwrap(),
         }
         let finished = timeout(Duration::from_secs(1), near.finish_upload(&mut upload));
-        assert!(!finished.await.unwrap());
+        finished.await.unwrap();
     }
 }
 
