@@ -3,12 +3,14 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use h2::Reason;
 use http::StatusCode;
 use tokio::time::Instant;
 
-use super::answer::{final_head, interim_head};
+use super::answer::{final_head, interim_head, is_grpc_response};
 use super::download::{Download, Gone};
+use super::small::take_whole;
 use super::upload::Upload;
 use crate::engine::download::{MOST_INTERIM, limits};
 use crate::engine::exchange::{Failure, Patience};
@@ -17,7 +19,6 @@ use crate::engine::upload::{Broken, Stage};
 use crate::forward::ForwardErrorKind;
 use crate::forward::timeout::after;
 use crate::http1::{Asked, Framing, RawResponse, Status, parse_response};
-use crate::server::connection::is_grpc;
 use crate::server::http2::Client;
 use crate::server::metrics::WorkerMetrics;
 use crate::upstream::{Http1Body, Http1Connection, Table};
@@ -161,20 +162,33 @@ impl Exchange<'_> {
             // Nobody asked for it, so nobody knows what follows.
             return Err(self.unanswered(ForwardErrorKind::ResponseHeaders));
         }
-        let text = self.connection.input.take(response.head_length());
-        let table = self.flow.table.take();
-        let head = table
-            .as_ref()
-            .and_then(|table| final_head(response, &text, table, self.plan));
-        let (Some(head), Some(table)) = (head, table) else {
+        let Some(table) = self.flow.table.take() else {
             return Err(self.unanswered(ForwardErrorKind::ResponseHeaders));
         };
-        let body = Http1Body::received(response, table);
-        let mut download = Download::new(body, is_grpc(head.headers()));
-        // The client can still be told of a body that is broken from the start.
-        if let Poll::Ready(Err(_)) = download.poll_read(self.connection, cx) {
-            return Err(self.unanswered(ForwardErrorKind::ResponseBodyDestination));
-        }
+        let input = &mut self.connection.input;
+        let (text, content) = match take_whole(response, input) {
+            Some(whole) => {
+                let content = whole.slice(response.head_length()..);
+                (whole, Some(content))
+            }
+            None => (input.take(response.head_length()), None),
+        };
+        let Some(head) = final_head(response, &text, &table, self.plan) else {
+            return Err(self.unanswered(ForwardErrorKind::ResponseHeaders));
+        };
+        let is_exempt = is_grpc_response(&head, &text, &table, self.plan);
+        let mut download = match content {
+            Some(content) => Download::of(Http1Body::read(response), content, is_exempt),
+            None => {
+                let body = Http1Body::received(response, table);
+                let mut download = Download::of(body, Bytes::new(), is_exempt);
+                // The client can still be told of a body that is broken from the start.
+                if let Poll::Ready(Err(_)) = download.poll_read(self.connection, cx) {
+                    return Err(self.unanswered(ForwardErrorKind::ResponseBodyDestination));
+                }
+                download
+            }
+        };
         let status = head.status();
         let is_end = download.has_all();
         let stream = self.client.respond.send_response(head, is_end);

@@ -19,6 +19,7 @@ use crate::engine::outgoing::Invalid;
 use crate::engine::tally::Tally;
 use crate::engine::upload::Stage;
 use crate::forward::{ForwardError, ForwardErrorKind};
+use crate::http1::ClassSet;
 use crate::server::Outcome;
 use crate::server::connection::is_grpc;
 use crate::server::edge::Refusal;
@@ -26,13 +27,19 @@ use crate::server::http2::{Client, Untaken};
 use crate::stream::spare as buffers;
 use crate::upstream::{Http1Connection, Rest};
 
-/// Forwards a request as HTTP/1.1. Returns whether it was; if not, nothing was read or written, and it is to be served as an
+/// Forwards a request that was admitted, and has fields of these classes, as HTTP/1.1. Returns whether it was; if not, nothing was read or written, and it is to be served as an
 /// `http` request.
 ///
 /// Cancel-safe: dropped, the request is cancelled at the destination.
-pub(crate) async fn forward(head: &Parts, client: &mut Client, engine: &Engine) -> bool {
+pub(crate) async fn forward(
+    head: &Parts,
+    classes: ClassSet,
+    client: &mut Client,
+    engine: &Engine,
+) -> bool {
     let generation = engine.current();
-    let Some((run, mut tally, connecting)) = start(head, client, engine, &generation) else {
+    let Some((run, mut tally, connecting)) = start(head, classes, client, engine, &generation)
+    else {
         return false;
     };
     let link = match connecting {

@@ -36,9 +36,8 @@ pub(super) struct Allowed {
 pub(super) struct Upload {
     /// The head, and later the framing, until it is sent.
     outgoing: Vec<u8>,
-    /// What of the body follows that.
-    frames: [Bytes; FRAMES],
-    count: usize,
+    /// What of the body follows that: up to [`FRAMES`], for which there is no room before the first of them comes.
+    frames: Vec<Bytes>,
     /// The framing behind that.
     end: &'static [u8],
     /// How much of all that was written.
@@ -68,8 +67,7 @@ impl Upload {
         };
         Self {
             outgoing: head,
-            frames: Default::default(),
-            count: 0,
+            frames: Vec::new(),
             end: b"",
             written: 0,
             is_chunked: framing == Framing::Chunked,
@@ -111,12 +109,10 @@ impl Upload {
 
     /// Lets go of what was read; returns how much that is.
     fn release(&mut self, body: &mut Option<RecvStream>) -> usize {
-        if self.count == 0 {
+        if self.frames.is_empty() {
             return 0;
         }
-        let content = self.frames.iter().map(Bytes::len).sum();
-        self.frames = Default::default();
-        self.count = 0;
+        let content = self.frames.drain(..).map(|frame| frame.len()).sum();
         if let Some(body) = body {
             // It only fails for more than was received.
             let _ = body.flow_control().release_capacity(content);
@@ -126,8 +122,10 @@ impl Upload {
 
     /// Gives its memory back. Who waits for a response holds no buffer.
     pub(super) fn rest(&mut self) {
-        self.frames = Default::default();
-        spare::give_back(std::mem::take(&mut self.outgoing));
+        self.frames = Vec::new();
+        if self.outgoing.capacity() > 0 {
+            spare::give_back(std::mem::take(&mut self.outgoing));
+        }
     }
 
     /// Sends what there is; ready when all is sent. `has_news` is set when the client sent something.
@@ -138,14 +136,14 @@ impl Upload {
         destination: &mut U,
         has_news: &mut bool,
     ) -> Poll<Result<(), Broken>> {
-        if self.is_unsent && self.count == 0 && !self.has_all {
+        if self.is_unsent && self.frames.is_empty() && !self.has_all {
             // What has come of the body leaves with the head.
             if let Poll::Ready(read) = self.poll_read(cx, body) {
                 read?;
             }
         }
         loop {
-            if self.outgoing.len() + self.count + self.end.len() > 0 {
+            if self.outgoing.len() + self.frames.len() + self.end.len() > 0 {
                 ready!(self.poll_write(cx, body, destination))?;
             }
             if self.has_all {
@@ -167,7 +165,7 @@ impl Upload {
         destination: &mut U,
     ) -> Poll<Result<(), Broken>> {
         self.stage = Stage::Destination;
-        let polled = match self.count {
+        let polled = match self.frames.len() {
             0 => {
                 let parts = [&*self.outgoing, self.end];
                 poll_write_all(destination, cx, parts, &mut self.written)
@@ -205,14 +203,16 @@ impl Upload {
         };
         let mut content = 0;
         let mut has_ended = false;
-        while self.count < FRAMES && !self.has_all {
+        while self.frames.len() < FRAMES && !self.has_all {
             match body.poll_data(cx) {
                 Poll::Ready(Some(Ok(data))) => {
                     self.has_all = body.is_end_stream();
                     if !data.is_empty() {
                         content += data.len() as u64;
-                        self.frames[self.count] = data;
-                        self.count += 1;
+                        if self.frames.is_empty() {
+                            self.frames.reserve_exact(FRAMES);
+                        }
+                        self.frames.push(data);
                     }
                 }
                 Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(broken())),
@@ -220,7 +220,7 @@ impl Upload {
                     has_ended = true;
                     break;
                 }
-                Poll::Pending if self.count == 0 => return Poll::Pending,
+                Poll::Pending if self.frames.is_empty() => return Poll::Pending,
                 Poll::Pending => break,
             }
         }
