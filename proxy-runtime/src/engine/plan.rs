@@ -117,6 +117,13 @@ impl HeadPlan {
 }
 
 impl HeadPlan {
+    /// Whether responses have the fields that they came with, but for those of a connection.
+    #[cfg(feature = "http2")]
+    #[inline]
+    pub(super) fn keeps_responses(&self) -> bool {
+        self.response.is_empty() && matches!(self.response_copy, CopyRule::All)
+    }
+
     /// Calls `write` with the operations for a request of which `part` tells the parts of where it came from, as far as they
     /// are known.
     #[inline]

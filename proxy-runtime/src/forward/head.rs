@@ -40,13 +40,22 @@ impl<'a> HttpHead<'a> {
     }
 
     pub(crate) fn with_connection(parts: &'a Parts, connection: ConnectionInfo) -> Self {
+        Self::with_classes(parts, connection, headers::classes(&parts.headers))
+    }
+
+    /// The same where the classes of its fields are known.
+    pub(crate) fn with_classes(
+        parts: &'a Parts,
+        connection: ConnectionInfo,
+        classes: ClassSet,
+    ) -> Self {
         Self {
             parts,
             method: method(parts),
             authority: authority(parts),
             connection,
             https: connection.tls,
-            classes: headers::classes(&parts.headers),
+            classes,
             edits: None,
         }
     }

@@ -81,7 +81,7 @@ pub use self::info::ExchangeInfo;
 pub(crate) use self::layered::rest_of_route;
 pub(crate) use self::open_account::OpenAccount;
 #[cfg(all(feature = "http2", feature = "server"))]
-pub(crate) use self::request::framing;
+pub(crate) use self::request::framing_of;
 pub(crate) use self::request::{Framing, OutgoingHead, parse_length};
 #[cfg(feature = "server")]
 pub(crate) use self::response::own_response;

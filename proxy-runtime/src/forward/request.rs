@@ -236,7 +236,7 @@ pub(crate) fn framing(headers: &HeaderMap, is_empty: bool) -> Result<Framing, Fo
 }
 
 /// The same of a head, of most of which a look at its classes is enough.
-pub(super) fn framing_of(head: &HttpHead<'_>, is_empty: bool) -> Result<Framing, ForwardError> {
+pub(crate) fn framing_of(head: &HttpHead<'_>, is_empty: bool) -> Result<Framing, ForwardError> {
     const SAID: ClassSet = ClassSet::EMPTY
         .with(FieldClass::ContentLength)
         .with(FieldClass::TransferEncoding);

@@ -259,6 +259,12 @@ pub(crate) fn is_path_and_query(path: &[u8], query: Option<&[u8]>) -> bool {
     run_end(path, 0, PATH) == path.len() && query.is_none_or(is_target)
 }
 
+/// Whether it is the path of a request line, and has neither `.` nor `%`, so that there is one reading of it.
+#[cfg(all(feature = "http2", feature = "server"))]
+pub(crate) fn is_plain_path(path: &[u8]) -> bool {
+    path_end(path, 0) == (path.len(), true)
+}
+
 /// `bytes` without spaces and tabs at both ends (`OWS`, RFC 9110 section 5.6.3).
 #[inline]
 pub(super) fn trim(mut bytes: &[u8]) -> &[u8] {

@@ -254,7 +254,7 @@ fn exactly<const N: usize>(name: &[u8], known: &[u8; N], class: FieldClass) -> F
 ///
 /// Setting a bit that tells lower from upper case turns no other byte of a token into one of those.
 #[inline]
-pub(super) fn is<const N: usize>(name: &[u8], known: &[u8; N]) -> bool {
+pub(crate) fn is<const N: usize>(name: &[u8], known: &[u8; N]) -> bool {
     let Ok(name) = <&[u8; N]>::try_from(name) else {
         return false;
     };

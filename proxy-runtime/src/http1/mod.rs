@@ -77,8 +77,10 @@ mod span;
 
 #[cfg(all(feature = "server", feature = "http2"))]
 #[cfg(all(feature = "http2", feature = "server"))]
-pub(crate) use self::bytes::is_path_and_query;
+pub(crate) use self::bytes::{is_path_and_query, is_plain_path};
 pub use self::chunked::{CHUNK_END, ChunkHead, ChunkTracker, LAST_CHUNK, Progress};
+#[cfg(feature = "server")]
+pub(crate) use self::field::is;
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::field::is_imitation;
 pub use self::field::{ClassSet, Field, FieldClass};

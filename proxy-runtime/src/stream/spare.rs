@@ -1,6 +1,12 @@
 //! Buffers that nobody uses at the moment.
 
-use std::cell::{Cell, RefCell};
+#[cfg(feature = "server")]
+use std::cell::Cell;
+use std::cell::RefCell;
+#[cfg(feature = "server")]
+use std::marker::PhantomData;
+#[cfg(feature = "server")]
+use std::rc::Rc;
 
 use bytes::Bytes;
 
@@ -14,6 +20,7 @@ pub(super) const LARGE: usize = 256 * 1024;
 const MOST_SMALL: usize = 64;
 
 /// Small buffers of a thread that may be held while nothing is done with them: fewer, so that returning them does not free others.
+#[cfg(feature = "server")]
 const MOST_HELD: usize = MOST_SMALL / 2;
 
 /// Large buffers that a thread keeps: 1 MiB.
@@ -30,6 +37,7 @@ type Buffers = RefCell<Vec<Vec<u8>>>;
 thread_local! {
     static COPIES: Buffers = const { RefCell::new(Vec::new()) };
     static SPARE_SMALL: Buffers = const { RefCell::new(Vec::new()) };
+    #[cfg(feature = "server")]
     static HELD: Cell<usize> = const { Cell::new(0) };
     static SPARE_LARGE: Buffers = const { RefCell::new(Vec::new()) };
 }
@@ -47,10 +55,12 @@ pub(crate) fn take(size: usize) -> Vec<u8> {
     }
 }
 
-/// The right to hold a small buffer while nothing is done with it.
+/// The right to hold a small buffer while nothing is done with it. It stays with its thread.
+#[cfg(feature = "server")]
 #[derive(Debug)]
-pub(crate) struct Held(());
+pub(crate) struct Held(PhantomData<Rc<()>>);
 
+#[cfg(feature = "server")]
 impl Held {
     /// That right, unless the thread has granted it too often.
     #[inline]
@@ -62,10 +72,11 @@ impl Held {
         });
         is_granted
             .is_ok_and(|is_granted| is_granted)
-            .then_some(Self(()))
+            .then(|| Self(PhantomData))
     }
 }
 
+#[cfg(feature = "server")]
 impl Drop for Held {
     #[inline]
     fn drop(&mut self) {

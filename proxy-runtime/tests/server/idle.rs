@@ -46,25 +46,28 @@ fn request(method: &str, body: &str) -> String {
     format!("{method} /path HTTP/1.1\r\nHost: h\r\n{length}\r\n{body}")
 }
 
+/// How many requests the first connection answers; the next one; what it is answered; how many requests arrive.
+///
 /// RFC 9110 section 9.2.2: what means the same however often it is carried out may be tried again when nothing came back.
+const CASES: [(usize, &str, &str, u16, u64); 9] = [
+    (1, "GET", "", 200, 3),
+    (1, "HEAD", "", 200, 3),
+    (1, "OPTIONS", "", 200, 3),
+    (1, "DELETE", "", 200, 3),
+    (1, "POST", "", 502, 2),
+    (1, "PATCH", "", 502, 2),
+    (1, "REPORT", "", 502, 2),
+    // The content is gone.
+    (1, "PUT", "content", 502, 2),
+    // That a new connection is closed is no coincidence.
+    (0, "GET", "", 502, 1),
+];
+
 #[tokio::test]
 async fn a_request_that_may_be_repeated_is_if_its_connection_had_been_idle() {
-    let cases = [
-        (1, "GET", "", 200, 3),
-        (1, "HEAD", "", 200, 3),
-        (1, "OPTIONS", "", 200, 3),
-        (1, "DELETE", "", 200, 3),
-        (1, "POST", "", 502, 2),
-        (1, "PATCH", "", 502, 2),
-        (1, "REPORT", "", 502, 2),
-        // The content is gone.
-        (1, "PUT", "content", 502, 2),
-        // That a new connection is closed is no coincidence.
-        (0, "GET", "", 502, 1),
-    ];
     let cases = WAYS
         .into_iter()
-        .flat_map(|way| cases.map(|case| (way, case)));
+        .flat_map(|way| CASES.map(|case| (way, case)));
     for (way, (answered, method, body, expected, requests)) in cases {
         let origin = origin(answered);
         let (_server, address) = serve(&origin, way);
@@ -76,11 +79,39 @@ async fn a_request_that_may_be_repeated_is_if_its_connection_had_been_idle() {
         }
         client.write_all(request(method, body)).await.unwrap();
         let second = client.read_response_to(method);
-        let second = guarded(method, second)
-            .await
-            .unwrap_or_else(|error| panic!("{method} {body}: {error}"));
+        let second = guarded(method, second).await.unwrap();
         assert_eq!(second.status(), expected, "{method} {body}");
         assert_eq!(origin.traffic().requests(), requests, "{method} {body}");
+    }
+}
+
+#[cfg(feature = "http2")]
+#[tokio::test]
+async fn so_is_one_that_came_as_a_stream() {
+    use bytes::Bytes;
+    use http::Request;
+
+    use crate::streams::Client;
+
+    for (answered, method, body, expected, requests) in CASES {
+        let origin = origin(answered);
+        let (_server, address) = serve(&origin, as_bytes);
+        let mut client = Client::connect(address).await;
+        let request = |method| {
+            Request::builder()
+                .method(method)
+                .uri("http://h/path")
+                .body(())
+        };
+        for _ in 0..answered {
+            let first = client.send(request("GET").unwrap(), None, None);
+            assert_eq!(guarded("the first", first).await.unwrap().status, 200);
+        }
+        let body = Some(body).filter(|body| !body.is_empty()).map(Bytes::from);
+        let second = client.send(request(method).unwrap(), body, None);
+        let second = guarded(method, second).await.unwrap();
+        assert_eq!(second.status, expected, "{method}");
+        assert_eq!(origin.traffic().requests(), requests, "{method}");
     }
 }
 
@@ -161,5 +192,42 @@ async fn a_request_with_a_beginning_of_an_answer_is_not_repeated() {
             assert_eq!(response.status(), expected, "{beginning}");
         }
         assert_eq!(origin.traffic().requests(), 2);
+    }
+}
+
+/// Answers the first request before it has come, reads it all the same, and expects nothing behind it.
+fn hasty() -> RawOrigin {
+    RawOrigin::script(|mut connection| async move {
+        let head = connection.read_request().await?;
+        connection.write_all(OK).await?;
+        let body = connection.read_body(&head).await?;
+        if connection.index() == 0 {
+            assert_eq!(body.len(), LENGTH);
+            connection.wait_for_close().await?;
+        }
+        Ok(())
+    })
+}
+
+const LENGTH: usize = 300_000;
+
+/// A destination that has not read a request to its end may take what is left for the next one.
+#[tokio::test]
+async fn a_connection_whose_response_ended_before_its_request_is_not_used_again() {
+    for way in WAYS {
+        let origin = hasty();
+        let (_server, address) = serve(&origin, way);
+        let mut client = RawClient::connect(address).await.unwrap();
+        let head = format!("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {LENGTH}\r\n\r\n");
+        client.write_all(head).await.unwrap();
+        let early = guarded("early", client.read_response()).await.unwrap();
+        assert_eq!(early.text(), "ok");
+        client.write_all(vec![b'x'; LENGTH]).await.unwrap();
+        client.write_all(request("GET", "")).await.unwrap();
+        let next = guarded("next", client.read_response()).await.unwrap();
+        assert_eq!(next.text(), "ok");
+        guarded("its end", origin.recording(0).outcome())
+            .await
+            .unwrap();
     }
 }

@@ -26,17 +26,20 @@ const SHUT: i32 = 3;
 const BUILD_LIMIT: Duration = Duration::from_secs(35 * 60);
 const RUN_LIMIT: Duration = Duration::from_secs(10 * 60);
 
-#[derive(clap::Args)]
+#[derive(Default, clap::Args)]
 pub(crate) struct Options {
     /// Write what is measured into the baseline
     #[arg(long)]
     renew: bool,
+    /// Only this kind of request, called as its baseline is; may be given more than once
+    #[arg(long, value_name = "ROW")]
+    only: Vec<String>,
 }
 
 pub(super) fn run(options: &Options) -> crate::Result<ExitCode> {
     let workspace = Workspace::load()?;
     std::env::set_current_dir(workspace.root())?;
-    match measure(&workspace, options.renew)? {
+    match measure(&workspace, options)? {
         Outcome::Passed { .. } => Ok(ExitCode::SUCCESS),
         Outcome::Failed { why, .. } | Outcome::Skipped { why } => {
             eprintln!("xtask: {why}");
@@ -47,14 +50,14 @@ pub(super) fn run(options: &Options) -> crate::Result<ExitCode> {
 
 /// As a step of `cargo xtask test`.
 pub(crate) fn step(workspace: &Workspace, require_peers: bool) -> crate::Result<Outcome> {
-    let outcome = measure(workspace, false)?;
+    let outcome = measure(workspace, &Options::default())?;
     Ok(match outcome {
         Outcome::Skipped { why } if require_peers => failed(why),
         outcome => outcome,
     })
 }
 
-fn measure(workspace: &Workspace, renew: bool) -> crate::Result<Outcome> {
+fn measure(workspace: &Workspace, options: &Options) -> crate::Result<Outcome> {
     if !cfg!(target_os = "linux") {
         return Ok(Outcome::Skipped {
             why: "THE GATE IS LEFT OUT: it works on Linux only".to_owned(),
@@ -90,8 +93,11 @@ fn measure(workspace: &Workspace, renew: bool) -> crate::Result<Outcome> {
         .arg("--output")
         .arg(target.join("bench-gate"))
         .args(["--baselines", BASELINES]);
-    if renew {
+    if options.renew {
         count = count.arg("--renew");
+    }
+    for row in &options.only {
+        count = count.args(["--only", row]);
     }
     let ended = count.show(RUN_LIMIT)?;
     Ok(judge(ended))

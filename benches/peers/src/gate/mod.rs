@@ -55,6 +55,15 @@ pub(crate) struct Options {
     /// Write what is measured into the baseline instead
     #[arg(long)]
     renew: bool,
+    /// Only this kind of request, which may be given more than once
+    #[arg(long, value_name = "ROW", value_parser = row::names())]
+    only: Vec<String>,
+}
+
+impl Options {
+    fn includes(&self, row: &Row) -> bool {
+        self.only.is_empty() || self.only.iter().any(|name| name == row.name)
+    }
 }
 
 /// Measures, compares, and says so. `false` when a count has grown too much.
@@ -72,7 +81,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         on.kind, on.toolchain
     );
     let mut open = true;
-    for row in ROWS {
+    for row in ROWS.iter().filter(|row| options.includes(row)) {
         let directory = output.join(row.name);
         fs::create_dir_all(&directory)?;
         let bench = Bench {

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::PossibleValuesParser;
+
 use crate::origin::Resource;
 use crate::proxies::{Kind, Protocol};
 
@@ -89,6 +91,11 @@ pub(super) const ROWS: &[Row] = &[
         form: Form::KeptAlive,
     },
 ];
+
+/// What they are called on the command line.
+pub(super) fn names() -> PossibleValuesParser {
+    ROWS.iter().map(|row| row.name).collect::<Vec<_>>().into()
+}
 
 impl Row {
     /// How much more than before is too much. How much is done at once, and how many blocks of the allocator are in use, is a

@@ -6,7 +6,8 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use crate::engine::plan::HeadPlan;
 use crate::engine::typed::{kept, response_head};
-use crate::http1::{HeadTable, RawResponse};
+use crate::http1::{Field, FieldClass, HeadTable, RawResponse};
+use crate::server::connection::{GRPC, is_grpc};
 use crate::server::http2::{Client, Room, Untaken, Waiting, date};
 
 /// The head that a client gets for a destination's final one, of which `head` is the text. `None` if it cannot be said.
@@ -17,10 +18,30 @@ pub(super) fn final_head(
     plan: &HeadPlan,
 ) -> Option<Response<()>> {
     let (status, mut fields) = response_head(response, head, table, plan, 1)?;
-    if !fields.contains_key(DATE) {
+    // A route that changes nothing leaves the date where it is.
+    let has_date = plan.keeps_responses() && table.first(FieldClass::Date).is_some();
+    if !has_date && !fields.contains_key(DATE) {
         fields.insert(DATE, date());
     }
     Some(with(status, fields))
+}
+
+/// Whether the response to which `head` belongs, and which came as `text`, is one of gRPC.
+pub(super) fn is_grpc_response(
+    head: &Response<()>,
+    text: &Bytes,
+    table: &HeadTable,
+    plan: &HeadPlan,
+) -> bool {
+    if !plan.keeps_responses() {
+        return is_grpc(head.headers());
+    }
+    // `Content-Encoding` and `Content-Range` have other lengths.
+    let is_type = |field: &&Field| {
+        field.class() == FieldClass::Content && field.name().len() as usize == "content-type".len()
+    };
+    let kind = table.fields().iter().find(is_type);
+    kind.is_some_and(|kind| kind.value().get(text).starts_with(GRPC))
 }
 
 /// The head that a client gets for a destination's interim one.

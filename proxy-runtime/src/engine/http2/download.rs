@@ -19,7 +19,7 @@ pub(super) struct Download {
     stream: Option<SendStream<Bytes>>,
     /// What has come of it and was not sent.
     data: Bytes,
-    trailers: Option<HeaderMap>,
+    trailers: Option<Box<HeaderMap>>,
     room: Room,
     /// gRPC and the like: a slow reader is no attacker.
     is_exempt: bool,
@@ -35,17 +35,17 @@ pub(super) struct Download {
 pub(super) struct Gone;
 
 impl Download {
-    /// `is_exempt`: the client may be as slow as it likes.
-    pub(super) fn new(body: Http1Body, is_exempt: bool) -> Self {
+    /// Of which `data` has come. `is_exempt`: the client may be as slow as it likes.
+    pub(super) fn of(body: Http1Body, data: Bytes, is_exempt: bool) -> Self {
         Self {
             body,
             stream: None,
-            data: Bytes::new(),
+            received: data.len() as u64,
+            data,
             trailers: None,
             room: Room::default(),
             is_exempt,
             is_sent: false,
-            received: 0,
             sent: 0,
         }
     }
@@ -101,7 +101,7 @@ impl Download {
                 Err(frame) => {
                     let mut trailers = frame.into_trailers().unwrap_or_default();
                     strip_trailers(&mut trailers);
-                    self.trailers = (!trailers.is_empty()).then_some(trailers);
+                    self.trailers = (!trailers.is_empty()).then(|| Box::new(trailers));
                 }
             },
             Some(Err(error)) => {
@@ -135,7 +135,7 @@ impl Download {
             return Poll::Ready(Ok(()));
         }
         let sent = match self.trailers.take() {
-            Some(trailers) => stream.send_trailers(trailers),
+            Some(trailers) => stream.send_trailers(*trailers),
             None => stream.send_data(Bytes::new(), true),
         };
         self.is_sent = true;

@@ -3,12 +3,14 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use h2::Reason;
 use http::StatusCode;
 use tokio::time::Instant;
 
-use super::answer::{final_head, interim_head};
+use super::answer::{final_head, interim_head, is_grpc_response};
 use super::download::{Download, Gone};
+use super::small::take_whole;
 use super::upload::Upload;
 use crate::engine::download::{MOST_INTERIM, limits};
 use crate::engine::exchange::{Failure, Patience};
@@ -17,7 +19,6 @@ use crate::engine::upload::{Broken, Stage};
 use crate::forward::ForwardErrorKind;
 use crate::forward::timeout::after;
 use crate::http1::{Asked, Framing, RawResponse, Status, parse_response};
-use crate::server::connection::is_grpc;
 use crate::server::http2::Client;
 use crate::server::metrics::WorkerMetrics;
 use crate::upstream::{Http1Body, Http1Connection, Table};
@@ -35,6 +36,8 @@ pub(super) struct Flow {
     /// Why the upload ended, if that is not the end of all.
     pub(super) stopped: Option<Broken>,
     has_news: bool,
+    /// The response ended before the request did.
+    pub(super) is_early: bool,
 }
 
 impl Flow {
@@ -48,11 +51,13 @@ impl Flow {
             download: None,
             stopped: None,
             has_news: false,
+            is_early: false,
         }
     }
 
     /// Begins anew over another connection, since nothing was sent over the first one.
     pub(super) fn again(&mut self) {
+        self.upload.again();
         self.table = None;
         self.stopped = None;
         self.patience.last = Instant::now();
@@ -102,6 +107,9 @@ impl Exchange<'_> {
             }
             match self.connection.input.poll_read(&mut self.connection.io, cx) {
                 Poll::Ready(Ok(1..)) => self.flow.has_news = true,
+                Poll::Ready(Ok(0) | Err(_)) if self.is_stale() => {
+                    return Poll::Ready(Err(Failure::Stale));
+                }
                 Poll::Ready(Ok(0) | Err(_)) => {
                     return Poll::Ready(Err(self.unanswered(ForwardErrorKind::Request)));
                 }
@@ -125,11 +133,17 @@ impl Exchange<'_> {
         if self.flow.upload.stage() == Stage::Done {
             return Poll::Ready(Ok(()));
         }
+        self.flow.is_early = true;
         // The client has its response. What becomes of the rest of its request ends nothing else.
         self.poll_expired(cx).map(|_| {
             self.stop_upload(Broken::Destination { is_unsent: false });
             Ok(())
         })
+    }
+
+    /// Whether the connection, which had been idle, was closed without a byte of a response to a request that may be sent twice.
+    fn is_stale(&self) -> bool {
+        self.flow.upload.is_kept() && self.flow.interim == 0 && self.connection.input.is_empty()
     }
 
     fn pass_interim(&mut self, response: &RawResponse) -> Result<(), Failure> {
@@ -161,20 +175,33 @@ impl Exchange<'_> {
             // Nobody asked for it, so nobody knows what follows.
             return Err(self.unanswered(ForwardErrorKind::ResponseHeaders));
         }
-        let text = self.connection.input.take(response.head_length());
-        let table = self.flow.table.take();
-        let head = table
-            .as_ref()
-            .and_then(|table| final_head(response, &text, table, self.plan));
-        let (Some(head), Some(table)) = (head, table) else {
+        let Some(table) = self.flow.table.take() else {
             return Err(self.unanswered(ForwardErrorKind::ResponseHeaders));
         };
-        let body = Http1Body::received(response, table);
-        let mut download = Download::new(body, is_grpc(head.headers()));
-        // The client can still be told of a body that is broken from the start.
-        if let Poll::Ready(Err(_)) = download.poll_read(self.connection, cx) {
-            return Err(self.unanswered(ForwardErrorKind::ResponseBodyDestination));
-        }
+        let input = &mut self.connection.input;
+        let (text, content) = match take_whole(response, input) {
+            Some(whole) => {
+                let content = whole.slice(response.head_length()..);
+                (whole, Some(content))
+            }
+            None => (input.take(response.head_length()), None),
+        };
+        let Some(head) = final_head(response, &text, &table, self.plan) else {
+            return Err(self.unanswered(ForwardErrorKind::ResponseHeaders));
+        };
+        let is_exempt = is_grpc_response(&head, &text, &table, self.plan);
+        let mut download = match content {
+            Some(content) => Download::of(Http1Body::read(response), content, is_exempt),
+            None => {
+                let body = Http1Body::received(response, table);
+                let mut download = Download::of(body, Bytes::new(), is_exempt);
+                // The client can still be told of a body that is broken from the start.
+                if let Poll::Ready(Err(_)) = download.poll_read(self.connection, cx) {
+                    return Err(self.unanswered(ForwardErrorKind::ResponseBodyDestination));
+                }
+                download
+            }
+        };
         let status = head.status();
         let is_end = download.has_all();
         let stream = self.client.respond.send_response(head, is_end);

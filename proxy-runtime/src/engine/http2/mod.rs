@@ -16,6 +16,7 @@ mod download;
 mod exchange;
 mod request;
 mod run;
+mod small;
 #[cfg(test)]
 mod tests;
 mod upload;

@@ -2,7 +2,6 @@
 
 use std::ops::Deref;
 
-use http::header::EXPECT;
 use http::request::Parts;
 use http::{Method, Version};
 use tokio::time::Instant;
@@ -15,35 +14,34 @@ use crate::engine::outgoing::Invalid;
 use crate::engine::place::Place;
 use crate::engine::tally::Tally;
 use crate::engine::typed::{self, TypedRequest};
-use crate::forward::{Framing as TypedFraming, HttpHead, framing, panicked};
-use crate::http1::{Asked, Framing, Method as RawMethod};
+use crate::forward::{Framing as TypedFraming, HttpHead, framing_of, panicked};
+use crate::http1::{Asked, ClassSet, FieldClass, Framing, Method as RawMethod};
 use crate::server::http2::Client;
 use crate::state::{Generation, Picked};
 use crate::stream::spare as buffers;
 
-/// Begins with a request, if it can be forwarded as HTTP/1.1: finds its route, and an idle connection to a destination, which
+/// Begins with a request that was admitted, and so has a target of HTTP/1.1, if it can be forwarded as that: finds its route, and an idle connection to a destination, which
 /// nearly always there is.
 pub(super) fn start<'a>(
     head: &'a Parts,
+    classes: ClassSet,
     client: &Client,
     engine: &'a Engine,
     generation: &'a Generation,
 ) -> Option<(Run<'a>, Tally<'a>, Result<Link, Unconnected>)> {
-    if head.method == Method::CONNECT || head.headers.contains_key(EXPECT) {
+    if head.method == Method::CONNECT || classes.contains(FieldClass::Expect) {
         return None;
     }
-    let view = HttpHead::with_connection(head, client.exchange.connection.info);
+    let view = HttpHead::with_classes(head, client.exchange.connection.info, classes);
     let place = Place::find(engine, generation, &view)?;
     // Filters are shown heads in `http` types.
     if place.filters().is_some() {
         return None;
     }
-    let framing = match framing(&head.headers, client.body.is_none()).ok()? {
+    let framing = match framing_of(&view, client.body.is_none()).ok()? {
         TypedFraming::Length(length) if length > allowed(place, client).content => return None,
         said => typed::framing(&view, said),
     };
-    // Whatever is no target of HTTP/1.1 is the other way's to judge.
-    typed::target(&view)?;
     let run = Run {
         place,
         head: view,
@@ -98,10 +96,7 @@ impl Run<'_> {
 
     pub(super) fn asked(&self) -> Asked {
         Asked {
-            method: match self.is_head() {
-                true => RawMethod::Head,
-                false => RawMethod::Get,
-            },
+            method: RawMethod::of(self.head.method_value()),
             upgrade: false,
         }
     }

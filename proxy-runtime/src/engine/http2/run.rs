@@ -19,6 +19,7 @@ use crate::engine::outgoing::Invalid;
 use crate::engine::tally::Tally;
 use crate::engine::upload::Stage;
 use crate::forward::{ForwardError, ForwardErrorKind};
+use crate::http1::ClassSet;
 use crate::server::Outcome;
 use crate::server::connection::is_grpc;
 use crate::server::edge::Refusal;
@@ -26,13 +27,19 @@ use crate::server::http2::{Client, Untaken};
 use crate::stream::spare as buffers;
 use crate::upstream::{Http1Connection, Rest};
 
-/// Forwards a request as HTTP/1.1. Returns whether it was; if not, nothing was read or written, and it is to be served as an
+/// Forwards a request that was admitted, and has fields of these classes, as HTTP/1.1. Returns whether it was; if not, nothing was read or written, and it is to be served as an
 /// `http` request.
 ///
 /// Cancel-safe: dropped, the request is cancelled at the destination.
-pub(crate) async fn forward(head: &Parts, client: &mut Client, engine: &Engine) -> bool {
+pub(crate) async fn forward(
+    head: &Parts,
+    classes: ClassSet,
+    client: &mut Client,
+    engine: &Engine,
+) -> bool {
     let generation = engine.current();
-    let Some((run, mut tally, connecting)) = start(head, client, engine, &generation) else {
+    let Some((run, mut tally, connecting)) = start(head, classes, client, engine, &generation)
+    else {
         return false;
     };
     let link = match connecting {
@@ -76,6 +83,9 @@ impl<'a> Run<'a> {
             };
             // TLS takes bytes before it knows whether it can send them.
             let may_retry = connection.is_reused() && !connection.io.is_tls();
+            if connection.is_reused() && self.asked().method.is_idempotent() {
+                flow.upload.keep();
+            }
             let peer = connection.peer;
             let mut exchange = Exchange {
                 client: &mut *client,
@@ -92,7 +102,8 @@ impl<'a> Run<'a> {
                     }
                     break poll_fn(|cx| exchange.poll_body(cx)).await.err();
                 }
-                Err(Failure::Unsent) if may_retry => {
+                Err(Failure::Unsent) if !may_retry => break Some(Failure::Unsent),
+                Err(Failure::Unsent | Failure::Stale) => {
                     let reconnecting = self.reconnect(link, flow.patience.head_due);
                     match Box::pin(unless_gone(client, reconnecting)).await {
                         Some(Ok(fresh)) => link = fresh,
@@ -173,7 +184,9 @@ impl<'a> Run<'a> {
         }
         flow.upload.rest();
         let is_clean = |connection: &mut Http1Connection| connection.input.is_empty();
-        let has_sent = flow.stopped.is_none() && flow.upload.stage() == Stage::Done;
+        // A destination that has not read a request to its end may take what is left for the next one.
+        let has_sent =
+            flow.stopped.is_none() && flow.upload.stage() == Stage::Done && !flow.is_early;
         if is_complete
             && has_sent
             && let Some(download) = flow.download.take()

@@ -34,11 +34,12 @@ pub(super) struct Allowed {
 /// The client's window opens by what the destination has taken.
 #[derive(Debug)]
 pub(super) struct Upload {
-    /// The head, and later the framing, until it is sent.
+    /// The head, and later the framing, until it is sent, or longer if it is [`kept`](Self::kept).
     outgoing: Vec<u8>,
-    /// What of the body follows that.
-    frames: [Bytes; FRAMES],
-    count: usize,
+    /// The head, which is all of the request, is kept when it was sent: it may be sent a second time.
+    kept: Option<spare::Held>,
+    /// What of the body follows that: up to [`FRAMES`], for which there is no room before the first of them comes.
+    frames: Vec<Bytes>,
     /// The framing behind that.
     end: &'static [u8],
     /// How much of all that was written.
@@ -68,8 +69,8 @@ impl Upload {
         };
         Self {
             outgoing: head,
-            frames: Default::default(),
-            count: 0,
+            kept: None,
+            frames: Vec::new(),
             end: b"",
             written: 0,
             is_chunked: framing == Framing::Chunked,
@@ -81,6 +82,26 @@ impl Upload {
             sent: 0,
             pace: None,
         }
+    }
+
+    /// Keeps the head of a request that has no body and may be sent a second time.
+    pub(super) fn keep(&mut self) {
+        if self.has_all && self.frames.is_empty() {
+            self.kept = spare::Held::grant();
+        }
+    }
+
+    /// Whether all of the request is there to be sent a second time.
+    pub(super) fn is_kept(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// Begins anew over another connection, and keeps the head no longer.
+    pub(super) fn again(&mut self) {
+        self.kept = None;
+        self.written = 0;
+        self.stage = Stage::Destination;
+        self.is_unsent = true;
     }
 
     /// Gives up on a client that is slower than `rate`.
@@ -111,12 +132,10 @@ impl Upload {
 
     /// Lets go of what was read; returns how much that is.
     fn release(&mut self, body: &mut Option<RecvStream>) -> usize {
-        if self.count == 0 {
+        if self.frames.is_empty() {
             return 0;
         }
-        let content = self.frames.iter().map(Bytes::len).sum();
-        self.frames = Default::default();
-        self.count = 0;
+        let content = self.frames.drain(..).map(|frame| frame.len()).sum();
         if let Some(body) = body {
             // It only fails for more than was received.
             let _ = body.flow_control().release_capacity(content);
@@ -126,8 +145,11 @@ impl Upload {
 
     /// Gives its memory back. Who waits for a response holds no buffer.
     pub(super) fn rest(&mut self) {
-        self.frames = Default::default();
-        spare::give_back(std::mem::take(&mut self.outgoing));
+        self.frames = Vec::new();
+        self.kept = None;
+        if self.outgoing.capacity() > 0 {
+            spare::give_back(std::mem::take(&mut self.outgoing));
+        }
     }
 
     /// Sends what there is; ready when all is sent. `has_news` is set when the client sent something.
@@ -138,19 +160,21 @@ impl Upload {
         destination: &mut U,
         has_news: &mut bool,
     ) -> Poll<Result<(), Broken>> {
-        if self.is_unsent && self.count == 0 && !self.has_all {
+        if self.is_unsent && self.frames.is_empty() && !self.has_all {
             // What has come of the body leaves with the head.
             if let Poll::Ready(read) = self.poll_read(cx, body) {
                 read?;
             }
         }
         loop {
-            if self.outgoing.len() + self.count + self.end.len() > 0 {
+            if self.outgoing.len() + self.frames.len() + self.end.len() > 0 {
                 ready!(self.poll_write(cx, body, destination))?;
             }
             if self.has_all {
                 self.stage = Stage::Done;
-                self.rest();
+                if !self.is_kept() {
+                    self.rest();
+                }
                 *body = None;
                 return Poll::Ready(Ok(()));
             }
@@ -167,7 +191,7 @@ impl Upload {
         destination: &mut U,
     ) -> Poll<Result<(), Broken>> {
         self.stage = Stage::Destination;
-        let polled = match self.count {
+        let polled = match self.frames.len() {
             0 => {
                 let parts = [&*self.outgoing, self.end];
                 poll_write_all(destination, cx, parts, &mut self.written)
@@ -187,7 +211,9 @@ impl Upload {
             is_unsent: self.is_unsent,
         })?;
         self.written = 0;
-        self.outgoing.clear();
+        if !self.is_kept() {
+            self.outgoing.clear();
+        }
         self.end = b"";
         self.sent += self.release(body) as u64;
         Poll::Ready(Ok(()))
@@ -205,14 +231,16 @@ impl Upload {
         };
         let mut content = 0;
         let mut has_ended = false;
-        while self.count < FRAMES && !self.has_all {
+        while self.frames.len() < FRAMES && !self.has_all {
             match body.poll_data(cx) {
                 Poll::Ready(Some(Ok(data))) => {
                     self.has_all = body.is_end_stream();
                     if !data.is_empty() {
                         content += data.len() as u64;
-                        self.frames[self.count] = data;
-                        self.count += 1;
+                        if self.frames.is_empty() {
+                            self.frames.reserve_exact(FRAMES);
+                        }
+                        self.frames.push(data);
                     }
                 }
                 Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(broken())),
@@ -220,7 +248,7 @@ impl Upload {
                     has_ended = true;
                     break;
                 }
-                Poll::Pending if self.count == 0 => return Poll::Pending,
+                Poll::Pending if self.frames.is_empty() => return Poll::Pending,
                 Poll::Pending => break,
             }
         }

@@ -18,7 +18,7 @@ pub enum Copied<'a> {
 
 impl Copied<'_> {
     #[inline]
-    fn has(self, buffer: &[u8], field: &Field) -> bool {
+    pub(super) fn has(self, buffer: &[u8], field: &Field) -> bool {
         match self {
             Self::All => true,
             _ if field.class() == FieldClass::ContentLength => true,

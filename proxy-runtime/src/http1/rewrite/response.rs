@@ -128,14 +128,7 @@ pub(crate) fn kept_fields<'a>(
         dropped = dropped.with(FieldClass::ContentLength);
     }
     let fields = table.fields().iter();
-    fields.filter(move |field| {
-        let choice = Choice {
-            dropped,
-            changes: &Removed::new(&[]),
-            copied,
-        };
-        choice.has(buffer, field)
-    })
+    fields.filter(move |field| !dropped.contains(field.class()) && copied.has(buffer, field))
 }
 
 /// Whether the line is one of HTTP/1.1 with all its parts, so that it is copied together with what follows.

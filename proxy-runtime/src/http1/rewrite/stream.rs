@@ -51,7 +51,7 @@ pub(crate) fn write_stream_request(request: &StreamRequest<'_>, out: &mut Vec<u8
             continue;
         }
         // A map has the values of a name one after the other.
-        let is_crumb = last == Some(name) && *name == COOKIE;
+        let is_crumb = class == FieldClass::Credentials && last == Some(name) && *name == COOKIE;
         match is_crumb {
             true => put(out, &[b"; ", value.as_bytes()]),
             false => put(out, &[b"\r\n", bytes, b": ", value.as_bytes()]),

@@ -34,6 +34,8 @@ pub(crate) use self::pace::{DownloadPace, UploadPace, after, spread};
 pub use self::request_body::{RequestBody, RequestBodyError};
 pub(crate) use self::response_body::ResponseBody;
 pub(crate) use self::served::Served;
+#[cfg(feature = "http2")]
+pub(crate) use self::service::GRPC;
 pub(crate) use self::service::{Answer, Asked, is_grpc};
 pub(crate) use self::state::ConnectionState;
 #[cfg(feature = "http2")]

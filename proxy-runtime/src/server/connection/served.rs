@@ -1,6 +1,10 @@
 //! What a worker serves.
 
 use std::any::Any;
+#[cfg(feature = "http2")]
+use std::cell::OnceCell;
+#[cfg(feature = "http2")]
+use std::rc::Rc;
 
 use crate::engine::Engine;
 use crate::proxy::ProxyService;
@@ -10,6 +14,9 @@ use crate::proxy::ProxyService;
 pub(crate) struct Served<S> {
     pub(crate) service: S,
     pub(crate) engine: Option<Engine>,
+    /// The memory that streams are served in.
+    #[cfg(feature = "http2")]
+    pub(crate) blocks: OnceCell<Rc<dyn Any>>,
 }
 
 impl<S: 'static> Served<S> {
@@ -18,6 +25,8 @@ impl<S: 'static> Served<S> {
         Self {
             engine: proxy.cloned().map(Engine::new),
             service,
+            #[cfg(feature = "http2")]
+            blocks: OnceCell::new(),
         }
     }
 }

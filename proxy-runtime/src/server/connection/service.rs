@@ -275,9 +275,12 @@ fn content_length(headers: &HeaderMap, body: &impl Body) -> Option<u64> {
     length.or_else(|| said_length(headers))
 }
 
+/// What the content types of gRPC begin with.
+pub(crate) const GRPC: &[u8] = b"application/grpc";
+
 /// gRPC streams may be silent for as long as they like.
 pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
     headers
         .get(CONTENT_TYPE)
-        .is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
+        .is_some_and(|value| value.as_bytes().starts_with(GRPC))
 }

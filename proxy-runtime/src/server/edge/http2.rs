@@ -2,24 +2,33 @@
 
 use http::header::{EXPECT, HOST};
 use http::request::Parts;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use super::path::{self, Path};
 use super::{METHOD_NOT_ALLOWED, Refusal, bad, with_path};
-use crate::http1::{is_authority, is_imitation, is_path_and_query};
+use crate::http1::{
+    ClassSet, FieldClass, classify, is_authority, is_imitation, is_path_and_query, is_plain_path,
+};
 use crate::server::limits::Limits;
 
 /// The longest method name that is passed on. The longest registered one has 17 letters.
 const LONGEST_METHOD: usize = 64;
 
-/// Checks `request`, and brings its target into the form that the service relies on: a path without dot segments.
-pub(crate) fn admit(request: &mut Parts, limits: &Limits) -> Result<(), Refusal> {
+/// Checks `request`, and brings its target into the form that the service relies on: a path without dot segments. Returns
+/// the classes of its fields.
+pub(crate) fn admit(request: &mut Parts, limits: &Limits) -> Result<ClassSet, Refusal> {
     check_size(request, limits)?;
     check_method(request)?;
-    check_authority(request)?;
+    let names = Names::of(&request.headers);
+    check_authority(request, names.classes)?;
     settle_path(request)?;
-    check_expect(&request.headers)?;
-    check_look_alikes(&request.headers)
+    if names.classes.contains(FieldClass::Expect) {
+        check_expect(&request.headers)?;
+    }
+    if names.has_look_alike {
+        return Err(bad("a field's name imitates one that the proxy sets"));
+    }
+    Ok(names.classes)
 }
 
 fn check_size(request: &Parts, limits: &Limits) -> Result<(), Refusal> {
@@ -69,12 +78,11 @@ fn check_method(request: &Parts) -> Result<(), Refusal> {
 
 /// Which host an HTTP/2 request is for: RFC 9113 section 8.3.1. `:authority` and `Host` may both be there, if they
 /// agree.
-fn check_authority(request: &Parts) -> Result<(), Refusal> {
-    let mut hosts = request.headers.get_all(HOST).iter();
-    let host = hosts.next();
-    if hosts.next().is_some() {
-        return Err(bad("the request has more than one Host field"));
-    }
+fn check_authority(request: &Parts, classes: ClassSet) -> Result<(), Refusal> {
+    let host = match classes.contains(FieldClass::Host) {
+        true => only_host(&request.headers)?,
+        false => None,
+    };
     if let Some(scheme) = request.uri.scheme() {
         check_scheme(scheme.as_str())?;
     }
@@ -99,6 +107,15 @@ fn check_authority(request: &Parts) -> Result<(), Refusal> {
     check_target(request)
 }
 
+fn only_host(headers: &HeaderMap) -> Result<Option<&HeaderValue>, Refusal> {
+    let mut hosts = headers.get_all(HOST).iter();
+    let host = hosts.next();
+    match hosts.next() {
+        None => Ok(host),
+        Some(_) => Err(bad("the request has more than one Host field")),
+    }
+}
+
 /// A path, or for OPTIONS the whole server (RFC 9112 section 3.2.4).
 fn check_target(request: &Parts) -> Result<(), Refusal> {
     let path = request.uri.path();
@@ -120,6 +137,9 @@ fn check_scheme(scheme: &str) -> Result<(), Refusal> {
 }
 
 fn settle_path(request: &mut Parts) -> Result<(), Refusal> {
+    if is_plain_path(request.uri.path().as_bytes()) {
+        return Ok(());
+    }
     let normal = match path::normalize(request.uri.path()) {
         Path::AsSent => return Ok(()),
         Path::Refused(reason) => return Err(bad(reason)),
@@ -145,16 +165,34 @@ fn check_expect(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-/// Many programs behind us turn `-` into `_` to make a variable of a field's name (RFC 3875 section 4.1.18), so that a
-/// client could write `X_Forwarded_For` where we take care that `X-Forwarded-For` is ours. Such names have no honest
-/// use.
-fn check_look_alikes(headers: &HeaderMap) -> Result<(), Refusal> {
-    for name in headers.keys() {
-        if name.as_str().contains('_') && is_imitation(name.as_str().as_bytes()) {
-            return Err(bad("a field's name imitates one that the proxy sets"));
+/// What the names of the fields say, of which each is looked at once.
+#[derive(Clone, Copy, Debug)]
+struct Names {
+    classes: ClassSet,
+    /// Many programs behind us turn `-` into `_` to make a variable of a field's name (RFC 3875 section 4.1.18), so that a
+    /// client could write `X_Forwarded_For` where we take care that `X-Forwarded-For` is ours. Such names have no honest
+    /// use.
+    has_look_alike: bool,
+}
+
+impl Names {
+    fn of(headers: &HeaderMap) -> Self {
+        let mut names = Self {
+            classes: ClassSet::EMPTY,
+            has_look_alike: false,
+        };
+        for name in headers.keys() {
+            let name = name.as_str().as_bytes();
+            let class = classify(name);
+            names.classes = names.classes.with(class);
+            // The other classes are those of whole names, and none of these has an underscore.
+            let may_be_any = matches!(class, FieldClass::Other | FieldClass::XForwarded);
+            if may_be_any && name.contains(&b'_') {
+                names.has_look_alike |= is_imitation(name);
+            }
         }
+        names
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ fn get(target: &str, headers: &[(&str, &str)]) -> Parts {
 
 fn status(mut request: Parts) -> u16 {
     match admit(&mut request, &Limits::default()) {
-        Ok(()) => 200,
+        Ok(_) => 200,
         Err(refusal) => refusal.status.as_u16(),
     }
 }

@@ -13,11 +13,12 @@ use http::Request;
 use tokio::task::coop::has_budget_remaining;
 use tokio::time::Instant;
 
+use super::blocks::Blocks;
 use super::deadlines::{Alarm, Deadline};
 use super::driver::Engine;
 use super::ready::{CONNECTION, Part, Ready};
 use super::resets::Resets;
-use super::streams::{Serving, Streams};
+use super::streams::{Ending, Streams};
 use super::watch::{Noticed, Watched};
 use crate::server::connection::{ConnectionIo, ConnectionState, Transport};
 use crate::server::limits::Limits;
@@ -28,9 +29,9 @@ const ROUNDS: usize = 16;
 /// One connection of HTTP/2, which serves each stream with what `serve` makes of it.
 ///
 /// Dropped, it cancels what is being served.
-pub(super) struct Connection<T: Transport, F> {
+pub(super) struct Connection<T: Transport, S, F> {
     phase: Phase<T>,
-    streams: Streams,
+    streams: Streams<F>,
     ready: Arc<Ready>,
     /// The connection's own part of the task.
     part: Arc<Part>,
@@ -39,7 +40,14 @@ pub(super) struct Connection<T: Transport, F> {
     state: Arc<ConnectionState>,
     resets: Resets,
     noticed: Rc<Noticed>,
-    serve: F,
+    serve: S,
+}
+
+/// A stream that the client has begun.
+pub(super) struct Accepted {
+    pub(super) request: Request<RecvStream>,
+    pub(super) respond: SendResponse<Bytes>,
+    pub(super) deadline: Deadline,
 }
 
 enum Phase<T: Transport> {
@@ -85,12 +93,19 @@ impl End {
     }
 }
 
-impl<T, F> Connection<T, F>
+impl<T, S, F> Connection<T, S, F>
 where
     T: Transport,
-    F: Fn(Request<RecvStream>, SendResponse<Bytes>, Deadline) -> Serving,
+    S: Fn(Accepted) -> F,
+    F: Future<Output = Ending>,
 {
-    pub(super) fn new(io: ConnectionIo<T>, state: &Arc<ConnectionState>, serve: F) -> Self {
+    /// What `serve` makes has its memory from `blocks`.
+    pub(super) fn new(
+        io: ConnectionIo<T>,
+        state: &Arc<ConnectionState>,
+        serve: S,
+        blocks: Rc<Blocks<F>>,
+    ) -> Self {
         let limits = &state.worker.limits;
         let (io, noticed) = Watched::new(io, state);
         let ready = Arc::<Ready>::default();
@@ -100,7 +115,7 @@ where
         waker.wake_by_ref();
         Self {
             phase: Phase::Opening(Box::new(builder(limits).handshake(io))),
-            streams: Streams::new(&ready),
+            streams: Streams::new(&ready, blocks),
             ready,
             part,
             waker,
@@ -136,8 +151,13 @@ where
                             continue;
                         }
                         let serve = &self.serve;
-                        self.streams
-                            .begin(|deadline| serve(request, respond, deadline));
+                        self.streams.begin(|deadline| {
+                            serve(Accepted {
+                                request,
+                                respond,
+                                deadline,
+                            })
+                        });
                     }
                     None => {
                         return Poll::Ready(match open.end {
@@ -152,10 +172,11 @@ where
     }
 }
 
-impl<T, F> Future for Connection<T, F>
+impl<T, S, F> Future for Connection<T, S, F>
 where
     T: Transport,
-    F: Fn(Request<RecvStream>, SendResponse<Bytes>, Deadline) -> Serving + Unpin,
+    S: Fn(Accepted) -> F + Unpin,
+    F: Future<Output = Ending>,
 {
     type Output = Result<(), h2::Error>;
 
@@ -191,10 +212,11 @@ where
     }
 }
 
-impl<T, F> Engine for Connection<T, F>
+impl<T, S, F> Engine for Connection<T, S, F>
 where
     T: Transport,
-    F: Fn(Request<RecvStream>, SendResponse<Bytes>, Deadline) -> Serving + Unpin,
+    S: Fn(Accepted) -> F + Unpin,
+    F: Future<Output = Ending>,
 {
     fn shut_down(&mut self) {
         match &mut self.phase {

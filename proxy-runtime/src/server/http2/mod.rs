@@ -15,6 +15,7 @@
 //! response is reset with `CANCEL` ([`room`]), whatever goes on beside it. A response that breaks off is reset with `INTERNAL_ERROR`. A request whose response is complete before its
 //! body is is reset with `NO_ERROR` (RFC 9113 section 8.1), once nobody reads the body any more.
 
+mod blocks;
 mod body;
 mod client;
 mod connection;
@@ -37,24 +38,25 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
-use h2::RecvStream;
-use h2::server::SendResponse;
 use http::{Request, Response};
 use http_body::Body;
 use tower_service::Service;
 
+use self::blocks::Blocks;
 pub(crate) use self::body::BodyReader;
 pub(crate) use self::client::Client;
-use self::connection::Connection;
+use self::connection::{Accepted, Connection};
 pub(crate) use self::deadlines::Deadline;
 pub(crate) use self::fields::date;
 pub(crate) use self::room::{Room, Untaken, Waiting, poll_room};
-use self::streams::{Ending, Serving};
+use self::streams::Ending;
 use super::access_log::Draft;
 use super::connection::{ConnectionIo, ConnectionState, Exchange, RequestBody, Served, Transport};
 use super::edge;
 use super::http1::said_length;
 use crate::engine::forward_stream;
+use crate::forward::spare;
+use crate::http1::FieldClass;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
@@ -76,20 +78,20 @@ pub(crate) async fn serve<T, S, B>(
     state.set_http2();
     let serve = {
         let state = Arc::clone(&state);
-        move |request, respond, deadline| begin(request, respond, deadline, &state, &served)
+        let served = Rc::clone(&served);
+        move |accepted| begin(accepted, &state, &served)
     };
-    let connection = Connection::new(io, &state, serve);
+    let blocks = Blocks::of(&served.blocks, &serve);
+    let connection = Connection::new(io, &state, serve, blocks);
     driver::drive(connection, Arc::clone(&state)).await;
 }
 
 /// Begins to serve a stream.
 fn begin<S, B>(
-    request: Request<RecvStream>,
-    respond: SendResponse<Bytes>,
-    deadline: Deadline,
+    accepted: Accepted,
     state: &Arc<ConnectionState>,
     served: &Rc<Served<S>>,
-) -> Serving
+) -> impl Future<Output = Ending> + use<S, B>
 where
     S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
     S::Error: Into<BoxError>,
@@ -102,13 +104,22 @@ where
         state.retire();
     }
     let open = state.enter_stream();
+    let Accepted {
+        request,
+        respond,
+        deadline,
+    } = accepted;
     let (mut head, body) = request.into_parts();
     let mut exchange = Exchange::new(Arc::clone(state));
     if state.worker.access_log.is_some() {
         exchange.draft = Some(Box::new(Draft::new(&head, state.info)));
     }
-    let admission = edge::admit(&mut head, limits)
-        .and_then(|()| edge::admit_length(said_length(&head.headers), limits));
+    let admission = edge::admit(&mut head, limits).and_then(|classes| {
+        if classes.contains(FieldClass::ContentLength) {
+            edge::admit_length(said_length(&head.headers), limits)?;
+        }
+        Ok(classes)
+    });
     let mut client = Client {
         body: (!body.is_end_stream()).then_some(body),
         respond,
@@ -117,10 +128,12 @@ where
         has_reset: false,
     };
     let served = Rc::clone(served);
-    Box::pin(async move {
-        if let (Ok(()), Some(engine)) = (&admission, &served.engine)
-            && forward_stream(&head, &mut client, engine).await
+    async move {
+        if let (&Ok(classes), Some(engine)) = (&admission, &served.engine)
+            && forward_stream(&head, classes, &mut client, engine).await
         {
+            // The next response is made of it.
+            spare::give_back(head.headers, head.extensions);
             let has_unread = client.body.is_some_and(|body| !body.is_end_stream());
             if has_unread {
                 client.exchange.connection.unread.store(true, Relaxed);
@@ -135,11 +148,11 @@ where
         let ending = Box::pin(typed::serve(
             head,
             client,
-            admission,
+            admission.map(drop),
             served.service.clone(),
         ))
         .await;
         drop(open);
         ending
-    })
+    }
 }

@@ -1,15 +1,12 @@
 //! The streams of a connection that are being served, in the connection's own task.
 
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use super::blocks::{Blocks, Lent};
 use super::deadlines::{Deadline, Deadlines};
 use super::ready::{Part, Ready};
-
-/// A stream that is being served.
-pub(super) type Serving = Pin<Box<dyn Future<Output = Ending>>>;
 
 /// How the serving of a stream has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,36 +24,29 @@ const KEPT: usize = 8;
 ///
 /// They are polled in the connection's own task, so that what many of them have to say leaves with one write, and so that
 /// they end with it. A place has a waker that serves one stream after the other.
-#[derive(Debug)]
-pub(super) struct Streams {
+pub(super) struct Streams<F> {
     ready: Arc<Ready>,
     deadlines: Rc<Deadlines>,
-    places: Vec<Place>,
+    places: Vec<Place<F>>,
+    blocks: Rc<Blocks<F>>,
     free: Vec<u32>,
     /// Those that are being polled.
     batch: Vec<u32>,
 }
 
-struct Place {
+struct Place<F> {
     part: Arc<Part>,
     waker: Waker,
-    serving: Option<Serving>,
+    serving: Option<Lent<F>>,
 }
 
-impl std::fmt::Debug for Place {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Place")
-            .field("part", &self.part)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Streams {
-    pub(super) fn new(ready: &Arc<Ready>) -> Self {
+impl<F: Future<Output = Ending>> Streams<F> {
+    pub(super) fn new(ready: &Arc<Ready>, blocks: Rc<Blocks<F>>) -> Self {
         Self {
             ready: Arc::clone(ready),
             deadlines: Rc::default(),
             places: Vec::new(),
+            blocks,
             free: Vec::new(),
             batch: Vec::new(),
         }
@@ -67,7 +57,7 @@ impl Streams {
     }
 
     /// Serves one more stream. It is polled with the next round.
-    pub(super) fn begin(&mut self, make: impl FnOnce(Deadline) -> Serving) {
+    pub(super) fn begin(&mut self, make: impl FnOnce(Deadline) -> F) {
         let number = self.free.pop().unwrap_or_else(|| {
             let number = self.places.len() as u32;
             let part = Part::new(&self.ready, number);
@@ -79,6 +69,7 @@ impl Streams {
             number
         });
         let serving = make(Deadline::new(&self.deadlines, number));
+        let serving = Lent::new(&self.blocks, serving);
         if let Some(place) = self.places.get_mut(number as usize) {
             place.serving = Some(serving);
             place.waker.wake_by_ref();
@@ -110,7 +101,7 @@ impl Streams {
                 continue;
             };
             let mut cx = Context::from_waker(&place.waker);
-            if let Poll::Ready(ending) = serving.as_mut().poll(&mut cx) {
+            if let Poll::Ready(ending) = serving.poll(&mut cx) {
                 resets += u32::from(ending == Ending::Reset);
                 place.serving = None;
                 self.free.push(number);

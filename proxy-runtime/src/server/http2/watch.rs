@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use crate::server::connection::{ConnectionIo, ConnectionState, Transport};
+use crate::stream::ByteStream;
 
 /// What a client says before its first frame (RFC 9113 section 3.4).
 const PREFACE: usize = 24;
@@ -156,6 +157,8 @@ impl<T: Transport> AsyncRead for Watched<T> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        // The engine looks with all that it does, and mostly in vain.
+        ready!(this.io.poll_readable(cx))?;
         let before = buffer.filled().len();
         ready!(Pin::new(&mut this.io).poll_read(cx, buffer))?;
         this.watch.look(&buffer.filled()[before..]);

@@ -98,6 +98,16 @@ impl Http1Body {
         Self::new(head, table, Sending::Done)
     }
 
+    /// The same of a response that was read whole.
+    #[cfg(all(feature = "http2", feature = "server"))]
+    pub(crate) fn read(head: &RawResponse) -> Self {
+        Self {
+            rest: Remaining::Nothing,
+            is_persistent: head.is_persistent(),
+            sending: Sending::Done,
+        }
+    }
+
     /// Whether all of it was read.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.rest, Remaining::Nothing)

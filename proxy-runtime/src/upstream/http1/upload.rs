@@ -16,7 +16,6 @@ use super::spare::Output;
 use crate::forward::RequestBody;
 use crate::http1::{CHUNK_END, ChunkHead, LAST_CHUNK};
 use crate::stream::poll_write_all;
-use crate::stream::spare::Held;
 
 /// Data that is copied behind what is written before it, rather than handed to the system as a part of its own.
 const COPIED: usize = 4 * 1024;
@@ -53,7 +52,7 @@ pub(crate) struct Upload {
     /// Bytes of the head.
     head: usize,
     /// The head, which is all of the request, is kept when it was written: it may be sent a second time.
-    kept: Option<Held>,
+    is_kept: bool,
 }
 
 impl Upload {
@@ -90,20 +89,18 @@ impl Upload {
             is_begun: false,
             is_retriable,
             first: None,
-            kept: None,
+            is_kept: false,
         }
     }
 
     /// Lets the request be sent a second time though the destination may have it, if it has no body.
     pub(super) fn keep(&mut self) {
-        if self.is_last {
-            self.kept = Held::grant();
-        }
+        self.is_kept = self.is_last;
     }
 
     /// Whether it can be.
     pub(super) fn is_kept(&self) -> bool {
-        self.kept.is_some()
+        self.is_kept
     }
 
     /// Whether something was handed to the transport.
@@ -115,7 +112,8 @@ impl Upload {
     /// transport, or if it may be sent a second time and the destination `is_silent`.
     pub(super) fn into_again(self, is_silent: bool) -> Option<(Output, RequestBody)> {
         let is_unsent = self.is_retriable && !self.is_begun;
-        if !is_unsent && !(is_silent && self.is_kept()) {
+        let is_repeatable = is_silent && self.is_kept;
+        if !is_unsent && !is_repeatable {
             return None;
         }
         let mut front = self.front;
@@ -254,7 +252,7 @@ impl Upload {
         self.is_begun |= self.written > 0;
         ready!(polled)?;
         self.first = None;
-        if !self.is_kept() {
+        if !self.is_kept {
             self.front.clear();
         }
         self.data = Bytes::new();

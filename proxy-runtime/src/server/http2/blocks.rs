@@ -1,0 +1,113 @@
+//! The memory that streams are served in.
+
+use std::any::Any;
+use std::cell::{OnceCell, RefCell};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+/// Blocks that a worker keeps; as many as streams are open at a time on a busy one.
+const MOST: usize = 128;
+
+/// The memory that streams are served in, from those that have ended to those that begin, on all connections of a worker.
+///
+/// What serves a stream is larger than what an allocator has at hand.
+pub(super) struct Blocks<F>(RefCell<Vec<Block<F>>>);
+
+type Block<F> = Pin<Box<Option<F>>>;
+
+impl<F> Default for Blocks<F> {
+    fn default() -> Self {
+        Self(RefCell::default())
+    }
+}
+
+impl<F: 'static> Blocks<F> {
+    /// Those of a worker that serves streams with what `serve` makes of them, which are kept in `kept`.
+    pub(super) fn of<A>(kept: &OnceCell<Rc<dyn Any>>, _serve: &impl Fn(A) -> F) -> Rc<Self> {
+        let kept = kept.get_or_init(|| Rc::new(Self::default()));
+        Rc::clone(kept).downcast().unwrap_or_default()
+    }
+}
+
+/// A stream that is being served, in a block on loan.
+pub(super) struct Lent<F> {
+    block: Option<Block<F>>,
+    blocks: Rc<Blocks<F>>,
+}
+
+impl<F: Future> Lent<F> {
+    #[inline]
+    pub(super) fn new(blocks: &Rc<Blocks<F>>, serving: F) -> Self {
+        let spare = blocks.0.borrow_mut().pop();
+        let block = match spare {
+            Some(mut block) => {
+                block.set(Some(serving));
+                block
+            }
+            None => Box::pin(Some(serving)),
+        };
+        Self {
+            block: Some(block),
+            blocks: Rc::clone(blocks),
+        }
+    }
+
+    /// Polled after its end, it is pending for good.
+    #[inline]
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let block = self.block.as_mut().map(Pin::as_mut);
+        match block.and_then(Option::as_pin_mut) {
+            Some(serving) => serving.poll(cx),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<F> Drop for Lent<F> {
+    fn drop(&mut self) {
+        let Some(mut block) = self.block.take() else {
+            return;
+        };
+        // What is dropped here may end other streams.
+        block.set(None);
+        let mut spare = self.blocks.0.borrow_mut();
+        if spare.len() < MOST {
+            spare.push(block);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{Ready, ready};
+    use std::task::Waker;
+
+    use super::*;
+
+    #[test]
+    fn a_block_serves_one_stream_after_the_other() {
+        let kept = OnceCell::new();
+        let blocks = Blocks::of(&kept, &ready::<Rc<u8>>);
+        let held = Rc::new(7);
+        let at = |lent: &Lent<Ready<Rc<u8>>>| lent.block.as_ref().map(|block| &raw const **block);
+        let first = Lent::new(&blocks, ready(Rc::clone(&held)));
+        let place = at(&first);
+        drop(first);
+        assert_eq!(Rc::strong_count(&held), 1, "what was in it is gone");
+        let mut second = Lent::new(&Blocks::of(&kept, &ready::<Rc<u8>>), ready(Rc::new(8)));
+        assert_eq!(at(&second), place);
+        let mut cx = Context::from_waker(Waker::noop());
+        assert_eq!(second.poll(&mut cx), Poll::Ready(Rc::new(8)));
+    }
+
+    #[test]
+    fn not_many_are_kept() {
+        let blocks = Rc::new(Blocks::default());
+        let lent: Vec<_> = (0..2 * MOST)
+            .map(|number| Lent::new(&blocks, ready(number)))
+            .collect();
+        drop(lent);
+        assert_eq!(blocks.0.borrow().len(), MOST);
+    }
+}
