@@ -208,7 +208,7 @@ fn has_underscore(name: &[u8]) -> bool {
         || match name.last_chunk() {
             // It overlaps the one before.
             Some(last) => !rest.is_empty() && has(last),
-            None => rest.iter().any(|byte| *byte == b'_'),
+            None => rest.contains(&b'_'),
         }
 }
 
