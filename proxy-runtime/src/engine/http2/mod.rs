@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Routes, pools, limits, deadlines and counters are those of [`engine`](super), as is what a route does to heads. `h2` gives
-//! the request's fields as a map and takes those of the response as one; nothing else is made of them.
+//! the request's fields as a map and takes those of the response as one; nothing else is made of them. A small response that
+//! came whole is one block of memory ([`small`]).
 
 mod answer;
 mod connect;

@@ -187,12 +187,29 @@ impl Names {
             names.classes = names.classes.with(class);
             // The other classes are those of whole names, and none of these has an underscore.
             let may_be_any = matches!(class, FieldClass::Other | FieldClass::XForwarded);
-            if may_be_any && name.contains(&b'_') {
+            if may_be_any && has_underscore(name) {
                 names.has_look_alike |= is_imitation(name);
             }
         }
         names
     }
+}
+
+/// Eight bytes at a time: most names are too short for a search that gets going first.
+fn has_underscore(name: &[u8]) -> bool {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGHEST: u64 = u64::from_ne_bytes([0x80; 8]);
+    let has = |word: &[u8; 8]| {
+        let others = u64::from_ne_bytes(*word) ^ (ONES * b'_' as u64);
+        others.wrapping_sub(ONES) & !others & HIGHEST != 0
+    };
+    let (words, rest) = name.as_chunks();
+    words.iter().any(has)
+        || match name.last_chunk() {
+            // It overlaps the one before.
+            Some(last) => !rest.is_empty() && has(last),
+            None => rest.contains(&b'_'),
+        }
 }
 
 #[cfg(test)]

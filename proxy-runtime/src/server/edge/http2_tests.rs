@@ -119,6 +119,7 @@ fn names_that_imitate_ours_are_refused() {
     let with = |name| status(get("/a", &[("host", "t.example"), (name, "x")]));
     assert_eq!(with("x_forwarded_for"), 400, "xff-under");
     assert_eq!(with("x-forwarded_for"), 400);
+    assert_eq!(with("x-forwarded-by_us"), 400);
     assert_eq!(with("transfer_encoding"), 400, "te-under");
     assert_eq!(
         with("x_api_key"),
@@ -126,4 +127,21 @@ fn names_that_imitate_ours_are_refused() {
         "other names with underscores are the user's"
     );
     assert_eq!(with("x-forwarded-for"), 200);
+}
+
+#[test]
+fn an_underscore_is_seen_wherever_it_is() {
+    // What differs from it by one bit, or by one.
+    for other in *b"-a^`\x7f" {
+        for length in 1..=33 {
+            let mut name = vec![other; length];
+            assert!(!has_underscore(&name), "{name:?}");
+            for at in 0..length {
+                name[at] = b'_';
+                assert!(has_underscore(&name), "{name:?}");
+                name[at] = other;
+            }
+        }
+    }
+    assert!(!has_underscore(b""));
 }

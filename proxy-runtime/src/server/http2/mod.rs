@@ -1,7 +1,8 @@
 //! The server's HTTP/2, over the `h2` crate.
 //!
 //! One task a connection, and all of its streams are polled in it ([`Streams`](streams::Streams)): no stream is a task,
-//! their timeouts share one timer, and what many of them have to say leaves with one write. `h2` reads and writes frames,
+//! their timeouts share one timer, what serves one has its memory from those that have ended ([`blocks`]), and what many of
+//! them have to say leaves with one write. `h2` reads and writes frames,
 //! keeps the windows, and ends connections that flood it; clocks, limits and the drain are here ([`driver`]).
 //!
 //! As on HTTP/1.1 there are two ways. If the server's service is a [`ProxyService`](crate::ProxyService), each request
