@@ -1,6 +1,6 @@
 //! What a worker serves.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 
 use crate::engine::Engine;
 use crate::proxy::ProxyService;
@@ -19,5 +19,24 @@ impl<S: 'static> Served<S> {
             engine: proxy.cloned().map(Engine::new),
             service,
         }
+    }
+
+    /// Whether the service is a proxy.
+    pub(crate) fn is_proxy() -> bool {
+        TypeId::of::<S>() == TypeId::of::<ProxyService>()
+    }
+
+    /// The service for the request that the engine has left to it a moment ago, or has not seen.
+    pub(crate) fn service_for_request(&self) -> S
+    where
+        S: Clone,
+    {
+        let mut service = self.service.clone();
+        if let Some(found) = self.engine.as_ref().and_then(Engine::take_route)
+            && let Some(proxy) = (&mut service as &mut dyn Any).downcast_mut::<ProxyService>()
+        {
+            proxy.set_route(found);
+        }
+        service
     }
 }
