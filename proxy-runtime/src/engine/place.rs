@@ -40,6 +40,7 @@ pub(super) fn find_route<H: RequestHead>(generation: &Generation, head: &H) -> O
 
 impl<'a> Place<'a> {
     /// `None` if the request is one for the way over `http` types.
+    #[cfg(feature = "http2")]
     #[inline]
     pub(super) fn find<H: RequestHead>(
         engine: &'a Engine,

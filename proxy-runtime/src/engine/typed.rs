@@ -81,6 +81,7 @@ impl TypedRequest<'_> {
     /// # Errors
     ///
     /// The route's changes make no valid request of it.
+    #[cfg(any(feature = "http2", test))]
     pub(crate) fn write(
         &self,
         destination: &Destination,

@@ -24,10 +24,6 @@ thread_local! {
 
 /// A task that is polled at the moment, and has a timer.
 #[derive(Clone, Copy)]
-#[cfg_attr(
-    not(feature = "server"),
-    expect(dead_code, reason = "only the server has such tasks")
-)]
 struct Scope {
     task: Task,
     asked: Option<Asked>,
@@ -57,6 +53,10 @@ impl Task {
 #[derive(Clone, Copy)]
 struct Asked {
     by: u64,
+    #[cfg_attr(
+        not(feature = "server"),
+        expect(dead_code, reason = "only the server's tasks have such timers")
+    )]
     due: Instant,
 }
 

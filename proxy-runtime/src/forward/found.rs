@@ -9,10 +9,6 @@ use crate::state::Generation;
 /// The route of a request, found when its head was read by the server of this crate, on HTTP/1.1. There the framing of the
 /// request was checked, and it does not ask for another protocol.
 #[derive(Clone, Debug)]
-#[cfg_attr(
-    not(feature = "server"),
-    expect(dead_code, reason = "only the server finds routes by itself")
-)]
 pub(crate) struct FoundRoute {
     pub(crate) generation: Arc<Generation>,
     pub(crate) index: RouteIndex,

@@ -49,6 +49,7 @@ const END_TO_END: [HeaderName; 9] = [
 ];
 
 /// What is there: to look once at each name is cheaper than to look a few names up.
+#[cfg(feature = "server")]
 pub(crate) fn classes(headers: &HeaderMap) -> ClassSet {
     headers.keys().fold(ClassSet::EMPTY, |classes, name| {
         classes.with(classify(name.as_str().as_bytes()))
