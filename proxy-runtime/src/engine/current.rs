@@ -1,12 +1,15 @@
 //! The configuration as one worker sees it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Cache};
+use proxy_model::compiled::RouteIndex;
 
+use super::Lane;
+use crate::forward::FoundRoute;
 use crate::proxy::{ProxyService, Shared};
 use crate::state::Generation;
 
@@ -18,10 +21,22 @@ pub(crate) struct Engine {
     service: ProxyService,
     generation: RefCell<Cache<Published, Arc<Generation>>>,
     current: RefCell<Rc<Current>>,
+    /// The route of the request that was left to others a moment ago.
+    found: Cell<Option<FoundRoute>>,
 }
 
 /// A configuration that the requests of one worker share, which count themselves without a word to the others.
 pub(super) struct Current(Arc<Generation>);
+
+impl Current {
+    /// A route of it, for who serves the request otherwise.
+    pub(super) fn found(&self, index: RouteIndex) -> FoundRoute {
+        FoundRoute {
+            generation: Arc::clone(&self.0),
+            index,
+        }
+    }
+}
 
 impl Deref for Current {
     type Target = Generation;
@@ -51,12 +66,24 @@ impl Engine {
             service,
             generation: RefCell::new(cache),
             current: RefCell::new(current),
+            found: Cell::new(None),
         }
     }
 
     #[inline]
     pub(super) fn service(&self) -> &ProxyService {
         &self.service
+    }
+
+    /// Leaves a request to others. Its route is noted here and not in the [`Lane`], since idle connections would have room for it.
+    pub(super) fn leave(&self, found: Option<FoundRoute>) -> Lane {
+        self.found.set(found);
+        Lane::Typed
+    }
+
+    /// The route of the request that was left to others. To be asked as soon as it was, before anything is waited for.
+    pub(crate) fn take_route(&self) -> Option<FoundRoute> {
+        self.found.take()
     }
 
     /// The configuration that serves now, for as long as a request needs it.

@@ -52,7 +52,8 @@ pub(crate) use self::run::forward;
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
-    /// Nothing was read or written: the request is to be served as an `http` request.
+    /// Nothing was read or written: the request is to be served as an `http` request. Its route, if it was looked for, is to
+    /// be asked for at once ([`Engine::take_route`]).
     Typed,
     /// The whole response was written.
     Served {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use http::StatusCode;
 use proxy_model::RequestHead;
-use proxy_model::compiled::{BodyLimit, Cluster, Route};
+use proxy_model::compiled::{BodyLimit, Cluster, Route, RouteIndex};
 use proxy_model::matching::Lookup;
 use tokio::time::{Instant, timeout_at};
 
@@ -28,18 +28,37 @@ pub(super) struct Place<'a> {
     pub(super) state: &'a ClusterState,
 }
 
+/// The route that takes a request.
+#[inline]
+pub(super) fn find_route<H: RequestHead>(generation: &Generation, head: &H) -> Option<RouteIndex> {
+    let snapshot = generation.snapshot();
+    match snapshot.table().find(snapshot.routes(), head) {
+        Lookup::Matched(index) => Some(index),
+        _ => None,
+    }
+}
+
 impl<'a> Place<'a> {
     /// `None` if the request is one for the way over `http` types.
+    #[cfg(feature = "http2")]
     #[inline]
     pub(super) fn find<H: RequestHead>(
         engine: &'a Engine,
         generation: &'a Generation,
         head: &H,
     ) -> Option<Self> {
+        Self::of_route(engine, generation, find_route(generation, head)?, head)
+    }
+
+    /// The same where the route is known.
+    #[inline]
+    pub(super) fn of_route<H: RequestHead>(
+        engine: &'a Engine,
+        generation: &'a Generation,
+        index: RouteIndex,
+        head: &H,
+    ) -> Option<Self> {
         let snapshot = generation.snapshot();
-        let Lookup::Matched(index) = snapshot.table().find(snapshot.routes(), head) else {
-            return None;
-        };
         let route = snapshot.route_at(index);
         let route_state = generation.route(index);
         let plan = route_state.plan()?;

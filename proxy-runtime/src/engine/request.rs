@@ -4,38 +4,41 @@ use std::ops::Deref;
 
 use http::{Method as HttpMethod, Version as HttpVersion};
 use proxy_model::RequestHead;
+use proxy_model::compiled::RouteIndex;
 use tokio::time::Instant;
 
 use super::Engine;
-use super::place::Place;
+use super::place::{Place, find_route};
 use super::tally::Tally;
 use crate::http1::{Asked, Framing, Method, RawRequest, RequestView, Version};
 use crate::server::http1::{Client, Transport};
 use crate::state::Generation;
 
-/// What belongs to a request, if it can be forwarded as bytes.
+/// What belongs to a request, if it can be forwarded as bytes; else its route, if that was looked for and found.
 #[inline]
 pub(super) fn run<'a, T: Transport>(
     client: &Client<T>,
     request: &'a RawRequest,
     engine: &'a Engine,
     generation: &'a Generation,
-) -> Option<Run<'a>> {
+) -> Result<Run<'a>, Option<RouteIndex>> {
     let is_plain = request.version() == Version::Http11
         && !request.expects_continue()
         && !matches!(request.method(), Method::Connect | Method::Trace)
         && request.upgrade().is_none()
         && !client.table.has_crumbs(client.input.filled());
     if !is_plain {
-        return None;
+        return Err(None);
     }
-    let place = Place::find(engine, generation, &view_of(client, request))?;
+    let view = view_of(client, request);
+    let index = find_route(generation, &view).ok_or(None)?;
+    let place = Place::of_route(engine, generation, index, &view).ok_or(Some(index))?;
     if let Framing::Length(length) = request.framing()
         && length > place.allowed(client.state.worker.limits.body_bytes)
     {
-        return None;
+        return Err(Some(index));
     }
-    Some(Run { place, request })
+    Ok(Run { place, request })
 }
 
 #[inline]

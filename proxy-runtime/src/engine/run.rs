@@ -22,8 +22,9 @@ pub(crate) async fn forward<T: Transport>(
     engine: &Engine,
 ) -> Lane {
     let generation = engine.current();
-    let Some(run) = request::run(client, request, engine, &generation) else {
-        return Lane::Typed;
+    let run = match request::run(client, request, engine, &generation) {
+        Ok(run) => run,
+        Err(index) => return engine.leave(index.map(|index| generation.found(index))),
     };
     // All that looks at the head is done here, without waiting for anything: nearly always there is an idle connection.
     let now = Instant::now();

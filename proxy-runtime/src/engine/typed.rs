@@ -12,7 +12,8 @@ use proxy_model::transform::XForwardedPart;
 
 use super::outgoing::{Invalid, elsewhere};
 use super::plan::{HeadPlan, HostRule, known};
-use crate::forward::{Framing as TypedFraming, HttpHead, headers, spare};
+use crate::forward::spare::{self, Kind};
+use crate::forward::{Framing as TypedFraming, HttpHead, headers};
 use crate::http1::{
     ClassSet, Copied, FieldClass, FieldValue, Framing, HeadTable, OutgoingTarget, RawResponse,
     StreamRequest, classify, kept_fields, write_stream_request,
@@ -29,16 +30,16 @@ pub(crate) struct TypedRequest<'a> {
     pub(crate) remote: Option<FieldValue<'a>>,
 }
 
-/// Whether all that is to be done with a head is what [`TypedRequest`] does. What is rare or strange is not: `CONNECT` and
-/// `TRACE`, `Expect`, fields that `Connection` takes along, and what is no target of HTTP/1.1.
-pub(crate) fn can_be_written(head: &HttpHead<'_>) -> bool {
+/// The target as it was received, if all that is to be done with a head is what [`TypedRequest`] does. What is rare or strange
+/// is not: `CONNECT` and `TRACE`, `Expect`, fields that `Connection` takes along, and what is no target of HTTP/1.1.
+pub(crate) fn written_target<'a>(head: &'a HttpHead<'_>) -> Option<OutgoingTarget<'a>> {
     let classes = head.classes();
-    !matches!(*head.method_value(), Method::CONNECT | Method::TRACE)
+    let is_plain = !matches!(*head.method_value(), Method::CONNECT | Method::TRACE)
         && !classes.contains(FieldClass::Expect)
         && head.authority_str().is_ascii()
         && head.path() != "*"
-        && target(head).is_some()
-        && !(classes.contains(FieldClass::Connection) && takes_along(head.headers()))
+        && !(classes.contains(FieldClass::Connection) && takes_along(head.headers()));
+    is_plain.then(|| target(head)).flatten()
 }
 
 /// Whether `Connection` names a field that is there and would be sent on otherwise (RFC 9110 section 7.6.1).
@@ -80,13 +81,28 @@ impl TypedRequest<'_> {
     /// # Errors
     ///
     /// The route's changes make no valid request of it.
+    #[cfg(any(feature = "http2", test))]
     pub(crate) fn write(
         &self,
         destination: &Destination,
         out: &mut Vec<u8>,
     ) -> Result<(), Invalid> {
+        let target = target(self.head).ok_or(Invalid)?;
+        self.write_with(target, destination, out)
+    }
+
+    /// The same of a request that was received with this `target`.
+    ///
+    /// # Errors
+    ///
+    /// As with [`write`](Self::write).
+    pub(crate) fn write_with(
+        &self,
+        target: OutgoingTarget<'_>,
+        destination: &Destination,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Invalid> {
         if !self.plan.rewrites_target && destination.address().path() == "/" {
-            let target = target(self.head).ok_or(Invalid)?;
             return self.write_to(target, destination, out);
         }
         let received = (self.head.path(), self.head.query());
@@ -186,12 +202,8 @@ pub(super) fn kept(
     more: usize,
 ) -> Option<(StatusCode, HeaderMap)> {
     let status = StatusCode::from_u16(response.status()).ok()?;
-    let mut fields = spare::fields(table.fields().len() + more);
-    for field in kept_fields(text, response, table, plan.response_copy.copied()) {
-        let name = headers::received_name(field.class(), field.name().get(text))?;
-        let value = field.value();
-        let value = text.slice(value.start() as usize..value.end() as usize);
-        fields.append(name, HeaderValue::from_maybe_shared(value).ok()?);
-    }
+    let kept = kept_fields(text, response, table, plan.response_copy.copied());
+    let room = (table.fields().len(), more);
+    let fields = spare::fields(Kind::Response, text, kept, room)?;
     Some((status, fields))
 }

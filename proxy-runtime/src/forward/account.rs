@@ -29,6 +29,7 @@ pub(crate) struct Account {
     started: Instant,
     /// With what the client is told, as far as that is known.
     labels: Labels,
+    /// None for an attempt, which does not count for the route.
     route: Option<(RouteId, Arc<RouteMetrics>)>,
     cluster: Option<(ClusterId, Arc<ClusterLive>)>,
     destination: Option<Arc<DestinationState>>,
@@ -185,7 +186,7 @@ impl Account {
 
     /// What is known so far, for logs.
     pub(crate) fn info(&self, error: Option<ForwardErrorKind>) -> ExchangeInfo {
-        let route = self.route.as_ref().map(|(id, _)| id.clone());
+        let route = self.route_id().cloned();
         if let Layers::Around { context, .. } = &self.layers {
             let last = context.attempts().take_last().unwrap_or_default();
             return ExchangeInfo {
@@ -243,7 +244,7 @@ impl Account {
         debug!(
             target: targets::REQUEST,
             method = self.labels.method(),
-            route = self.route.as_ref().map(|(id, _)| id.as_str()),
+            route = self.route_id().map(RouteId::as_str),
             cluster = self.cluster.as_ref().map(|(id, _)| id.as_str()),
             destination = self.destination.as_ref().map(|d| d.id().as_str()),
             status = self.labels.status(),
@@ -251,6 +252,13 @@ impl Account {
             elapsed = ?self.started.elapsed(),
             "{what}",
         );
+    }
+
+    fn route_id(&self) -> Option<&RouteId> {
+        match &self.layers {
+            Layers::Attempt { of, .. } => Some(of.route().id()),
+            Layers::None | Layers::Around { .. } => self.route.as_ref().map(|(id, _)| id),
+        }
     }
 
     /// Whether an error is to be counted here: that of an attempt was counted there.

@@ -26,13 +26,13 @@ use super::exchange::Exchange;
 use super::request::Framing as TypedFraming;
 use super::response::TrailerRules;
 use super::send::{Prepared, Sending, broken, too_late, within};
-use super::spare;
+use super::spare::{self, Kind};
 use super::timeout::{Expired, Patience, after};
 use super::upload::RequestBody;
 use crate::BoxError;
 use crate::engine::HeadPlan;
 use crate::engine::typed::{self, TypedRequest, response_head};
-use crate::http1::{Asked, FieldValue, Framing, Method as RawMethod, RawResponse};
+use crate::http1::{Asked, FieldValue, Framing, Method as RawMethod, OutgoingTarget, RawResponse};
 use crate::server::AddressText;
 use crate::state::{DestinationState, InFlight};
 use crate::upstream::{ExchangeError, Http1Error, IncomingBody, Lease, Output, Protocols, Written};
@@ -48,6 +48,8 @@ const ADDED: usize = 3;
 pub(super) struct Direct<'a> {
     sending: &'a Sending<'a>,
     plan: &'a HeadPlan,
+    /// As it was received.
+    target: OutgoingTarget<'a>,
     framing: Framing,
 }
 
@@ -66,33 +68,31 @@ struct Waiting<'a> {
     picked_at: Instant,
 }
 
-/// A response that is passed on.
-enum Passed {
-    /// All of it is there.
-    Whole(Response<ProxyBody>),
-    /// Its body comes.
-    Begun(Response<ProxyBody>, Box<Download>),
-}
-
 impl<'a> Direct<'a> {
     /// `None` if it is a request for [`Sending`]. What is to be sent has no edits of filters and no wish to switch.
     pub(super) fn of(sending: &'a Sending<'a>, plan: Option<&'a HeadPlan>) -> Option<Self> {
         let plan = plan?;
-        (sending.state.speaks_http1() && typed::can_be_written(&sending.head)).then(|| Self {
-            framing: typed::framing(&sending.head, sending.framing),
+        if !sending.state.speaks_http1() {
+            return None;
+        }
+        Some(Self {
+            target: typed::written_target(sending.head)?,
+            framing: typed::framing(sending.head, sending.framing),
             sending,
             plan,
         })
     }
 
-    /// Sends the request, and waits for the head of the response.
+    /// Sends the request, and waits for the head of the response, which is put into an empty one: to be moved from one to
+    /// the next would be much of what it costs.
     ///
     /// Cancel-safe: dropped, the request is cancelled at the destination.
     pub(super) async fn run<B>(
         &self,
         body: B,
         account: &mut Account,
-    ) -> Result<Response<ProxyBody>, ForwardError>
+        into: &mut Response<ProxyBody>,
+    ) -> Result<(), ForwardError>
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
@@ -100,7 +100,7 @@ impl<'a> Direct<'a> {
         let sending = self.sending;
         let route = sending.route;
         let deadline = route.timeout().map(|wait| after(sending.started, wait));
-        let passed = {
+        let coming = {
             let make = |destination: &Destination| self.write(destination);
             let mut waiting = match sending.connect_now(account, &make)? {
                 (prepared, Some(lease)) => self.begin(prepared, lease, body)?,
@@ -111,23 +111,20 @@ impl<'a> Direct<'a> {
                 }
             };
             match waiting.answered(deadline).await {
-                Ok(response) => self.pass_on(&response, waiting, account)?,
+                Ok(response) => self.pass_on(&response, waiting, account, into)?,
                 Err(failed) => {
                     // Boxed, since it is seldom needed.
                     let again = Box::pin(self.again(failed, waiting, deadline));
                     let (response, waiting) = again.await?;
-                    self.pass_on(&response, waiting, account)?
+                    self.pass_on(&response, waiting, account, into)?
                 }
             }
         };
-        match passed {
-            Passed::Whole(response) => Ok(response),
-            Passed::Begun(mut response, mut download) => {
-                poll_fn(|cx| Poll::Ready(download.begin(cx))).await?;
-                *response.body_mut() = ProxyBody::download(download);
-                Ok(response)
-            }
+        if let Some(mut download) = coming {
+            poll_fn(|cx| Poll::Ready(download.begin(cx))).await?;
+            *into.body_mut() = ProxyBody::download(download);
         }
+        Ok(())
     }
 
     /// What is to be sent over a connection.
@@ -174,7 +171,7 @@ impl<'a> Direct<'a> {
 
     /// The head, for a destination.
     fn write(&self, destination: &Destination) -> Result<Output, ForwardError> {
-        let head = &self.sending.head;
+        let head = self.sending.head;
         let remote = head.connection().remote;
         let remote = remote.map(|remote| AddressText::new(remote.ip()));
         let request = TypedRequest {
@@ -187,7 +184,7 @@ impl<'a> Direct<'a> {
                 .and_then(|remote| FieldValue::new(remote.as_bytes())),
         };
         let mut out = Output::lend();
-        let written = request.write(destination, &mut out);
+        let written = request.write_with(self.target, destination, &mut out);
         written.map_err(|_| {
             ForwardError::new(ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY)
         })?;
@@ -250,13 +247,14 @@ impl<'a> Direct<'a> {
         }
     }
 
-    /// Makes the client's response of the destination's.
+    /// Makes the client's response of the destination's. Returns the body, if not all of it is there.
     fn pass_on(
         &self,
         raw: &RawResponse,
         waiting: Waiting<'_>,
         account: &mut Account,
-    ) -> Result<Passed, ForwardError> {
+        response: &mut Response<ProxyBody>,
+    ) -> Result<Option<Box<Download>>, ForwardError> {
         let Waiting {
             written,
             mut lease,
@@ -292,10 +290,9 @@ impl<'a> Direct<'a> {
             true => None,
             false => Some(ReasonPhrase::try_from(reason).map_err(|_| bad_gateway())?),
         };
-        let mut response = Response::new(ProxyBody::empty());
         *response.status_mut() = status;
         *response.headers_mut() = fields;
-        *response.extensions_mut() = spare::extensions();
+        *response.extensions_mut() = spare::extensions(Kind::Response);
         if let Some(reason) = reason {
             response.extensions_mut().insert(reason);
         }
@@ -308,7 +305,7 @@ impl<'a> Direct<'a> {
                 shared.in_flight().metrics().received(content.len() as u64);
             }
             *response.body_mut() = ProxyBody::text(content);
-            return Ok(Passed::Whole(response));
+            return Ok(None);
         }
         let promised = match raw.framing() {
             Framing::Length(length) => Some(length),
@@ -318,7 +315,7 @@ impl<'a> Direct<'a> {
         let exchange = shared.into_arc();
         let trailers = TrailerRules::default();
         let download = Download::new(incoming, exchange, lease, promised, trailers);
-        Ok(Passed::Begun(response, Box::new(download)))
+        Ok(Some(Box::new(download)))
     }
 }
 

@@ -6,10 +6,9 @@ use http::uri::Scheme;
 use http::{HeaderMap, Method, Uri, Version};
 use proxy_model::RequestHead;
 
-use super::headers;
 use crate::connection::ConnectionInfo;
 use crate::filter::HeadEdits;
-use crate::http1::ClassSet;
+use crate::http1::{ClassSet, FieldClass, classify};
 
 /// The head of a request in `http` types, together with what is known of its connection.
 #[derive(Clone, Copy, Debug)]
@@ -29,30 +28,56 @@ pub(crate) struct HttpHead<'a> {
 impl<'a> HttpHead<'a> {
     /// Takes the [`ConnectionInfo`] from the request's extensions.
     pub(crate) fn new(parts: &'a Parts) -> Self {
-        match parts.extensions.get::<ConnectionInfo>() {
-            Some(connection) => Self::with_connection(parts, *connection),
+        let (classes, host) = read_fields(&parts.headers);
+        Self::told(parts, classes, host)
+    }
+
+    /// The same of a head whose fields have these classes.
+    pub(crate) fn of_classes(parts: &'a Parts, classes: ClassSet) -> Self {
+        Self::told(parts, classes, host(parts, classes))
+    }
+
+    fn told(parts: &'a Parts, classes: ClassSet, host: Option<&'a HeaderValue>) -> Self {
+        let connection = parts.extensions.get::<ConnectionInfo>();
+        let known = connection.copied().unwrap_or_default();
+        let mut head = Self::with_fields(parts, known, classes, host);
+        if connection.is_none() {
             // The program did not say; the client's word is all there is.
-            None => Self {
-                https: parts.uri.scheme() == Some(&Scheme::HTTPS),
-                ..Self::with_connection(parts, ConnectionInfo::default())
-            },
+            head.https = parts.uri.scheme() == Some(&Scheme::HTTPS);
         }
+        head
+    }
+
+    /// Whether it may ask for another protocol, which nearly none does.
+    pub(crate) fn may_switch(&self) -> bool {
+        self.classes.contains(FieldClass::Upgrade) || self.parts.method == Method::CONNECT
     }
 
     pub(crate) fn with_connection(parts: &'a Parts, connection: ConnectionInfo) -> Self {
-        Self::with_classes(parts, connection, headers::classes(&parts.headers))
+        let (classes, host) = read_fields(&parts.headers);
+        Self::with_fields(parts, connection, classes, host)
     }
 
-    /// The same where the classes of its fields are known.
+    /// The same of a head whose fields have these classes.
+    #[cfg(all(feature = "http2", feature = "server"))]
     pub(crate) fn with_classes(
         parts: &'a Parts,
         connection: ConnectionInfo,
         classes: ClassSet,
     ) -> Self {
+        Self::with_fields(parts, connection, classes, host(parts, classes))
+    }
+
+    fn with_fields(
+        parts: &'a Parts,
+        connection: ConnectionInfo,
+        classes: ClassSet,
+        host: Option<&'a HeaderValue>,
+    ) -> Self {
         Self {
             parts,
             method: method(parts),
-            authority: authority(parts),
+            authority: authority(parts, host),
             connection,
             https: connection.tls,
             classes,
@@ -123,13 +148,37 @@ impl<'a> HttpHead<'a> {
     }
 }
 
-fn authority(parts: &Parts) -> &str {
+fn authority<'a>(parts: &'a Parts, host: Option<&'a HeaderValue>) -> &'a str {
     if let Some(authority) = parts.uri.authority() {
         return authority.as_str();
     }
-    let host = parts.headers.get(HOST);
-    host.and_then(|host| std::str::from_utf8(host.as_bytes()).ok())
-        .unwrap_or_default()
+    // Nearly all are ASCII, which takes less to find out than that they are UTF-8.
+    host.and_then(|host| {
+        let ascii = host.to_str().ok();
+        ascii.or_else(|| std::str::from_utf8(host.as_bytes()).ok())
+    })
+    .unwrap_or_default()
+}
+
+/// The classes of the fields that are there, and the first `Host`: to look once at each name is cheaper than to look a few
+/// names up.
+fn read_fields(fields: &HeaderMap) -> (ClassSet, Option<&HeaderValue>) {
+    let mut classes = ClassSet::EMPTY;
+    let mut host = None;
+    for (name, value) in fields {
+        let class = classify(name.as_str().as_bytes());
+        classes = classes.with(class);
+        if class == FieldClass::Host && host.is_none() {
+            host = Some(value);
+        }
+    }
+    (classes, host)
+}
+
+/// The first `Host`, which is only looked for if it is there.
+fn host(parts: &Parts, classes: ClassSet) -> Option<&HeaderValue> {
+    let is_there = classes.contains(FieldClass::Host);
+    is_there.then(|| parts.headers.get(HOST)).flatten()
 }
 
 #[cfg(feature = "http2")]

@@ -8,9 +8,9 @@ use http::header::{
 use http::header::{CACHE_CONTROL, DATE, SERVER, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
-use crate::http1::{ClassSet, classify, is_dropped_from_trailers};
 #[cfg(feature = "server")]
-use crate::http1::{FieldClass, is};
+use crate::http1::{ClassSet, FieldClass, is};
+use crate::http1::{classify, is_dropped_from_trailers};
 
 /// Fields that concern one connection only and are never sent on: those of RFC 9110 section 7.6.1, and those that YARP
 /// adds to them. In lower case.
@@ -49,6 +49,7 @@ const END_TO_END: [HeaderName; 9] = [
 ];
 
 /// What is there: to look once at each name is cheaper than to look a few names up.
+#[cfg(feature = "server")]
 pub(crate) fn classes(headers: &HeaderMap) -> ClassSet {
     headers.keys().fold(ClassSet::EMPTY, |classes, name| {
         classes.with(classify(name.as_str().as_bytes()))

@@ -14,6 +14,7 @@ use super::account::Account;
 use super::body::ProxyBody;
 use super::error::{ForwardError, ForwardErrorKind};
 use super::head::HttpHead;
+use super::in_place::put_in_place;
 use super::info::ExchangeInfo;
 use super::open_account::OpenAccount;
 use super::pipeline::{Routed, body_limit, finish};
@@ -21,7 +22,7 @@ use super::plan;
 use super::response as answer;
 use super::service::ResponseFuture;
 #[cfg(feature = "server")]
-use super::spare;
+use super::spare::{self, Kind};
 use super::timeout::after;
 use super::upgrade::Upgrade;
 use crate::BoxError;
@@ -36,14 +37,19 @@ use crate::transform::apply_to_own_response;
 /// They are not: the route or the request is refused.
 pub(super) fn admit(
     context: &RouteContext,
-    head: &HttpHead<'_>,
+    parts: &Parts,
     upgrade: Option<&Upgrade>,
     is_empty: bool,
 ) -> Result<(), ForwardError> {
     let route = context.route();
     plan::check_refusal(route, context.generation().route(context.index()))?;
     let limit = body_limit(context.service(), route);
-    plan::admit(head, upgrade.map(Upgrade::wish), limit, is_empty)?;
+    plan::admit(
+        &HttpHead::new(parts),
+        upgrade.map(Upgrade::wish),
+        limit,
+        is_empty,
+    )?;
     Ok(())
 }
 
@@ -77,7 +83,7 @@ impl Layered {
             // It was taken out to see what the client wants.
             upgrade.into_client().put_into(&mut parts);
         }
-        parts.extensions.insert(context.clone());
+        put_in_place(&mut parts.extensions, context.clone());
         let limit = body_limit(context.service(), context.route());
         let body = ProxyRequestBody::of_client(body, limit);
         let answer = layers.answer(Request::from_parts(parts, body));
@@ -126,11 +132,7 @@ impl Layered {
     }
 
     /// The layers' response.
-    fn pass_on(
-        &self,
-        mut response: Response<ProxyBody>,
-        mut account: OpenAccount,
-    ) -> Response<ProxyBody> {
+    fn pass_on(&self, response: &mut Response<ProxyBody>, mut account: OpenAccount) {
         account.responded(response.status());
         let told = response.extensions().get::<ExchangeInfo>();
         let error = told.and_then(ExchangeInfo::error);
@@ -147,7 +149,6 @@ impl Layered {
         if let Some(account) = self.context.attempts().count_tunnel(account) {
             response.body_mut().account(account, error);
         }
-        response
     }
 }
 
@@ -162,10 +163,13 @@ impl Future for Layered {
             .account
             .take()
             .expect("a finished future is not polled");
-        Poll::Ready(match answered {
-            Ok(response) => this.pass_on(response, account),
-            Err(error) => fail(&this.context, &error, account),
-        })
+        match answered {
+            Ok(mut response) => {
+                this.pass_on(&mut response, account);
+                Poll::Ready(response)
+            }
+            Err(error) => Poll::Ready(fail(&this.context, &error, account)),
+        }
     }
 }
 
@@ -219,24 +223,28 @@ fn forward_rest(
     let (mut parts, body) = request.into_parts();
     // Not an async function, which would have room for the request twice.
     async move {
-        let Some(context) = parts.extensions.remove::<RouteContext>() else {
+        let context = parts.extensions.get_mut::<RouteContext>();
+        let Some(context) = context.and_then(RouteContext::take) else {
             debug!(target: targets::REQUEST, "a layer has lost the request's extensions");
             return answer::own(StatusCode::INTERNAL_SERVER_ERROR, None);
         };
-        let mut account = Account::of_attempt(&context, &parts.method, parts.version);
-        let state = context.generation().route(context.index());
-        account.routed(context.route().id(), state.metrics());
-        let upgrade = Upgrade::take_from(&mut parts);
+        let account = Account::of_attempt(&context, &parts.method, parts.version);
+        let mut head = HttpHead::new(&parts);
+        let mut upgrade = None;
+        if head.may_switch() {
+            upgrade = Upgrade::take_from(&mut parts);
+            head = HttpHead::new(&parts);
+        }
         let routed = Routed {
             service: context.service(),
             generation: context.generation(),
             index: context.index(),
-            head: HttpHead::new(&parts),
+            head: &head,
             started: context.started(),
         };
         let response = routed.respond(body, upgrade, account).await;
         #[cfg(feature = "server")]
-        spare::give_back(parts.headers, parts.extensions);
+        spare::give_back(Kind::Request, parts.headers, parts.extensions);
         response
     }
 }

@@ -41,6 +41,7 @@
 
 mod account;
 mod again;
+mod alarm;
 mod body;
 mod continuation;
 #[cfg(feature = "server")]
@@ -49,16 +50,21 @@ mod download;
 mod error;
 mod exchange;
 mod filtering;
+mod found;
 mod handshake;
 mod head;
 pub(crate) mod headers;
+mod in_place;
 mod info;
 mod layered;
+mod lent;
 mod open_account;
 mod pipeline;
 mod plan;
 mod request;
 mod response;
+#[cfg(feature = "server")]
+mod same_name;
 mod send;
 mod service;
 #[cfg(feature = "server")]
@@ -71,14 +77,20 @@ mod upload;
 #[cfg(feature = "http2")]
 mod websocket;
 
+#[cfg(feature = "server")]
+pub(crate) use self::alarm::Alarm;
 pub use self::body::{BodyEnd, BodyError, ProxyBody};
 pub(crate) use self::continuation::Continuation;
 pub use self::error::{ForwardError, ForwardErrorKind, Side};
 #[cfg(feature = "server")]
 pub(crate) use self::filtering::shown_response;
+pub(crate) use self::found::FoundRoute;
 pub(crate) use self::head::HttpHead;
+#[cfg(feature = "server")]
+pub(crate) use self::in_place::put_in_place;
 pub use self::info::ExchangeInfo;
 pub(crate) use self::layered::rest_of_route;
+pub(crate) use self::lent::LentFuture;
 pub(crate) use self::open_account::OpenAccount;
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::request::framing_of;

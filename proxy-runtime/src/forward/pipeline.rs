@@ -18,14 +18,18 @@ use super::direct::Direct;
 use super::download::Download;
 use super::error::{ForwardError, ForwardErrorKind};
 use super::filtering::Filtering;
+use super::found::FoundRoute;
 use super::handshake::Handshake;
 use super::head::HttpHead;
+use super::in_place::put_in_place;
 use super::layered::{Layered, admit};
 use super::open_account::OpenAccount;
 use super::plan::{self, Unrouted};
 use super::response::{self as answer, TrailerRules};
 use super::send::{Answered, Sending};
 use super::service::ResponseFuture;
+#[cfg(feature = "server")]
+use super::spare::{self, Kind};
 use super::upgrade::{Agreed, Upgrade};
 use crate::BoxError;
 use crate::extensions::RouteExtensions;
@@ -36,7 +40,11 @@ use crate::proxy::ProxyService;
 use crate::state::{Generation, RouteState};
 
 /// Forwards one request. Whatever goes wrong becomes a response.
-pub(super) fn forward<B>(service: &ProxyService, request: Request<B>) -> ResponseFuture
+pub(super) fn forward<B>(
+    service: &ProxyService,
+    request: Request<B>,
+    found: Option<FoundRoute>,
+) -> ResponseFuture
 where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
@@ -44,12 +52,20 @@ where
     let shared = service.shared();
     let (mut parts, body) = request.into_parts();
     let mut account = Account::open(shared, &parts.method, parts.version);
-    let generation = shared.load_full();
-    let upgrade = Upgrade::take_from(&mut parts);
-    let head = HttpHead::new(&parts);
-    let index = match plan::find_route(&generation, &head) {
-        Ok(index) => index,
-        Err(unrouted) => return ResponseFuture::known(refuse(&unrouted, account)),
+    let is_read_here = found.is_some();
+    let (FoundRoute { generation, index }, classes, upgrade) = match found {
+        Some(found) => (found, None, None),
+        None => {
+            let generation = shared.load_full();
+            let upgrade = Upgrade::take_from(&mut parts);
+            let head = HttpHead::new(&parts);
+            let index = match plan::find_route(&generation, &head) {
+                Ok(index) => index,
+                Err(unrouted) => return ResponseFuture::known(refuse(&unrouted, account)),
+            };
+            let classes = head.classes();
+            (FoundRoute { generation, index }, Some(classes), upgrade)
+        }
     };
     let route = generation.snapshot().route_at(index);
     let state = generation.route(index);
@@ -57,22 +73,35 @@ where
     let extensions = state.extensions();
     if let Some(layers) = extensions.and_then(RouteExtensions::layers) {
         let context = RouteContext::new(service, &generation, index, account.started());
-        if let Err(error) = admit(&context, &head, upgrade.as_deref(), body.is_end_stream()) {
+        let is_empty = body.is_end_stream();
+        // What has no body was checked as far as it can be where it was read.
+        let admitted = match is_read_here && is_empty {
+            true => plan::check_refusal(route, state),
+            false => admit(&context, &parts, upgrade.as_deref(), is_empty),
+        };
+        if let Err(error) = admitted {
             return Layered::refuse(&context, &error, account);
         }
         return Layered::forward(context, layers.service(), parts, body, upgrade, account);
     }
     let service = service.clone();
     let started = account.started();
-    ResponseFuture::awaited(async move {
+    ResponseFuture::awaited(move || async move {
+        let head = match classes {
+            Some(classes) => HttpHead::of_classes(&parts, classes),
+            None => HttpHead::new(&parts),
+        };
         let routed = Routed {
             service: &service,
             generation: &generation,
             index,
-            head: HttpHead::new(&parts),
+            head: &head,
             started,
         };
-        routed.respond(body, upgrade, account).await
+        let response = routed.respond(body, upgrade, account).await;
+        #[cfg(feature = "server")]
+        spare::give_back(Kind::Request, parts.headers, parts.extensions);
+        response
     })
 }
 
@@ -82,7 +111,7 @@ pub(super) struct Routed<'a> {
     pub(super) service: &'a ProxyService,
     pub(super) generation: &'a Arc<Generation>,
     pub(super) index: RouteIndex,
-    pub(super) head: HttpHead<'a>,
+    pub(super) head: &'a HttpHead<'a>,
     /// When the request began.
     pub(super) started: Instant,
 }
@@ -118,8 +147,12 @@ impl<'a> Routed<'a> {
             && self.filters().is_none()
             && let Some(direct) = Direct::of(&sending, self.state().inner_plan())
         {
-            return match direct.run(body, &mut account).await {
-                Ok(response) => finish(response, account, None),
+            let mut response = Response::new(ProxyBody::empty());
+            return match direct.run(body, &mut account, &mut response).await {
+                Ok(()) => {
+                    tell(&mut response, account, None);
+                    response
+                }
                 Err(error) => self.fail(&error, &mut Filtering::default(), account),
             };
         }
@@ -161,12 +194,12 @@ impl<'a> Routed<'a> {
     ) -> Result<Sending<'a>, ForwardError> {
         let route = self.route();
         let random = self.service.shared().random();
-        let index = plan::find_cluster(route, self.state(), &self.head, random)?;
+        let index = plan::find_cluster(route, self.state(), self.head, random)?;
         let cluster = self.generation.snapshot().cluster_at(index);
         let state = self.generation.cluster(index);
         account.assigned(cluster.id(), state.live());
         let body_limit = body_limit(self.service, route);
-        let framing = plan::admit(&self.head, upgrade.map(Upgrade::wish), body_limit, is_empty)?;
+        let framing = plan::admit(self.head, upgrade.map(Upgrade::wish), body_limit, is_empty)?;
         Ok(Sending {
             head: self.head,
             route,
@@ -196,7 +229,7 @@ impl<'a> Routed<'a> {
         if let Some(filters) = self.filters() {
             let connection = self.head.connection();
             let context = FilterContext::new(sending.route, sending.cluster, connection);
-            let reply = filtering.ask(filters, context, self.head, &mut edits)?;
+            let reply = filtering.ask(filters, context, *self.head, &mut edits)?;
             if let Some(reply) = reply {
                 return Ok(Outcome::Reply(Box::new(reply.into_response())));
             }
@@ -204,8 +237,9 @@ impl<'a> Routed<'a> {
         let wish = upgrade.as_deref().map(Upgrade::wish);
         let upstream = sending.cluster.upstream();
         let handshake = Handshake::new(wish, self.head.headers(), upstream)?;
+        let head = self.head.with_edits(&edits);
         let sending = Sending {
-            head: self.head.with_edits(&edits),
+            head: &head,
             handshake: &handshake,
             ..sending
         };
@@ -364,12 +398,22 @@ fn switch(head: response::Parts, agreed: Agreed, mut account: OpenAccount) -> Re
 /// A response of the proxy's own.
 pub(super) fn finish(
     mut response: Response<ProxyBody>,
-    mut account: OpenAccount,
+    account: OpenAccount,
     error: Option<&ForwardError>,
 ) -> Response<ProxyBody> {
+    tell(&mut response, account, error);
+    response
+}
+
+/// Has a response tell what became of its request, and count it.
+fn tell(
+    response: &mut Response<ProxyBody>,
+    mut account: OpenAccount,
+    error: Option<&ForwardError>,
+) {
     let kind = error.map(ForwardError::kind);
     account.responded(response.status());
-    response.extensions_mut().insert(account.info(kind));
+    let info = account.info(kind);
+    put_in_place(response.extensions_mut(), info);
     response.body_mut().account(account, kind);
-    response
 }

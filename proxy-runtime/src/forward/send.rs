@@ -40,7 +40,7 @@ const PICKS: usize = 4;
 /// A request on its way to a destination.
 #[derive(Clone, Copy)]
 pub(super) struct Sending<'a> {
-    pub(super) head: HttpHead<'a>,
+    pub(super) head: &'a HttpHead<'a>,
     pub(super) route: &'a Route,
     pub(super) cluster: &'a Cluster,
     pub(super) state: &'a ClusterState,
@@ -87,7 +87,7 @@ impl Sending<'_> {
         let deadline = self.route.timeout().map(|wait| after(self.started, wait));
         let version = self.cluster.upstream().version();
         let make = |destination: &Destination| {
-            let head = OutgoingHead::new(&self.head, self.route, destination)?;
+            let head = OutgoingHead::new(self.head, self.route, destination)?;
             Ok(head.in_version(version))
         };
         let (prepared, mut lease) = self.connect(account, deadline, &make).await?;
@@ -305,7 +305,7 @@ impl Sending<'_> {
     }
 
     fn pick(&self) -> Option<Picked> {
-        self.state.pick(self.cluster, &self.head)
+        self.state.pick(self.cluster, self.head)
     }
 
     fn pick_other(&self, failed: &Picked) -> Option<Picked> {

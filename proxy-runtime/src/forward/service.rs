@@ -12,6 +12,7 @@ use tower_service::Service;
 
 use super::body::ProxyBody;
 use super::layered::Layered;
+use super::lent::LentFuture;
 use super::pipeline::forward;
 use crate::BoxError;
 use crate::proxy::ProxyService;
@@ -30,7 +31,8 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture {
-        forward(self, request)
+        let found = self.take_route();
+        forward(self, request, found)
     }
 }
 
@@ -41,7 +43,7 @@ pub struct ResponseFuture(State);
 enum State {
     /// Nobody has to be asked. Taken when it is given out.
     Known(Option<Box<Response<ProxyBody>>>),
-    Awaited(Pin<Box<dyn Future<Output = Response<ProxyBody>> + Send>>),
+    Awaited(LentFuture<Response<ProxyBody>>),
     /// The layers of a route have been asked.
     Layered(Layered),
 }
@@ -55,10 +57,11 @@ impl ResponseFuture {
         Self(State::Layered(response))
     }
 
-    pub(super) fn awaited(
-        response: impl Future<Output = Response<ProxyBody>> + Send + 'static,
-    ) -> Self {
-        Self(State::Awaited(Box::pin(response)))
+    pub(super) fn awaited<F>(response: impl FnOnce() -> F) -> Self
+    where
+        F: Future<Output = Response<ProxyBody>> + Send + 'static,
+    {
+        Self(State::Awaited(LentFuture::new(response)))
     }
 }
 
@@ -71,7 +74,7 @@ impl Future for ResponseFuture {
                 let response = response.take().expect("a finished future is not polled");
                 Poll::Ready(Ok(*response))
             }
-            State::Awaited(response) => response.as_mut().poll(cx).map(Ok),
+            State::Awaited(response) => Pin::new(response).poll(cx).map(Ok),
             State::Layered(response) => Pin::new(response).poll(cx).map(Ok),
         }
     }

@@ -8,6 +8,8 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::alarm::{self, Ticket};
+
 /// Longer than any program runs; adding it to a moment does not overflow.
 const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
@@ -59,10 +61,13 @@ impl Activity {
 pin_project! {
     /// The timer of who waits for an exchange that may not be idle for too long, nor go on beyond a deadline.
     ///
-    /// As [`IdleTimer`], but in its place, without memory of its own.
+    /// It waits by the timer of the task that it is polled in, if that has one, else by one that is in its place, without
+    /// memory of its own, and is armed as an [`IdleTimer`] is.
     pub(crate) struct Patience<'a> {
         activity: &'a Activity,
         deadline: Option<Instant>,
+        ticket: Ticket,
+        // Where nobody else's timer is to be had.
         #[pin]
         sleep: Option<Sleep>,
     }
@@ -82,6 +87,7 @@ impl<'a> Patience<'a> {
         Self {
             activity,
             deadline,
+            ticket: Ticket::default(),
             sleep: None,
         }
     }
@@ -92,10 +98,28 @@ impl<'a> Patience<'a> {
         self.deadline.map_or(idle, |deadline| deadline.min(idle))
     }
 
+    /// Ready when there is nothing left to wait for by now.
+    fn look(&self) -> Poll<Expired> {
+        let now = Instant::now();
+        if self.activity.deadline() <= now {
+            return Poll::Ready(Expired::Idle);
+        }
+        match self.deadline {
+            Some(deadline) if deadline <= now => Poll::Ready(Expired::Deadline),
+            _ => Poll::Pending,
+        }
+    }
+
     /// Ready when there is nothing left to wait for.
     pub(crate) fn poll_expired(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Expired> {
         if self.sleep.is_none() {
             let due = self.due();
+            let this = self.as_mut().project();
+            let is_first = !this.ticket.is_used();
+            if alarm::ask(cx, this.ticket, due) {
+                // That it is due already is seen when it is polled for that.
+                return if is_first { Poll::Pending } else { self.look() };
+            }
             self.as_mut().project().sleep.set(Some(sleep_until(due)));
         }
         loop {
@@ -104,12 +128,8 @@ impl<'a> Patience<'a> {
                 return Poll::Pending;
             };
             ready!(sleep.poll(cx));
-            let now = Instant::now();
-            if self.activity.deadline() <= now {
-                return Poll::Ready(Expired::Idle);
-            }
-            if self.deadline.is_some_and(|deadline| deadline <= now) {
-                return Poll::Ready(Expired::Deadline);
+            if let Poll::Ready(expired) = self.look() {
+                return Poll::Ready(expired);
             }
             let due = self.due();
             if let Some(sleep) = self.as_mut().project().sleep.as_pin_mut() {

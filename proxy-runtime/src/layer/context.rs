@@ -12,7 +12,10 @@ use crate::state::Generation;
 
 /// The route that a request goes through layers of, among the request's extensions.
 #[derive(Clone)]
-pub struct RouteContext(Arc<Context>);
+pub struct RouteContext(Option<Arc<Context>>);
+
+/// Only the extensions of a head that is not in use have an empty one.
+const GIVEN: &str = "a request has its context until it is sent on";
 
 struct Context {
     service: ProxyService,
@@ -29,18 +32,33 @@ impl RouteContext {
         index: RouteIndex,
         started: Instant,
     ) -> Self {
-        Self(Arc::new(Context {
+        Self(Some(Arc::new(Context {
             service: service.clone(),
             generation: Arc::clone(generation),
             index,
             started,
             attempts: Attempts::default(),
-        }))
+        })))
+    }
+
+    /// Leaves the place of one that is not needed there any more to the next request.
+    pub(crate) fn take(&mut self) -> Option<Self> {
+        self.0.take().map(|context| Self(Some(context)))
+    }
+
+    /// Whether it is such a place.
+    #[cfg(feature = "server")]
+    pub(crate) fn is_taken(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn get(&self) -> &Context {
+        self.0.as_deref().expect(GIVEN)
     }
 
     /// The route, with its configuration.
     pub fn route(&self) -> &Route {
-        self.0.generation.snapshot().route_at(self.0.index)
+        self.get().generation.snapshot().route_at(self.get().index)
     }
 
     /// A value of the route's `Metadata`, by which one layer can be told different things by different routes.
@@ -50,24 +68,24 @@ impl RouteContext {
     }
 
     pub(crate) fn service(&self) -> &ProxyService {
-        &self.0.service
+        &self.get().service
     }
 
     pub(crate) fn generation(&self) -> &Arc<Generation> {
-        &self.0.generation
+        &self.get().generation
     }
 
     pub(crate) fn index(&self) -> RouteIndex {
-        self.0.index
+        self.get().index
     }
 
     /// When the request came. Its time is one, however often a layer asks.
     pub(crate) fn started(&self) -> Instant {
-        self.0.started
+        self.get().started
     }
 
     pub(crate) fn attempts(&self) -> &Attempts {
-        &self.0.attempts
+        &self.get().attempts
     }
 }
 

@@ -15,6 +15,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::body::{ProxyRequestBody, taken};
+use crate::forward::LentFuture;
 use crate::{BoxError, ProxyBody};
 
 /// The rest of a route: what a layer is around. Cheap to clone, always ready, and for requests with any body.
@@ -43,9 +44,10 @@ impl RouteService {
             F: Future<Output = Response<ProxyBody>> + Send + 'static,
         {
             fn call(&self, request: Request<ProxyRequestBody>) -> RouteFuture {
-                let answer = (self.0)(request);
                 // An async block would have room for the future twice, and that is most of what there is to move.
-                RouteFuture(Box::pin(Unfailing { answer }))
+                RouteFuture(LentFuture::new(|| Unfailing {
+                    answer: (self.0)(request),
+                }))
             }
         }
         Self(Arc::new(Function(answer)))
@@ -85,13 +87,13 @@ impl fmt::Debug for RouteService {
 
 /// The response to come. Dropped, it cancels the request at the destination.
 #[must_use = "futures do nothing unless polled"]
-pub struct RouteFuture(Pin<Box<dyn Future<Output = Result<Response<ProxyBody>, BoxError>> + Send>>);
+pub struct RouteFuture(LentFuture<Result<Response<ProxyBody>, BoxError>>);
 
 impl Future for RouteFuture {
     type Output = Result<Response<ProxyBody>, BoxError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.as_mut().poll(cx)
+        Pin::new(&mut self.0).poll(cx)
     }
 }
 
@@ -151,7 +153,7 @@ where
     fn call(&self, request: Request<ProxyRequestBody>) -> RouteFuture {
         // The one that is called has to be the one that was ready.
         let mut service = self.0.clone();
-        RouteFuture(Box::pin(async move {
+        RouteFuture(LentFuture::new(move || async move {
             poll_fn(|cx| service.poll_ready(cx))
                 .await
                 .map_err(Into::into)?;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Alive, Shared};
+use crate::forward::FoundRoute;
 use crate::upstream::UpstreamPool;
 
 /// Forwards requests: a [`tower_service::Service`] over `http` requests that never fails, since whatever goes wrong is
@@ -17,6 +18,13 @@ use crate::upstream::UpstreamPool;
 /// [`ExchangeInfo`](crate::forward::ExchangeInfo).
 #[derive(Clone)]
 pub struct ProxyService {
+    parts: Arc<Parts>,
+    /// The route of the next request, if it is known.
+    found: Option<FoundRoute>,
+}
+
+/// What all clones of a service share.
+struct Parts {
     shared: Arc<Shared>,
     pool: UpstreamPool,
     _alive: Alive,
@@ -25,20 +33,34 @@ pub struct ProxyService {
 impl ProxyService {
     pub(super) fn new(shared: Arc<Shared>, pool: UpstreamPool, alive: Alive) -> Self {
         Self {
-            shared,
-            pool,
-            _alive: alive,
+            parts: Arc::new(Parts {
+                shared,
+                pool,
+                _alive: alive,
+            }),
+            found: None,
         }
     }
 
     /// The proxy that it belongs to.
     pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+        &self.parts.shared
+    }
+
+    /// Tells the route of the next request, which need not be looked for then.
+    #[cfg(feature = "server")]
+    pub(crate) fn set_route(&mut self, found: FoundRoute) {
+        self.found = Some(found);
+    }
+
+    /// The route of the request that is called for, if it is known.
+    pub(crate) fn take_route(&mut self) -> Option<FoundRoute> {
+        self.found.take()
     }
 
     /// Its connections.
     pub(crate) fn pool(&self) -> &UpstreamPool {
-        &self.pool
+        &self.parts.pool
     }
 }
 

@@ -3,12 +3,13 @@
 #[cfg(feature = "server")]
 use std::cell::Cell;
 use std::cell::RefCell;
+use std::collections::VecDeque;
 #[cfg(feature = "server")]
 use std::marker::PhantomData;
 #[cfg(feature = "server")]
 use std::rc::Rc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 /// Bytes that a buffer begins with: a head, and most bodies.
 pub(crate) const SMALL: usize = 32 * 1024;
@@ -29,13 +30,19 @@ const MOST_LARGE: usize = 4;
 /// Bytes that a copy may have.
 pub(super) const MOST_COPIED: usize = 1024;
 
-/// Buffers for copies that a thread keeps: 256 KiB.
-const MOST_COPIES: usize = 256;
+/// Bytes of a block that copies share. As much memory as that is held by who keeps a part of a head.
+const BLOCK: usize = 8 * 1024;
+
+/// Blocks that a thread keeps: 256 KiB.
+const MOST_BLOCKS: usize = 32;
 
 type Buffers = RefCell<Vec<Vec<u8>>>;
 
 thread_local! {
-    static COPIES: Buffers = const { RefCell::new(Vec::new()) };
+    static COPIES: RefCell<Copies> = RefCell::new(Copies {
+        current: BytesMut::with_capacity(BLOCK),
+        full: VecDeque::new(),
+    });
     static SPARE_SMALL: Buffers = const { RefCell::new(Vec::new()) };
     #[cfg(feature = "server")]
     static HELD: Cell<usize> = const { Cell::new(0) };
@@ -114,62 +121,92 @@ fn give_back_large(mut buffer: Vec<u8>) {
     });
 }
 
-/// A buffer for a copy, on loan.
-struct Copied(Vec<u8>);
+/// Blocks that copies are put into, one behind the other.
+struct Copies {
+    current: BytesMut,
+    /// Those that are full, the oldest first: parts of them may still be in use.
+    full: VecDeque<BytesMut>,
+}
+
+impl Copies {
+    /// A block with room for so many bytes in place of the current one: the oldest, if nobody has a part of it any more. One
+    /// of which somebody keeps a part for long is freed with that part.
+    #[cold]
+    fn turn(&mut self, room: usize) {
+        let mut oldest = self.full.pop_front();
+        let is_free = oldest
+            .as_mut()
+            .is_some_and(|oldest| oldest.try_reclaim(room));
+        let block = match oldest {
+            Some(oldest) if is_free => oldest,
+            held => {
+                if self.full.len() + 1 < MOST_BLOCKS {
+                    self.full.extend(held);
+                }
+                BytesMut::with_capacity(BLOCK)
+            }
+        };
+        self.full
+            .push_back(std::mem::replace(&mut self.current, block));
+    }
+}
 
 /// A copy of up to [`MOST_COPIED`] bytes: of a head, of which parts are kept for as long as something is done with it.
 ///
-/// It takes one block that is small, however often it is shared, where `Bytes` would take one for the bytes and another one
-/// as soon as they are shared.
+/// Heads share blocks, so that most of them take none of their own, however often they are shared.
 pub(super) fn copy(bytes: &[u8]) -> Bytes {
-    let spare = COPIES.try_with(|copies| copies.borrow_mut().pop());
-    let mut buffer = match spare {
-        Ok(Some(buffer)) => buffer,
-        _ => Vec::with_capacity(MOST_COPIED),
-    };
-    buffer.extend_from_slice(bytes);
-    Bytes::from_owner(Copied(buffer))
-}
-
-impl AsRef<[u8]> for Copied {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl Drop for Copied {
-    fn drop(&mut self) {
-        let mut buffer = std::mem::take(&mut self.0);
-        buffer.clear();
-        // A thread that ends has no use for it.
-        let _ = COPIES.try_with(|copies| {
-            let mut copies = copies.borrow_mut();
-            if copies.len() < MOST_COPIES && buffer.capacity() == MOST_COPIED {
-                copies.push(buffer);
-            }
-        });
-    }
+    let copied = COPIES.try_with(|copies| {
+        let copies = &mut *copies.borrow_mut();
+        if copies.current.capacity() < bytes.len() {
+            copies.turn(bytes.len());
+        }
+        copies.current.extend_from_slice(bytes);
+        copies.current.split().freeze()
+    });
+    copied.unwrap_or_else(|_| Bytes::copy_from_slice(bytes))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// How many blocks there are, and where a copy begins.
+    fn place_of(copy: &Bytes) -> (usize, *const u8) {
+        let blocks = COPIES.with(|copies| copies.borrow().full.len() + 1);
+        (blocks, copy.as_ptr())
+    }
+
     #[test]
-    fn copies_live_as_long_as_their_parts_and_leave_nothing_behind() {
+    fn copies_are_apart_and_live_as_long_as_their_parts() {
         let first = copy(b"secret and more");
         let part = first.slice(7..);
-        drop(first);
         let second = copy(b"other");
+        drop(first);
         assert_eq!((&part[..], &second[..]), (&b"and more"[..], &b"other"[..]));
-        drop(part);
-        let third = copy(b"");
-        assert!(third.is_empty());
-        drop((second, third));
-        COPIES.with(|copies| {
-            let copies = copies.borrow();
-            assert_eq!(copies.len(), 2);
-            assert!(copies.iter().all(Vec::is_empty));
-        });
+        assert!(copy(b"").is_empty());
+        // As many as fill all blocks several times do not touch it.
+        for _ in 0..4 * MOST_BLOCKS * BLOCK / MOST_COPIED {
+            assert_eq!(copy(&[7; MOST_COPIED]), [7; MOST_COPIED].as_slice());
+        }
+        assert_eq!((&part[..], &second[..]), (&b"and more"[..], &b"other"[..]));
+    }
+
+    #[test]
+    fn blocks_of_which_nobody_has_a_part_are_used_again() {
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..4 * MOST_BLOCKS * BLOCK / MOST_COPIED {
+            seen.insert(place_of(&copy(&[7; MOST_COPIED])).1);
+        }
+        assert!(seen.len() <= 2 * BLOCK / MOST_COPIED, "{}", seen.len());
+    }
+
+    #[test]
+    fn only_so_many_blocks_are_kept() {
+        let mut kept = Vec::new();
+        for _ in 0..4 * MOST_BLOCKS * BLOCK / MOST_COPIED {
+            kept.push(copy(&[7; MOST_COPIED]));
+            assert!(place_of(kept.last().unwrap()).0 <= MOST_BLOCKS + 1);
+        }
+        assert!(kept.iter().all(|kept| **kept == [7; MOST_COPIED]));
     }
 }

@@ -11,9 +11,12 @@ use std::sync::Arc;
 use proxy_model::Snapshot;
 use proxy_model::config::ProxyConfig;
 use proxy_runtime::Proxy;
-use proxy_runtime::http::{HeaderValue, Request, Response};
+use proxy_runtime::http::{HeaderName, HeaderValue, Request, Response};
 use proxy_runtime::server::{Listener, Server};
 use tower::ServiceBuilder;
+
+/// The field that the layer sets. Not a `&str`, of which each request would make a name anew.
+static MARK: HeaderName = HeaderName::from_static("x-layer");
 
 const USAGE: &str = "usage: gateway-layered PORT CONFIGURATION";
 
@@ -48,12 +51,12 @@ async fn serve(port: u16, configuration: &str) -> Result<(), Box<dyn Error>> {
 /// What a layer does at least: something to the request, and something to the response.
 fn mark_request<B>(mut request: Request<B>) -> Request<B> {
     let headers = request.headers_mut();
-    headers.insert("x-layer", HeaderValue::from_static("seen"));
+    headers.insert(&MARK, HeaderValue::from_static("seen"));
     request
 }
 
 fn mark_response<B>(mut response: Response<B>) -> Response<B> {
     let headers = response.headers_mut();
-    headers.insert("x-layer", HeaderValue::from_static("seen"));
+    headers.insert(&MARK, HeaderValue::from_static("seen"));
     response
 }

@@ -122,7 +122,7 @@ pub(crate) fn kept_fields<'a>(
     response: &RawResponse,
     table: &'a HeadTable,
     copied: Copied<'a>,
-) -> impl Iterator<Item = &'a Field> {
+) -> impl Iterator<Item = &'a Field> + Clone {
     let mut dropped = ClassSet::CONNECTION;
     if response.is_bodiless() || response.framing() == Framing::Chunked {
         dropped = dropped.with(FieldClass::ContentLength);

@@ -1,6 +1,6 @@
 //! What a worker serves.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 #[cfg(feature = "http2")]
 use std::cell::OnceCell;
 #[cfg(feature = "http2")]
@@ -28,5 +28,24 @@ impl<S: 'static> Served<S> {
             #[cfg(feature = "http2")]
             blocks: OnceCell::new(),
         }
+    }
+
+    /// Whether the service is a proxy.
+    pub(crate) fn is_proxy() -> bool {
+        TypeId::of::<S>() == TypeId::of::<ProxyService>()
+    }
+
+    /// The service for the request that the engine has left to it a moment ago, or has not seen.
+    pub(crate) fn service_for_request(&self) -> S
+    where
+        S: Clone,
+    {
+        let mut service = self.service.clone();
+        if let Some(found) = self.engine.as_ref().and_then(Engine::take_route)
+            && let Some(proxy) = (&mut service as &mut dyn Any).downcast_mut::<ProxyService>()
+        {
+            proxy.set_route(found);
+        }
+        service
     }
 }

@@ -22,6 +22,7 @@ use super::exchange::Exchange;
 use super::request_body::{BodyMeter, RequestBody};
 use super::response_body::{Expected, ResponseBody};
 use super::state::ConnectionState;
+use crate::forward::put_in_place;
 use crate::http1::{Method as RawMethod, RawRequest};
 use crate::observe::targets;
 use crate::server::edge::{self, Refusal};
@@ -91,7 +92,7 @@ impl<S: Service<Request<RequestBody>>> Answer<S> {
         mut exchange: Exchange,
     ) -> Self {
         exchange.meter = request.body().meter().cloned();
-        request.extensions_mut().insert(exchange.connection.info);
+        put_in_place(request.extensions_mut(), exchange.connection.info);
         Self {
             step: Step::Ready {
                 service,

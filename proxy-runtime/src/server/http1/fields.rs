@@ -1,13 +1,11 @@
 //! Heads of HTTP/1.1 as `http` requests.
 
 use bytes::Bytes;
-use http::header::{HOST, HeaderMap, HeaderName, HeaderValue};
-use http::request::Parts;
+use http::header::{HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{Method, Request, StatusCode, Uri, Version};
 
-use crate::forward::headers::received_name;
-use crate::forward::spare;
+use crate::forward::spare::{self, Kind};
 use crate::http1::{
     ClassSet, Field, FieldClass, HeadTable, Method as RawMethod, RawRequest, TargetForm,
     Version as RawVersion,
@@ -17,33 +15,49 @@ use crate::server::edge::Refusal;
 /// What cannot be said in `http` types, though it could be read. There should be nothing of the kind.
 const UNREADABLE: Refusal = Refusal::new(StatusCode::BAD_REQUEST, "the request cannot be read");
 
-/// The head as the client sent it, but that an absolute target has become a path, and its authority `Host`; of its fields
-/// those that are `chosen`, and `Host`.
+/// Which fields are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Chosen {
+    All,
+    /// `Host` and `User-Agent`.
+    Logged,
+}
+
+/// Gives a request the head as the client sent it, but that an absolute target has become a path, and its authority `Host`; of its fields
+/// those that are `chosen`.
 ///
 /// Values share the memory of `head`.
-pub(super) fn read_request(
+pub(super) fn read_request<B>(
     head: &Bytes,
     request: &RawRequest,
     table: &HeadTable,
-    chosen: impl Fn(&[u8]) -> bool,
-) -> Result<Parts, Refusal> {
-    let (mut parts, ()) = Request::new(()).into_parts();
-    parts.method = read_method(head, request).ok_or(UNREADABLE)?;
-    parts.version = match request.version() {
+    chosen: Chosen,
+    made: &mut Request<B>,
+) -> Result<(), Refusal> {
+    *made.method_mut() = read_method(head, request).ok_or(UNREADABLE)?;
+    *made.version_mut() = match request.version() {
         RawVersion::Http10 => Version::HTTP_10,
         RawVersion::Http11 => Version::HTTP_11,
     };
-    parts.uri = read_target(head, request).ok_or(UNREADABLE)?;
-    // A layer may add one or two.
-    parts.headers = spare::fields(table.fields().len() + 2);
-    parts.extensions = spare::extensions();
-    for field in table.fields() {
-        if field.class() != FieldClass::Host && !chosen(field.name().get(head)) {
-            continue;
+    *made.uri_mut() = read_target(head, request).ok_or(UNREADABLE)?;
+    let fields = table.fields().iter();
+    let read = match chosen {
+        Chosen::All => {
+            // A layer may add one or two.
+            let room = (table.fields().len(), 2);
+            *made.extensions_mut() = spare::extensions(Kind::Request);
+            spare::fields(Kind::Request, head, fields, room)
         }
-        let (name, value) = read_field(head, field).ok_or(UNREADABLE)?;
-        parts.headers.append(name, value);
-    }
+        Chosen::Logged => {
+            let is_logged = |field: &&Field| {
+                let name = field.name().get(head);
+                field.class() == FieldClass::Host
+                    || name.eq_ignore_ascii_case(USER_AGENT.as_str().as_bytes())
+            };
+            spare::fields(Kind::Logged, head, fields.filter(is_logged), (2, 0))
+        }
+    };
+    *made.headers_mut() = read.ok_or(UNREADABLE)?;
     let is_overruled = request.target_form() != TargetForm::Origin
         && !request.authority().is_empty()
         && table
@@ -53,9 +67,9 @@ pub(super) fn read_request(
         // RFC 9112 section 3.2.2.
         let span = request.authority();
         let host = HeaderValue::from_maybe_shared(slice(head, span)).map_err(|_| UNREADABLE)?;
-        parts.headers.insert(HOST, host);
+        made.headers_mut().insert(HOST, host);
     }
-    Ok(parts)
+    Ok(())
 }
 
 fn read_method(head: &Bytes, request: &RawRequest) -> Option<Method> {
@@ -99,12 +113,6 @@ fn read_path(head: &Bytes, request: &RawRequest) -> Result<PathAndQuery, http::u
         }
         None => PathAndQuery::from_maybe_shared(slice(head, path)),
     }
-}
-
-fn read_field(head: &Bytes, field: &Field) -> Option<(HeaderName, HeaderValue)> {
-    let name = received_name(field.class(), field.name().get(head))?;
-    let value = HeaderValue::from_maybe_shared(slice(head, field.value())).ok()?;
-    Some((name, value))
 }
 
 fn slice(head: &Bytes, span: crate::http1::Span) -> Bytes {

@@ -9,7 +9,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 
 use bytes::Bytes;
-use http::header::USER_AGENT;
 use http::{Request, Response, StatusCode};
 use http_body::Body;
 use tokio::io::AsyncWriteExt;
@@ -19,14 +18,15 @@ use tower_service::Service;
 
 use super::client::{CLOSING, Client, Head};
 use super::date::write_date;
-use super::fields::read_request;
+use super::fields::{Chosen, read_request};
 use super::response::Asker;
 use super::typed::{self, Next};
 use super::upgrade::{OnUpgrade, Switch};
 use super::upload::Upload;
 use crate::engine::{self, Lane};
-use crate::forward::spare;
+use crate::forward::spare::{self, Kind};
 use crate::http1::{Framing, RawRequest, Refusal};
+use crate::layer::RouteContext;
 use crate::observe::targets;
 use crate::server::access_log::Draft;
 use crate::server::connection::{
@@ -150,7 +150,7 @@ where
             }
         }
         // Boxed, so that idle connections have no room for it.
-        match Box::pin(serve_typed(client, &served.service, &request)).await {
+        match Box::pin(serve_typed(client, served, &request)).await {
             (Next::Request, _) => {}
             (Next::Close, _) => return End::Close,
             (Next::Drop, _) => return End::Drop,
@@ -178,10 +178,11 @@ fn begin<T: Transport>(client: &mut Client<T>, request: &RawRequest) {
     let mut exchange = Exchange::new(state.clone());
     if state.worker.access_log.is_some() {
         let head = Bytes::copy_from_slice(&client.input.filled()[..request.head_length()]);
-        let is_logged = |name: &[u8]| name.eq_ignore_ascii_case(USER_AGENT.as_str().as_bytes());
-        if let Ok(parts) = read_request(&head, request, &client.table, is_logged) {
+        let mut read = Request::new(());
+        if read_request(&head, request, &client.table, Chosen::Logged, &mut read).is_ok() {
+            let (parts, ()) = read.into_parts();
             exchange.draft = Some(Box::new(Draft::new(&parts, state.info)));
-            spare::give_back(parts.headers, parts.extensions);
+            spare::give_back(Kind::Logged, parts.headers, parts.extensions);
         }
     }
     client.exchange = Some(exchange);
@@ -190,7 +191,7 @@ fn begin<T: Transport>(client: &mut Client<T>, request: &RawRequest) {
 /// Serves a request as one of `http` types.
 async fn serve_typed<T, S, B>(
     client: &mut Client<T>,
-    service: &S,
+    served: &Served<S>,
     request: &RawRequest,
 ) -> (Next, Option<Switch>)
 where
@@ -201,6 +202,8 @@ where
     B: Body<Data = Bytes> + 'static,
     B::Error: Into<BoxError>,
 {
+    // First of all, since the engine's word is about this request.
+    let service = served.service_for_request();
     let Some(exchange) = client.exchange.take() else {
         return (Next::Drop, None);
     };
@@ -209,14 +212,16 @@ where
         asker: Asker::of(request),
         limits: client.state.worker.limits.head(),
     };
-    let switch;
+    let mut switch = None;
     let answered = {
-        let answer = pin!({
-            let (answer, upload, made) = ask(client, service, request, exchange);
-            typed.upload = upload;
-            switch = made;
-            answer
-        });
+        let answer = pin!(ask(
+            client,
+            service,
+            request,
+            exchange,
+            &mut typed.upload,
+            &mut switch,
+        ));
         typed.wait(client, answer).await
     };
     let Some(response) = answered else {
@@ -232,43 +237,48 @@ where
     (typed.write(client, begun, body).await, switch)
 }
 
-/// Makes an `http` request of a raw one. Beside the answer there is what brings the rest of the body, and what a switch of
-/// the protocol is done by, if there may be one.
-fn ask<T: Transport, S: Service<Request<RequestBody>> + Clone>(
+/// Makes an `http` request of a raw one. Beside the answer there is what brings the rest of the body (`upload`), and what a
+/// `switch` of the protocol is done by, if there may be one.
+fn ask<T: Transport, S: Service<Request<RequestBody>> + 'static>(
     client: &mut Client<T>,
-    service: &S,
+    service: S,
     request: &RawRequest,
     exchange: Exchange,
-) -> (Answer<S>, Option<Upload>, Option<Switch>) {
+    upload: &mut Option<Upload>,
+    switch: &mut Option<Switch>,
+) -> Answer<S> {
     let admitted = admit(client, request);
     let head = client.input.take_head(request.head_length());
-    let parts = admitted.and_then(|admitted| {
-        let mut parts = read_request(&head, request, &client.table, |_| true)?;
+    // It is filled where it is: to be moved is much of what it costs.
+    let mut made = Request::new(RequestBody::empty());
+    let read = admitted.and_then(|admitted| {
+        read_request(&head, request, &client.table, Chosen::All, &mut made)?;
         if let Admitted::WithPath(path) = admitted {
-            parts.uri = edge::with_path(parts.uri, path)?;
+            *made.uri_mut() = edge::with_path(std::mem::take(made.uri_mut()), path)?;
         }
-        Ok(parts)
+        Ok(())
     });
-    let (upload, body) = receive(client, request, || {
-        parts.as_ref().is_ok_and(|parts| is_grpc(&parts.headers))
-    });
+    let is_grpc = || read.is_ok() && is_grpc(made.headers());
+    let (rest, body) = receive(client, request, is_grpc);
+    *upload = rest;
     client.input.rest();
     // A body would be on the way where the tunnel begins; such a request is served as if it had not asked.
     let can_switch = request.upgrade().is_some() && request.framing().is_empty();
     let asked = Asked::of_raw(request, can_switch);
-    let mut parts = match parts {
-        Ok(parts) => parts,
-        Err(refusal) => return (Answer::refused(refusal, asked, exchange), upload, None),
-    };
-    let mut switch = None;
-    if can_switch {
-        let (on_upgrade, made) = OnUpgrade::new();
-        parts.extensions.insert(on_upgrade);
-        switch = Some(made);
+    if let Err(refusal) = read {
+        return Answer::refused(refusal, asked, exchange);
     }
-    let request = Request::from_parts(parts, body);
-    let answer = Answer::of(service.clone(), request, asked, exchange);
-    (answer, upload, switch)
+    if can_switch {
+        let (on_upgrade, offered) = OnUpgrade::new();
+        made.extensions_mut().insert(on_upgrade);
+        *switch = Some(offered);
+    }
+    *made.body_mut() = body;
+    if !Served::<S>::is_proxy() {
+        // What requests to a proxy have a place for is nothing to another service.
+        made.extensions_mut().remove::<RouteContext>();
+    }
+    Answer::of(service, made, asked, exchange)
 }
 
 /// The body of a request, and what brings it, if not all of it has come.

@@ -17,7 +17,8 @@ use super::batch::Batch;
 use super::client::Client;
 use super::response::{Asker, Begun, Writing, write_head};
 use super::upload::Upload;
-use crate::forward::spare;
+use crate::forward::Alarm;
+use crate::forward::spare::{self, Kind};
 use crate::http1::HeadLimits;
 use crate::observe::targets;
 use crate::server::connection::{Answer, RequestBody, ResponseBody, Transport};
@@ -58,14 +59,21 @@ impl Exchange {
         B: Body<Data = Bytes>,
         B::Error: Into<BoxError>,
     {
+        let mut alarm = Alarm::default();
         poll_fn(|cx| {
             loop {
                 if client.clock.is_retired() {
                     client.state.retire();
                 }
-                if let Poll::Ready(response) = answer.as_mut().poll(cx) {
+                if let Poll::Ready(response) = alarm.watch(cx, |cx| answer.as_mut().poll(cx)) {
                     let response = response.unwrap_or_else(|never| match never {});
                     return Poll::Ready(Some(response));
+                }
+                if let Some(due) = alarm.due()
+                    && client.clock.poll_due(cx, due).is_ready()
+                {
+                    alarm.rang();
+                    continue;
                 }
                 match self.poll_meanwhile(cx, client, true) {
                     Meanwhile::Again => {}
@@ -165,7 +173,7 @@ impl Exchange {
         client.lend_output();
         let can_keep = !client.is_closing() && self.upload.as_ref().is_none_or(|u| !u.is_lost());
         let begun = write_head(&head, length, self.asker, can_keep, &mut client.output);
-        spare::give_back(head.headers, head.extensions);
+        spare::give_back(Kind::Response, head.headers, head.extensions);
         begun
     }
 

@@ -56,7 +56,7 @@ use super::connection::{ConnectionIo, ConnectionState, Exchange, RequestBody, Se
 use super::edge;
 use super::http1::said_length;
 use crate::engine::forward_stream;
-use crate::forward::spare;
+use crate::forward::spare::{self, Kind};
 use crate::http1::FieldClass;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
@@ -134,7 +134,7 @@ where
             && forward_stream(&head, classes, &mut client, engine).await
         {
             // The next response is made of it.
-            spare::give_back(head.headers, head.extensions);
+            spare::give_back(Kind::Request, head.headers, head.extensions);
             let has_unread = client.body.is_some_and(|body| !body.is_end_stream());
             if has_unread {
                 client.exchange.connection.unread.store(true, Relaxed);

@@ -13,7 +13,7 @@ use proxy_model::transform::HeaderCopy;
 use super::super::request_head::{self, Framing as WrittenFraming};
 use crate::connection::ConnectionInfo;
 use crate::engine::HeadPlan;
-use crate::engine::typed::{TypedRequest, can_be_written, framing};
+use crate::engine::typed::{TypedRequest, framing, written_target};
 use crate::fixtures::snapshot;
 use crate::forward::{Framing, HttpHead, OutgoingHead};
 use crate::http1::FieldValue;
@@ -109,9 +109,7 @@ fn by_map(config: &Snapshot, head: &HttpHead<'_>, body: Framing) -> Vec<u8> {
 fn straight(config: &Snapshot, head: &HttpHead<'_>, body: Framing) -> Option<Vec<u8>> {
     let route = &config.routes()[0];
     let plan = HeadPlan::of(route).expect("the route's changes can be made on bytes");
-    if !can_be_written(head) {
-        return None;
-    }
+    written_target(head)?;
     let remote = AddressText::new(head.connection().remote.unwrap().ip());
     let request = TypedRequest {
         head,
@@ -188,7 +186,7 @@ fn what_is_not_is_left_to_the_other_way() {
     ] {
         let parts = parts(method, Version::HTTP_11, target, &[field, ("x-b", "2")]);
         let head = HttpHead::with_connection(&parts, connection());
-        assert!(!can_be_written(&head), "{parts:?}");
+        assert!(written_target(&head).is_none(), "{parts:?}");
     }
 }
 
