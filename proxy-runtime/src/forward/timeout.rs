@@ -203,6 +203,41 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "server")]
+    #[tokio::test(start_paused = true)]
+    async fn patience_waits_by_the_timer_of_its_task() {
+        for (deadline, expected, seconds) in [
+            (None, Expired::Idle, 14),
+            (Some(20), Expired::Idle, 14),
+            (Some(5), Expired::Deadline, 5),
+            (Some(0), Expired::Deadline, 0),
+        ] {
+            let started = Instant::now();
+            let activity = Activity::new(Duration::from_secs(10), started);
+            activity.touch_at(started + Duration::from_secs(4));
+            let deadline = deadline.map(|seconds| started + Duration::from_secs(seconds));
+            let mut patience = pin!(Patience::new(&activity, deadline));
+            let mut timer = pin!(sleep_until(started));
+            let mut alarm = alarm::Alarm::default();
+            let expired = poll_fn(|cx| {
+                loop {
+                    let poll = |cx: &mut Context<'_>| patience.as_mut().poll_expired(cx);
+                    if let Poll::Ready(expired) = alarm.watch(cx, poll) {
+                        return Poll::Ready(expired);
+                    }
+                    assert!(patience.sleep.is_none(), "it has a timer of its own");
+                    timer.as_mut().reset(alarm.due().expect("it asks"));
+                    ready!(timer.as_mut().poll(cx));
+                    alarm.rang();
+                }
+            });
+            assert_eq!(
+                (expired.await, started.elapsed().as_secs()),
+                (expected, seconds)
+            );
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn activity_postpones_the_end_but_not_the_deadline() {
         let started = Instant::now();

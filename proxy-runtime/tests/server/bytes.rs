@@ -361,6 +361,19 @@ async fn a_destination_that_says_nothing_is_given_up() {
 }
 
 #[tokio::test]
+async fn it_is_given_up_within_layers_as_well() {
+    let origin = RawOrigin::script(|mut connection| async move { connection.never_answer().await });
+    let layers = json!({ "Layers": ["Same"] });
+    let timeout = json!({ "HttpRequest": { "ActivityTimeout": "00:00:00.3" } });
+    let builder = Proxy::builder().layer("Same", tower_layer::Identity::new());
+    let (_server, address) = serve_by(&origin.url(), layers, timeout, builder);
+    let response = guarded("response", RawClient::exchange(address, GET))
+        .await
+        .unwrap();
+    assert_eq!(response.status(), 504);
+}
+
+#[tokio::test]
 async fn a_connection_that_was_closed_meanwhile_is_replaced() {
     let origin = RawOrigin::script(|mut connection| async move {
         answer(&mut connection, OK).await?;
