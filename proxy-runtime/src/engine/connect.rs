@@ -123,8 +123,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Another connection to the same destination, since the first one was closed before anything was sent. The first one
-    /// is given up before the other is waited for: it may hold the only place that there is.
+    /// Another connection to the same destination, since the first one was closed before anything was sent, or without an answer.
+    /// It is given up before the other is waited for: it may hold the only place that there is.
     pub(super) async fn reconnect(
         &self,
         link: Link,

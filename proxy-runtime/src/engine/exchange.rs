@@ -48,7 +48,7 @@ pub(super) struct Flow {
     /// Why the upload ended, if that is not the end of all.
     stopped: Option<Broken>,
     has_news: bool,
-    /// The response ended before the request did.
+    /// The response began before the request had ended.
     is_early: bool,
     /// When the response was there and how long that took, if it is known, of a response that was there at once and has not been
     /// waited for since.
@@ -70,7 +70,7 @@ impl Flow {
         self.whole = None;
     }
 
-    /// Begins anew over another connection, since nothing was sent over the first one.
+    /// Begins anew over another connection.
     pub(super) fn again(&mut self, asked: Asked) {
         self.upload.again();
         self.download.restart(asked);
@@ -80,8 +80,8 @@ impl Flow {
 
     /// Whether the destination's connection can carry another request, if nothing more came over it.
     ///
-    /// Not behind a response that ended before its request: a destination that has not read that to its end may take what is
-    /// left for the next one.
+    /// Not behind a response that began before its request had ended: a destination that does not read that to its end may take
+    /// what is left for the next one.
     #[inline]
     pub(super) fn is_reusable(&self) -> bool {
         self.download.is_done()
@@ -223,6 +223,7 @@ where
         match polled {
             Poll::Ready(Ok(status)) => {
                 self.flow.is_last = is_last;
+                self.flow.is_early = self.flow.upload.stage() != Stage::Done;
                 self.flow.has_news = true;
                 Poll::Ready(Ok(status))
             }
@@ -254,7 +255,6 @@ where
         if self.flow.upload.stage() == Stage::Done {
             return Poll::Ready(Ok(()));
         }
-        self.flow.is_early = true;
         // The client has its response. What becomes of the rest of its request ends nothing but its connection.
         self.poll_expired(cx).map(|_| {
             self.flow.upload.stop();

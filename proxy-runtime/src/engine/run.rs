@@ -90,7 +90,9 @@ pub(crate) async fn forward<T: Transport>(
                 exchange.flow.begun(now, elapsed);
                 break poll_fn(|cx| exchange.poll_body(cx)).await.err();
             }
-            Err(Failure::Unsent) if !may_retry => break Some(Failure::Unsent),
+            Err(Failure::Unsent) if !may_retry && !flow.upload.is_kept() => {
+                break Some(Failure::Unsent);
+            }
             Err(Failure::Unsent | Failure::Stale) => {
                 let reconnecting = run.reconnect(link, flow.patience.head_due);
                 // What is to come of the body is the upload's to read.

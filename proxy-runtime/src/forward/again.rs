@@ -9,14 +9,14 @@ use super::upload::RequestBody;
 /// Why there is no response.
 pub(super) struct Failure {
     pub(super) error: ForwardError,
-    /// The request, if no byte of it was sent.
+    /// The request, if no byte of it was sent, or if it can do no harm the second time.
     pub(super) unsent: Option<Box<Request<RequestBody>>>,
     /// Whether the destination says that it has not looked at the request.
     pub(super) unprocessed: bool,
 }
 
 impl Failure {
-    /// What to send again, if it is known that no destination has it. `head` is to make it anew.
+    /// What to send again, if that can do no harm. `head` is to make it anew.
     pub(super) fn again(
         self,
         head: Option<Box<OutgoingHead>>,
@@ -44,7 +44,7 @@ impl From<ForwardError> for Failure {
     }
 }
 
-/// A request that no destination has, to be sent over another connection.
+/// A request that is to be sent over another connection.
 pub(super) struct Again {
     /// As it was to be sent; without it, it has no body.
     unsent: Option<Box<Request<RequestBody>>>,

@@ -16,7 +16,8 @@
 //! [`connect_timeout`](crate::upstream::UpstreamOptions::connect_timeout) to find out.
 //!
 //! Destinations close idle connections when they like. If a pooled connection of HTTP/1.1 is closed without a byte of a response, a
-//! request that has no body and an idempotent method (RFC 9110 section 9.2.2) goes to the same destination once more as well.
+//! request that has no body and an idempotent method (RFC 9110 section 9.2.2) goes to the same destination once more as well; of
+//! requests that are forwarded as bytes, as many as 32 at a time wait for their response with that promise on each worker.
 //! Nothing else is ever served twice.
 //!
 //! # Errors

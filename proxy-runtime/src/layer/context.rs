@@ -92,7 +92,7 @@ impl RouteContext {
 impl fmt::Debug for RouteContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RouteContext")
-            .field("route", self.route().id())
+            .field("route", &self.0.as_ref().map(|_| self.route().id()))
             .finish_non_exhaustive()
     }
 }

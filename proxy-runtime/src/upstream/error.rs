@@ -90,6 +90,6 @@ fn is_unprocessed(error: &hyper::Error) -> bool {
 #[derive(Debug)]
 pub(crate) struct SendError {
     pub(crate) error: ExchangeError,
-    /// The request, if it is known that nothing of it has left.
+    /// The request, if it is known that nothing of it has left, or if it can do no harm the second time.
     pub(crate) unsent: Option<Box<Request<RequestBody>>>,
 }

@@ -290,7 +290,7 @@ async fn send_http2(
     }
 }
 
-/// Sends the rest of a request whose response has ended, and gives the connection back then; `give_up` cuts it off.
+/// Sends the rest of a request whose response has ended, and closes the connection then; `give_up` cuts it off.
 async fn finish_upload(
     mut connection: Box<Http1Connection>,
     mut upload: Box<Upload>,

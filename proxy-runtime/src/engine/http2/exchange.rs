@@ -36,7 +36,7 @@ pub(super) struct Flow {
     /// Why the upload ended, if that is not the end of all.
     pub(super) stopped: Option<Broken>,
     has_news: bool,
-    /// The response ended before the request did.
+    /// The response began before the request had ended.
     pub(super) is_early: bool,
 }
 
@@ -55,7 +55,7 @@ impl Flow {
         }
     }
 
-    /// Begins anew over another connection, since nothing was sent over the first one.
+    /// Begins anew over another connection.
     pub(super) fn again(&mut self) {
         self.upload.again();
         self.table = None;
@@ -94,6 +94,7 @@ impl Exchange<'_> {
                     }
                     Ok(Status::Complete(response)) => {
                         self.flow.has_news = true;
+                        self.flow.is_early = self.flow.upload.stage() != Stage::Done;
                         return Poll::Ready(self.begin(&response, cx));
                     }
                     Ok(Status::Partial) => {}
@@ -133,7 +134,6 @@ impl Exchange<'_> {
         if self.flow.upload.stage() == Stage::Done {
             return Poll::Ready(Ok(()));
         }
-        self.flow.is_early = true;
         // The client has its response. What becomes of the rest of its request ends nothing else.
         self.poll_expired(cx).map(|_| {
             self.stop_upload(Broken::Destination { is_unsent: false });

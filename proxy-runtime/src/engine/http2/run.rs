@@ -102,7 +102,9 @@ impl<'a> Run<'a> {
                     }
                     break poll_fn(|cx| exchange.poll_body(cx)).await.err();
                 }
-                Err(Failure::Unsent) if !may_retry => break Some(Failure::Unsent),
+                Err(Failure::Unsent) if !may_retry && !flow.upload.is_kept() => {
+                    break Some(Failure::Unsent);
+                }
                 Err(Failure::Unsent | Failure::Stale) => {
                     let reconnecting = self.reconnect(link, flow.patience.head_due);
                     match Box::pin(unless_gone(client, reconnecting)).await {
@@ -143,8 +145,8 @@ impl<'a> Run<'a> {
         Flow::new(upload, self.asked(), patience)
     }
 
-    /// Another connection to the same destination, since the first one was closed before anything was sent. The first one
-    /// is given up before the other is waited for: it may hold the only place that there is.
+    /// Another connection to the same destination, since the first one was closed before anything was sent, or without an answer.
+    /// It is given up before the other is waited for: it may hold the only place that there is.
     async fn reconnect(&self, link: Link, due: Option<Instant>) -> Result<Link, ForwardError> {
         let Link {
             picked,
@@ -184,7 +186,7 @@ impl<'a> Run<'a> {
         }
         flow.upload.rest();
         let is_clean = |connection: &mut Http1Connection| connection.input.is_empty();
-        // A destination that has not read a request to its end may take what is left for the next one.
+        // A destination that answers before it has all of a request may take what is left for the next one.
         let has_sent =
             flow.stopped.is_none() && flow.upload.stage() == Stage::Done && !flow.is_early;
         if is_complete

@@ -127,7 +127,9 @@ impl Upload {
         self.stage = Stage::Done;
         self.release(body);
         *body = None;
-        self.rest();
+        if !self.is_kept() {
+            self.rest();
+        }
     }
 
     /// Lets go of what was read; returns how much that is.

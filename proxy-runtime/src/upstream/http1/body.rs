@@ -23,6 +23,8 @@ pub(crate) struct Http1Body {
     /// Whether the destination keeps the connection after this response.
     is_persistent: bool,
     sending: Sending,
+    /// It began before all of the request had been sent.
+    is_early: bool,
 }
 
 /// What is left of a response.
@@ -63,8 +65,8 @@ struct Chunks {
 pub(crate) enum Rest {
     /// Nothing: another request can be sent.
     Nothing,
-    /// To send the rest of the request, and then to close the connection: a destination that has answered before it read the
-    /// request to its end may take what is left for the next one.
+    /// To send the rest of the request, and then to close the connection: a destination that answers before it has all of a
+    /// request may take what is left for the next one.
     Upload(Box<Upload>),
     /// To close the connection.
     Close,
@@ -88,6 +90,7 @@ impl Http1Body {
         Self {
             rest,
             is_persistent: head.is_persistent(),
+            is_early: !matches!(sending, Sending::Done),
             sending,
         }
     }
@@ -104,6 +107,7 @@ impl Http1Body {
         Self {
             rest: Remaining::Nothing,
             is_persistent: head.is_persistent(),
+            is_early: false,
             sending: Sending::Done,
         }
     }
@@ -142,6 +146,7 @@ impl Http1Body {
     pub(crate) fn into_rest(self) -> Rest {
         match self.sending {
             _ if !self.is_persistent || !matches!(self.rest, Remaining::Nothing) => Rest::Close,
+            Sending::Done if self.is_early => Rest::Close,
             Sending::Done => Rest::Nothing,
             Sending::Going(upload) => Rest::Upload(upload),
             Sending::Broken => Rest::Close,

@@ -36,7 +36,7 @@ pub(crate) enum Http1Error {
 }
 
 impl Http1Error {
-    /// Whether it is the connection that failed. Then another one may serve, if nothing was sent over this one.
+    /// Whether it is the connection that failed. Then another one may serve, for a request that may be sent again.
     pub(super) fn is_of_connection(&self) -> bool {
         matches!(self, Self::Write(_) | Self::Read(_) | Self::NoResponse)
     }

@@ -10,10 +10,10 @@
 //! takes longer is sent while the head of the response is waited for. When the destination answers before it has all of
 //! it, the upload goes on whenever the body of the response is polled, so that neither of the two needs a task; a client
 //! that takes nothing of its response sends nothing more either. When the response ends first, a task finishes the upload
-//! (see [`Lease::finish`](super::Lease::finish)).
+//! (see [`Lease::finish`](super::Lease::finish)) and closes the connection.
 //!
 //! A connection carries another request only if it is known where both messages have ended: the request was sent to its
-//! end, the response was read to its end, nothing came behind it, and the destination keeps the connection. Whatever is
+//! end before the response began, that was read to its end, nothing came behind it, and the destination keeps the connection. Whatever is
 //! dropped before closes it.
 
 mod body;
