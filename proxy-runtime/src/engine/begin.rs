@@ -5,8 +5,9 @@ use tokio::time::Instant;
 
 use super::body::Body;
 use super::connect::Link;
-use super::exchange::{Flow, Patience};
+use super::exchange::Flow;
 use super::outgoing::Invalid;
+use super::progress::Patience;
 use super::request::Run;
 use super::spare;
 use super::upload::Broken;
@@ -76,7 +77,7 @@ impl Run<'_> {
             && !is_grpc
             && let Some(rate) = limits.data_rate
         {
-            flow.upload.pace(rate);
+            flow.upload.outbound.pace(rate);
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use http::StatusCode;
 use tokio::time::Instant;
 
 use super::outgoing::{Invalid, Outgoing};
+use super::place::Place;
 use super::request::{Run, view_of};
 use super::tally::Tally;
 use crate::contain::contained_call;
@@ -16,7 +17,10 @@ use crate::stream::spare as buffers;
 use crate::upstream::Lease;
 
 /// How often a destination other than the one that failed is asked for.
-pub(super) const PICKS: usize = 4;
+const PICKS: usize = 4;
+
+/// Bytes of a client's head that fits into a [buffer for heads](buffers::HEAD) with what is added to it.
+const USUAL_HEAD: usize = buffers::HEAD * 3 / 4;
 
 /// A destination and a connection to it.
 pub(super) struct Link {
@@ -46,6 +50,57 @@ impl Unconnected {
             ),
             Self::Failed(error) => (error.kind(), error.status()),
         }
+    }
+}
+
+impl<'a> Place<'a> {
+    /// Another destination than `picked`, to which no connection could be opened for this reason. `pick` picks as it did before.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or something was sent.
+    pub(super) fn pick_other(
+        &self,
+        picked: &Picked,
+        error: ForwardError,
+        tally: &mut Tally<'a>,
+        pick: impl Fn() -> Option<Picked>,
+    ) -> Result<Picked, ForwardError> {
+        tally.sent_to(self.destination(picked));
+        if !error.is_unsent() {
+            return Err(error);
+        }
+        // The first one stays in flight meanwhile, so that policies that look at the load prefer another.
+        let other = (0..PICKS)
+            .map_while(|_| contained_call(&pick).ok()?)
+            .find(|other| other.index != picked.index);
+        let Some(other) = other else {
+            return Err(error);
+        };
+        tally.failed(error.kind());
+        tally.picked_again();
+        Ok(other)
+    }
+
+    /// Another connection to the same destination, since the first one was closed before anything was sent, or without an answer.
+    /// It is given up before the other is waited for: it may hold the only place that there is.
+    pub(super) async fn reconnect(
+        &self,
+        link: Link,
+        due: Option<Instant>,
+    ) -> Result<Link, ForwardError> {
+        let Link {
+            picked,
+            lease,
+            head,
+        } = link;
+        drop(lease);
+        let lease = self.acquire(&picked, true, due).await?;
+        Ok(Link {
+            picked,
+            lease,
+            head,
+        })
     }
 }
 
@@ -99,19 +154,9 @@ impl<'a> Run<'a> {
             Some(Err(error)) => error,
             None => return Err(Unconnected::Gone),
         };
-        tally.sent_to(self.destination(&picked));
-        if !error.is_unsent() {
-            return Err(Unconnected::Failed(error));
-        }
-        // The first one stays in flight meanwhile, so that policies that look at the load prefer another.
-        let other = (0..PICKS)
-            .map_while(|_| contained_call(|| self.pick(&view_of(client, self.request))).ok()?)
-            .find(|other| other.index != picked.index);
-        let Some(other) = other else {
-            return Err(Unconnected::Failed(error));
-        };
-        tally.failed(error.kind());
-        tally.picked_again();
+        let pick = || self.pick(&view_of(client, self.request));
+        let other = self.pick_other(&picked, error, tally, pick);
+        let other = other.map_err(Unconnected::Failed)?;
         let acquiring = self.acquire(&other, false, due);
         match client.unless_gone(true, acquiring).await {
             Some(Ok(lease)) => Ok(self.link(client, edits, other, lease)),
@@ -121,27 +166,6 @@ impl<'a> Run<'a> {
             }
             None => Err(Unconnected::Gone),
         }
-    }
-
-    /// Another connection to the same destination, since the first one was closed before anything was sent, or without an answer.
-    /// It is given up before the other is waited for: it may hold the only place that there is.
-    pub(super) async fn reconnect(
-        &self,
-        link: Link,
-        due: Option<Instant>,
-    ) -> Result<Link, ForwardError> {
-        let Link {
-            picked,
-            lease,
-            head,
-        } = link;
-        drop(lease);
-        let lease = self.acquire(&picked, true, due).await?;
-        Ok(Link {
-            picked,
-            lease,
-            head,
-        })
     }
 
     pub(super) fn link<T: Transport>(
@@ -168,7 +192,11 @@ impl<'a> Run<'a> {
         edits: Option<&HeadEdits>,
         picked: &Picked,
     ) -> Result<Vec<u8>, Invalid> {
-        let mut head = buffers::take(buffers::SMALL);
+        // Long heads would make it grow; the short ones are many.
+        let mut head = buffers::take(match self.request.head_length() {
+            ..=USUAL_HEAD => buffers::HEAD,
+            _ => buffers::SMALL,
+        });
         let outgoing = Outgoing {
             buffer: client.input.filled(),
             request: self.request,

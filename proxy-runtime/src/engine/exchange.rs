@@ -9,28 +9,18 @@ use tokio::time::Instant;
 use super::body::Body;
 use super::client_head::ForClient;
 use super::download::{Cut, Download};
+use super::failure::Failure;
 use super::filtering::Filtering;
 use super::plan::HeadPlan;
+use super::progress::{Patience, Progress};
 use super::request::Run;
 use super::upload::{Broken, Stage, Upload};
 use crate::forward::ForwardErrorKind;
-use crate::forward::timeout::after;
 use crate::http1::{Asked, HeadLimits, HeadTable, OutgoingConnection};
 use crate::observe::Sample;
 use crate::server::http1::{Client, Transport};
 use crate::server::metrics::WorkerMetrics;
 use crate::stream::{ByteStream, ReadBuffer};
-
-/// How long things may take.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
-    /// When the response must have begun.
-    pub(super) head_due: Option<Instant>,
-    /// How long nothing may happen.
-    pub(super) activity: Duration,
-    /// When something happened last.
-    pub(super) last: Instant,
-}
 
 /// How far one request and its response have come. Kept for the next request by the thread when they are over, so that
 /// connections without one have no room for it.
@@ -40,16 +30,11 @@ pub(super) struct Flow {
     pub(super) download: Download,
     /// The response's head, and then its trailers.
     pub(super) table: HeadTable,
-    pub(super) patience: Patience,
+    pub(super) progress: Progress,
     /// How large a request's trailers may be.
     pub(super) limits: HeadLimits,
     /// Whether the client's connection closes after this response, which it is told.
     pub(super) is_last: bool,
-    /// Why the upload ended, if that is not the end of all.
-    stopped: Option<Broken>,
-    has_news: bool,
-    /// The response began before the request had ended.
-    is_early: bool,
     /// When the response was there and how long that took, if it is known, of a response that was there at once and has not been
     /// waited for since.
     whole: Option<(Instant, Option<Sample>)>,
@@ -62,38 +47,31 @@ impl Flow {
         self.upload.restart(head, body);
         self.download.restart(asked);
         self.table.clear();
-        self.patience = patience;
+        self.progress = Progress::new(patience);
         self.is_last = false;
-        self.stopped = None;
-        self.has_news = false;
-        self.is_early = false;
         self.whole = None;
     }
 
     /// Begins anew over another connection.
     pub(super) fn again(&mut self, asked: Asked) {
-        self.upload.again();
+        self.upload.outbound.again();
         self.download.restart(asked);
         self.table.clear();
-        self.stopped = None;
+        self.progress.again();
     }
 
     /// Whether the destination's connection can carry another request, if nothing more came over it.
-    ///
-    /// Not behind a response that began before its request had ended: a destination that does not read that to its end may take
-    /// what is left for the next one.
     #[inline]
     pub(super) fn is_reusable(&self) -> bool {
         self.download.is_done()
             && self.download.is_persistent
-            && self.stopped.is_none()
-            && !self.is_early
+            && self.progress.has_sent_all(self.upload.outbound.stage())
     }
 
     /// The head of the response is ready for the client now, for which the request may be known to have taken so long.
     #[inline]
     pub(super) fn begun(&mut self, now: Instant, elapsed: Option<Sample>) {
-        let has_all = self.upload.stage() == Stage::Done && self.download.has_all();
+        let has_all = self.upload.outbound.stage() == Stage::Done && self.download.has_all();
         self.whole = has_all.then_some((now, elapsed));
     }
 
@@ -104,10 +82,16 @@ impl Flow {
         self.whole.unwrap_or_else(|| (Instant::now(), None))
     }
 
+    /// Sends no more of the request, while its response goes on.
+    fn stop_upload(&mut self, broken: Broken) {
+        self.upload.stop();
+        self.progress.stop(broken);
+    }
+
     /// Whether all of the request was read, so that the next one follows.
     #[inline]
     pub(super) fn has_read_request(&self) -> bool {
-        self.stopped.is_none() && self.upload.stage() == Stage::Done
+        !self.progress.is_stopped() && self.upload.outbound.stage() == Stage::Done
     }
 }
 
@@ -117,16 +101,13 @@ impl Default for Flow {
             upload: Upload::default(),
             download: Download::default(),
             table: HeadTable::new(),
-            patience: Patience {
+            progress: Progress::new(Patience {
                 head_due: None,
                 activity: Duration::MAX,
                 last: Instant::now(),
-            },
+            }),
             limits: HeadLimits::default(),
             is_last: false,
-            stopped: None,
-            has_news: false,
-            is_early: false,
             whole: None,
         }
     }
@@ -145,53 +126,6 @@ pub(super) struct Exchange<'e, T: Transport, U> {
     pub(super) input: &'e mut ReadBuffer,
 }
 
-/// Why an exchange ended before its end.
-#[derive(Debug)]
-pub(super) enum Failure {
-    /// Not a byte was sent: it can be tried over another connection.
-    Unsent,
-    /// The connection, which had been idle, was closed without a byte of a response, and the request may be sent twice.
-    Stale,
-    /// The client can be told this status.
-    Unanswered(ForwardErrorKind, StatusCode),
-    /// A filter failed at the response of this status.
-    Extension(StatusCode),
-    /// The client has got a part of the response.
-    Cut(ForwardErrorKind),
-    /// The client has gone.
-    Gone(ForwardErrorKind),
-}
-
-impl Failure {
-    /// The connection is not one of HTTP/1.1.
-    pub(super) const UNSPOKEN: Self =
-        Self::Unanswered(ForwardErrorKind::Request, StatusCode::BAD_GATEWAY);
-
-    /// Nothing has happened for too long, or the response has not begun in time.
-    #[cold]
-    pub(super) fn timed_out(stage: Stage, is_unanswered: bool) -> Self {
-        let (kind, status) = match stage {
-            Stage::Done => (
-                ForwardErrorKind::RequestTimedOut,
-                StatusCode::GATEWAY_TIMEOUT,
-            ),
-            Stage::Client => (
-                ForwardErrorKind::RequestBodyClient,
-                StatusCode::REQUEST_TIMEOUT,
-            ),
-            Stage::Destination => (
-                ForwardErrorKind::RequestBodyDestination,
-                StatusCode::GATEWAY_TIMEOUT,
-            ),
-        };
-        match (is_unanswered, stage) {
-            (true, _) => Self::Unanswered(kind, status),
-            (false, Stage::Done) => Self::Cut(ForwardErrorKind::ResponseBodyDestination),
-            (false, _) => Self::Cut(kind),
-        }
-    }
-}
-
 impl<T, U> Exchange<'_, T, U>
 where
     T: Transport,
@@ -203,7 +137,8 @@ where
         if let Err(failure) = self.poll_upload(cx) {
             return Poll::Ready(Err(failure));
         }
-        let is_last = self.flow.is_last || self.flow.stopped.is_some() || self.client.is_closing();
+        let is_last =
+            self.flow.is_last || self.flow.progress.is_stopped() || self.client.is_closing();
         let connection = match is_last {
             true => OutgoingConnection::Close,
             false => OutgoingConnection::Default,
@@ -223,8 +158,8 @@ where
         match polled {
             Poll::Ready(Ok(status)) => {
                 self.flow.is_last = is_last;
-                self.flow.is_early = self.flow.upload.stage() != Stage::Done;
-                self.flow.has_news = true;
+                let upload = self.flow.upload.outbound.stage();
+                self.flow.progress.answered(upload);
                 Poll::Ready(Ok(status))
             }
             Poll::Ready(Err(cut)) => Poll::Ready(Err(self.failure(&cut))),
@@ -244,7 +179,7 @@ where
                 (&mut self.client.io, &mut self.client.output),
                 (&mut *self.io, &mut *self.input),
                 &mut self.flow.table,
-                &mut self.flow.has_news,
+                &mut self.flow.progress.has_news,
             );
             match polled {
                 Poll::Ready(Ok(())) => {}
@@ -252,20 +187,20 @@ where
                 Poll::Pending => return self.poll_expired(cx).map(Err),
             }
         }
-        if self.flow.upload.stage() == Stage::Done {
+        if self.flow.upload.outbound.stage() == Stage::Done {
             return Poll::Ready(Ok(()));
         }
         // The client has its response. What becomes of the rest of its request ends nothing but its connection.
         self.poll_expired(cx).map(|_| {
-            self.flow.upload.stop();
-            self.flow.stopped = Some(Broken::Destination { is_unsent: false });
+            self.flow
+                .stop_upload(Broken::Destination { is_unsent: false });
             Ok(())
         })
     }
 
     #[inline]
     fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), Failure> {
-        match self.flow.upload.stage() {
+        match self.flow.upload.outbound.stage() {
             Stage::Done => Ok(()),
             Stage::Client | Stage::Destination => self.send(cx),
         }
@@ -278,7 +213,7 @@ where
             &mut *self.io,
             &self.flow.limits,
             &mut self.client.table,
-            &mut self.flow.has_news,
+            &mut self.flow.progress.has_news,
         );
         match polled {
             Poll::Pending | Poll::Ready(Ok(())) => Ok(()),
@@ -288,38 +223,30 @@ where
 
     #[cold]
     fn upload_broke(&mut self, broken: Broken) -> Result<(), Failure> {
-        let kind = broken.kind();
         if broken.is_malformed() {
             WorkerMetrics::add(&self.client.state.metrics().malformed);
         }
-        match &broken {
-            Broken::Destination { is_unsent: true } => Err(Failure::Unsent),
-            Broken::Client { status, .. } if self.flow.download.is_unanswered() => {
-                Err(Failure::Unanswered(kind, *status))
-            }
-            Broken::Client { .. } if !self.flow.download.is_done() => Err(Failure::Cut(kind)),
-            // The destination may have answered before it closed, and the client has its answer.
-            Broken::Client { .. } | Broken::Destination { .. } => {
-                self.flow.upload.stop();
-                self.flow.stopped = Some(broken);
-                Ok(())
-            }
+        let download = &self.flow.download;
+        let failure = Progress::broke(&broken, download.is_unanswered(), download.is_done());
+        if let Some(failure) = failure {
+            return Err(failure);
         }
+        self.flow.stop_upload(broken);
+        Ok(())
     }
 
     #[cold]
     fn failure(&self, cut: &Cut) -> Failure {
-        let broken = self.flow.stopped.as_ref().map(Broken::kind);
         let (kind, why) = match *cut {
             Cut::Unanswered(kind, why) => (kind, why),
-            Cut::Silence if self.flow.upload.is_kept() => return Failure::Stale,
+            Cut::Silence if self.flow.upload.outbound.is_kept() => return Failure::Stale,
             Cut::Silence => (ForwardErrorKind::Request, "it closed without an answer"),
             Cut::Destination(why) => (ForwardErrorKind::ResponseBodyDestination, why),
             Cut::Extension(status) => return Failure::Extension(status),
             Cut::Client => return Failure::Gone(ForwardErrorKind::ResponseBodyCanceled),
         };
         tracing::debug!(target: crate::observe::targets::REQUEST, error = kind.as_str(), why, "the destination failed");
-        let kind = broken.unwrap_or(kind);
+        let kind = self.flow.progress.cause(kind);
         match self.flow.download.is_unanswered() {
             true => Failure::Unanswered(kind, StatusCode::BAD_GATEWAY),
             false => Failure::Cut(kind),
@@ -331,7 +258,7 @@ where
     fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
         self.flow.whole = None;
         // In this order, since the first may be due sooner.
-        let is_gone = (self.flow.upload.stage() == Stage::Done
+        let is_gone = (self.flow.upload.outbound.stage() == Stage::Done
             && self.client.poll_gone(cx).is_ready())
             || self
                 .client
@@ -344,35 +271,19 @@ where
                 false => ForwardErrorKind::ResponseBodyCanceled,
             }));
         }
-        if self.flow.upload.poll_too_slow(cx).is_ready() {
-            return Poll::Ready(self.too_slow());
-        }
-        if std::mem::take(&mut self.flow.has_news) {
-            self.flow.patience.last = Instant::now();
-        }
         let is_unanswered = self.flow.download.is_unanswered();
+        if self.flow.upload.outbound.poll_too_slow(cx).is_ready() {
+            WorkerMetrics::add(&self.client.state.metrics().slow_clients);
+            return Poll::Ready(Failure::too_slow(is_unanswered));
+        }
+        self.flow.progress.note_news();
         if !is_unanswered && self.flow.download.waits_for_client(&self.client.output) {
             // A client that does not take its response is the server's to notice.
             return Poll::Pending;
         }
-        let idle = after(self.flow.patience.last, self.flow.patience.activity);
-        let due = match self.flow.patience.head_due {
-            Some(head) if is_unanswered => head.min(idle),
-            _ => idle,
-        };
-        if self.client.clock.poll_due(cx, due).is_pending() {
-            return Poll::Pending;
-        }
-        Poll::Ready(Failure::timed_out(self.flow.upload.stage(), is_unanswered))
-    }
-
-    #[cold]
-    fn too_slow(&self) -> Failure {
-        WorkerMetrics::add(&self.client.state.metrics().slow_clients);
-        let kind = ForwardErrorKind::RequestBodyClient;
-        match self.flow.download.is_unanswered() {
-            true => Failure::Unanswered(kind, StatusCode::REQUEST_TIMEOUT),
-            false => Failure::Cut(kind),
-        }
+        let due = self.flow.progress.due(is_unanswered);
+        let expired = self.client.clock.poll_due(cx, due);
+        let stage = self.flow.upload.outbound.stage();
+        expired.map(|()| Failure::timed_out(stage, is_unanswered))
     }
 }

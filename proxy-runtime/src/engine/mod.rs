@@ -27,12 +27,15 @@ mod connect;
 mod current;
 mod download;
 mod exchange;
+mod failure;
 mod filtering;
 #[cfg(feature = "http2")]
 mod http2;
+mod outbound;
 mod outgoing;
 mod place;
 mod plan;
+mod progress;
 mod request;
 mod run;
 mod settle;

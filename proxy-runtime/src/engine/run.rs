@@ -5,7 +5,8 @@ use std::future::poll_fn;
 use tokio::time::Instant;
 
 use super::connect::Unconnected;
-use super::exchange::{Exchange, Failure};
+use super::exchange::Exchange;
+use super::failure::Failure;
 use super::filtering::Filtering;
 use super::request::{self, view_of};
 use super::upload::Stage;
@@ -67,9 +68,8 @@ pub(crate) async fn forward<T: Transport>(
             // It speaks HTTP/2, though its cluster does not.
             break Some(Failure::UNSPOKEN);
         };
-        // TLS takes bytes before it knows whether it can send them.
-        let may_retry = connection.is_reused() && !connection.io.is_tls();
-        if connection.is_reused() && run.request.method().is_idempotent() {
+        let second_try = connection.second_try(run.request.method());
+        if second_try.if_silent {
             flow.upload.keep();
         }
         let peer = connection.peer;
@@ -90,11 +90,11 @@ pub(crate) async fn forward<T: Transport>(
                 exchange.flow.begun(now, elapsed);
                 break poll_fn(|cx| exchange.poll_body(cx)).await.err();
             }
-            Err(Failure::Unsent) if !may_retry && !flow.upload.is_kept() => {
+            Err(Failure::Unsent) if !second_try.if_unsent && !flow.upload.outbound.is_kept() => {
                 break Some(Failure::Unsent);
             }
             Err(Failure::Unsent | Failure::Stale) => {
-                let reconnecting = run.reconnect(link, flow.patience.head_due);
+                let reconnecting = run.reconnect(link, flow.progress.patience.head_due);
                 // What is to come of the body is the upload's to read.
                 let is_watched = !flow.upload.needs_more();
                 let connecting = Box::pin(client.unless_gone(is_watched, reconnecting));
@@ -102,13 +102,12 @@ pub(crate) async fn forward<T: Transport>(
                     Some(Ok(fresh)) => {
                         link = fresh;
                         flow.again(run.asked());
-                        flow.patience.last = Instant::now();
                         continue;
                     }
                     Some(Err(error)) => Unconnected::Failed(error),
                     None => Unconnected::Gone,
                 };
-                let has_more = flow.upload.stage() != Stage::Done;
+                let has_more = flow.upload.outbound.stage() != Stage::Done;
                 return Box::pin(run.give_up(client, tally, filtering, unconnected, has_more))
                     .await;
             }

@@ -12,7 +12,8 @@ use tokio::time::Instant;
 use super::answer::write_own;
 use super::body::Body;
 use super::connect::{Link, Unconnected};
-use super::exchange::{Failure, Flow};
+use super::exchange::Flow;
+use super::failure::Failure;
 use super::filtering::{Answer, Filtering};
 use super::request::Run;
 use super::tally::Tally;
@@ -57,7 +58,7 @@ impl Run<'_> {
         if is_complete && flow.is_reusable() && link.lease.raw().is_some_and(is_clean) {
             link.lease.give_back(now);
         }
-        let (sent, received) = (flow.upload.sent, flow.download.received);
+        let (sent, received) = (flow.upload.outbound.sent, flow.download.received);
         let flight = &link.picked.in_flight;
         if sent > 0 {
             flight.sent(sent);

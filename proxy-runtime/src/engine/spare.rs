@@ -27,7 +27,7 @@ pub(super) fn take() -> Box<Flow> {
 /// Keeps the state of an exchange that is over.
 #[inline]
 pub(super) fn give_back(mut flow: Box<Flow>) {
-    flow.upload.rest();
+    flow.upload.outbound.rest();
     // A thread that ends has no use for it.
     let _ = SPARE.try_with(|spare| {
         let mut spare = spare.borrow_mut();

@@ -1,17 +1,15 @@
 //! Buffers that nobody uses at the moment.
 
-#[cfg(feature = "server")]
-use std::cell::Cell;
 use std::cell::RefCell;
 use std::collections::VecDeque;
-#[cfg(feature = "server")]
-use std::marker::PhantomData;
-#[cfg(feature = "server")]
-use std::rc::Rc;
+use std::thread::LocalKey;
 
 use bytes::{Bytes, BytesMut};
 
-/// Bytes that a buffer begins with: a head, and most bodies.
+/// Bytes of a buffer that a request's head is written into. Who waits for a response may hold one.
+pub(crate) const HEAD: usize = 2 * 1024;
+
+/// Bytes that a buffer for what is read begins with: a head, and most bodies.
 pub(crate) const SMALL: usize = 32 * 1024;
 
 /// Bytes of a buffer that a transfer fills again and again. More gains nothing (docs/performance.md).
@@ -20,9 +18,8 @@ pub(super) const LARGE: usize = 256 * 1024;
 /// Small buffers that a thread keeps: 2 MiB.
 const MOST_SMALL: usize = 64;
 
-/// Small buffers of a thread that may be held while nothing is done with them: fewer, so that returning them does not free others.
-#[cfg(feature = "server")]
-const MOST_HELD: usize = MOST_SMALL / 2;
+/// Buffers for heads that a thread keeps: 2 MiB.
+const MOST_HEADS: usize = 1024;
 
 /// Large buffers that a thread keeps: 1 MiB.
 const MOST_LARGE: usize = 4;
@@ -43,18 +40,19 @@ thread_local! {
         current: BytesMut::with_capacity(BLOCK),
         full: VecDeque::new(),
     });
+    static SPARE_HEADS: Buffers = const { RefCell::new(Vec::new()) };
     static SPARE_SMALL: Buffers = const { RefCell::new(Vec::new()) };
-    #[cfg(feature = "server")]
-    static HELD: Cell<usize> = const { Cell::new(0) };
     static SPARE_LARGE: Buffers = const { RefCell::new(Vec::new()) };
 }
 
-/// An empty buffer with room for `size` bytes, which is one of the two sizes.
+/// An empty buffer with room for `size` bytes, which is one of the three sizes.
 #[inline]
 pub(crate) fn take(size: usize) -> Vec<u8> {
+    let pop = |spare: &Buffers| spare.borrow_mut().pop();
     let spare = match size {
-        SMALL => SPARE_SMALL.try_with(|spare| spare.borrow_mut().pop()),
-        _ => SPARE_LARGE.try_with(|spare| spare.borrow_mut().pop()),
+        HEAD => SPARE_HEADS.try_with(pop),
+        SMALL => SPARE_SMALL.try_with(pop),
+        _ => SPARE_LARGE.try_with(pop),
     };
     match spare {
         Ok(Some(buffer)) => buffer,
@@ -62,60 +60,24 @@ pub(crate) fn take(size: usize) -> Vec<u8> {
     }
 }
 
-/// The right to hold a small buffer while nothing is done with it. It stays with its thread.
-#[cfg(feature = "server")]
-#[derive(Debug)]
-pub(crate) struct Held(PhantomData<Rc<()>>);
-
-#[cfg(feature = "server")]
-impl Held {
-    /// That right, unless the thread has granted it too often.
-    #[inline]
-    pub(crate) fn grant() -> Option<Self> {
-        let is_granted = HELD.try_with(|held| {
-            let is_granted = held.get() < MOST_HELD;
-            held.set(held.get() + usize::from(is_granted));
-            is_granted
-        });
-        is_granted
-            .is_ok_and(|is_granted| is_granted)
-            .then(|| Self(PhantomData))
-    }
-}
-
-#[cfg(feature = "server")]
-impl Drop for Held {
-    #[inline]
-    fn drop(&mut self) {
-        let _ = HELD.try_with(|held| held.set(held.get() - 1));
-    }
-}
-
 /// Keeps a buffer for the next one who needs it. Those of other sizes are freed.
 #[inline]
 pub(crate) fn give_back(mut buffer: Vec<u8>) {
-    if buffer.capacity() != SMALL {
-        return give_back_large(buffer);
-    }
     buffer.clear();
-    // A thread that ends has no use for it.
-    let _ = SPARE_SMALL.try_with(|spare| {
-        let mut spare = spare.borrow_mut();
-        if spare.len() < MOST_SMALL {
-            spare.push(buffer);
-        }
-    });
+    match buffer.capacity() {
+        HEAD => keep(&SPARE_HEADS, MOST_HEADS, buffer),
+        SMALL => keep(&SPARE_SMALL, MOST_SMALL, buffer),
+        LARGE => keep(&SPARE_LARGE, MOST_LARGE, buffer),
+        _ => {}
+    }
 }
 
-#[cold]
-fn give_back_large(mut buffer: Vec<u8>) {
-    if buffer.capacity() != LARGE {
-        return;
-    }
-    buffer.clear();
-    let _ = SPARE_LARGE.try_with(|spare| {
+#[inline]
+fn keep(spare: &'static LocalKey<Buffers>, most: usize, buffer: Vec<u8>) {
+    // A thread that ends has no use for it.
+    let _ = spare.try_with(|spare| {
         let mut spare = spare.borrow_mut();
-        if spare.len() < MOST_LARGE {
+        if spare.len() < most {
             spare.push(buffer);
         }
     });

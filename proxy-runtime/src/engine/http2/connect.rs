@@ -7,8 +7,7 @@ use std::task::Poll;
 use tokio::time::Instant;
 
 use super::request::Run;
-use crate::contain::contained_call;
-use crate::engine::connect::{Link, PICKS, Unconnected};
+use crate::engine::connect::{Link, Unconnected};
 use crate::engine::tally::Tally;
 use crate::forward::ForwardError;
 use crate::server::http2::Client;
@@ -56,19 +55,7 @@ impl<'a> Run<'a> {
             Ok(lease) => return Ok((picked, lease)),
             Err(error) => error,
         };
-        tally.sent_to(self.destination(&picked));
-        if !error.is_unsent() {
-            return Err(error);
-        }
-        // The first one stays in flight meanwhile, so that policies that look at the load prefer another.
-        let other = (0..PICKS)
-            .map_while(|_| contained_call(|| self.pick(&self.head)).ok()?)
-            .find(|other| other.index != picked.index);
-        let Some(other) = other else {
-            return Err(error);
-        };
-        tally.failed(error.kind());
-        tally.picked_again();
+        let other = self.pick_other(&picked, error, tally, || self.pick(&self.head))?;
         match self.acquire(&other, false, due).await {
             Ok(lease) => Ok((other, lease)),
             Err(error) => {

@@ -6,18 +6,17 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use h2::Reason;
 use http::StatusCode;
-use tokio::time::Instant;
 
 use super::answer::{final_head, interim_head, is_grpc_response};
 use super::download::{Download, Gone};
 use super::small::take_whole;
 use super::upload::Upload;
 use crate::engine::download::{MOST_INTERIM, limits};
-use crate::engine::exchange::{Failure, Patience};
+use crate::engine::failure::Failure;
 use crate::engine::plan::HeadPlan;
+use crate::engine::progress::{Patience, Progress};
 use crate::engine::upload::{Broken, Stage};
 use crate::forward::ForwardErrorKind;
-use crate::forward::timeout::after;
 use crate::http1::{Asked, Framing, RawResponse, Status, parse_response};
 use crate::server::http2::Client;
 use crate::server::metrics::WorkerMetrics;
@@ -26,41 +25,32 @@ use crate::upstream::{Http1Body, Http1Connection, Table};
 /// How far one request and its response have come.
 pub(super) struct Flow {
     pub(super) upload: Upload,
-    pub(super) patience: Patience,
+    pub(super) progress: Progress,
     asked: Asked,
     /// The fields of the response's head.
     table: Option<Table>,
     interim: u8,
     /// The response, once its head was sent.
     pub(super) download: Option<Download>,
-    /// Why the upload ended, if that is not the end of all.
-    pub(super) stopped: Option<Broken>,
-    has_news: bool,
-    /// The response began before the request had ended.
-    pub(super) is_early: bool,
 }
 
 impl Flow {
     pub(super) fn new(upload: Upload, asked: Asked, patience: Patience) -> Self {
         Self {
             upload,
-            patience,
+            progress: Progress::new(patience),
             asked,
             table: None,
             interim: 0,
             download: None,
-            stopped: None,
-            has_news: false,
-            is_early: false,
         }
     }
 
     /// Begins anew over another connection.
     pub(super) fn again(&mut self) {
-        self.upload.again();
+        self.upload.outbound.again();
         self.table = None;
-        self.stopped = None;
-        self.patience.last = Instant::now();
+        self.progress.again();
     }
 
     fn is_sent(&self) -> bool {
@@ -93,8 +83,8 @@ impl Exchange<'_> {
                         continue;
                     }
                     Ok(Status::Complete(response)) => {
-                        self.flow.has_news = true;
-                        self.flow.is_early = self.flow.upload.stage() != Stage::Done;
+                        let upload = self.flow.upload.outbound.stage();
+                        self.flow.progress.answered(upload);
                         return Poll::Ready(self.begin(&response, cx));
                     }
                     Ok(Status::Partial) => {}
@@ -107,7 +97,7 @@ impl Exchange<'_> {
                 }
             }
             match self.connection.input.poll_read(&mut self.connection.io, cx) {
-                Poll::Ready(Ok(1..)) => self.flow.has_news = true,
+                Poll::Ready(Ok(1..)) => self.flow.progress.has_news = true,
                 Poll::Ready(Ok(0) | Err(_)) if self.is_stale() => {
                     return Poll::Ready(Err(Failure::Stale));
                 }
@@ -131,7 +121,7 @@ impl Exchange<'_> {
                 Poll::Pending => return self.poll_expired(cx).map(Err),
             }
         }
-        if self.flow.upload.stage() == Stage::Done {
+        if self.flow.upload.outbound.stage() == Stage::Done {
             return Poll::Ready(Ok(()));
         }
         // The client has its response. What becomes of the rest of its request ends nothing else.
@@ -143,7 +133,9 @@ impl Exchange<'_> {
 
     /// Whether the connection, which had been idle, was closed without a byte of a response to a request that may be sent twice.
     fn is_stale(&self) -> bool {
-        self.flow.upload.is_kept() && self.flow.interim == 0 && self.connection.input.is_empty()
+        self.flow.upload.outbound.is_kept()
+            && self.flow.interim == 0
+            && self.connection.input.is_empty()
     }
 
     fn pass_interim(&mut self, response: &RawResponse) -> Result<(), Failure> {
@@ -232,23 +224,23 @@ impl Exchange<'_> {
                 return Poll::Ready(Ok(()));
             }
             if ready!(download.poll_read(self.connection, cx)).is_err() {
-                let broken = self.flow.stopped.as_ref().map(Broken::kind);
-                let kind = broken.unwrap_or(ForwardErrorKind::ResponseBodyDestination);
+                let kind = ForwardErrorKind::ResponseBodyDestination;
+                let kind = self.flow.progress.cause(kind);
                 return Poll::Ready(Err(Failure::Cut(kind)));
             }
-            self.flow.has_news = true;
+            self.flow.progress.has_news = true;
         }
     }
 
     fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), Failure> {
-        if self.flow.upload.stage() == Stage::Done {
+        if self.flow.upload.outbound.stage() == Stage::Done {
             return Ok(());
         }
         let polled = self.flow.upload.poll(
             cx,
             &mut self.client.body,
             &mut self.connection.io,
-            &mut self.flow.has_news,
+            &mut self.flow.progress.has_news,
         );
         match polled {
             Poll::Pending | Poll::Ready(Ok(())) => Ok(()),
@@ -258,18 +250,13 @@ impl Exchange<'_> {
 
     #[cold]
     fn upload_broke(&mut self, broken: Broken, cx: &mut Context<'_>) -> Result<(), Failure> {
-        let kind = broken.kind();
         if let Poll::Ready(gone) = self.poll_gone(cx) {
             return Err(gone);
         }
-        match &broken {
-            Broken::Destination { is_unsent: true } => Err(Failure::Unsent),
-            Broken::Client { status, .. } if self.flow.download.is_none() => {
-                Err(Failure::Unanswered(kind, *status))
-            }
-            Broken::Client { .. } if !self.flow.is_sent() => Err(Failure::Cut(kind)),
-            // The destination may have answered before it closed, and the client has its answer.
-            Broken::Client { .. } | Broken::Destination { .. } => {
+        let is_unanswered = self.flow.download.is_none();
+        match Progress::broke(&broken, is_unanswered, self.flow.is_sent()) {
+            Some(failure) => Err(failure),
+            None => {
                 self.stop_upload(broken);
                 Ok(())
             }
@@ -283,7 +270,7 @@ impl Exchange<'_> {
             client.unread.store(true, Relaxed);
         }
         self.flow.upload.stop(&mut self.client.body);
-        self.flow.stopped = Some(broken);
+        self.flow.progress.stop(broken);
     }
 
     /// The client has reset the stream, or gone.
@@ -307,8 +294,7 @@ impl Exchange<'_> {
     }
 
     fn unanswered(&self, kind: ForwardErrorKind) -> Failure {
-        let broken = self.flow.stopped.as_ref().map(Broken::kind);
-        let kind = broken.unwrap_or(kind);
+        let kind = self.flow.progress.cause(kind);
         Failure::Unanswered(kind, StatusCode::BAD_GATEWAY)
     }
 
@@ -319,17 +305,11 @@ impl Exchange<'_> {
         }
         let flow = &mut *self.flow;
         let is_unanswered = flow.download.is_none();
-        if flow.upload.poll_too_slow(cx).is_ready() {
+        if flow.upload.outbound.poll_too_slow(cx).is_ready() {
             WorkerMetrics::add(&self.client.exchange.connection.metrics().slow_clients);
-            let kind = ForwardErrorKind::RequestBodyClient;
-            return Poll::Ready(match is_unanswered {
-                true => Failure::Unanswered(kind, StatusCode::REQUEST_TIMEOUT),
-                false => Failure::Cut(kind),
-            });
+            return Poll::Ready(Failure::too_slow(is_unanswered));
         }
-        if std::mem::take(&mut flow.has_news) {
-            flow.patience.last = Instant::now();
-        }
+        flow.progress.note_news();
         if let Some(download) = flow.download.as_mut().filter(|down| down.has_data()) {
             // It is the client that is waited for.
             ready!(download.poll_too_slow(&self.client.deadline));
@@ -337,12 +317,8 @@ impl Exchange<'_> {
             download.cut(Reason::CANCEL);
             return Poll::Ready(Failure::Gone(ForwardErrorKind::ResponseBodyCanceled));
         }
-        let idle = after(flow.patience.last, flow.patience.activity);
-        let due = match flow.patience.head_due {
-            Some(head) if is_unanswered => head.min(idle),
-            _ => idle,
-        };
-        let stage = flow.upload.stage();
+        let due = flow.progress.due(is_unanswered);
+        let stage = flow.upload.outbound.stage();
         let expired = self.client.deadline.poll_due(due);
         expired.map(|()| Failure::timed_out(stage, is_unanswered))
     }

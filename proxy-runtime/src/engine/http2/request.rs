@@ -103,7 +103,7 @@ impl Run<'_> {
 
     /// Makes the head for the destination.
     pub(super) fn write_head(&self, client: &Client, picked: &Picked) -> Result<Vec<u8>, Invalid> {
-        let mut out = buffers::take(buffers::SMALL);
+        let mut out = buffers::take(buffers::HEAD);
         let request = TypedRequest {
             head: &self.head,
             route: self.route,

@@ -14,11 +14,11 @@ use super::request::{Run, allowed, start};
 use super::upload::Upload;
 use crate::engine::Engine;
 use crate::engine::connect::{Link, Unconnected};
-use crate::engine::exchange::{Failure, Patience};
+use crate::engine::failure::Failure;
 use crate::engine::outgoing::Invalid;
+use crate::engine::progress::Patience;
 use crate::engine::tally::Tally;
-use crate::engine::upload::Stage;
-use crate::forward::{ForwardError, ForwardErrorKind};
+use crate::forward::ForwardErrorKind;
 use crate::http1::ClassSet;
 use crate::server::Outcome;
 use crate::server::connection::is_grpc;
@@ -81,9 +81,8 @@ impl<'a> Run<'a> {
                 // It speaks HTTP/2, though its cluster does not.
                 break Some(Failure::UNSPOKEN);
             };
-            // TLS takes bytes before it knows whether it can send them.
-            let may_retry = connection.is_reused() && !connection.io.is_tls();
-            if connection.is_reused() && self.asked().method.is_idempotent() {
+            let second_try = connection.second_try(self.asked().method);
+            if second_try.if_silent {
                 flow.upload.keep();
             }
             let peer = connection.peer;
@@ -102,11 +101,13 @@ impl<'a> Run<'a> {
                     }
                     break poll_fn(|cx| exchange.poll_body(cx)).await.err();
                 }
-                Err(Failure::Unsent) if !may_retry && !flow.upload.is_kept() => {
+                Err(Failure::Unsent)
+                    if !second_try.if_unsent && !flow.upload.outbound.is_kept() =>
+                {
                     break Some(Failure::Unsent);
                 }
                 Err(Failure::Unsent | Failure::Stale) => {
-                    let reconnecting = self.reconnect(link, flow.patience.head_due);
+                    let reconnecting = self.reconnect(link, flow.progress.patience.head_due);
                     match Box::pin(unless_gone(client, reconnecting)).await {
                         Some(Ok(fresh)) => link = fresh,
                         None => return gone(client, tally),
@@ -140,26 +141,9 @@ impl<'a> Run<'a> {
             && let Some(rate) = client.exchange.connection.worker.limits.data_rate
             && !is_grpc(self.head.headers())
         {
-            upload.pace(rate);
+            upload.outbound.pace(rate);
         }
         Flow::new(upload, self.asked(), patience)
-    }
-
-    /// Another connection to the same destination, since the first one was closed before anything was sent, or without an answer.
-    /// It is given up before the other is waited for: it may hold the only place that there is.
-    async fn reconnect(&self, link: Link, due: Option<Instant>) -> Result<Link, ForwardError> {
-        let Link {
-            picked,
-            lease,
-            head,
-        } = link;
-        drop(lease);
-        let lease = self.acquire(&picked, true, due).await?;
-        Ok(Link {
-            picked,
-            lease,
-            head,
-        })
     }
 
     /// Counts what went through, and puts away what the next request can use.
@@ -171,7 +155,7 @@ impl<'a> Run<'a> {
         is_complete: bool,
         now: Instant,
     ) {
-        let sent = flow.upload.sent;
+        let sent = flow.upload.outbound.sent;
         let metrics = self.destination(&link.picked).metrics();
         if sent > 0 {
             metrics.sent(sent);
@@ -184,13 +168,10 @@ impl<'a> Run<'a> {
                 client.exchange.outcome = Outcome::Complete;
             }
         }
-        flow.upload.rest();
+        flow.upload.outbound.rest();
         let is_clean = |connection: &mut Http1Connection| connection.input.is_empty();
-        // A destination that answers before it has all of a request may take what is left for the next one.
-        let has_sent =
-            flow.stopped.is_none() && flow.upload.stage() == Stage::Done && !flow.is_early;
         if is_complete
-            && has_sent
+            && flow.progress.has_sent_all(flow.upload.outbound.stage())
             && let Some(download) = flow.download.take()
             && matches!(download.body.into_rest(), Rest::Nothing)
             && link.lease.raw().is_some_and(is_clean)

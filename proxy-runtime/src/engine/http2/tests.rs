@@ -53,7 +53,7 @@ fn upload(
     let task = spawn_local(async move {
         let mut has_news = false;
         poll_fn(|cx| upload.poll(cx, &mut body, &mut near, &mut has_news)).await?;
-        Ok(upload.sent)
+        Ok(upload.outbound.sent)
     });
     (far, task)
 }

@@ -7,12 +7,11 @@ use bytes::Bytes;
 use h2::RecvStream;
 use http::{HeaderMap, HeaderName, StatusCode};
 
-use crate::engine::upload::{Broken, Stage};
+use crate::engine::outbound::Outbound;
+use crate::engine::upload::Broken;
 use crate::forward::headers::strip_trailers;
 use crate::http1::{CHUNK_END, ChunkHead, Framing, LAST_CHUNK};
-use crate::server::DataRate;
-use crate::server::connection::UploadPace;
-use crate::stream::{ByteStream, poll_write_all, spare};
+use crate::stream::ByteStream;
 
 /// Frames that came together and leave with one write.
 const FRAMES: usize = 8;
@@ -34,16 +33,12 @@ pub(super) struct Allowed {
 /// The client's window opens by what the destination has taken.
 #[derive(Debug)]
 pub(super) struct Upload {
-    /// The head, and later the framing, until it is sent, or longer if it is [`kept`](Self::kept).
-    outgoing: Vec<u8>,
-    /// The head, which is all of the request, is kept when it was sent: it may be sent a second time.
-    kept: Option<spare::Held>,
+    /// The head, and later the framing.
+    pub(super) outbound: Outbound,
     /// What of the body follows that: up to [`FRAMES`], for which there is no room before the first of them comes.
     frames: Vec<Bytes>,
     /// The framing behind that.
     end: &'static [u8],
-    /// How much of all that was written.
-    written: usize,
     is_chunked: bool,
     /// The client has sent all, and it was read.
     has_all: bool,
@@ -51,13 +46,6 @@ pub(super) struct Upload {
     left: Option<u64>,
     /// What the request may still have.
     limits: Allowed,
-    stage: Stage,
-    /// Nothing has been written.
-    is_unsent: bool,
-    /// Bytes of content that were sent.
-    pub(super) sent: u64,
-    /// How slow the client may be, while the rest of the body is waited for.
-    pace: Option<Box<UploadPace>>,
 }
 
 impl Upload {
@@ -68,68 +56,29 @@ impl Upload {
             _ => None,
         };
         Self {
-            outgoing: head,
-            kept: None,
+            outbound: Outbound::new(head),
             frames: Vec::new(),
             end: b"",
-            written: 0,
             is_chunked: framing == Framing::Chunked,
             left,
             has_all: !has_body || left == Some(0),
             limits,
-            stage: Stage::Destination,
-            is_unsent: true,
-            sent: 0,
-            pace: None,
         }
     }
 
-    /// Keeps the head of a request that has no body and may be sent a second time.
+    /// Keeps the request, which may be sent a second time, if it has no body.
     pub(super) fn keep(&mut self) {
         if self.has_all && self.frames.is_empty() {
-            self.kept = spare::Held::grant();
+            self.outbound.keep();
         }
-    }
-
-    /// Whether all of the request is there to be sent a second time.
-    pub(super) fn is_kept(&self) -> bool {
-        self.kept.is_some()
-    }
-
-    /// Begins anew over another connection, and keeps the head no longer.
-    pub(super) fn again(&mut self) {
-        self.kept = None;
-        self.written = 0;
-        self.stage = Stage::Destination;
-        self.is_unsent = true;
-    }
-
-    /// Gives up on a client that is slower than `rate`.
-    pub(super) fn pace(&mut self, rate: DataRate) {
-        self.pace = Some(Box::new(UploadPace::new(rate)));
-    }
-
-    /// To be polled when there is nothing to do but wait: ready when it is for a client that is too slow.
-    pub(super) fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match (&mut self.pace, self.stage) {
-            (Some(pace), Stage::Client) => pace.poll_too_slow(cx),
-            _ => Poll::Pending,
-        }
-    }
-
-    #[inline]
-    pub(super) fn stage(&self) -> Stage {
-        self.stage
     }
 
     /// Sends no more, though there may be more, for which the client has the connection's window back.
     pub(super) fn stop(&mut self, body: &mut Option<RecvStream>) {
-        self.stage = Stage::Done;
         self.release(body);
         *body = None;
-        if !self.is_kept() {
-            self.rest();
-        }
+        self.frames = Vec::new();
+        self.outbound.end();
     }
 
     /// Lets go of what was read; returns how much that is.
@@ -145,15 +94,6 @@ impl Upload {
         content
     }
 
-    /// Gives its memory back. Who waits for a response holds no buffer.
-    pub(super) fn rest(&mut self) {
-        self.frames = Vec::new();
-        self.kept = None;
-        if self.outgoing.capacity() > 0 {
-            spare::give_back(std::mem::take(&mut self.outgoing));
-        }
-    }
-
     /// Sends what there is; ready when all is sent. `has_news` is set when the client sent something.
     pub(super) fn poll<U: ByteStream>(
         &mut self,
@@ -162,25 +102,23 @@ impl Upload {
         destination: &mut U,
         has_news: &mut bool,
     ) -> Poll<Result<(), Broken>> {
-        if self.is_unsent && self.frames.is_empty() && !self.has_all {
+        if self.outbound.is_unsent() && self.frames.is_empty() && !self.has_all {
             // What has come of the body leaves with the head.
             if let Poll::Ready(read) = self.poll_read(cx, body) {
                 read?;
             }
         }
         loop {
-            if self.outgoing.len() + self.frames.len() + self.end.len() > 0 {
+            if self.outbound.front.len() + self.frames.len() + self.end.len() > 0 {
                 ready!(self.poll_write(cx, body, destination))?;
             }
             if self.has_all {
-                self.stage = Stage::Done;
-                if !self.is_kept() {
-                    self.rest();
-                }
+                self.frames = Vec::new();
+                self.outbound.end();
                 *body = None;
                 return Poll::Ready(Ok(()));
             }
-            self.stage = Stage::Client;
+            self.outbound.wait_for_client();
             ready!(self.poll_read(cx, body))?;
             *has_news = true;
         }
@@ -192,32 +130,20 @@ impl Upload {
         body: &mut Option<RecvStream>,
         destination: &mut U,
     ) -> Poll<Result<(), Broken>> {
-        self.stage = Stage::Destination;
         let polled = match self.frames.len() {
-            0 => {
-                let parts = [&*self.outgoing, self.end];
-                poll_write_all(destination, cx, parts, &mut self.written)
-            }
+            0 => self.outbound.poll_write(cx, [&[], self.end], destination),
             _ => {
                 let mut parts = [b"".as_slice(); FRAMES + 2];
-                parts[0] = &self.outgoing;
                 for (part, frame) in parts[1..].iter_mut().zip(&self.frames) {
                     *part = frame;
                 }
                 parts[FRAMES + 1] = self.end;
-                poll_write_all(destination, cx, parts, &mut self.written)
+                self.outbound.poll_write(cx, parts, destination)
             }
         };
-        self.is_unsent &= self.written == 0;
-        ready!(polled).map_err(|_| Broken::Destination {
-            is_unsent: self.is_unsent,
-        })?;
-        self.written = 0;
-        if !self.is_kept() {
-            self.outgoing.clear();
-        }
+        ready!(polled)?;
         self.end = b"";
-        self.sent += self.release(body) as u64;
+        self.outbound.sent += self.release(body) as u64;
         Poll::Ready(Ok(()))
     }
 
@@ -263,9 +189,7 @@ impl Upload {
             // What the destination waits for is complete. The end of the stream may take its time.
             self.has_all |= *left == 0;
         }
-        if let Some(pace) = &mut self.pace {
-            pace.arrived(content);
-        }
+        self.outbound.arrived(content);
         if let Some(size) = NonZeroU64::new(content) {
             self.frame(size);
         } else if has_ended {
@@ -287,7 +211,7 @@ impl Upload {
     fn frame(&mut self, size: NonZeroU64) {
         if self.is_chunked {
             let head = ChunkHead::new(size);
-            self.outgoing.extend_from_slice(head.as_bytes());
+            self.outbound.front.extend_from_slice(head.as_bytes());
             self.end = match self.has_all {
                 true => CHUNK_AND_BODY_END,
                 false => CHUNK_END,
@@ -305,9 +229,9 @@ impl Upload {
             return;
         };
         strip_trailers(&mut trailers);
-        self.outgoing.extend_from_slice(b"0\r\n");
+        self.outbound.front.extend_from_slice(b"0\r\n");
         for (name, value) in &trailers {
-            write_field(name, value.as_bytes(), &mut self.outgoing);
+            write_field(name, value.as_bytes(), &mut self.outbound.front);
         }
         self.end = CHUNK_END;
     }

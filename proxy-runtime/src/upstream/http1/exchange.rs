@@ -33,15 +33,9 @@ impl Http1Connection {
     /// byte, or was closed without an answer to a request that can do no harm the second time.
     pub(in crate::upstream) fn send(&mut self, request: Request<RequestBody>) -> Sent<'_> {
         let (mut head, body) = request.into_parts();
-        let is_retriable = self.is_reused() && !self.io.is_tls();
-        let upload = Upload::new(&head, body, is_retriable);
-        let exchange = upload.map(|mut upload| {
-            let asked = asked(&head);
-            if self.is_reused() && asked.method.is_idempotent() {
-                upload.keep();
-            }
-            Exchange::new(upload, asked, head.extensions.remove())
-        });
+        let asked = asked(&head);
+        let upload = Upload::new(&head, body, self.second_try(asked.method));
+        let exchange = upload.map(|upload| Exchange::new(upload, asked, head.extensions.remove()));
         Sent {
             connection: self,
             asked: Some((head, exchange)),

@@ -48,6 +48,7 @@ pub(super) use self::upload::Upload;
 #[cfg(feature = "server")]
 pub(crate) use self::written::Written;
 use super::io::UpstreamIo;
+use crate::http1::Method;
 use crate::stream::{ByteStream, ReadBuffer};
 
 /// The longest head of a response, as .NET's `MaxResponseHeadersLength` in YARP: 64 KiB.
@@ -65,6 +66,17 @@ pub(crate) struct Http1Connection {
     is_reused: bool,
 }
 
+/// When a request is to be sent a second time, over another connection. Only behind another request: the destination may
+/// have closed the connection at just that moment, which says nothing of the request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SecondTry {
+    /// Not a byte of it was sent.
+    pub(crate) if_unsent: bool,
+    /// It was sent, and the connection closed without a byte of a response, if the request has no body: then it can do no
+    /// harm to carry it out twice (RFC 9110 section 9.2.2).
+    pub(crate) if_silent: bool,
+}
+
 impl Http1Connection {
     /// Speaks HTTP/1.1 over `io`.
     pub(super) fn new(io: UpstreamIo, peer: SocketAddr) -> Self {
@@ -77,9 +89,20 @@ impl Http1Connection {
         }
     }
 
-    /// Whether it has carried a request before. Then the destination may have closed it just now.
+    /// Whether it has carried a request before.
+    #[cfg(test)]
     pub(crate) fn is_reused(&self) -> bool {
         self.is_reused
+    }
+
+    /// When a request of this `method` is to be sent over another connection, should this one turn out to be closed.
+    #[inline]
+    pub(crate) fn second_try(&self, method: Method) -> SecondTry {
+        SecondTry {
+            // TLS takes bytes before it knows whether it can send them.
+            if_unsent: self.is_reused && !self.io.is_tls(),
+            if_silent: self.is_reused && method.is_idempotent(),
+        }
     }
 
     /// Whether another request can be sent: the destination has neither closed it nor sent what nobody asked for.

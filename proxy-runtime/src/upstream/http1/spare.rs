@@ -4,19 +4,13 @@ use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 
 use crate::http1::HeadTable;
+use crate::stream::spare;
 
-/// How many of each a thread keeps.
+/// How many tables a thread keeps.
 const MOST: usize = 64;
-
-/// Bytes of a buffer that is worth keeping.
-const LARGEST: usize = 16 * 1024;
-
-/// Bytes that most heads of requests have room in.
-const USUAL: usize = 2 * 1024;
 
 thread_local! {
     static TABLES: RefCell<Vec<HeadTable>> = const { RefCell::new(Vec::new()) };
-    static OUTPUTS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A table that is lent for one message.
@@ -25,8 +19,8 @@ pub(crate) struct Table(HeadTable);
 
 impl Table {
     pub(crate) fn lend() -> Self {
-        let spare = TABLES.try_with(|tables| tables.borrow_mut().pop());
-        Self(spare.ok().flatten().unwrap_or_default())
+        let table = TABLES.try_with(|tables| tables.borrow_mut().pop());
+        Self(table.ok().flatten().unwrap_or_default())
     }
 }
 
@@ -49,7 +43,13 @@ impl Drop for Table {
         let mut table = std::mem::take(&mut self.0);
         // It may have been given up within a head.
         table.clear();
-        keep(&TABLES, table);
+        // A thread that ends has no use for it.
+        let _ = TABLES.try_with(|tables| {
+            let mut tables = tables.borrow_mut();
+            if tables.len() < MOST {
+                tables.push(table);
+            }
+        });
     }
 }
 
@@ -59,9 +59,7 @@ pub(crate) struct Output(Vec<u8>);
 
 impl Output {
     pub(crate) fn lend() -> Self {
-        let spare = OUTPUTS.try_with(|outputs| outputs.borrow_mut().pop());
-        let spare = spare.ok().flatten();
-        Self(spare.unwrap_or_else(|| Vec::with_capacity(USUAL)))
+        Self(spare::take(spare::HEAD))
     }
 }
 
@@ -81,20 +79,6 @@ impl DerefMut for Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        let mut output = std::mem::take(&mut self.0);
-        output.clear();
-        if output.capacity() <= LARGEST {
-            keep(&OUTPUTS, output);
-        }
+        spare::give_back(std::mem::take(&mut self.0));
     }
-}
-
-fn keep<T>(spare: &'static std::thread::LocalKey<RefCell<Vec<T>>>, value: T) {
-    // A thread that ends has no use for it.
-    let _ = spare.try_with(|spare| {
-        let mut spare = spare.borrow_mut();
-        if spare.len() < MOST {
-            spare.push(value);
-        }
-    });
 }

@@ -10,9 +10,9 @@ use http::{HeaderMap, request};
 use http_body::{Body, Frame};
 
 use super::super::io::UpstreamIo;
-use super::Http1Error;
 use super::request_head::{self, Framing, write_field};
 use super::spare::Output;
+use super::{Http1Error, SecondTry};
 use crate::forward::RequestBody;
 use crate::http1::{CHUNK_END, ChunkHead, LAST_CHUNK};
 use crate::stream::poll_write_all;
@@ -45,29 +45,27 @@ pub(crate) struct Upload {
     is_last: bool,
     /// Something was handed to the transport.
     is_begun: bool,
-    /// Whether the body must be as whole as it was if nothing of the request can be sent.
-    is_retriable: bool,
+    /// When the request may be sent a second time. Then its head is kept, or its body is as whole as it was.
+    second_try: SecondTry,
     /// The first frame of such a body.
     first: Option<Box<Frame<Bytes>>>,
     /// Bytes of the head.
     head: usize,
-    /// The head, which is all of the request, is kept when it was written: it may be sent a second time.
-    is_kept: bool,
 }
 
 impl Upload {
     /// The request with this head. Nothing is done before it is polled.
     ///
-    /// If it is retriable, [`into_again`](Self::into_again) may give the body back.
+    /// In case of a `second_try`, [`into_again`](Self::into_again) may give the body back.
     pub(super) fn new(
         head: &request::Parts,
         body: RequestBody,
-        is_retriable: bool,
+        second_try: SecondTry,
     ) -> Result<Self, Http1Error> {
         let framing = Framing::of(head, body.is_end_stream())?;
         let mut front = Output::lend();
         request_head::write(head, framing, &mut front);
-        Ok(Self::of_written(front, framing, body, is_retriable))
+        Ok(Self::of_written(front, framing, body, second_try))
     }
 
     /// The same of a head that was written already.
@@ -75,8 +73,9 @@ impl Upload {
         front: Output,
         framing: Framing,
         body: RequestBody,
-        is_retriable: bool,
+        second_try: SecondTry,
     ) -> Self {
+        let is_last = matches!(framing, Framing::None | Framing::Length(0));
         Self {
             head: front.len(),
             body,
@@ -85,22 +84,19 @@ impl Upload {
             data: Bytes::new(),
             tail: b"",
             written: 0,
-            is_last: matches!(framing, Framing::None | Framing::Length(0)),
+            is_last,
             is_begun: false,
-            is_retriable,
+            second_try: SecondTry {
+                if_silent: second_try.if_silent && is_last,
+                ..second_try
+            },
             first: None,
-            is_kept: false,
         }
     }
 
-    /// Lets the request be sent a second time though the destination may have it, if it has no body.
-    pub(super) fn keep(&mut self) {
-        self.is_kept = self.is_last;
-    }
-
-    /// Whether it can be.
+    /// Whether the head, which is all of the request, is kept when it was sent.
     pub(super) fn is_kept(&self) -> bool {
-        self.is_kept
+        self.second_try.if_silent
     }
 
     /// Whether something was handed to the transport.
@@ -108,11 +104,11 @@ impl Upload {
         self.is_begun
     }
 
-    /// The head and the body, as whole as they were, if the request is retriable and nothing of it was handed to the
-    /// transport, or if it may be sent a second time and the destination `is_silent`.
+    /// The head and the body, as whole as they were, if they may be sent a second time, now that the connection broke: before
+    /// anything was handed to the transport, or behind that while the destination `is_silent`.
     pub(super) fn into_again(self, is_silent: bool) -> Option<(Output, RequestBody)> {
-        let is_unsent = self.is_retriable && !self.is_begun;
-        let is_repeatable = is_silent && self.is_kept;
+        let is_unsent = self.second_try.if_unsent && !self.is_begun;
+        let is_repeatable = is_silent && self.is_kept();
         if !is_unsent && !is_repeatable {
             return None;
         }
@@ -173,7 +169,7 @@ impl Upload {
             let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
             match frame.transpose().map_err(Http1Error::Body)? {
                 Some(frame) => {
-                    if self.is_retriable && !self.is_begun {
+                    if self.second_try.if_unsent && !self.is_begun {
                         self.first = Some(Box::new(copy(&frame)));
                     }
                     self.push(frame)?;
@@ -252,7 +248,7 @@ impl Upload {
         self.is_begun |= self.written > 0;
         ready!(polled)?;
         self.first = None;
-        if !self.is_kept {
+        if !self.is_kept() {
             self.front.clear();
         }
         self.data = Bytes::new();

@@ -28,11 +28,8 @@ impl Written {
             http1::Framing::Length(length @ 1..) => Framing::Length(length),
             _ => Framing::None,
         };
-        let is_retriable = connection.is_reused() && !connection.io.is_tls();
-        let mut upload = Upload::of_written(head, framing, body, is_retriable);
-        if connection.is_reused() && asked.method.is_idempotent() {
-            upload.keep();
-        }
+        let second_try = connection.second_try(asked.method);
+        let upload = Upload::of_written(head, framing, body, second_try);
         Self(Exchange::new(upload, asked, None))
     }
 

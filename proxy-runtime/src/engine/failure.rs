@@ -1,0 +1,63 @@
+//! Why an exchange ended before its end.
+
+use http::StatusCode;
+
+use super::upload::Stage;
+use crate::forward::ForwardErrorKind;
+
+/// Why an exchange ended before its end.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// Not a byte was sent: it can be tried over another connection.
+    Unsent,
+    /// The connection, which had been idle, was closed without a byte of a response, and the request may be sent twice.
+    Stale,
+    /// The client can be told this status.
+    Unanswered(ForwardErrorKind, StatusCode),
+    /// A filter failed at the response of this status.
+    Extension(StatusCode),
+    /// The client has got a part of the response.
+    Cut(ForwardErrorKind),
+    /// The client has gone.
+    Gone(ForwardErrorKind),
+}
+
+impl Failure {
+    /// The connection is not one of HTTP/1.1.
+    pub(super) const UNSPOKEN: Self =
+        Self::Unanswered(ForwardErrorKind::Request, StatusCode::BAD_GATEWAY);
+
+    /// Nothing has happened for too long, or the response has not begun in time.
+    #[cold]
+    pub(super) fn timed_out(stage: Stage, is_unanswered: bool) -> Self {
+        let (kind, status) = match stage {
+            Stage::Done => (
+                ForwardErrorKind::RequestTimedOut,
+                StatusCode::GATEWAY_TIMEOUT,
+            ),
+            Stage::Client => (
+                ForwardErrorKind::RequestBodyClient,
+                StatusCode::REQUEST_TIMEOUT,
+            ),
+            Stage::Destination => (
+                ForwardErrorKind::RequestBodyDestination,
+                StatusCode::GATEWAY_TIMEOUT,
+            ),
+        };
+        match (is_unanswered, stage) {
+            (true, _) => Self::Unanswered(kind, status),
+            (false, Stage::Done) => Self::Cut(ForwardErrorKind::ResponseBodyDestination),
+            (false, _) => Self::Cut(kind),
+        }
+    }
+
+    /// The client sends the rest of its request too slowly.
+    #[cold]
+    pub(super) fn too_slow(is_unanswered: bool) -> Self {
+        let kind = ForwardErrorKind::RequestBodyClient;
+        match is_unanswered {
+            true => Self::Unanswered(kind, StatusCode::REQUEST_TIMEOUT),
+            false => Self::Cut(kind),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What is the same of every request on its way to a destination, wherever its content comes from.
+
+use std::task::{Context, Poll, ready};
+
+use super::upload::{Broken, Stage};
+use crate::server::DataRate;
+use crate::server::connection::UploadPace;
+use crate::stream::{ByteStream, poll_write_all, spare};
+
+/// A request on its way to a destination, but for its content.
+#[derive(Debug, Default)]
+pub(super) struct Outbound {
+    /// What stands in front of content: the head, and later what frames the body, until it is sent. A head that is
+    /// [kept](Self::keep) stays longer.
+    pub(super) front: Vec<u8>,
+    /// The head, which is all of the request, is kept when it was sent: it may be sent a second time.
+    is_kept: bool,
+    /// How much was written of the front and of what follows it.
+    written: usize,
+    stage: Stage,
+    /// Nothing has been written.
+    is_unsent: bool,
+    /// Bytes of content that were sent.
+    pub(super) sent: u64,
+    /// How slow the client may be, while the rest of the body is waited for.
+    pace: Option<Box<UploadPace>>,
+}
+
+impl Outbound {
+    /// A request that begins with `head`.
+    #[inline]
+    pub(super) fn new(head: Vec<u8>) -> Self {
+        Self {
+            front: head,
+            is_kept: false,
+            written: 0,
+            stage: Stage::Destination,
+            is_unsent: true,
+            sent: 0,
+            pace: None,
+        }
+    }
+
+    /// Keeps the head of a request that has nothing else, and may be sent a second time.
+    #[inline]
+    pub(super) fn keep(&mut self) {
+        self.is_kept = true;
+    }
+
+    /// Whether all of the request is there to be sent a second time.
+    #[inline]
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_kept
+    }
+
+    /// Begins anew over another connection, and keeps the head no longer.
+    pub(super) fn again(&mut self) {
+        self.is_kept = false;
+        self.written = 0;
+        self.stage = Stage::Destination;
+        self.is_unsent = true;
+    }
+
+    #[inline]
+    pub(super) fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// Whether nothing was written over this connection.
+    #[inline]
+    pub(super) fn is_unsent(&self) -> bool {
+        self.is_unsent
+    }
+
+    /// The client is waited for.
+    #[inline]
+    pub(super) fn wait_for_client(&mut self) {
+        self.stage = Stage::Client;
+    }
+
+    /// All of it was sent, or no more will be. Who waits for a response holds no more memory than what is kept takes.
+    #[inline]
+    pub(super) fn end(&mut self) {
+        self.stage = Stage::Done;
+        if !self.is_kept() {
+            self.rest();
+        } else if self.front.capacity() > spare::HEAD {
+            self.front.shrink_to_fit();
+        }
+    }
+
+    /// Gives back what the next request does not need, however this one ended.
+    #[inline]
+    pub(super) fn rest(&mut self) {
+        self.is_kept = false;
+        if self.front.capacity() > 0 {
+            spare::give_back(std::mem::take(&mut self.front));
+        }
+    }
+
+    /// Gives up on a client that is slower than `rate`.
+    #[cold]
+    pub(super) fn pace(&mut self, rate: DataRate) {
+        self.pace = Some(Box::new(UploadPace::new(rate)));
+    }
+
+    /// So much content has come from the client.
+    #[inline]
+    pub(super) fn arrived(&mut self, content: u64) {
+        if let Some(pace) = &mut self.pace {
+            pace.arrived(content);
+        }
+    }
+
+    /// To be polled when there is nothing to do but wait: ready when it is for a client that is too slow.
+    #[inline]
+    pub(super) fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match (&mut self.pace, self.stage) {
+            (Some(pace), Stage::Client) => pace.poll_too_slow(cx),
+            _ => Poll::Pending,
+        }
+    }
+
+    /// Sends `parts`, of which the first is the place of the front; ready when they were taken.
+    #[inline]
+    pub(super) fn poll_write<U: ByteStream, const N: usize>(
+        &mut self,
+        cx: &mut Context<'_>,
+        parts: [&[u8]; N],
+        destination: &mut U,
+    ) -> Poll<Result<(), Broken>> {
+        self.stage = Stage::Destination;
+        let mut parts: [&[u8]; N] = parts;
+        parts[0] = &self.front;
+        let polled = poll_write_all(destination, cx, parts, &mut self.written);
+        self.is_unsent &= self.written == 0;
+        ready!(polled).map_err(|_| Broken::Destination {
+            is_unsent: self.is_unsent,
+        })?;
+        self.written = 0;
+        if !self.is_kept() {
+            self.front.clear();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
