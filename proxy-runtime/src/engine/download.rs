@@ -133,7 +133,7 @@ impl Download {
     /// Waits for the head of the final response, and makes of it the one that the client gets, in `output`. Interim
     /// responses are passed on meanwhile.
     ///
-    /// `outgoing` is what becomes of the head.
+    /// `outgoing` is what becomes of the head. `has_news` is set when something came.
     #[inline]
     pub(super) fn poll_head<C, U>(
         &mut self,
@@ -142,6 +142,7 @@ impl Download {
         (destination, input): (&mut U, &mut ReadBuffer),
         table: &mut HeadTable,
         outgoing: ForClient<'_>,
+        has_news: &mut bool,
     ) -> Poll<Result<StatusCode, Cut>>
     where
         C: ByteStream,
@@ -171,7 +172,7 @@ impl Download {
                     return Poll::Ready(Ok(status));
                 }
                 Ok(Status::Partial) => match ready!(input.poll_read(destination, cx)) {
-                    Ok(1..) => {}
+                    Ok(1..) => *has_news = true,
                     Ok(0) | Err(_) if input.is_empty() && self.interim == 0 => {
                         return Poll::Ready(Err(Cut::Silence));
                     }
@@ -190,8 +191,8 @@ impl Download {
         }
     }
 
-    /// Passes the body on; ready when all of it was handed to the client's connection. `has_news` is set when the
-    /// destination sent something.
+    /// Passes the body on; ready when all of it was handed to the client's connection. `has_news` is set when
+    /// something moved.
     #[inline]
     pub(super) fn poll_body<C, U>(
         &mut self,
@@ -213,7 +214,9 @@ impl Download {
                     self.part.bytes = 0;
                 }
                 let slices = [&**output, &input.filled()[..self.part.bytes]];
+                let before = self.written;
                 let written = poll_write_all(client, cx, slices, &mut self.written);
+                *has_news |= self.written != before;
                 ready!(written).map_err(|_| Cut::Client)?;
                 self.written = 0;
                 output.clear();

@@ -154,6 +154,7 @@ where
             (&mut *self.io, &mut *self.input),
             &mut self.flow.table,
             outgoing,
+            &mut self.flow.progress.has_news,
         );
         match polled {
             Poll::Ready(Ok(status)) => {
@@ -207,6 +208,13 @@ where
     }
 
     fn send(&mut self, cx: &mut Context<'_>) -> Result<(), Failure> {
+        if self.flow.upload.outbound.has_begun() && self.flow.download.is_unanswered() {
+            // What has come of a response before the next part of the request is sent. A failure is seen again where it is read.
+            if self.input.is_empty() {
+                let _ = self.input.poll_read(self.io, cx);
+            }
+            self.flow.progress.is_early |= !self.input.is_empty();
+        }
         let polled = self.flow.upload.poll(
             cx,
             (&mut self.client.io, &mut self.client.input),

@@ -66,10 +66,10 @@ impl Outbound {
         self.stage
     }
 
-    /// Whether nothing was written over this connection.
+    /// Whether something was written over this connection.
     #[inline]
-    pub(super) fn is_unsent(&self) -> bool {
-        self.is_unsent
+    pub(super) fn has_begun(&self) -> bool {
+        !self.is_unsent
     }
 
     /// The client is waited for.
@@ -121,19 +121,23 @@ impl Outbound {
         }
     }
 
-    /// Sends `parts`, of which the first is the place of the front; ready when they were taken.
+    /// Sends `parts`, of which the first is the place of the front; ready when they were taken. `has_news` is set when some of it was,
+    /// but for what is sent at once: that it began is no news.
     #[inline]
     pub(super) fn poll_write<U: ByteStream, const N: usize>(
         &mut self,
         cx: &mut Context<'_>,
         parts: [&[u8]; N],
         destination: &mut U,
+        has_news: &mut bool,
     ) -> Poll<Result<(), Broken>> {
         self.stage = Stage::Destination;
+        let (was_unsent, before) = (self.is_unsent, self.written);
         let mut parts: [&[u8]; N] = parts;
         parts[0] = &self.front;
         let polled = poll_write_all(destination, cx, parts, &mut self.written);
         self.is_unsent &= self.written == 0;
+        *has_news |= self.written != before && !was_unsent;
         ready!(polled).map_err(|_| Broken::Destination {
             is_unsent: self.is_unsent,
         })?;

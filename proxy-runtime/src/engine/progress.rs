@@ -26,10 +26,10 @@ pub(super) struct Progress {
     pub(super) patience: Patience,
     /// Why the upload ended, if that is not the end of all.
     stopped: Option<Broken>,
-    /// Something happened that the time of which was not looked at yet.
+    /// Bytes moved, in either direction, at a time that was not looked at yet.
     pub(super) has_news: bool,
     /// The response began before the request had ended.
-    is_early: bool,
+    pub(super) is_early: bool,
 }
 
 impl Progress {
@@ -46,13 +46,14 @@ impl Progress {
     /// Begins anew over another connection, which there is now.
     pub(super) fn again(&mut self) {
         self.stopped = None;
+        self.is_early = false;
         self.patience.last = Instant::now();
     }
 
     /// The response has begun, while the request was at this stage.
     #[inline]
     pub(super) fn answered(&mut self, upload: Stage) {
-        self.is_early = upload != Stage::Done;
+        self.is_early |= upload != Stage::Done;
         self.has_news = true;
     }
 

@@ -126,7 +126,7 @@ impl Upload {
         self.part = Part::default();
     }
 
-    /// Sends what there is; ready when all is sent. `has_news` is set when the client sent something.
+    /// Sends what there is; ready when all is sent. `has_news` is set when something moved.
     #[inline]
     pub(super) fn poll<C, U>(
         &mut self,
@@ -143,7 +143,7 @@ impl Upload {
     {
         loop {
             if self.outbound.front.len() + self.part.bytes > 0 {
-                ready!(self.poll_write(cx, input, destination))?;
+                ready!(self.poll_write(cx, input, destination, has_news))?;
             }
             if self.part.trailers > 0 {
                 let count = std::mem::take(&mut self.part.trailers);
@@ -174,9 +174,10 @@ impl Upload {
         cx: &mut Context<'_>,
         input: &mut ReadBuffer,
         destination: &mut U,
+        has_news: &mut bool,
     ) -> Poll<Result<(), Broken>> {
         let parts = [&[], &input.filled()[..self.part.bytes]];
-        ready!(self.outbound.poll_write(cx, parts, destination))?;
+        ready!(self.outbound.poll_write(cx, parts, destination, has_news))?;
         input.consume(self.part.bytes);
         self.outbound.sent += self.part.content;
         self.part.bytes = 0;

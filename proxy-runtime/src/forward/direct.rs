@@ -279,7 +279,7 @@ impl<'a> Direct<'a> {
                 .filter(|whole| *whole <= WHOLE && *whole <= input.filled().len()),
             Framing::Chunked | Framing::UntilClose => None,
         };
-        let whole = whole.filter(|_| written.is_sent());
+        let whole = whole.filter(|_| written.was_sent());
         // Head and body in one block, where that is all.
         let text = input.take_head(whole.unwrap_or(head_length));
         let table = written.table().ok_or_else(bad_gateway)?;
@@ -335,10 +335,13 @@ impl Waiting<'_> {
             };
             match written.poll_head(connection, cx) {
                 Poll::Ready(answered) => Poll::Ready(answered.map_err(Failed::Sent)),
-                Poll::Pending => patience
-                    .as_mut()
-                    .poll_expired(cx)
-                    .map(|expired| Err(Failed::Expired(expired))),
+                Poll::Pending => {
+                    if written.take_news() {
+                        shared.activity.touch();
+                    }
+                    let expired = patience.as_mut().poll_expired(cx);
+                    expired.map(|expired| Err(Failed::Expired(expired)))
+                }
             }
         })
         .await

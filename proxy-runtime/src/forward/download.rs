@@ -32,6 +32,8 @@ pub(crate) struct Download {
     /// Bytes that `Content-Length` still promises.
     promised: Option<u64>,
     trailers: TrailerRules,
+    /// The client was given something, and has taken it when it asks for more.
+    was_given: bool,
     idle: IdleTimer,
 }
 
@@ -56,6 +58,7 @@ impl Download {
             first: None,
             promised,
             trailers,
+            was_given: false,
             idle: IdleTimer::default(),
         }
     }
@@ -99,11 +102,16 @@ impl Download {
 
     /// The next part, or the kind of what went wrong.
     pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+        let was_given = std::mem::replace(&mut self.was_given, true);
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(Ok(first)));
         }
         if let Poll::Ready(next) = self.poll_incoming(cx) {
             return Poll::Ready(next);
+        }
+        self.was_given = false;
+        if was_given {
+            self.exchange.activity.touch();
         }
         ready!(self.idle.poll_expired(cx, &self.exchange.activity));
         Poll::Ready(Some(Err(self.broken(&"nothing came for too long"))))

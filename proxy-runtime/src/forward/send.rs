@@ -364,7 +364,12 @@ async fn wait(
     let mut patience = pin!(Patience::new(&exchange.activity, deadline));
     let sent = poll_fn(|cx| match sending.as_mut().poll(cx) {
         Poll::Ready(sent) => Poll::Ready(Ok(sent)),
-        Poll::Pending => patience.as_mut().poll_expired(cx).map(Err),
+        Poll::Pending => {
+            if sending.take_news() {
+                exchange.activity.touch();
+            }
+            patience.as_mut().poll_expired(cx).map(Err)
+        }
     });
     match sent.await {
         Err(Expired::Idle) => Err(exchange.upload.timed_out().into()),

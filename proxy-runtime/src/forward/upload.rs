@@ -38,6 +38,8 @@ struct Uploading {
     /// Bytes that the route still allows.
     allowed: Option<u64>,
     gate: Option<Gate>,
+    /// The destination was given something, and has taken it when it asks for more.
+    was_given: bool,
     idle: IdleTimer,
 }
 
@@ -84,6 +86,13 @@ impl RequestBody {
         self.put_back = Some(frame);
     }
 
+    /// The destination has taken some more of what was taken of it.
+    pub(crate) fn has_moved(&self) {
+        if let Some(uploading) = &self.client {
+            uploading.exchange.activity.touch();
+        }
+    }
+
     /// What was taken of it waits for the destination, although the client was asked for more.
     pub(crate) fn wait_for_destination(&self) {
         if let Some(uploading) = &self.client
@@ -115,6 +124,7 @@ impl RequestBody {
                 promised,
                 allowed,
                 gate,
+                was_given: false,
                 idle: IdleTimer::default(),
             })),
             put_back: None,
@@ -132,8 +142,13 @@ impl Uploading {
             self.gate = None;
         }
         self.exchange.upload.enter(Stage::Client);
+        let was_given = std::mem::replace(&mut self.was_given, true);
         match self.client.as_mut().poll_frame(cx) {
             Poll::Pending => {
+                self.was_given = false;
+                if was_given {
+                    self.exchange.activity.touch();
+                }
                 let expired = self.idle.poll_expired(cx, &self.exchange.activity);
                 ready!(expired);
                 Poll::Ready(Some(Err(self.fail(StatusCode::REQUEST_TIMEOUT))))

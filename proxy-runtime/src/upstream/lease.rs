@@ -258,6 +258,17 @@ pub(crate) enum Sent<'a> {
     Http2(Pin<Box<dyn Future<Output = Result<Response<IncomingBody>, SendError>> + Send + 'a>>),
 }
 
+impl Sent<'_> {
+    /// Whether something came since this was last asked, as far as that can be known: interim responses of HTTP/2 are not seen.
+    pub(crate) fn take_news(&mut self) -> bool {
+        match self {
+            Self::Http1(sent) => sent.take_news(),
+            #[cfg(feature = "http2")]
+            Self::Http2(_) => false,
+        }
+    }
+}
+
 impl Future for Sent<'_> {
     type Output = Result<Response<IncomingBody>, SendError>;
 

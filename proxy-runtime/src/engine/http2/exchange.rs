@@ -209,7 +209,10 @@ impl Exchange<'_> {
         };
         loop {
             let client = &self.client.exchange.connection;
-            match download.poll_send(cx) {
+            let before = download.sent;
+            let sent = download.poll_send(cx);
+            self.flow.progress.has_news |= download.sent != before;
+            match sent {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(Gone)) => {
                     let kind = ForwardErrorKind::ResponseBodyCanceled;
@@ -235,6 +238,14 @@ impl Exchange<'_> {
     fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), Failure> {
         if self.flow.upload.outbound.stage() == Stage::Done {
             return Ok(());
+        }
+        if self.flow.upload.outbound.has_begun() && self.flow.download.is_none() {
+            // What has come of a response before the next part of the request is sent. A failure is seen again where it is read.
+            let Http1Connection { io, input, .. } = &mut *self.connection;
+            if input.is_empty() {
+                let _ = input.poll_read(io, cx);
+            }
+            self.flow.progress.is_early |= !input.is_empty();
         }
         let polled = self.flow.upload.poll(
             cx,

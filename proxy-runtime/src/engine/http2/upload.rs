@@ -94,7 +94,7 @@ impl Upload {
         content
     }
 
-    /// Sends what there is; ready when all is sent. `has_news` is set when the client sent something.
+    /// Sends what there is; ready when all is sent. `has_news` is set when something moved.
     pub(super) fn poll<U: ByteStream>(
         &mut self,
         cx: &mut Context<'_>,
@@ -102,7 +102,7 @@ impl Upload {
         destination: &mut U,
         has_news: &mut bool,
     ) -> Poll<Result<(), Broken>> {
-        if self.outbound.is_unsent() && self.frames.is_empty() && !self.has_all {
+        if !self.outbound.has_begun() && self.frames.is_empty() && !self.has_all {
             // What has come of the body leaves with the head.
             if let Poll::Ready(read) = self.poll_read(cx, body) {
                 read?;
@@ -110,7 +110,7 @@ impl Upload {
         }
         loop {
             if self.outbound.front.len() + self.frames.len() + self.end.len() > 0 {
-                ready!(self.poll_write(cx, body, destination))?;
+                ready!(self.poll_write(cx, body, destination, has_news))?;
             }
             if self.has_all {
                 self.frames = Vec::new();
@@ -129,16 +129,18 @@ impl Upload {
         cx: &mut Context<'_>,
         body: &mut Option<RecvStream>,
         destination: &mut U,
+        has_news: &mut bool,
     ) -> Poll<Result<(), Broken>> {
+        let outbound = &mut self.outbound;
         let polled = match self.frames.len() {
-            0 => self.outbound.poll_write(cx, [&[], self.end], destination),
+            0 => outbound.poll_write(cx, [&[], self.end], destination, has_news),
             _ => {
                 let mut parts = [b"".as_slice(); FRAMES + 2];
                 for (part, frame) in parts[1..].iter_mut().zip(&self.frames) {
                     *part = frame;
                 }
                 parts[FRAMES + 1] = self.end;
-                self.outbound.poll_write(cx, parts, destination)
+                outbound.poll_write(cx, parts, destination, has_news)
             }
         };
         ready!(polled)?;

@@ -1,5 +1,6 @@
 //! What is hard to provoke from outside.
 
+mod activity;
 mod allocations;
 mod chunks;
 mod interim;

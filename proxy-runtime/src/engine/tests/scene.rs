@@ -1,19 +1,25 @@
 //! A client and a destination over memory, and a server between them.
 
+use std::convert::Infallible;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
+use http::{Request, Response};
 use proxy_model::compiled::ClusterIndex;
 use tokio::io::{AsyncReadExt, DuplexStream, duplex};
 use tokio::task::LocalSet;
+use tower_service::Service;
 
 use crate::fixtures::snapshot;
 use crate::server::Limits;
+use crate::server::connection::RequestBody;
 use crate::server::connection::{Served, Transport, serve_cleartext};
 use crate::server::metrics::ServerMetrics;
 use crate::server::shared::WorkerShared;
 use crate::upstream::{Lease, Protocols, Scripted, Wanted};
-use crate::{ConnectionInfo, Proxy, ProxyService};
+use crate::{ConnectionInfo, Proxy, ProxyBody, ProxyService};
 
 /// How long a destination may be silent, in seconds.
 pub(super) const ACTIVITY_TIMEOUT: u64 = 10;
@@ -46,6 +52,26 @@ pub(super) async fn connected(
     (service, lease)
 }
 
+/// The proxy's service in disguise: the server does not know what it serves, so that all goes over `http` types.
+#[derive(Clone)]
+pub(super) struct Disguised(pub(super) ProxyService);
+
+type Answer = Pin<Box<dyn Future<Output = Result<Response<ProxyBody>, Infallible>>>>;
+
+impl Service<Request<RequestBody>> for Disguised {
+    type Response = Response<ProxyBody>;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<RequestBody>) -> Answer {
+        Box::pin(self.0.call(request))
+    }
+}
+
 /// The client's end of a connection that takes `capacity` bytes before they are read.
 pub(super) fn serve(service: ProxyService, capacity: usize) -> DuplexStream {
     serve_with(service, capacity, Limits::default())
@@ -63,7 +89,19 @@ pub(super) fn serve_over(client: impl Transport, service: ProxyService) {
     serve_by(client, service, Limits::default());
 }
 
-fn serve_by(client: impl Transport, service: ProxyService, limits: Limits) {
+/// The client's end of a connection whose requests are forwarded over `http` types.
+pub(super) fn serve_disguised(service: ProxyService, capacity: usize) -> DuplexStream {
+    let (near, far) = duplex(capacity);
+    serve_by(far, Disguised(service), Limits::default());
+    near
+}
+
+fn serve_by<S>(client: impl Transport, service: S, limits: Limits)
+where
+    S: Service<Request<RequestBody>, Response = Response<ProxyBody>, Error = Infallible>
+        + Clone
+        + 'static,
+{
     let metrics = ServerMetrics::new(1);
     let worker = WorkerShared::new(limits, 100, metrics.worker(0).clone(), None);
     let worker = Arc::new(worker);

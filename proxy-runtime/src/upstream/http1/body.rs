@@ -23,8 +23,6 @@ pub(crate) struct Http1Body {
     /// Whether the destination keeps the connection after this response.
     is_persistent: bool,
     sending: Sending,
-    /// It began before all of the request had been sent.
-    is_early: bool,
 }
 
 /// What is left of a response.
@@ -45,7 +43,10 @@ enum Remaining {
 #[derive(Debug)]
 pub(super) enum Sending {
     /// All of it was sent.
-    Done,
+    Done {
+        /// After the response had begun.
+        is_late: bool,
+    },
     /// It is being sent.
     Going(Box<Upload>),
     /// It was not sent to its end.
@@ -90,7 +91,6 @@ impl Http1Body {
         Self {
             rest,
             is_persistent: head.is_persistent(),
-            is_early: !matches!(sending, Sending::Done),
             sending,
         }
     }
@@ -98,7 +98,7 @@ impl Http1Body {
     /// The body of a response whose request is sent by somebody else. `table` is that of the head, or any other one.
     #[cfg(all(feature = "http2", feature = "server"))]
     pub(crate) fn received(head: &RawResponse, table: Table) -> Self {
-        Self::new(head, table, Sending::Done)
+        Self::new(head, table, Sending::Done { is_late: false })
     }
 
     /// The same of a response that was read whole.
@@ -107,8 +107,7 @@ impl Http1Body {
         Self {
             rest: Remaining::Nothing,
             is_persistent: head.is_persistent(),
-            is_early: false,
-            sending: Sending::Done,
+            sending: Sending::Done { is_late: false },
         }
     }
 
@@ -146,10 +145,9 @@ impl Http1Body {
     pub(crate) fn into_rest(self) -> Rest {
         match self.sending {
             _ if !self.is_persistent || !matches!(self.rest, Remaining::Nothing) => Rest::Close,
-            Sending::Done if self.is_early => Rest::Close,
-            Sending::Done => Rest::Nothing,
+            Sending::Done { is_late: false } => Rest::Nothing,
             Sending::Going(upload) => Rest::Upload(upload),
-            Sending::Broken => Rest::Close,
+            Sending::Done { is_late: true } | Sending::Broken => Rest::Close,
         }
     }
 
@@ -163,7 +161,7 @@ impl Http1Body {
         };
         match upload.poll(&mut connection.io, cx) {
             Poll::Pending => {}
-            Poll::Ready(Ok(())) => self.sending = Sending::Done,
+            Poll::Ready(Ok(())) => self.sending = Sending::Done { is_late: true },
             // A destination may well have answered because it wants no more.
             Poll::Ready(Err(Http1Error::Write(_))) => self.sending = Sending::Broken,
             Poll::Ready(Err(error)) => {

@@ -51,6 +51,16 @@ pub(crate) struct Sent<'a> {
     asked: Option<(request::Parts, Result<Exchange, Http1Error>)>,
 }
 
+impl Sent<'_> {
+    /// Whether something came since this was last asked.
+    pub(crate) fn take_news(&mut self) -> bool {
+        match &mut self.asked {
+            Some((_, Ok(exchange))) => exchange.take_news(),
+            _ => false,
+        }
+    }
+}
+
 impl Future for Sent<'_> {
     type Output = Result<Response<Http1Body>, Failed>;
 
@@ -96,6 +106,10 @@ pub(super) struct Exchange {
     /// Why the rest of the request cannot be sent.
     broken: Option<Http1Error>,
     interim: u32,
+    /// Something came that was not the final head.
+    has_news: bool,
+    /// The response began before all of the request was sent.
+    is_early: bool,
     /// The fields of the response's head, once something of it has come.
     table: Option<Table>,
 }
@@ -113,6 +127,8 @@ impl Exchange {
             is_sent: false,
             broken: None,
             interim: 0,
+            has_news: false,
+            is_early: false,
             table: None,
         }
     }
@@ -127,6 +143,15 @@ impl Exchange {
             && self.broken.is_none()
             && !self.is_sent
         {
+            if upload.is_begun() {
+                // What has come of a response before the next part of the request is sent. A failure is seen again where it
+                // is read.
+                let input = &mut connection.input;
+                if input.is_empty() {
+                    let _ = input.poll_read(&mut connection.io, cx);
+                }
+                self.is_early |= !input.is_empty();
+            }
             match upload.poll(&mut connection.io, cx) {
                 Poll::Ready(Ok(())) => {
                     self.is_sent = true;
@@ -173,6 +198,7 @@ impl Exchange {
             if ready!(read).map_err(Http1Error::Read)? == 0 {
                 return Poll::Ready(Err(Http1Error::NoResponse));
             }
+            self.has_news = true;
         }
     }
 
@@ -191,10 +217,15 @@ impl Exchange {
         upload.and_then(|upload| upload.into_again(is_silent))
     }
 
-    /// Whether all of the request was sent.
+    /// Whether all of the request was sent before anything of the response came.
     #[cfg(feature = "server")]
-    pub(super) fn is_sent(&self) -> bool {
-        self.is_sent
+    pub(super) fn was_sent(&self) -> bool {
+        self.is_sent && !self.is_early
+    }
+
+    /// Whether something came since this was last asked.
+    pub(super) fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.has_news)
     }
 
     /// The fields of the response's head.
@@ -205,8 +236,10 @@ impl Exchange {
     /// The response's body, and what is left of the request.
     pub(super) fn into_body(self, head: &RawResponse) -> Http1Body {
         let sending = match self.upload {
-            _ if self.is_sent => Sending::Done,
-            None => Sending::Done,
+            _ if self.is_sent => Sending::Done {
+                is_late: self.is_early,
+            },
+            None => Sending::Done { is_late: false },
             Some(_) if self.broken.is_some() => Sending::Broken,
             Some(upload) => Sending::Going(Box::new(upload)),
         };

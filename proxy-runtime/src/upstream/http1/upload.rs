@@ -135,7 +135,16 @@ impl Upload {
         loop {
             let filled = self.poll_fill(cx)?;
             if self.has_output() {
-                match self.poll_write(io, cx) {
+                let before = self.written;
+                let polled = self.poll_write(io, cx);
+                let has_moved = match polled {
+                    Poll::Ready(_) => before > 0,
+                    Poll::Pending => self.written != before,
+                };
+                if has_moved {
+                    self.body.has_moved();
+                }
+                match polled {
                     Poll::Ready(written) => written.map_err(Http1Error::Write)?,
                     Poll::Pending => {
                         self.body.wait_for_destination();

@@ -48,9 +48,14 @@ impl Written {
         self.0.into_again(error)
     }
 
-    /// Whether all of the request was sent.
-    pub(crate) fn is_sent(&self) -> bool {
-        self.0.is_sent()
+    /// Whether all of the request was sent before anything of the response came, so that the connection can be used again.
+    pub(crate) fn was_sent(&self) -> bool {
+        self.0.was_sent()
+    }
+
+    /// Whether something came since this was last asked.
+    pub(crate) fn take_news(&mut self) -> bool {
+        self.0.take_news()
     }
 
     /// The fields of the response's head.

@@ -1,0 +1,209 @@
+//! What counts as something that happens, on each way that a request may take.
+
+use std::time::Duration;
+
+use testkit::raw::RawOrigin;
+#[cfg(feature = "http2")]
+use testkit::raw::frame::Frame;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::time::{Instant, pause, resume, sleep};
+
+use super::scene::{ACTIVITY_TIMEOUT, connected, local, read_to, serve, serve_disguised};
+use crate::ProxyService;
+#[cfg(feature = "http2")]
+use crate::server::http2::peer::{INITIAL_WINDOW_SIZE, Peer};
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+type Serve = fn(ProxyService, usize) -> DuplexStream;
+
+/// The ways that requests of HTTP/1.1 may take.
+const WAYS: [(&str, Serve); 2] = [("bytes", serve), ("http types", serve_disguised)];
+
+/// A destination that has so many bytes taken off before they are read, and the one connection that there may be to it. From then
+/// on the clock is the test's.
+async fn destination(capacity: usize) -> (DuplexStream, ProxyService) {
+    let origin = RawOrigin::script(|mut connection| async move { connection.hold().await });
+    let (destination, transport) = duplex(capacity);
+    let (service, lease) = connected(&origin.url(), transport).await;
+    pause();
+    lease.give_back(Instant::now());
+    (destination, service)
+}
+
+async fn seconds(count: u64) {
+    sleep(Duration::from_secs(count)).await;
+}
+
+#[tokio::test]
+async fn a_client_that_takes_its_response_late_does_not_make_the_destination_late() {
+    for (way, serve) in WAYS {
+        local(async {
+            let (mut destination, service) = destination(512 * 1024).await;
+            let mut client = serve(service, 1024);
+            client
+                .write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+                .await
+                .unwrap();
+            read_to(&mut destination, "\r\n\r\n").await;
+            let head = b"HTTP/1.1 200 OK\r\nContent-Length: 240000\r\n\r\n";
+            destination.write_all(head).await.unwrap();
+            destination.write_all(&vec![b'x'; 200_000]).await.unwrap();
+            seconds(ACTIVITY_TIMEOUT + 5).await;
+            read_to(&mut client, "\r\n\r\n").await;
+            client.read_exact(&mut vec![0; 200_000]).await.unwrap();
+            seconds(1).await;
+            let given = destination.write_all(&[b'x'; 40_000]).await;
+            assert!(given.is_ok(), "{way}: {given:?}");
+            let rest = client.read_exact(&mut [0; 40_000]).await;
+            assert!(rest.is_ok(), "{way}: {rest:?}");
+            resume();
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_destination_that_takes_a_request_slowly_is_not_silent() {
+    for (way, serve) in WAYS {
+        local(async {
+            let (mut destination, service) = destination(1024).await;
+            let mut client = serve(service, 256 * 1024);
+            let head = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n";
+            client.write_all(head).await.unwrap();
+            client.write_all(&[b'x'; 100_000]).await.unwrap();
+            read_to(&mut destination, "\r\n\r\n").await;
+            for _ in 0..10 {
+                seconds(ACTIVITY_TIMEOUT / 2).await;
+                let taken = destination.read_exact(&mut [0; 10_000]).await;
+                assert!(taken.is_ok(), "{way}: {taken:?}");
+            }
+            // What counts from here on is that it has all.
+            seconds(ACTIVITY_TIMEOUT - 1).await;
+            destination.write_all(ANSWER).await.unwrap();
+            let answer = read_to(&mut client, "\r\n\r\nok").await;
+            assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{way}: {answer}");
+            resume();
+        })
+        .await;
+    }
+}
+
+/// What a destination says, a little more than half of what it may be silent for apart.
+const SLOW: [&str; 4] = [
+    "HTTP/1.1 102 Processing\r\n\r\n",
+    "HTTP/1.1 200 OK\r\n",
+    "Content-Length: 2\r\n",
+    "\r\nok",
+];
+
+#[tokio::test]
+async fn whatever_comes_of_a_response_is_something() {
+    for (way, serve) in WAYS {
+        local(async {
+            let (mut destination, service) = destination(1024).await;
+            let mut client = serve(service, 1024);
+            client
+                .write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+                .await
+                .unwrap();
+            read_to(&mut destination, "\r\n\r\n").await;
+            for part in SLOW {
+                seconds(ACTIVITY_TIMEOUT / 2 + 1).await;
+                destination.write_all(part.as_bytes()).await.unwrap();
+            }
+            let answer = read_to(&mut client, "\r\n\r\nok").await;
+            assert!(answer.contains("HTTP/1.1 200 OK\r\n"), "{way}: {answer}");
+            resume();
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn silence_after_that_is_too_long_from_then_on() {
+    for (way, serve) in WAYS {
+        local(async {
+            let (mut destination, service) = destination(1024).await;
+            let mut client = serve(service, 1024);
+            client
+                .write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+                .await
+                .unwrap();
+            read_to(&mut destination, "\r\n\r\n").await;
+            seconds(ACTIVITY_TIMEOUT / 2 + 1).await;
+            destination.write_all(SLOW[0].as_bytes()).await.unwrap();
+            let last = Instant::now();
+            let answer = read_to(&mut client, "504 Gateway Timeout\r\n").await;
+            let waited = last.elapsed().as_secs();
+            let range = ACTIVITY_TIMEOUT..=ACTIVITY_TIMEOUT + 1;
+            assert!(range.contains(&waited), "{way}: {waited} s, {answer}");
+            resume();
+        })
+        .await;
+    }
+}
+
+#[cfg(feature = "http2")]
+#[tokio::test]
+async fn the_same_of_a_stream_whose_client_takes_its_response_late() {
+    local(async {
+        let (mut destination, service) = destination(256 * 1024).await;
+        let client = serve(service, 64 * 1024);
+        let mut peer = Peer::open(client, &[(INITIAL_WINDOW_SIZE, 0)]).await;
+        peer.get(1, "/").await;
+        read_to(&mut destination, "\r\n\r\n").await;
+        let head = b"HTTP/1.1 200 OK\r\nContent-Length: 1001\r\n\r\n";
+        destination.write_all(head).await.unwrap();
+        destination.write_all(&[b'x'; 1000]).await.unwrap();
+        seconds(ACTIVITY_TIMEOUT + 5).await;
+        peer.open_window(1, 1001).await;
+        peer.wait_for(|frame| frame.payload.len() == 1000).await;
+        seconds(1).await;
+        destination.write_all(b"x").await.unwrap();
+        assert_eq!(peer.end_of(1).await.1, None);
+    })
+    .await;
+}
+
+#[cfg(feature = "http2")]
+#[tokio::test]
+async fn and_of_one_whose_destination_takes_the_request_slowly() {
+    local(async {
+        let (mut destination, service) = destination(1024).await;
+        let mut peer = Peer::open(serve(service, 256 * 1024), &[]).await;
+        peer.send(Peer::head(1, "POST", "/", false)).await;
+        for last in [false, false, true] {
+            peer.send(Frame::data(1, "x".repeat(10_000), last)).await;
+        }
+        read_to(&mut destination, "\r\n\r\n").await;
+        for _ in 0..6 {
+            seconds(ACTIVITY_TIMEOUT / 2).await;
+            let taken = destination.read_exact(&mut [0; 5000]).await;
+            assert!(taken.is_ok(), "{taken:?}");
+        }
+        read_to(&mut destination, "0\r\n\r\n").await;
+        seconds(ACTIVITY_TIMEOUT - 1).await;
+        destination.write_all(ANSWER).await.unwrap();
+        assert_eq!(peer.end_of(1).await.1, None);
+    })
+    .await;
+}
+
+#[cfg(feature = "http2")]
+#[tokio::test]
+async fn and_of_one_whose_response_comes_bit_by_bit() {
+    local(async {
+        let (mut destination, service) = destination(1024).await;
+        let mut peer = Peer::open(serve(service, 64 * 1024), &[]).await;
+        peer.get(1, "/").await;
+        read_to(&mut destination, "\r\n\r\n").await;
+        for part in SLOW {
+            seconds(ACTIVITY_TIMEOUT / 2 + 1).await;
+            destination.write_all(part.as_bytes()).await.unwrap();
+        }
+        peer.wait_for(|frame| frame.payload == b"ok").await;
+        assert_eq!(peer.end_of(1).await.1, None);
+    })
+    .await;
+}
