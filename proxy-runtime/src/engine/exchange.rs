@@ -1,6 +1,6 @@
 //! One request and its response, both directions at once as far as they must be.
 
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use http::StatusCode;
@@ -280,18 +280,21 @@ where
             }));
         }
         let is_unanswered = self.flow.download.is_unanswered();
-        if self.flow.upload.outbound.poll_too_slow(cx).is_ready() {
-            WorkerMetrics::add(&self.client.state.metrics().slow_clients);
-            return Poll::Ready(Failure::too_slow(is_unanswered));
-        }
         self.flow.progress.note_news();
         if !is_unanswered && self.flow.download.waits_for_client(&self.client.output) {
             // A client that does not take its response is the server's to notice.
             return Poll::Pending;
         }
         let due = self.flow.progress.due(is_unanswered);
+        let outbound = &mut self.flow.upload.outbound;
+        while let Some(pace_due) = outbound.pace_due().filter(|pace_due| *pace_due < due) {
+            ready!(self.client.clock.poll_due(cx, pace_due));
+            if outbound.is_too_slow() {
+                WorkerMetrics::add(&self.client.state.metrics().slow_clients);
+                return Poll::Ready(Failure::too_slow(is_unanswered));
+            }
+        }
         let expired = self.client.clock.poll_due(cx, due);
-        let stage = self.flow.upload.outbound.stage();
-        expired.map(|()| Failure::timed_out(stage, is_unanswered))
+        expired.map(|()| Failure::timed_out(outbound.stage(), is_unanswered))
     }
 }

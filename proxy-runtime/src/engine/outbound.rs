@@ -2,9 +2,11 @@
 
 use std::task::{Context, Poll, ready};
 
+use tokio::time::Instant;
+
 use super::upload::{Broken, Stage};
 use crate::server::DataRate;
-use crate::server::connection::UploadPace;
+use crate::server::connection::Pace;
 use crate::stream::{ByteStream, poll_write_all, spare};
 
 /// A request on its way to a destination, but for its content.
@@ -23,7 +25,7 @@ pub(super) struct Outbound {
     /// Bytes of content that were sent.
     pub(super) sent: u64,
     /// How slow the client may be, while the rest of the body is waited for.
-    pace: Option<Box<UploadPace>>,
+    pace: Option<Pace>,
 }
 
 impl Outbound {
@@ -99,26 +101,36 @@ impl Outbound {
     }
 
     /// Gives up on a client that is slower than `rate`.
-    #[cold]
     pub(super) fn pace(&mut self, rate: DataRate) {
-        self.pace = Some(Box::new(UploadPace::new(rate)));
+        self.pace = Some(Pace::new(rate));
     }
 
     /// So much content has come from the client.
     #[inline]
     pub(super) fn arrived(&mut self, content: u64) {
         if let Some(pace) = &mut self.pace {
-            pace.arrived(content);
+            pace.moved(content);
         }
     }
 
-    /// To be polled when there is nothing to do but wait: ready when it is for a client that is too slow.
+    /// When a client that is waited for [may be too slow](Self::is_too_slow), if nothing comes until then.
     #[inline]
-    pub(super) fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn pace_due(&mut self) -> Option<Instant> {
         match (&mut self.pace, self.stage) {
-            (Some(pace), Stage::Client) => pace.poll_too_slow(cx),
-            _ => Poll::Pending,
+            (Some(pace), Stage::Client) => pace.due(),
+            _ => None,
         }
+    }
+
+    /// Whether the client had a whole window, which is over now, and did not use it. Else another one begins.
+    #[cold]
+    pub(super) fn is_too_slow(&mut self) -> bool {
+        let Some(pace) = &mut self.pace else {
+            return false;
+        };
+        let is_too_slow = pace.is_too_slow();
+        pace.renew(Instant::now());
+        is_too_slow
     }
 
     /// Sends `parts`, of which the first is the place of the front; ready when they were taken. `has_news` is set when some of it was,

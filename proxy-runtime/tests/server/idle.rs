@@ -1,12 +1,14 @@
 //! Connections to destinations that were idle, and are closed as the next request is sent over them.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use proxy_runtime::Proxy;
 use proxy_runtime::server::ServerHandle;
 use serde_json::json;
 use testkit::raw::{RawClient, RawOrigin};
 use testkit::time::guarded;
+use tokio::sync::Barrier;
 
 use crate::ways::{as_bytes, over_types, proxy};
 
@@ -192,6 +194,46 @@ async fn a_request_with_a_beginning_of_an_answer_is_not_repeated() {
             assert_eq!(response.status(), expected, "{beginning}");
         }
         assert_eq!(origin.traffic().requests(), 2);
+    }
+}
+
+/// As when a destination is started anew: all that wait are told nothing, and all are sent again.
+#[tokio::test]
+async fn however_many_wait_they_are_all_repeated() {
+    const MANY: usize = 80;
+    for way in WAYS {
+        let read = Arc::new(Barrier::new(MANY));
+        let origin = RawOrigin::script(move |mut connection| {
+            let read = Arc::clone(&read);
+            async move {
+                for turn in 0..2 {
+                    connection.read_whole_request().await?;
+                    if connection.index() < MANY as u64 {
+                        read.wait().await;
+                        if turn == 1 {
+                            connection.close();
+                            return Ok(());
+                        }
+                    }
+                    connection.write_all(OK).await?;
+                }
+                Ok(())
+            }
+        });
+        let (_server, address) = serve(&origin, way);
+        let mut clients = Vec::new();
+        for _ in 0..MANY {
+            clients.push(RawClient::connect(address).await.unwrap());
+        }
+        for turn in ["first", "second"] {
+            for client in &mut clients {
+                client.write_all(request("GET", "")).await.unwrap();
+            }
+            for client in &mut clients {
+                let response = guarded(turn, client.read_response()).await.unwrap();
+                assert_eq!(response.status(), 200, "{turn}");
+            }
+        }
     }
 }
 

@@ -316,10 +316,6 @@ impl Exchange<'_> {
         }
         let flow = &mut *self.flow;
         let is_unanswered = flow.download.is_none();
-        if flow.upload.outbound.poll_too_slow(cx).is_ready() {
-            WorkerMetrics::add(&self.client.exchange.connection.metrics().slow_clients);
-            return Poll::Ready(Failure::too_slow(is_unanswered));
-        }
         flow.progress.note_news();
         if let Some(download) = flow.download.as_mut().filter(|down| down.has_data()) {
             // It is the client that is waited for.
@@ -329,8 +325,15 @@ impl Exchange<'_> {
             return Poll::Ready(Failure::Gone(ForwardErrorKind::ResponseBodyCanceled));
         }
         let due = flow.progress.due(is_unanswered);
-        let stage = flow.upload.outbound.stage();
+        let outbound = &mut flow.upload.outbound;
+        while let Some(pace_due) = outbound.pace_due().filter(|pace_due| *pace_due < due) {
+            ready!(self.client.deadline.poll_due(pace_due));
+            if outbound.is_too_slow() {
+                WorkerMetrics::add(&self.client.exchange.connection.metrics().slow_clients);
+                return Poll::Ready(Failure::too_slow(is_unanswered));
+            }
+        }
         let expired = self.client.deadline.poll_due(due);
-        expired.map(|()| Failure::timed_out(stage, is_unanswered))
+        expired.map(|()| Failure::timed_out(outbound.stage(), is_unanswered))
     }
 }

@@ -3,6 +3,7 @@
 mod activity;
 mod allocations;
 mod chunks;
+mod early;
 mod interim;
 mod memory;
 mod scene;

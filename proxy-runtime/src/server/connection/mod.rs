@@ -28,9 +28,7 @@ pub(crate) use self::address_text::AddressText;
 pub(crate) use self::exchange::Exchange;
 pub use self::exchange::Outcome;
 pub(crate) use self::io::{ConnectionIo, Transport};
-#[cfg(feature = "http2")]
-pub(crate) use self::pace::Pace;
-pub(crate) use self::pace::{DownloadPace, UploadPace, after, spread};
+pub(crate) use self::pace::{DownloadPace, Pace, after, spread};
 pub use self::request_body::{RequestBody, RequestBodyError};
 pub(crate) use self::response_body::ResponseBody;
 pub(crate) use self::served::Served;

@@ -18,7 +18,7 @@
 //! - [`Client::is_closing`] decides, right before the head of the response is written, whether that says
 //!   `Connection: close`; then `keep` is `false`.
 //! - While it waits for anything, it polls [`Clock::poll_slow_reader`] (ready: give up, [`Lane::Gone`]) and, when the
-//!   request's body is at its end, [`Client::poll_gone`] (likewise). An upload that it waits for has its `UploadPace`
+//!   request's body is at its end, [`Client::poll_gone`] (likewise). An upload of `http` types that it waits for has its `UploadPace`
 //!   (`server/connection/pace.rs`). Own deadlines are asked of [`Clock::poll_due`]. All of it in the connection's own
 //!   task: the timer knows one waker.
 //! - `client.exchange` is there: `received` and `sent` are counted in it (bytes of bodies), and
