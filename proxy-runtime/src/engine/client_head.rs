@@ -3,7 +3,7 @@
 use http::StatusCode;
 
 use super::body::Body;
-use super::download::{BROKEN, Cut, limits};
+use super::download::{BROKEN, Cut};
 use super::filtering::Shown;
 use super::plan::{HeadPlan, MOST_OPERATIONS, with_slice};
 use crate::filter::HeadEdits;
@@ -13,6 +13,7 @@ use crate::http1::{
 };
 use crate::server::http1::date::write_date;
 use crate::stream::spare;
+use crate::upstream::response_limits as limits;
 
 /// What becomes of the head on its way to the client.
 pub(super) struct ForClient<'e> {

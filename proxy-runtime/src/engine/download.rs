@@ -10,25 +10,14 @@ use super::client_head::{ForClient, lend};
 use super::plan::HeadPlan;
 use crate::forward::ForwardErrorKind;
 use crate::http1::{
-    Asked, CHUNK_END, ChunkHead, Framing, HeadLimits, HeadTable, LAST_CHUNK, RawResponse,
-    ResponseRewrite, Status, parse_response, write_response, write_trailers,
+    Asked, CHUNK_END, ChunkHead, Framing, HeadTable, LAST_CHUNK, RawResponse, ResponseRewrite,
+    Status, parse_response, write_response, write_trailers,
 };
 use crate::stream::{ByteStream, ReadBuffer, poll_write_all};
-
-/// The most interim responses (1xx) before the final one. Nobody needs more than two or three.
-pub(super) const MOST_INTERIM: u8 = 16;
+use crate::upstream::{MOST_INTERIM, response_limits as limits};
 
 /// Parts of a body up to this size are copied behind what is in front of them, which costs less than a slice of its own.
 const COPIED: usize = 2 * 1024;
-
-/// The longest head of a response, as .NET's `MaxResponseHeadersLength` in YARP: 64 KiB. Responses that set many cookies have
-/// many fields.
-#[inline]
-pub(super) fn limits() -> HeadLimits {
-    HeadLimits::default()
-        .with_bytes(64 * 1024)
-        .with_fields(1000)
-}
 
 /// A response on its way to the client.
 #[derive(Debug, Default)]
@@ -42,7 +31,7 @@ pub(super) struct Download {
     written: usize,
     /// The body ends with the destination's connection, and goes to the client in chunks.
     chunks: Chunks,
-    interim: u8,
+    interim: u32,
     /// The destination keeps its connection.
     pub(super) is_persistent: bool,
     /// Bytes of content that came.

@@ -55,7 +55,9 @@ pub(crate) use self::error::{ConnectError, ExchangeError};
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::http1::{Http1Body, Rest, Table};
 #[cfg(feature = "server")]
-pub(crate) use self::http1::{Http1Connection, Http1Error, Output, Written};
+pub(crate) use self::http1::{
+    Http1Connection, Http1Error, MOST_INTERIM, Output, Written, limits as response_limits,
+};
 pub(crate) use self::incoming::IncomingBody;
 pub(crate) use self::lease::Lease;
 pub use self::options::UpstreamOptions;

@@ -11,7 +11,6 @@ use super::answer::{final_head, interim_head, is_grpc_response};
 use super::download::{Download, Gone};
 use super::small::take_whole;
 use super::upload::Upload;
-use crate::engine::download::{MOST_INTERIM, limits};
 use crate::engine::failure::Failure;
 use crate::engine::plan::HeadPlan;
 use crate::engine::progress::{Patience, Progress};
@@ -20,7 +19,7 @@ use crate::forward::ForwardErrorKind;
 use crate::http1::{Asked, Framing, RawResponse, Status, parse_response};
 use crate::server::http2::Client;
 use crate::server::metrics::WorkerMetrics;
-use crate::upstream::{Http1Body, Http1Connection, Table};
+use crate::upstream::{Http1Body, Http1Connection, MOST_INTERIM, Table, response_limits as limits};
 
 /// How far one request and its response have come.
 pub(super) struct Flow {
@@ -29,7 +28,7 @@ pub(super) struct Flow {
     asked: Asked,
     /// The fields of the response's head.
     table: Option<Table>,
-    interim: u8,
+    interim: u32,
     /// The response, once its head was sent.
     pub(super) download: Option<Download>,
 }

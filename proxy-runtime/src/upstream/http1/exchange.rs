@@ -9,15 +9,11 @@ use http::header::UPGRADE;
 use http::{Request, Response, StatusCode, request};
 
 use super::body::{Http1Body, Sending};
-use super::response_head::{limits, to_response};
+use super::response_head::{MOST_INTERIM, limits, to_response};
 use super::spare::{Output, Table};
 use super::{Http1Connection, Http1Error, Upload};
 use crate::forward::{Continuation, RequestBody};
 use crate::http1::{self, Asked, HeadTable, RawResponse, Refusal, Status, parse_response};
-
-/// Interim responses that may come before the final one. Servers send one or two; without a bound, a request would never
-/// end.
-const MAX_INTERIM: u32 = 16;
 
 /// Why there is no response. The request is given back if it can be sent again.
 pub(crate) type Failed = (Http1Error, Option<Box<Request<RequestBody>>>);
@@ -248,7 +244,7 @@ impl Exchange {
 
     fn interim(&mut self, head: &RawResponse) -> Result<(), Http1Error> {
         self.interim += 1;
-        if self.interim > MAX_INTERIM {
+        if self.interim > MOST_INTERIM {
             return Err(Http1Error::TooManyInterim);
         }
         if let Some(continuation) = &self.continuation {

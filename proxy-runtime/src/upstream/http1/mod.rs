@@ -41,6 +41,8 @@ pub(crate) use self::body::{Http1Body, Rest};
 pub(crate) use self::error::Http1Error;
 pub(super) use self::exchange::Sent;
 #[cfg(feature = "server")]
+pub(crate) use self::response_head::{MOST_INTERIM, limits};
+#[cfg(feature = "server")]
 pub(crate) use self::spare::Output;
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::spare::Table;

@@ -11,9 +11,12 @@ use crate::http1::{self, Field, HeadLimits, RawResponse, Refusal, Span};
 /// many cookies.
 const MAX_FIELDS: usize = 1000;
 
+/// The most interim responses (1xx) before the final one. Servers send one or two; without a bound, a request would never end.
+pub(crate) const MOST_INTERIM: u32 = 16;
+
 /// What a head, and a trailer section, may have.
 #[inline]
-pub(super) fn limits() -> HeadLimits {
+pub(crate) fn limits() -> HeadLimits {
     HeadLimits::default()
         .with_bytes(MAX_HEAD)
         .with_fields(MAX_FIELDS)
