@@ -14,6 +14,8 @@ mod listen;
 mod malformed;
 mod policies;
 mod proxy;
+#[cfg(feature = "http2")]
+mod rapid_resets;
 mod shared_pool;
 #[cfg(feature = "http2")]
 mod streams;
