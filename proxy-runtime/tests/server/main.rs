@@ -25,3 +25,4 @@ mod tls;
 mod ways;
 #[cfg(feature = "http2")]
 mod ways_http2;
+mod websocket;
