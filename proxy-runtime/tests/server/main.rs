@@ -6,6 +6,7 @@
 mod bytes;
 mod drain;
 mod filtered;
+mod grpc;
 #[cfg(feature = "http2")]
 mod hostile_streams;
 mod idle;
