@@ -23,6 +23,8 @@ mod streams;
 mod support;
 #[cfg(feature = "tls")]
 mod tls;
+#[cfg(feature = "tls")]
+mod tls_failures;
 mod ways;
 #[cfg(feature = "http2")]
 mod ways_http2;
