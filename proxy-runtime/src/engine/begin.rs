@@ -12,7 +12,6 @@ use super::request::Run;
 use super::spare;
 use super::upload::Broken;
 use crate::forward::ForwardErrorKind;
-use crate::http1::FieldClass;
 use crate::server::http1::{Client, Transport};
 use crate::server::metrics::WorkerMetrics;
 
@@ -27,7 +26,6 @@ impl Run<'_> {
         head_due: Option<Instant>,
     ) -> Result<Box<Flow>, (ForwardErrorKind, StatusCode)> {
         let body = Body::new(self.request.framing());
-        let is_grpc = !body.has_ended() && is_grpc(client);
         client.input.consume(self.request.head_length());
         let head = std::mem::replace(&mut link.head, Err(Invalid))
             .map_err(|Invalid| (ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY))?;
@@ -40,7 +38,7 @@ impl Run<'_> {
         flow.begin(head, body, self.asked(), patience);
         flow.is_last = !self.request.is_persistent();
         if flow.upload.needs_more() {
-            self.begin_upload(client, &mut flow, is_grpc)?;
+            self.begin_upload(client, &mut flow)?;
         }
         Ok(flow)
     }
@@ -49,7 +47,6 @@ impl Run<'_> {
         &self,
         client: &mut Client<T>,
         flow: &mut Flow,
-        is_grpc: bool,
     ) -> Result<(), (ForwardErrorKind, StatusCode)> {
         flow.upload
             .allow(self.allowed(client.state.worker.limits.body_bytes));
@@ -74,26 +71,10 @@ impl Run<'_> {
             ),
         })?;
         if flow.upload.needs_more()
-            && !is_grpc
             && let Some(rate) = limits.data_rate
         {
             flow.upload.outbound.pace(rate);
         }
         Ok(())
     }
-}
-
-/// gRPC streams may be silent for as long as they like.
-#[cold]
-fn is_grpc<T: Transport>(client: &Client<T>) -> bool {
-    let buffer = client.input.filled();
-    let mut fields = client.table.fields().iter();
-    fields.any(|field| {
-        field.class() == FieldClass::Content
-            && field
-                .name()
-                .get(buffer)
-                .eq_ignore_ascii_case(b"content-type")
-            && field.value().get(buffer).starts_with(b"application/grpc")
-    })
 }

@@ -1,16 +1,16 @@
 //! What a switch of protocols adds to a request and its response.
 
-use http::header::{CONNECTION, HeaderValue, UPGRADE};
-#[cfg(feature = "http2")]
-use http::header::{SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY};
+use http::header::{
+    CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION,
+    UPGRADE,
+};
 use http::{HeaderMap, StatusCode, response};
 use proxy_model::compiled::Upstream;
 
 use super::error::{ForwardError, ForwardErrorKind};
 use super::request::OutgoingHead;
 use super::upgrade::{self, Upgrade, Wish};
-#[cfg(feature = "http2")]
-use super::websocket::Challenge;
+use super::websocket::{self, Challenge};
 use crate::upstream::{Protocols, protocol};
 
 /// What a switch of protocols adds to a request and its response. Nothing, for requests that want none.
@@ -18,8 +18,10 @@ use crate::upstream::{Protocols, protocol};
 pub(crate) enum Handshake {
     /// No switch.
     None,
-    /// `Upgrade` on both sides; what else belongs to it goes through as it is.
+    /// `Upgrade` to a protocol other than WebSocket on both sides; what else belongs to it goes through as it is.
     Upgrade(HeaderValue),
+    /// A WebSocket, with `Upgrade` on both sides.
+    WebSocket(Challenge),
     /// A WebSocket that the client asks for with CONNECT, of a destination that wants `Upgrade`.
     #[cfg(feature = "http2")]
     FromConnect(Challenge),
@@ -52,28 +54,24 @@ impl Handshake {
         Self::over(protocols, wish, headers)
     }
 
-    #[cfg(feature = "http2")]
     fn over(protocols: Protocols, wish: &Wish, headers: &HeaderMap) -> Result<Self, ForwardError> {
         Ok(match (wish, protocols) {
+            (Wish::Upgrade(protocol), _) if !wish.is_websocket() => Self::Upgrade(protocol.clone()),
+            #[cfg(feature = "http2")]
             (Wish::Upgrade(_), Protocols::Http2) => Self::ToConnect(Challenge::given(headers)?),
-            (Wish::Upgrade(protocol), _) => Self::Upgrade(protocol.clone()),
+            (Wish::Upgrade(_), _) => Self::WebSocket(Challenge::given(headers)?),
+            #[cfg(feature = "http2")]
             (Wish::Connect, Protocols::Http2) => Self::Connect,
+            #[cfg(feature = "http2")]
             (Wish::Connect, _) => Self::FromConnect(Challenge::given_or_new(headers)?),
         })
-    }
-
-    #[cfg(not(feature = "http2"))]
-    #[expect(clippy::unnecessary_wraps, reason = "as with HTTP/2")]
-    fn over(_: Protocols, wish: &Wish, _: &HeaderMap) -> Result<Self, ForwardError> {
-        let Wish::Upgrade(protocol) = wish;
-        Ok(Self::Upgrade(protocol.clone()))
     }
 
     /// The version in which the switch is asked for; `None` without one.
     pub(crate) fn protocols(&self) -> Option<Protocols> {
         match self {
             Self::None => None,
-            Self::Upgrade(_) => Some(Protocols::Http1),
+            Self::Upgrade(_) | Self::WebSocket(_) => Some(Protocols::Http1),
             #[cfg(feature = "http2")]
             Self::FromConnect(_) => Some(Protocols::Http1),
             #[cfg(feature = "http2")]
@@ -81,34 +79,41 @@ impl Handshake {
         }
     }
 
-    /// Asks the destination for the switch.
+    /// Asks the destination for the switch. What the handshake consists of is said whatever else is done to headers.
     pub(crate) fn ask(&self, head: OutgoingHead) -> OutgoingHead {
-        match self {
-            Self::None => head,
-            Self::Upgrade(protocol) => head.with_upgrade(protocol.clone()),
+        let mut head = match self {
+            Self::None => return head,
+            Self::Upgrade(protocol) => return head.with_upgrade(protocol.clone()),
+            Self::WebSocket(challenge) => with_key(head, challenge),
             #[cfg(feature = "http2")]
-            Self::FromConnect(challenge) => {
-                let mut head = head.with_upgrade(HeaderValue::from_static("websocket"));
-                let headers = head.headers_mut();
-                headers.insert(SEC_WEBSOCKET_KEY, challenge.key.clone());
-                head
-            }
+            Self::FromConnect(challenge) => with_key(head, challenge),
             #[cfg(feature = "http2")]
             Self::ToConnect(_) | Self::Connect => {
                 let mut head = head.with_connect();
                 head.headers_mut().remove(SEC_WEBSOCKET_KEY);
                 head
             }
-        }
+        };
+        let headers = head.headers_mut();
+        headers.insert(SEC_WEBSOCKET_VERSION, websocket::VERSION);
+        head
     }
 
     /// Whether the destination agrees to the switch, when it answers with `status`.
     pub(crate) fn is_agreed(&self, status: StatusCode) -> bool {
         match self.protocols() {
             None => false,
-            Some(Protocols::Http2) => status == StatusCode::OK,
+            // RFC 8441 section 5.
+            Some(Protocols::Http2) => status.is_success(),
             Some(Protocols::Http1 | Protocols::Either) => status == StatusCode::SWITCHING_PROTOCOLS,
         }
+    }
+
+    /// Whether `status`, with which the destination does not agree, would tell the client that it does: whoever asks with
+    /// CONNECT takes any 2xx for a tunnel (RFC 8441 section 5).
+    #[cfg(feature = "http2")]
+    pub(crate) fn is_mistakable(&self, status: StatusCode) -> bool {
+        matches!(self, Self::FromConnect(_)) && status.is_success()
     }
 
     /// Checks what the destination agrees to, and gives the client's side.
@@ -121,20 +126,22 @@ impl Handshake {
         upgrade: Option<Box<Upgrade>>,
         headers: &mut HeaderMap,
     ) -> Result<upgrade::Client, ForwardError> {
-        if let Self::Upgrade(asked) = self {
-            let agreed = headers.get(UPGRADE);
-            let is_asked =
-                |agreed: &HeaderValue| agreed.as_bytes().eq_ignore_ascii_case(asked.as_bytes());
-            if !agreed.is_some_and(is_asked) {
-                return Err(ForwardError::new(
-                    ForwardErrorKind::ResponseHeaders,
-                    StatusCode::BAD_GATEWAY,
-                ));
+        match self {
+            Self::Upgrade(asked) => {
+                let agreed = headers.get(UPGRADE);
+                let is_asked =
+                    |agreed: &HeaderValue| agreed.as_bytes().eq_ignore_ascii_case(asked.as_bytes());
+                if !agreed.is_some_and(is_asked) {
+                    return Err(ForwardError::new(
+                        ForwardErrorKind::ResponseHeaders,
+                        StatusCode::BAD_GATEWAY,
+                    ));
+                }
             }
-        }
-        #[cfg(feature = "http2")]
-        if let Self::FromConnect(challenge) = self {
-            challenge.check(headers)?;
+            Self::WebSocket(challenge) => challenge.check(headers)?,
+            #[cfg(feature = "http2")]
+            Self::FromConnect(challenge) => challenge.check(headers)?,
+            _ => {}
         }
         upgrade
             .map(|upgrade| upgrade.into_client())
@@ -149,18 +156,27 @@ impl Handshake {
                 .insert(CONNECTION, HeaderValue::from_static("upgrade"));
             head.headers.insert(UPGRADE, protocol);
         };
+        let proven = |head: &mut response::Parts, challenge: &Challenge| {
+            upgraded(head, websocket::PROTOCOL);
+            let proof = challenge.proof.clone();
+            head.headers.insert(SEC_WEBSOCKET_ACCEPT, proof);
+        };
         match self {
             Self::None => {}
             Self::Upgrade(protocol) => upgraded(head, protocol.clone()),
+            Self::WebSocket(challenge) => proven(head, challenge),
             #[cfg(feature = "http2")]
-            Self::ToConnect(challenge) => {
-                upgraded(head, HeaderValue::from_static("websocket"));
-                head.headers
-                    .insert(SEC_WEBSOCKET_ACCEPT, challenge.proof.clone());
-            }
+            Self::ToConnect(challenge) => proven(head, challenge),
             // RFC 8441 section 5.
             #[cfg(feature = "http2")]
             Self::FromConnect(_) | Self::Connect => head.status = StatusCode::OK,
         }
     }
+}
+
+fn with_key(head: OutgoingHead, challenge: &Challenge) -> OutgoingHead {
+    let mut head = head.with_upgrade(websocket::PROTOCOL);
+    let key = challenge.key.clone();
+    head.headers_mut().insert(SEC_WEBSOCKET_KEY, key);
+    head
 }

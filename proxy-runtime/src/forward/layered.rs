@@ -179,7 +179,7 @@ fn fail(context: &RouteContext, error: &ForwardError, account: OpenAccount) -> R
     let kind = error.kind().as_str();
     let reason = error as &dyn std::error::Error;
     debug!(target: targets::REQUEST, route = %route.id(), error = kind, reason, "the request failed");
-    let mut response = answer::own(error.status(), None);
+    let mut response = answer::own_to(error);
     apply_to_own_response(route.transforms(), error.status(), response.headers_mut());
     finish(response, account, Some(error))
 }

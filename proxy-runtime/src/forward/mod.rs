@@ -75,7 +75,6 @@ mod tests;
 pub(crate) mod timeout;
 mod upgrade;
 mod upload;
-#[cfg(feature = "http2")]
 mod websocket;
 
 #[cfg(feature = "server")]

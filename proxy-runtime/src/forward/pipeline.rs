@@ -270,6 +270,10 @@ impl<'a> Routed<'a> {
             // Nobody asked for it, so nobody knows what follows.
             return Err(bad_gateway(ForwardErrorKind::Request));
         }
+        #[cfg(feature = "http2")]
+        if handshake.is_mistakable(status) {
+            return Err(bad_gateway(ForwardErrorKind::ResponseHeaders));
+        }
         if !answer::is_understood(answered.response.headers()) {
             return Err(bad_gateway(ForwardErrorKind::ResponseHeaders));
         }
@@ -332,7 +336,7 @@ impl<'a> Routed<'a> {
         account: OpenAccount,
     ) -> Response<ProxyBody> {
         self.log(error);
-        let response = answer::own(error.status(), None);
+        let response = answer::own_to(error);
         let response = filtering.shown(response, self.route().transforms());
         finish(response, account, Some(error))
     }

@@ -9,6 +9,7 @@ use super::error::{ForwardError, ForwardErrorKind};
 use super::head::HttpHead;
 use super::request::{Framing, framing_of};
 use super::upgrade::Wish;
+use super::websocket;
 use crate::balance::Random;
 use crate::observe::targets;
 use crate::state::{Generation, Nowhere, RouteState};
@@ -85,7 +86,8 @@ pub(super) fn check_refusal(route: &Route, state: &RouteState) -> Result<(), For
 ///
 /// # Errors
 ///
-/// It may not: a tunnel that nobody asked the proxy for, a body where none belongs, or one that is too large.
+/// It may not: a tunnel that nobody asked the proxy for, a handshake that is none, a body where none belongs, or one that
+/// is too large.
 pub(super) fn admit(
     head: &HttpHead<'_>,
     wish: Option<&Wish>,
@@ -97,6 +99,9 @@ pub(super) fn admit(
             ForwardErrorKind::RequestCreation,
             StatusCode::BAD_GATEWAY,
         ));
+    }
+    if wish.is_some_and(Wish::is_websocket) {
+        websocket::check_request(head.method_value(), head.headers(), head.is_http2())?;
     }
     let framing = match wish {
         // What follows the head is not a body.

@@ -118,7 +118,6 @@ impl OutgoingHead {
     }
 
     /// Changes headers after everything else.
-    #[cfg(feature = "http2")]
     pub(crate) fn headers_mut(&mut self) -> &mut HeaderMap {
         &mut self.headers
     }

@@ -9,8 +9,10 @@ use proxy_model::compiled::RouteIndex;
 use proxy_model::transform::{HeaderCopy, Transforms};
 
 use super::body::ProxyBody;
+use super::error::ForwardError;
 use super::headers;
 use super::request::parse_length;
+use super::websocket;
 use crate::filter::HeadEdits;
 use crate::state::Generation;
 use crate::transform::{apply_to_response, apply_to_trailers};
@@ -78,6 +80,13 @@ pub(crate) fn own(status: StatusCode, allow: Option<&str>) -> Response<ProxyBody
     if let Some(Ok(allow)) = allow.map(HeaderValue::from_str) {
         response.headers_mut().insert(ALLOW, allow);
     }
+    response
+}
+
+/// The same, for a request that failed.
+pub(crate) fn own_to(error: &ForwardError) -> Response<ProxyBody> {
+    let mut response = own(error.status(), None);
+    websocket::tell_version(error, response.headers_mut());
     response
 }
 

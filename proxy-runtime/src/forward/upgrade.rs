@@ -7,9 +7,11 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+#[cfg(feature = "http2")]
+use http::Method;
+use http::Version;
 use http::header::{CONNECTION, HeaderValue, UPGRADE};
 use http::request::Parts;
-use http::{Method, Version};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
@@ -138,8 +140,8 @@ impl Wish {
         let (Some(protocol), None) = (protocols.next(), protocols.next()) else {
             return None;
         };
-        let is_websocket =
-            parts.method == Method::GET && protocol.as_bytes().eq_ignore_ascii_case(b"websocket");
+        // Of any method: one that is not GET makes no handshake, which is for the client to know.
+        let is_websocket = protocol.as_bytes().eq_ignore_ascii_case(b"websocket");
         let is_spdy = protocol
             .as_bytes()
             .get(..5)

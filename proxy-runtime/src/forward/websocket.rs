@@ -1,19 +1,121 @@
-//! The handshake of WebSocket (RFC 6455 section 4), where one side speaks HTTP/1.1 and the other HTTP/2.
+//! The handshake of WebSocket (RFC 6455 section 4), between any two versions of HTTP.
 //!
-//! HTTP/2 asks for a WebSocket without the key and its proof (RFC 8441 section 5), so the proxy makes what is missing and
-//! checks what it has made.
+//! The proxy is a party to it: it refuses a client's handshake that is none before a destination sees it, and believes a
+//! destination's `101` only with what proves that it was meant (RFC 6455 section 4.1). HTTP/2 asks for a WebSocket without
+//! the key and its proof (RFC 8441 section 5), so the proxy makes what is missing. Subprotocols and extensions are for the
+//! two ends to agree on.
 
-use http::header::{HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY};
-use http::{HeaderMap, StatusCode};
+use http::header::{
+    CONNECTION, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
+    SEC_WEBSOCKET_VERSION, UPGRADE,
+};
+use http::{HeaderMap, Method, StatusCode};
 use sha1::{Digest, Sha1};
 
 use super::error::{ForwardError, ForwardErrorKind};
+use super::headers;
+
+/// The protocol's name in `Upgrade`.
+pub(crate) const PROTOCOL: HeaderValue = HeaderValue::from_static("websocket");
+
+/// The only version of the protocol (RFC 6455 section 4.1).
+pub(crate) const VERSION: HeaderValue = HeaderValue::from_static("13");
 
 /// RFC 6455 section 1.3.
 const PROOF: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// Length of a key: 16 bytes in base64.
-const KEY_LENGTH: usize = 24;
+/// Digits of a key: 16 bytes in base64, without the two signs that fill it up.
+const KEY_DIGITS: usize = 22;
+
+/// What is wrong with a client's handshake (RFC 6455 section 4.2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BadRequest {
+    #[error("a WebSocket is asked for with another method than GET")]
+    Method,
+    #[error("`Sec-WebSocket-Key` has to be there once, with 16 bytes in base64")]
+    Key,
+    #[error("`Sec-WebSocket-Version` has to be there once")]
+    NoVersion,
+    #[error("`Sec-WebSocket-Version` has to be 13")]
+    Version,
+}
+
+/// What is wrong with the `101` of a destination (RFC 6455 section 4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum BadResponse {
+    #[error("the destination switched to another protocol than `websocket`")]
+    Protocol,
+    #[error("the destination's `101` has no `Connection: upgrade`")]
+    Connection,
+    #[error("`Sec-WebSocket-Accept` has to be there once, with the proof for the key")]
+    Proof,
+}
+
+/// Makes sure that a client's handshake is one. In HTTP/2, where it is made without a key, there may be none.
+///
+/// # Errors
+///
+/// It is not: 400, or 426 if the client wants another version and speaks one of HTTP in which that can be said.
+pub(crate) fn check_request(
+    method: &Method,
+    headers: &HeaderMap,
+    is_http2: bool,
+) -> Result<(), ForwardError> {
+    let is_key_due = !is_http2 || headers.contains_key(SEC_WEBSOCKET_KEY);
+    let bad = if *method != Method::GET {
+        BadRequest::Method
+    } else if is_key_due && key(headers).is_none() {
+        BadRequest::Key
+    } else {
+        match only(headers, &SEC_WEBSOCKET_VERSION) {
+            None => BadRequest::NoVersion,
+            Some(version) if *version != VERSION => BadRequest::Version,
+            Some(_) => return Ok(()),
+        }
+    };
+    Err(refused(bad, is_http2))
+}
+
+fn refused(bad: BadRequest, is_http2: bool) -> ForwardError {
+    let status = match bad {
+        // RFC 9110 section 15.5.22 wants `Upgrade` with it, which HTTP/2 does not have.
+        BadRequest::Version if !is_http2 => StatusCode::UPGRADE_REQUIRED,
+        _ => StatusCode::BAD_REQUEST,
+    };
+    ForwardError::new(ForwardErrorKind::RequestCreation, status).with_source(bad)
+}
+
+/// Adds to the response for a request that failed what a client is to be told about WebSockets: which version there is
+/// (RFC 6455 section 4.4).
+pub(crate) fn tell_version(error: &ForwardError, headers: &mut HeaderMap) {
+    let source = std::error::Error::source(error);
+    let bad = source.and_then(|source| source.downcast_ref::<BadRequest>());
+    if bad != Some(&BadRequest::Version) {
+        return;
+    }
+    headers.insert(SEC_WEBSOCKET_VERSION, VERSION);
+    if error.status() == StatusCode::UPGRADE_REQUIRED {
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, PROTOCOL);
+    }
+}
+
+/// The value of a header that is there once.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => Some(value),
+        _ => None,
+    }
+}
+
+fn key(headers: &HeaderMap) -> Option<&HeaderValue> {
+    let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    only(headers, &SEC_WEBSOCKET_KEY).filter(|key| {
+        let digits = key.as_bytes().strip_suffix(b"==");
+        digits.is_some_and(|digits| digits.len() == KEY_DIGITS && digits.iter().all(is_digit))
+    })
+}
 
 /// A key, and the answer that proves that a server has understood it.
 #[derive(Clone, Debug)]
@@ -29,12 +131,9 @@ impl Challenge {
     ///
     /// There is none, or it is not a key: 400.
     pub(crate) fn given(headers: &HeaderMap) -> Result<Self, ForwardError> {
-        match headers.get(SEC_WEBSOCKET_KEY) {
-            Some(key) if key.len() == KEY_LENGTH => Ok(Self::with_key(key.clone())),
-            _ => Err(ForwardError::new(
-                ForwardErrorKind::RequestCreation,
-                StatusCode::BAD_REQUEST,
-            )),
+        match key(headers) {
+            Some(key) => Ok(Self::with_key(key.clone())),
+            None => Err(refused(BadRequest::Key, false)),
         }
     }
 
@@ -43,6 +142,7 @@ impl Challenge {
     /// # Errors
     ///
     /// The client sent something that is not a key: 400.
+    #[cfg(feature = "http2")]
     pub(crate) fn given_or_new(headers: &HeaderMap) -> Result<Self, ForwardError> {
         if headers.contains_key(SEC_WEBSOCKET_KEY) {
             return Self::given(headers);
@@ -58,19 +158,28 @@ impl Challenge {
         Self { key, proof }
     }
 
-    /// Checks the proof in a response's headers, and takes it out: the client did not ask for it.
+    /// Checks the headers of a destination's `101`, and takes the proof out: who asked without a key gets none.
     ///
     /// # Errors
     ///
-    /// The destination answers `101` and does not speak WebSocket.
+    /// The destination answers `101` and does not speak WebSocket: 502.
     pub(crate) fn check(&self, headers: &mut HeaderMap) -> Result<(), ForwardError> {
-        match headers.remove(SEC_WEBSOCKET_ACCEPT) {
-            Some(proof) if proof == self.proof => Ok(()),
-            _ => Err(ForwardError::new(
-                ForwardErrorKind::ResponseHeaders,
-                StatusCode::BAD_GATEWAY,
-            )),
-        }
+        let is_websocket = |protocol: &&HeaderValue| {
+            let protocol = protocol.as_bytes();
+            protocol.eq_ignore_ascii_case(PROTOCOL.as_bytes())
+        };
+        let bad = if only(headers, &UPGRADE).filter(is_websocket).is_none() {
+            BadResponse::Protocol
+        } else if !headers::has_token(headers, &CONNECTION, "upgrade") {
+            BadResponse::Connection
+        } else if only(headers, &SEC_WEBSOCKET_ACCEPT) != Some(&self.proof) {
+            BadResponse::Proof
+        } else {
+            headers.remove(SEC_WEBSOCKET_ACCEPT);
+            return Ok(());
+        };
+        let failed = ForwardError::new(ForwardErrorKind::ResponseHeaders, StatusCode::BAD_GATEWAY);
+        Err(failed.with_source(bad))
     }
 }
 
@@ -115,21 +224,34 @@ mod tests {
         }
     }
 
+    // The example of RFC 6455 section 1.3.
+    const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
+    const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
+
+    fn map(fields: &[(HeaderName, &'static str)]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in fields {
+            map.append(name, HeaderValue::from_static(value));
+        }
+        map
+    }
+
+    #[test]
+    fn the_proof_is_that_of_the_rfc() {
+        let headers = map(&[(SEC_WEBSOCKET_KEY, KEY)]);
+        let challenge = Challenge::given(&headers).unwrap();
+        assert_eq!(challenge.key, KEY);
+        assert_eq!(challenge.proof, ACCEPT);
+    }
+
+    #[cfg(feature = "http2")]
     #[test]
     fn n13_a_key_is_made_or_kept_or_refused() {
         let mut headers = HeaderMap::new();
-        assert_eq!(
-            Challenge::given_or_new(&headers).unwrap().key.len(),
-            KEY_LENGTH
-        );
         assert!(Challenge::given(&headers).is_err(), "N14");
-
-        // The example of RFC 6455 section 1.3.
-        let key = HeaderValue::from_static("dGhlIHNhbXBsZSBub25jZQ==");
-        headers.insert(SEC_WEBSOCKET_KEY, key.clone());
-        let challenge = Challenge::given_or_new(&headers).unwrap();
-        assert_eq!(challenge.key, key);
-        assert_eq!(challenge.proof, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        let made = Challenge::given_or_new(&headers).unwrap().key;
+        headers.insert(SEC_WEBSOCKET_KEY, made.clone());
+        assert_eq!(Challenge::given_or_new(&headers).unwrap().key, made);
 
         headers.insert(SEC_WEBSOCKET_KEY, HeaderValue::from_static("Foo"));
         let error = Challenge::given_or_new(&headers).unwrap_err();
@@ -137,14 +259,55 @@ mod tests {
     }
 
     #[test]
+    fn a_key_is_sixteen_bytes_in_base64() {
+        for (value, is_key) in [
+            (KEY, true),
+            ("AAAAAAAAAAAAAAAAAAAAAA==", true),
+            ("++++++++++//////////++==", true),
+            ("", false),
+            ("Foo", false),
+            // 18 bytes, 17 bytes, 16 bytes without their end, and what is not base64.
+            ("AAAAAAAAAAAAAAAAAAAAAAAA", false),
+            ("AAAAAAAAAAAAAAAAAAAAAAA=", false),
+            ("AAAAAAAAAAAAAAAAAAAAAA", false),
+            ("AAAAAAAAAA AAAAAAAAAAA==", false),
+            ("AAAAAAAAAA_-AAAAAAAAAA==", false),
+            ("AAAAAAAAAAAAAAAAAAAA====", false),
+        ] {
+            let headers = map(&[(SEC_WEBSOCKET_KEY, value)]);
+            assert_eq!(key(&headers).is_some(), is_key, "{value}");
+        }
+        let twice = map(&[(SEC_WEBSOCKET_KEY, KEY), (SEC_WEBSOCKET_KEY, KEY)]);
+        assert!(key(&twice).is_none());
+    }
+
+    #[test]
     fn only_the_right_proof_will_do() {
-        let challenge = Challenge::given_or_new(&HeaderMap::new()).unwrap();
-        let mut headers = HeaderMap::new();
-        assert!(challenge.check(&mut headers).is_err());
-        headers.insert(SEC_WEBSOCKET_ACCEPT, HeaderValue::from_static("other"));
-        assert!(challenge.check(&mut headers).is_err());
-        headers.insert(SEC_WEBSOCKET_ACCEPT, challenge.proof.clone());
+        let challenge = Challenge::given(&map(&[(SEC_WEBSOCKET_KEY, KEY)])).unwrap();
+        let good = map(&[
+            (CONNECTION, "keep-alive, Upgrade"),
+            (UPGRADE, "WebSocket"),
+            (SEC_WEBSOCKET_ACCEPT, ACCEPT),
+        ]);
+        for (name, value) in [
+            (SEC_WEBSOCKET_ACCEPT, Some("other")),
+            (SEC_WEBSOCKET_ACCEPT, None),
+            (UPGRADE, Some("websocket, h2c")),
+            (UPGRADE, None),
+            (CONNECTION, Some("keep-alive")),
+            (CONNECTION, None),
+        ] {
+            let mut headers = good.clone();
+            headers.remove(&name);
+            headers.extend(value.map(|value| (name.clone(), HeaderValue::from_static(value))));
+            assert!(challenge.check(&mut headers).is_err(), "{name}: {value:?}");
+        }
+        let mut twice = good.clone();
+        twice.append(SEC_WEBSOCKET_ACCEPT, challenge.proof.clone());
+        assert!(challenge.check(&mut twice).is_err());
+
+        let mut headers = good;
         challenge.check(&mut headers).unwrap();
-        assert!(headers.is_empty());
+        assert!(!headers.contains_key(SEC_WEBSOCKET_ACCEPT));
     }
 }

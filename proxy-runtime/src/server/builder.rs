@@ -286,6 +286,7 @@ where
         .name(format!("proxy-worker-{index}"))
         .spawn(move || {
             let _place = WorkerPlace::take();
+            part.take_here();
             let runtime = match worker::runtime() {
                 Ok(runtime) => runtime,
                 Err(error) => return drop(ready.send(Err(error))),

@@ -79,8 +79,10 @@ pub struct Limits {
     /// On HTTP/2 it is asked of each stream that waits for its client's window. While the socket is full, it is enough if
     /// the connection takes as much as is asked of those streams together.
     ///
-    /// gRPC (`Content-Type: application/grpc…`) and upgraded connections are exempt: their silence is not a sign of
-    /// anything.
+    /// Upgraded connections and gRPC are exempt: their silence is not a sign of anything. Of uploads, gRPC is what comes over
+    /// HTTP/2 by `POST` with `Content-Type: application/grpc` and `TE: trailers`, as every client of gRPC sends it; over
+    /// HTTP/1.1 there is none. Any client may say so. What then bounds the silence of one is the cluster's
+    /// `ActivityTimeout`, or the service. Of responses it is what has such a content type.
     pub data_rate: Option<DataRate>,
     /// Bytes of a response of a service that are gathered for one write on HTTP/1.1, and that are buffered per stream
     /// towards the client on HTTP/2. 64 KiB. Never below [`header_bytes`](Self::header_bytes) nor 8 KiB.

@@ -24,6 +24,7 @@ use super::shared::{Occupied, WorkerShared};
 use super::tls::TlsServerConfig;
 use crate::connection::ConnectionInfo;
 use crate::observe::targets;
+use crate::upstream::RuntimeGroup;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
@@ -53,18 +54,25 @@ pub(crate) struct Part {
     /// Never told anything: what matters is that it is there.
     own: watch::Sender<()>,
     all: watch::Receiver<()>,
+    group: RuntimeGroup,
 }
 
 impl Part {
     /// The first one. Those of the other workers are its clones.
     pub(crate) fn new() -> Self {
         let (own, all) = watch::channel(());
-        Self { own, all }
+        let group = RuntimeGroup::new();
+        Self { own, all, group }
+    }
+
+    /// That of the thread that it is taken on, which may then use the connections of all of them.
+    pub(crate) fn take_here(&self) {
+        self.group.enter();
     }
 
     /// Ends it, and waits until all of them have ended. Cancel safe.
     async fn end(self) {
-        let Self { own, mut all } = self;
+        let Self { own, mut all, .. } = self;
         drop(own);
         while all.changed().await.is_ok() {}
     }

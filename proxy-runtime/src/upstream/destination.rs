@@ -13,6 +13,7 @@ use tracing::debug;
 use super::UpstreamOptions;
 use super::connect::Connector;
 use super::error::ConnectError;
+use super::group::RuntimeGroup;
 use super::http1::Http1Connection;
 #[cfg(feature = "http2")]
 use super::http2::Http2Connection;
@@ -31,7 +32,8 @@ pub(super) struct DestinationPool {
     destination: Arc<DestinationState>,
     max_connections: u32,
     /// Requests of several runtimes use the connections, each of which belongs to the one that it was opened on. Of HTTP/2
-    /// they are its tasks, and end with it; of HTTP/1.1 they are values, and stay.
+    /// they are its tasks, and end with it; of HTTP/1.1 they are values, and stay. So they are lent within their
+    /// [group](RuntimeGroup).
     is_shared: bool,
     multiple_http2: bool,
     idle_timeout: Duration,
@@ -142,11 +144,9 @@ impl DestinationPool {
         if state.closed {
             return Some(connection);
         }
-        while let Some(position) = state
-            .waiting
-            .iter()
-            .position(|waiting| waiting.protocols.allows_http1())
-        {
+        while let Some(position) = state.waiting.iter().position(|waiting| {
+            waiting.protocols.allows_http1() && self.is_lent(connection.group, waiting.group)
+        }) {
             let Some(waiting) = state.waiting.remove(position) else {
                 break;
             };
@@ -235,6 +235,22 @@ impl DestinationPool {
         connection.is_open() && (!self.is_shared || connection.has_runtime())
     }
 
+    /// Whether a connection of a group is lent to a request of another. Of a pool that is not shared there is but one.
+    fn is_lent(&self, from: RuntimeGroup, to: RuntimeGroup) -> bool {
+        !self.is_shared || from == to
+    }
+
+    /// Takes out the idle connection to be used first, of those that this thread may use.
+    #[inline]
+    fn take_idle(&self, idle: &mut IdleConnections) -> Option<Box<Http1Connection>> {
+        if !self.is_shared {
+            return idle.pop();
+        }
+        let group = RuntimeGroup::current();
+        let position = idle.iter().rposition(|c| c.group == group)?;
+        Some(idle.remove(position))
+    }
+
     fn lease1(&self, connection: Box<Http1Connection>) -> Lease {
         Lease::http1(connection, self.this.clone())
     }
@@ -251,13 +267,13 @@ impl DestinationPool {
         #[cfg(feature = "http2")]
         if protocols.allows_http2() {
             state.http2.retain(|connection| connection.is_open());
-            let best = state.http2.iter().min_by_key(|c| c.streams());
+            let best = self.own(&state.http2).min_by_key(|c| c.streams());
             if let Some(connection) = best.filter(|connection| !connection.is_full()) {
                 return Some(Lease::http2(connection, &self.this));
             }
         }
         if protocols.allows_http1() {
-            while let Some(mut connection) = state.idle.pop() {
+            while let Some(mut connection) = self.take_idle(&mut state.idle) {
                 let until = connection.idle_since.checked_add(self.idle_timeout);
                 if until.is_none_or(|until| now < until) && self.is_usable(&mut connection) {
                     return Some(self.lease1(connection));
@@ -289,6 +305,7 @@ impl DestinationPool {
         {
             return Ok(Next::Use(lease));
         }
+        let group = RuntimeGroup::current();
         let shares = protocols == Protocols::Http2
             || (protocols == Protocols::Either && !state.agreed_on_http1);
         if shares && let Some(attempt) = &state.attempt {
@@ -310,20 +327,54 @@ impl DestinationPool {
             // Its streams are in use, and so is every connection: the request waits for a stream.
             return Ok(Next::Use(lease));
         }
-        closed.extend(Self::make_room(state, protocols));
+        let is_room_made = self.make_room(state, protocols, &mut closed);
+        if !is_room_made && let Some(lease) = self.least_loaded_of_any(state, protocols) {
+            return Ok(Next::Use(lease));
+        }
         state.waiting.retain(|waiting| !waiting.granted.is_closed());
         if state.waiting.len() >= self.max_waiting {
             return Err(ConnectError::Saturated);
         }
         let (granted, grant) = oneshot::channel();
-        state.waiting.push_back(Waiting { protocols, granted });
+        state.waiting.push_back(Waiting {
+            protocols,
+            group,
+            granted,
+        });
         Ok(Next::AwaitGrant(grant))
+    }
+
+    /// The connections that this thread may use.
+    #[cfg(feature = "http2")]
+    fn own<'c>(
+        &self,
+        connections: &'c [Arc<Http2Connection>],
+    ) -> impl Iterator<Item = &'c Arc<Http2Connection>> {
+        let group = self.is_shared.then(RuntimeGroup::current);
+        let connections = connections.iter();
+        connections.filter(move |connection| group.is_none_or(|group| connection.group == group))
     }
 
     /// The HTTP/2 connection that has the fewest streams, though it may have as many as it can.
     #[cfg(feature = "http2")]
     fn least_loaded(&self, state: &State, protocols: Protocols) -> Option<Lease> {
-        let open = state.http2.iter().filter(|connection| connection.is_open());
+        self.least_loaded_among(self.own(&state.http2), protocols)
+    }
+
+    /// The same of another group as well, whose end may cut the request: where there is no other way, that is better than to wait
+    /// for as long as somebody uses it.
+    #[cfg(feature = "http2")]
+    fn least_loaded_of_any(&self, state: &State, protocols: Protocols) -> Option<Lease> {
+        self.least_loaded_among(state.http2.iter(), protocols)
+    }
+
+    #[cfg(feature = "http2")]
+    fn least_loaded_among<'c>(
+        &self,
+        connections: impl Iterator<Item = &'c Arc<Http2Connection>>,
+        protocols: Protocols,
+    ) -> Option<Lease> {
+        let open = connections.filter(|connection| connection.is_open());
         let connection = open.min_by_key(|connection| connection.streams())?;
         protocols
             .allows_http2()
@@ -336,23 +387,45 @@ impl DestinationPool {
         None
     }
 
-    /// Takes out a connection that is idle and of no use for `protocols`, so that its slot becomes free.
-    #[cfg(feature = "http2")]
-    fn make_room(state: &mut State, protocols: Protocols) -> Option<Box<Http1Connection>> {
-        if !state.idle.is_empty() {
-            return Some(state.idle.remove(0));
-        }
-        if !protocols.allows_http2()
-            && let Some(idle) = state.http2.iter().position(|c| c.streams() == 0)
-        {
-            state.http2.swap_remove(idle);
-        }
+    #[cfg(not(feature = "http2"))]
+    #[expect(clippy::unused_self, reason = "as with HTTP/2")]
+    fn least_loaded_of_any(&self, _: &State, _: Protocols) -> Option<Lease> {
         None
     }
 
+    /// Takes out a connection that is idle and of no use to this thread for `protocols`, so that its slot becomes free when it is
+    /// dropped. Returns whether there was one.
+    #[cfg(feature = "http2")]
+    fn make_room(
+        &self,
+        state: &mut State,
+        protocols: Protocols,
+        closed: &mut IdleConnections,
+    ) -> bool {
+        if !state.idle.is_empty() {
+            closed.push(state.idle.remove(0));
+            return true;
+        }
+        let group = RuntimeGroup::current();
+        let is_useless = |connection: &Arc<Http2Connection>| {
+            connection.streams() == 0
+                && !(protocols.allows_http2() && self.is_lent(connection.group, group))
+        };
+        let position = state.http2.iter().position(is_useless);
+        position.is_some_and(|position| {
+            state.http2.swap_remove(position);
+            true
+        })
+    }
+
     #[cfg(not(feature = "http2"))]
-    fn make_room(state: &mut State, _: Protocols) -> Option<Box<Http1Connection>> {
-        (!state.idle.is_empty()).then(|| state.idle.remove(0))
+    #[expect(clippy::unused_self, reason = "as with HTTP/2")]
+    fn make_room(&self, state: &mut State, _: Protocols, closed: &mut IdleConnections) -> bool {
+        let is_there = !state.idle.is_empty();
+        if is_there {
+            closed.push(state.idle.remove(0));
+        }
+        is_there
     }
 
     async fn open(

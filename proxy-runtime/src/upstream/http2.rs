@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::debug;
 
 use super::error::ConnectError;
+use super::group::RuntimeGroup;
 use super::http1::MAX_HEAD;
 use super::io::UpstreamIo;
 use crate::forward::RequestBody;
@@ -79,6 +80,8 @@ pub(super) struct Http2Connection {
     /// The task that reads and writes.
     carrier: Arc<OnceLock<AbortHandle>>,
     idle_since: Mutex<Instant>,
+    /// Of the runtime whose tasks carry it.
+    pub(super) group: RuntimeGroup,
 }
 
 impl Http2Connection {
@@ -130,6 +133,7 @@ impl Http2Connection {
             is_closing: AtomicBool::new(false),
             carrier,
             idle_since: Mutex::new(Instant::now()),
+            group: RuntimeGroup::current(),
         })
     }
 

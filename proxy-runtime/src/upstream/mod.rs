@@ -22,6 +22,7 @@
 mod connect;
 mod destination;
 mod error;
+mod group;
 mod http1;
 #[cfg(feature = "http2")]
 mod http2;
@@ -52,6 +53,8 @@ use tokio::time::{Instant, timeout};
 use self::connect::Connector;
 use self::destination::DestinationPool;
 pub(crate) use self::error::{ConnectError, ExchangeError};
+#[cfg(feature = "server")]
+pub(crate) use self::group::RuntimeGroup;
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::http1::{Http1Body, Rest, Table};
 #[cfg(feature = "server")]

@@ -9,6 +9,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::destination::DestinationPool;
 use super::error::ConnectError;
+use super::group::RuntimeGroup;
 use super::http1::Http1Connection;
 #[cfg(feature = "http2")]
 use super::http2::Http2Connection;
@@ -41,6 +42,7 @@ pub(super) struct State {
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) protocols: Protocols,
+    pub(super) group: RuntimeGroup,
     pub(super) granted: oneshot::Sender<Grant>,
 }
 

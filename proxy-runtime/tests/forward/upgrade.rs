@@ -17,6 +17,10 @@ const ASK: &str = "GET /chat HTTP/1.1\r\nHost: h\r\nConnection: keep-alive, Upgr
                    Upgrade: WebSocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
                    Sec-WebSocket-Version: 13\r\n\r\n";
 
+/// What agrees to it.
+const AGREED: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                      Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+
 async fn chat(mut socket: WebSocket) {
     socket.send(Message::text("hello")).await.unwrap();
     assert_eq!(
@@ -102,9 +106,7 @@ async fn bytes_pass_as_they_are() {
     let close = b"\x88\x86\x00\x00\x00\x00\x0f\xa1gone\x00\xff\r\n\r\nGET / HTTP/1.1";
     let origin = RawOrigin::script(|mut connection| async move {
         connection.read_request().await?;
-        let answer =
-            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
-        connection.write_all(answer).await?;
+        connection.write_all(AGREED).await?;
         let bytes = connection.read_exact(32).await?;
         connection.write_all(bytes).await
     });
@@ -219,9 +221,7 @@ async fn l22_an_idle_tunnel_is_closed() {
 async fn a_broken_tunnel_closes_both_sides() {
     let origin = RawOrigin::script(|mut connection| async move {
         connection.read_request().await?;
-        let answer =
-            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
-        connection.write_all(answer).await?;
+        connection.write_all(AGREED).await?;
         connection.read_some().await?;
         connection.reset();
         Ok(())
@@ -392,7 +392,7 @@ async fn a_tunnel_is_of_the_protocol_that_was_asked_for() {
         let mut client = RawClient::connect(front.server.addr()).await.unwrap();
         let request = format!(
             "GET /chat HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: {asked}\r\n\
-             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
         );
         client.write_all(request).await.unwrap();
         let head = client.read_response_head().await.unwrap();

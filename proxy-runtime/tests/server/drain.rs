@@ -2,11 +2,13 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use proxy_runtime::server::{Limits, Listener, ListeningSockets, OnUpgrade};
-use testkit::client::{Connection, Load};
+#[cfg(feature = "http2")]
+use testkit::client::Connection;
+use testkit::client::Load;
 use testkit::raw::{Closed, RawClient};
-use testkit::time::{eventually, guarded};
+use testkit::time::eventually;
 
-use crate::support::{Gate, Handler, builder, serve, status, text};
+use crate::support::{Gate, Handler, builder, loads, serve, status, text};
 
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: t.example\r\n\r\n";
 
@@ -30,8 +32,8 @@ async fn a_successor_takes_over_under_load_without_a_failed_request() {
     };
     let mut serving = start(crate::support::loopback());
     let address = serving.local_addrs()[0];
-    let loads = [Load::new(address), Load::new(address).http2()];
-    let loads = loads.map(|load| load.connections(4).start());
+    let loads = loads(address).into_iter();
+    let loads: Vec<_> = loads.map(|load| load.connections(4).start()).collect();
     for round in 1..=5 {
         for load in &loads {
             load.wait_for_finished(round * 200).await;
@@ -68,8 +70,8 @@ async fn a_successor_inherits_the_sockets_under_load_without_a_failed_request() 
         let request = connection.request("GET", "/").header("connection", "close");
         request.body(testkit::body::empty()).unwrap()
     });
-    let loads = [Load::new(address), closing, Load::new(address).http2()];
-    let loads = loads.map(|load| load.connections(4).start());
+    let loads = loads(address).into_iter().chain([closing]);
+    let loads: Vec<_> = loads.map(|load| load.connections(4).start()).collect();
     for (round, workers) in [(1, 2), (2, 1), (3, 3), (4, 2)] {
         for load in &loads {
             load.wait_for_finished(round * 200).await;
@@ -185,6 +187,7 @@ async fn giving_up_on_a_drain_stops_the_server() {
     client.assert_closed().await;
 }
 
+#[cfg(feature = "http2")]
 #[tokio::test]
 async fn http2_clients_get_goaway_and_their_response() {
     let gate = Gate::new();
@@ -197,7 +200,7 @@ async fn http2_clients_get_goaway_and_their_response() {
     let refused = async { while client.get("/more").await.is_ok() {} };
     gate.open();
     assert_eq!(request.await.unwrap().unwrap().text(), "done");
-    guarded("GOAWAY", refused).await;
+    testkit::time::guarded("GOAWAY", refused).await;
     let report = shutdown.await.unwrap();
     assert_eq!((report.drained, report.cut), (1, 0));
 }

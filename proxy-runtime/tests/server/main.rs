@@ -6,6 +6,7 @@
 mod bytes;
 mod drain;
 mod filtered;
+mod grpc;
 #[cfg(feature = "http2")]
 mod hostile_streams;
 mod idle;
@@ -14,12 +15,17 @@ mod listen;
 mod malformed;
 mod policies;
 mod proxy;
+#[cfg(feature = "http2")]
+mod rapid_resets;
 mod shared_pool;
 #[cfg(feature = "http2")]
 mod streams;
 mod support;
 #[cfg(feature = "tls")]
 mod tls;
+#[cfg(feature = "tls")]
+mod tls_failures;
 mod ways;
 #[cfg(feature = "http2")]
 mod ways_http2;
+mod websocket;

@@ -15,13 +15,13 @@ use proxy_runtime::server::{
 };
 use serde_json::{Value, json};
 use testkit::body;
-use testkit::client::{Connection, Message, WebSocket};
+use testkit::client::{Connection, Message, Protocol, WebSocket};
 use testkit::faults::{RefusingPort, closes_mid_body};
 use testkit::origin::{Echo, Origin};
 use testkit::raw::{Closed, RawClient};
 use testkit::time::eventually;
 
-use crate::support::loopback;
+use crate::support::{connections, loopback};
 
 /// A proxy to `url` behind a server of one worker.
 fn serve(url: &str, log: Option<Arc<dyn AccessLogSink>>) -> (ServerHandle, SocketAddr) {
@@ -93,38 +93,42 @@ async fn the_log_says_where_a_request_went_and_nothing_secret() {
     let origin = Origin::echo();
     let output = Output::default();
     let (_server, address) = serve(&origin.url(), Some(log(&output)));
-    let mut client = Connection::http2(address).await.unwrap();
-    let request = client
-        .request("POST", "/a/b?token=s3cret")
-        .header("authorization", "Bearer s3cret")
-        .header("cookie", "session=s3cret")
-        .header("user-agent", "me \"myself\"")
-        .body(body::full("hello"))
-        .unwrap();
-    let answer = client.send(request).await.unwrap();
-    assert_eq!(answer.status, 200);
-    let lines = output.lines(1).await;
-    let expected = json!({
-        "remote": client.local_addr().to_string(),
-        "scheme": "http",
-        "method": "POST",
-        "host": address.to_string(),
-        "path": "/a/b?token=…",
-        "protocol": "HTTP/2",
-        "status": 200,
-        "bytes_received": 5,
-        "bytes_sent": answer.body.len(),
-        "outcome": "complete",
-        "route": "r1",
-        "cluster": "c1",
-        "destination": "d1",
-        "user_agent": "me \"myself\"",
-    });
-    for (name, value) in expected.as_object().unwrap() {
-        assert_eq!(&lines[0][name], value, "{name}");
+    for (line, mut client) in connections(address).await.into_iter().enumerate() {
+        let request = client
+            .request("POST", "/a/b?token=s3cret")
+            .header("authorization", "Bearer s3cret")
+            .header("cookie", "session=s3cret")
+            .header("user-agent", "me \"myself\"")
+            .body(body::full("hello"))
+            .unwrap();
+        let answer = client.send(request).await.unwrap();
+        assert_eq!(answer.status, 200);
+        let lines = output.lines(line + 1).await;
+        let expected = json!({
+            "remote": client.local_addr().to_string(),
+            "scheme": "http",
+            "method": "POST",
+            "host": address.to_string(),
+            "path": "/a/b?token=…",
+            "protocol": match client.protocol() {
+                Protocol::Http1 => "HTTP/1.1",
+                Protocol::Http2 => "HTTP/2",
+            },
+            "status": 200,
+            "bytes_received": 5,
+            "bytes_sent": answer.body.len(),
+            "outcome": "complete",
+            "route": "r1",
+            "cluster": "c1",
+            "destination": "d1",
+            "user_agent": "me \"myself\"",
+        });
+        for (name, value) in expected.as_object().unwrap() {
+            assert_eq!(&lines[line][name], value, "{name}");
+        }
+        let milliseconds = |name| lines[line][name].as_f64().unwrap();
+        assert!(milliseconds("upstream_ms") <= milliseconds("duration_ms"));
     }
-    let milliseconds = |name| lines[0][name].as_f64().unwrap();
-    assert!(milliseconds("upstream_ms") <= milliseconds("duration_ms"));
     assert!(!output.text().contains("s3cret"), "{}", output.text());
 }
 
@@ -193,10 +197,7 @@ async fn the_origin_is_told_who_the_client_is() {
 async fn websockets_pass_over_both_protocols() {
     let origin = Origin::upgrade_echo();
     let (server, address) = serve(&origin.url(), None);
-    for connection in [
-        Connection::http1(address).await.unwrap(),
-        Connection::http2(address).await.unwrap(),
-    ] {
+    for connection in connections(address).await {
         let mut socket = WebSocket::over(connection, "/chat").await.unwrap();
         for text in ["one", "two"] {
             socket.send(Message::text(text)).await.unwrap();
@@ -215,14 +216,11 @@ async fn tunnels_are_cut_at_the_deadline() {
     let origin = Origin::upgrade_echo();
     let (server, address) = serve(&origin.url(), None);
     let mut sockets = Vec::new();
-    for connection in [
-        Connection::http1(address).await.unwrap(),
-        Connection::http2(address).await.unwrap(),
-    ] {
+    for connection in connections(address).await {
         sockets.push(WebSocket::over(connection, "/chat").await.unwrap());
     }
     let report = server.shutdown(Duration::from_millis(50)).await;
-    assert_eq!((report.drained, report.cut), (0, 2));
+    assert_eq!((report.drained, report.cut), (0, sockets.len() as u64));
     for socket in &mut sockets {
         assert!(socket.receive().await.is_err());
     }

@@ -198,3 +198,58 @@ async fn connections_of_a_server_that_has_ended_are_not_used() {
         assert_eq!((counts.requests, counts.accepted), (6, 3), "{protocols:?}");
     }
 }
+
+/// Of two servers that share a proxy, each has connections of its own: those of the other end with it, whoever uses them.
+#[tokio::test]
+async fn a_request_outlives_another_server_that_had_a_connection_for_it() {
+    for (protocols, request) in versions() {
+        let (origin, gate) = gated(protocols);
+        let proxy = proxy(&origin, &request);
+        let (first, its_address) = serve(&proxy, 1, &Arc::default());
+        let (_second, address) = serve(&proxy, 1, &Arc::default());
+        let mut client = RawClient::connect(its_address).await.unwrap();
+        assert_eq!(get(&mut client, "/up").await, 200);
+        let mut other = RawClient::connect(address).await.unwrap();
+        ask(&mut other, "/up/held").await;
+        origin.traffic().wait_for_requests(2).await;
+        let report = first.shutdown(LONG).await;
+        assert_eq!(report.cut, 0);
+
+        gate.add_permits(1);
+        let response = guarded("the response", other.read_response()).await;
+        let response = response.unwrap();
+        let status = (response.status(), response.text());
+        assert_eq!(status, (200, "done".to_owned()), "{protocols:?}");
+        // The limit is for both together.
+        assert_eq!(origin.traffic().counts().accepted, 2, "{protocols:?}");
+    }
+}
+
+/// What one server gives back is made room of for the other one, which waits.
+#[tokio::test]
+async fn servers_that_share_a_limit_take_turns() {
+    for (protocols, request) in versions() {
+        let (origin, gate) = gated(protocols);
+        let proxy = proxy(&origin, &request);
+        let (_first, its_address) = serve(&proxy, 1, &Arc::default());
+        let (_second, address) = serve(&proxy, 1, &Arc::default());
+        let mut clients = Vec::new();
+        for address in [its_address, address] {
+            clients.push(RawClient::connect(address).await.unwrap());
+        }
+        ask(&mut clients[0], "/up/held").await;
+        origin.traffic().wait_for_requests(1).await;
+        ask(&mut clients[1], "/up").await;
+        gate.add_permits(1);
+        for client in &mut clients {
+            let response = guarded("the response", client.read_response()).await;
+            assert_eq!(response.unwrap().status(), 200, "{protocols:?}");
+        }
+        for round in 0..10 {
+            let turn = get(&mut clients[round % 2], "/up");
+            assert_eq!(guarded("a turn", turn).await, 200, "{protocols:?} {round}");
+        }
+        let open = origin.traffic().counts();
+        assert!(open.accepted >= 2, "{protocols:?}: {open:?}");
+    }
+}

@@ -58,7 +58,7 @@ impl Client {
     }
 
     /// Begins a request whose body is still to come.
-    async fn begin(
+    pub(crate) async fn begin(
         &mut self,
         request: Request<()>,
     ) -> (h2::client::ResponseFuture, SendStream<Bytes>) {

@@ -12,6 +12,7 @@ use http::{Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use proxy_runtime::server::{Limits, Listener, RequestBody, Server, ServerBuilder, ServerHandle};
+use testkit::client::{Connection, Load};
 use tokio::sync::watch;
 use tower_service::Service;
 
@@ -122,6 +123,24 @@ pub(crate) fn status(status: u16) -> Response<Body> {
     let mut response = text("");
     *response.status_mut() = StatusCode::from_u16(status).unwrap();
     response
+}
+
+/// A load over each version of HTTP that this build speaks.
+pub(crate) fn loads(address: SocketAddr) -> Vec<Load> {
+    vec![
+        Load::new(address),
+        #[cfg(feature = "http2")]
+        Load::new(address).http2(),
+    ]
+}
+
+/// A connection of each version of HTTP that this build speaks.
+pub(crate) async fn connections(address: SocketAddr) -> Vec<Connection> {
+    vec![
+        Connection::http1(address).await.unwrap(),
+        #[cfg(feature = "http2")]
+        Connection::http2(address).await.unwrap(),
+    ]
 }
 
 pub(crate) fn loopback() -> SocketAddr {

@@ -21,7 +21,7 @@ use crate::support::loopback;
 
 /// The proxy's service in disguise, so that the server does not know what it serves.
 #[derive(Clone)]
-pub(crate) struct Disguised(ProxyService);
+pub(crate) struct Disguised(pub(crate) ProxyService);
 
 type Answer = Pin<Box<dyn Future<Output = Result<Response<ProxyBody>, Infallible>>>>;
 

@@ -45,6 +45,7 @@ pub use self::connection::ConnectionInfo;
 pub use self::echo::Echo;
 pub use self::named::NamedOrigin;
 pub use self::protocols::Protocols;
+pub use self::upgrade::websocket_accept;
 use crate::body::BoxError;
 use crate::tasks::Tasks;
 use crate::traffic::Traffic;

@@ -77,7 +77,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         toolchain: toolchain(),
     };
     println!(
-        "64 connections, 1,000 routes, four destinations, metrics on; {}, {}",
+        "1,000 routes, four destinations, metrics on; {}, {}",
         on.kind, on.toolchain
     );
     let mut open = true;

@@ -204,10 +204,11 @@ fn put(
         exchange: Exchange::get(resource),
         pace: match form {
             Form::Churn => Pace::Churn,
-            Form::KeptAlive | Form::Streams => Pace::Closed,
+            Form::KeptAlive | Form::OneConnection | Form::Streams => Pace::Closed,
         },
         connections: match form {
             Form::Streams => CONNECTIONS / STREAMS,
+            Form::OneConnection => 1,
             Form::KeptAlive | Form::Churn => CONNECTIONS,
         },
         warm_up,
@@ -215,7 +216,7 @@ fn put(
     };
     let tally = match form {
         Form::Streams => load::run_http2(&plan, address, STREAMS, probe),
-        Form::KeptAlive | Form::Churn => {
+        Form::KeptAlive | Form::OneConnection | Form::Churn => {
             load::run_http1(&plan, &Target { address, tls: None }, probe)
         }
     };

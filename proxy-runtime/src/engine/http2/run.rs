@@ -21,7 +21,7 @@ use crate::engine::tally::Tally;
 use crate::forward::ForwardErrorKind;
 use crate::http1::ClassSet;
 use crate::server::Outcome;
-use crate::server::connection::is_grpc;
+use crate::server::connection::is_grpc_call;
 use crate::server::edge::Refusal;
 use crate::server::http2::{Client, Untaken};
 use crate::stream::spare as buffers;
@@ -139,7 +139,7 @@ impl<'a> Run<'a> {
         let mut upload = Upload::new(head, self.framing, has_body, allowed(self.place, client));
         if has_body
             && let Some(rate) = client.exchange.connection.worker.limits.data_rate
-            && !is_grpc(self.head.headers())
+            && !is_grpc_call(self.head.method_value(), self.head.headers())
         {
             upload.outbound.pace(rate);
         }

@@ -32,9 +32,9 @@ pub(crate) use self::pace::{DownloadPace, Pace, after, spread};
 pub use self::request_body::{RequestBody, RequestBodyError};
 pub(crate) use self::response_body::ResponseBody;
 pub(crate) use self::served::Served;
+pub(crate) use self::service::{Answer, Asked};
 #[cfg(feature = "http2")]
-pub(crate) use self::service::GRPC;
-pub(crate) use self::service::{Answer, Asked, is_grpc};
+pub(crate) use self::service::{GRPC, is_grpc, is_grpc_call};
 pub(crate) use self::state::ConnectionState;
 #[cfg(feature = "http2")]
 pub(crate) use self::state::OpenStream;

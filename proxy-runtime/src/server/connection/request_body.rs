@@ -173,12 +173,8 @@ impl RequestBody {
     }
 
     /// A body that comes over HTTP/1.1.
-    pub(crate) fn streamed(
-        reader: BodyReader,
-        connection: &Arc<ConnectionState>,
-        is_grpc: bool,
-    ) -> Self {
-        Self::new(Source::Http1(reader), connection, is_grpc)
+    pub(crate) fn streamed(reader: BodyReader, connection: &Arc<ConnectionState>) -> Self {
+        Self::new(Source::Http1(reader), connection, false)
     }
 
     /// A body that comes over HTTP/2.

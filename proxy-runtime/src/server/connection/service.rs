@@ -10,6 +10,8 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 #[cfg(feature = "http2")]
 use http::Method;
+#[cfg(feature = "http2")]
+use http::header::TE;
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue};
 #[cfg(feature = "http2")]
 use http::request::Parts;
@@ -279,9 +281,22 @@ fn content_length(headers: &HeaderMap, body: &impl Body) -> Option<u64> {
 /// What the content types of gRPC begin with.
 pub(crate) const GRPC: &[u8] = b"application/grpc";
 
-/// gRPC streams may be silent for as long as they like.
+/// Whether a response is one of gRPC, whose streams may be silent for as long as they like.
 pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
     headers
         .get(CONTENT_TYPE)
         .is_some_and(|value| value.as_bytes().starts_with(GRPC))
+}
+
+/// Whether a request of HTTP/2 is a call of gRPC, whose stream may be silent for as long as it likes.
+///
+/// More is asked of it than a content type: clients of gRPC always say that they take trailers, which is how they find proxies
+/// that do not pass them on ("gRPC over HTTP2", Requests). What browsers send is no call of gRPC: `application/grpc-web` sends
+/// a message at a time.
+#[cfg(feature = "http2")]
+pub(crate) fn is_grpc_call(method: &Method, headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let rest = kind.and_then(|kind| kind.strip_prefix(GRPC));
+    let is_grpc = matches!(rest, Some([] | [b'+' | b';', ..]));
+    is_grpc && *method == Method::POST && headers.get(TE).is_some_and(|te| te == "trailers")
 }

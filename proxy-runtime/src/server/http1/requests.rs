@@ -31,7 +31,6 @@ use crate::observe::targets;
 use crate::server::access_log::Draft;
 use crate::server::connection::{
     Answer, Asked, ConnectionState, Exchange, Outcome, RequestBody, Served, Transport, after,
-    is_grpc,
 };
 use crate::server::edge::{self, Admitted};
 use crate::server::metrics::WorkerMetrics;
@@ -258,8 +257,7 @@ fn ask<T: Transport, S: Service<Request<RequestBody>> + 'static>(
         }
         Ok(())
     });
-    let is_grpc = || read.is_ok() && is_grpc(made.headers());
-    let (rest, body) = receive(client, request, is_grpc);
+    let (rest, body) = receive(client, request);
     *upload = rest;
     client.input.rest();
     // A body would be on the way where the tunnel begins; such a request is served as if it had not asked.
@@ -285,7 +283,6 @@ fn ask<T: Transport, S: Service<Request<RequestBody>> + 'static>(
 fn receive<T: Transport>(
     client: &mut Client<T>,
     request: &RawRequest,
-    is_grpc: impl FnOnce() -> bool,
 ) -> (Option<Upload>, RequestBody) {
     match request.framing() {
         Framing::Length(length @ 1..) if client.input.filled().len() as u64 >= length => {
@@ -295,7 +292,7 @@ fn receive<T: Transport>(
         framing if framing.is_empty() => (None, RequestBody::empty()),
         _ => {
             let (upload, reader) = Upload::new(request);
-            let body = RequestBody::streamed(reader, &client.state, is_grpc());
+            let body = RequestBody::streamed(reader, &client.state);
             (Some(upload), body)
         }
     }

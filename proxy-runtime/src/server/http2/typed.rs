@@ -23,7 +23,7 @@ use super::room::{Room, Untaken, Waiting};
 use super::streams::Ending;
 use super::tunnel::Tunnel;
 use crate::server::connection::{
-    Answer, Asked, ConnectionState, RequestBody, ResponseBody, is_grpc,
+    Answer, Asked, ConnectionState, RequestBody, ResponseBody, is_grpc, is_grpc_call,
 };
 use crate::server::edge::Refusal;
 use crate::server::http1::{OnUpgrade, Switch, said_length};
@@ -67,7 +67,8 @@ where
             let body = match body {
                 Some(body) => {
                     let reader = BodyReader::new(body, said_length(&head.headers));
-                    RequestBody::incoming(reader, &connection, is_grpc(&head.headers))
+                    let is_grpc = is_grpc_call(&head.method, &head.headers);
+                    RequestBody::incoming(reader, &connection, is_grpc)
                 }
                 None => RequestBody::empty(),
             };

@@ -49,6 +49,7 @@ pub(crate) use self::spare::Table;
 pub(super) use self::upload::Upload;
 #[cfg(feature = "server")]
 pub(crate) use self::written::Written;
+use super::group::RuntimeGroup;
 use super::io::UpstreamIo;
 use crate::http1::Method;
 use crate::stream::{ByteStream, ReadBuffer};
@@ -65,6 +66,8 @@ pub(crate) struct Http1Connection {
     /// The destination's address.
     pub(crate) peer: SocketAddr,
     pub(super) idle_since: Instant,
+    /// Of the runtime that it was opened on.
+    pub(super) group: RuntimeGroup,
     is_reused: bool,
 }
 
@@ -87,6 +90,7 @@ impl Http1Connection {
             input: ReadBuffer::default(),
             peer,
             idle_since: Instant::now(),
+            group: RuntimeGroup::current(),
             is_reused: false,
         }
     }

@@ -15,6 +15,11 @@ use super::Incoming;
 use crate::body::{self, Body};
 use crate::tasks::Spawner;
 
+/// The `Sec-WebSocket-Accept` that proves that a server has understood this `Sec-WebSocket-Key` (RFC 6455 section 4.2.2).
+pub fn websocket_accept(key: &str) -> String {
+    derive_accept_key(key.as_bytes())
+}
+
 pub(super) fn answer(mut request: Request<Incoming>, spawner: &Spawner) -> Response<Body> {
     let extended = request.extensions().get::<Protocol>().cloned();
     let protocol = match (&extended, request.headers().get(UPGRADE)) {

@@ -89,19 +89,61 @@ async fn a_service_that_does_not_read_is_not_the_clients_fault() {
     .await;
 }
 
+/// There is no gRPC over HTTP/1.1, whatever a client says.
 #[tokio::test(start_paused = true)]
-async fn grpc_may_be_silent() {
+async fn a_content_type_takes_nothing_out_of_the_limit() {
     local(async {
         let mut client = Bench::new(Limits::default()).client(Handler::length());
         client
             .send(
-                "POST / HTTP/1.1\r\nhost: t\r\ncontent-type: application/grpc+proto\r\n\
-                 content-length: 1\r\n\r\n",
+                "POST / HTTP/1.1\r\nhost: t\r\nte: trailers\r\nconnection: te\r\n\
+                 content-type: application/grpc+proto\r\ncontent-length: 2\r\n\r\nx",
             )
             .await;
-        sleep(secs(1000)).await;
-        client.send("x").await;
-        assert!(client.read_response().await.ends_with("\r\n1"));
+        let begin = Instant::now();
+        let response = client.read_response().await;
+        assert!(response.starts_with("HTTP/1.1 408 "), "{response}");
+        assert_elapsed(begin, secs(30));
+    })
+    .await;
+}
+
+/// What calls of gRPC say, and what others might.
+#[cfg(feature = "http2")]
+#[tokio::test(start_paused = true)]
+async fn calls_of_grpc_may_be_silent() {
+    local(async {
+        for (method, content_type, te, status) in [
+            ("POST", "application/grpc", Some("trailers"), 200),
+            ("POST", "application/grpc+proto", Some("trailers"), 200),
+            ("POST", "application/grpc;a=b", Some("trailers"), 200),
+            ("PUT", "application/grpc", Some("trailers"), 408),
+            ("POST", "application/grpc", None, 408),
+            ("POST", "application/grpc-web", Some("trailers"), 408),
+            ("POST", "application/grpcs", Some("trailers"), 408),
+            ("POST", "text/plain", Some("trailers"), 408),
+        ] {
+            let bench = Bench::new(Limits::default());
+            let (client, _task) = bench.connect(Handler::length());
+            let (sender, connection) = h2::client::handshake(client.stream).await.unwrap();
+            let connection = tokio::task::spawn_local(connection);
+            let mut request = Request::builder()
+                .method(method)
+                .uri("http://t.example/")
+                .header("content-type", content_type);
+            if let Some(te) = te {
+                request = request.header("te", te);
+            }
+            let mut sender = sender.ready().await.unwrap();
+            let request = request.body(()).unwrap();
+            let (response, mut upload) = sender.send_request(request, false).unwrap();
+            sleep(secs(1000)).await;
+            // Whoever was refused is not listened to any more.
+            let _ = upload.send_data(Bytes::from_static(b"x"), true);
+            let given = response.await.unwrap().status();
+            assert_eq!(given, status, "{method} {content_type} {te:?}");
+            connection.abort();
+        }
     })
     .await;
 }
