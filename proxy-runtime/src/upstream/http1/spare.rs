@@ -49,6 +49,7 @@ impl Drop for Table {
         let mut table = std::mem::take(&mut self.0);
         // It may have been given up within a head.
         table.clear();
+        table.trim();
         keep(&TABLES, table);
     }
 }
