@@ -18,6 +18,9 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
+    /// How far a quantile may lie above the exact one, as a share of it.
+    pub(crate) const RESOLUTION: f64 = 1.0 / PER_POWER as f64;
+
     pub(crate) fn new() -> Self {
         Self {
             counts: vec![0; (POWERS + 1) * PER_POWER],
@@ -32,15 +35,6 @@ impl Histogram {
         self.counts[index(nanos).min(last)] += 1;
         self.total += 1;
         self.longest = self.longest.max(latency);
-    }
-
-    /// Adds all of `other`.
-    pub(crate) fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
-            *mine += theirs;
-        }
-        self.total += other.total;
-        self.longest = self.longest.max(other.longest);
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -145,25 +139,5 @@ mod tests {
         assert_eq!(histogram.len(), 2);
         assert!(histogram.quantile(0.5).expect("there are two") < Duration::from_millis(2));
         assert!(histogram.quantile(1.0).expect("there are two") > Duration::from_secs(1000));
-    }
-
-    #[test]
-    fn merged_histograms_are_as_if_recorded_together() {
-        let (mut both, mut one, mut other) = (Histogram::new(), Histogram::new(), Histogram::new());
-        for micros in 1..100 {
-            let latency = Duration::from_micros(micros * micros);
-            both.record(latency);
-            if micros % 3 == 0 {
-                &mut one
-            } else {
-                &mut other
-            }
-            .record(latency);
-        }
-        one.merge(&other);
-        assert_eq!(one.len(), both.len());
-        for share in [0.1, 0.5, 0.9, 1.0] {
-            assert_eq!(one.quantile(share), both.quantile(share));
-        }
     }
 }

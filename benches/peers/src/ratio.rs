@@ -36,9 +36,14 @@ impl Spread {
     /// The spread of `a / b`, round by round. A round in which one of them has no value does not count: a machine's speed
     /// drifts from round to round, so only values of the same round are compared.
     pub(crate) fn of_ratios(a: &[Option<f64>], b: &[Option<f64>]) -> Option<Self> {
-        let paired = a.iter().zip(b);
-        Self::of(paired.filter_map(|(a, b)| Some((*a)? / (*b)?)))
+        Self::of(ratios(a, b))
     }
+}
+
+/// `a / b` of each round in which both have a value.
+pub(crate) fn ratios(a: &[Option<f64>], b: &[Option<f64>]) -> impl Iterator<Item = f64> {
+    let paired = a.iter().zip(b);
+    paired.filter_map(|(a, b)| Some((*a)? / (*b)?))
 }
 
 #[cfg(test)]

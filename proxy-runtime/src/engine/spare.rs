@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use super::exchange::Flow;
 
-/// As many as requests are under way at a time on a busy thread: a third of a MiB.
+/// As many as requests are under way at a time on a busy thread: a third of a MiB, and at most 2 MiB for their tables.
 const MOST: usize = 1024;
 
 /// Boxed, since what is lent is the place.
@@ -28,6 +28,7 @@ pub(super) fn take() -> Box<Flow> {
 #[inline]
 pub(super) fn give_back(mut flow: Box<Flow>) {
     flow.upload.outbound.rest();
+    flow.table.trim();
     // A thread that ends has no use for it.
     let _ = SPARE.try_with(|spare| {
         let mut spare = spare.borrow_mut();

@@ -19,6 +19,45 @@ pub(crate) fn accept_now(listener: &net::TcpListener) -> io::Result<(ClientSocke
     Ok((client_socket(socket)?, remote))
 }
 
+/// More than a backlog can hold.
+const MOST_WAITING: usize = 65_536;
+
+/// Hands the clients whose connections the kernel has set up already to `serve`, as long as there is room for them.
+///
+/// # Errors
+///
+/// No client can be accepted, be it this one or another. What is left of them is reset when the socket closes.
+pub(crate) fn accept_waiting<C>(
+    mut accept: impl FnMut() -> io::Result<C>,
+    has_room: impl Fn() -> bool,
+    mut serve: impl FnMut(C),
+) -> io::Result<()> {
+    for _ in 0..MOST_WAITING {
+        if !has_room() {
+            break;
+        }
+        match accept() {
+            Ok(client) => serve(client),
+            Err(error) if concerns_one_client(&error) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Whether the error is that of the one connection that was to be accepted, or of the call; accept(2) reports them late. The
+/// next client may well be accepted.
+pub(crate) fn concerns_one_client(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+    )
+}
+
 #[cfg(target_os = "linux")]
 mod linux {
     use std::io;
@@ -121,4 +160,66 @@ mod portable {
 #[cfg(not(target_os = "linux"))]
 fn client_socket(socket: net::TcpStream) -> io::Result<ClientSocket> {
     ClientSocket::from_std(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    const TOO_MANY_OPEN_FILES: i32 = 24;
+
+    /// What is served of these clients and errors when there is room for so many; then nobody waits.
+    fn served(waiting: Vec<io::Result<u8>>, room: usize) -> (Vec<u8>, io::Result<()>, usize) {
+        let mut waiting = waiting.into_iter();
+        let served = RefCell::new(Vec::new());
+        let result = accept_waiting(
+            || {
+                let next = waiting.next();
+                next.unwrap_or_else(|| Err(io::ErrorKind::WouldBlock.into()))
+            },
+            || served.borrow().len() < room,
+            |client| served.borrow_mut().push(client),
+        );
+        (served.into_inner(), result, waiting.len())
+    }
+
+    #[test]
+    fn one_client_that_cannot_be_accepted_does_not_concern_those_behind() {
+        let waiting = vec![
+            Ok(1),
+            Err(io::ErrorKind::ConnectionAborted.into()),
+            Err(io::ErrorKind::Interrupted.into()),
+            Ok(2),
+            Err(io::ErrorKind::ConnectionReset.into()),
+            Ok(3),
+        ];
+        let (served, result, left) = served(waiting, 100);
+        assert_eq!((served, left), (vec![1, 2, 3], 0));
+        result.unwrap();
+    }
+
+    #[test]
+    fn nobody_is_accepted_for_whom_the_process_has_no_room() {
+        let (clients, result, left) = served((0..9).map(Ok).collect(), 4);
+        assert_eq!((clients, left), (vec![0, 1, 2, 3], 5));
+        result.unwrap();
+        let starved = Err(io::Error::from_raw_os_error(TOO_MANY_OPEN_FILES));
+        let (clients, result, left) = served(vec![Ok(1), starved, Ok(2)], 100);
+        assert_eq!((clients, left), (vec![1], 1));
+        assert_eq!(
+            result.unwrap_err().raw_os_error(),
+            Some(TOO_MANY_OPEN_FILES)
+        );
+    }
+
+    #[test]
+    fn it_ends_whatever_the_system_says() {
+        let aborted = || Err(io::ErrorKind::ConnectionAborted.into());
+        accept_waiting(aborted, || true, |()| {}).unwrap();
+        let mut clients = 0;
+        accept_waiting(|| Ok(()), || true, |()| clients += 1).unwrap();
+        assert_eq!(clients, MOST_WAITING);
+    }
 }

@@ -87,6 +87,11 @@ impl WorkerShared {
         }
     }
 
+    /// Whether there is room for a connection.
+    pub(crate) fn has_room(&self) -> bool {
+        self.active() < self.share
+    }
+
     /// Waits until there is room for a connection. Cancel safe.
     pub(crate) async fn room(&self) {
         self.until_active(|active| active < self.share).await;

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, sleep_until};
 use tower_service::Service;
 
-use super::accept::{Acceptance, ClientSocket, accept_now};
+use super::accept::{Acceptance, ClientSocket, accept_now, accept_waiting, concerns_one_client};
 use super::connection::{RequestBody, Served, serve_cleartext};
 use super::listener::sends_at_once;
 use super::metrics::WorkerMetrics;
@@ -277,14 +277,7 @@ where
     }
 
     async fn failed(&mut self, error: &io::Error) {
-        // These concern the one connection that was to be accepted; accept(2) reports them late.
-        if matches!(
-            error.kind(),
-            io::ErrorKind::ConnectionAborted
-                | io::ErrorKind::ConnectionReset
-                | io::ErrorKind::ConnectionRefused
-                | io::ErrorKind::Interrupted
-        ) {
+        if concerns_one_client(error) {
             return;
         }
         WorkerMetrics::add(&self.shared.metrics.accept_errors);
@@ -298,20 +291,29 @@ where
         sleep(ACCEPT_RETRY).await;
     }
 
-    /// Serves the connections that the kernel has set up already, then closes the socket: they would be reset with it.
+    /// Serves the connections that the kernel has set up already, as far as there is room for them, then closes the socket: they
+    /// would be reset with it.
+    ///
+    /// It waits for no room: that would put off the end, and as long as the socket is open, further clients come to it.
     fn take_the_rest(&self, listener: Acceptance) {
         let Ok(listener) = listener.into_listener() else {
             return;
         };
-        let rest = std::iter::from_fn(|| accept_now(&listener).ok());
-        for (stream, remote) in rest.take(REST) {
-            self.serve(stream, remote);
+        let accepted = accept_waiting(
+            || accept_now(&listener),
+            || self.shared.has_room(),
+            |(stream, remote)| self.serve(stream, remote),
+        );
+        if let Err(error) = accepted {
+            WorkerMetrics::add(&self.shared.metrics.accept_errors);
+            tracing::warn!(
+                target: targets::SERVER,
+                %error,
+                "clients that still wait cannot be accepted; their connections are reset"
+            );
         }
     }
 }
-
-/// More than a backlog can hold.
-const REST: usize = 65_536;
 
 /// IPv4 clients of an IPv6 socket appear as what they are.
 fn canonical(address: SocketAddr) -> SocketAddr {

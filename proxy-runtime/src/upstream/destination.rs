@@ -101,7 +101,7 @@ impl DestinationPool {
                 }
                 Next::AwaitGrant(granted) => match granted.await {
                     Ok(Grant::Connection(mut connection)) if !fresh => {
-                        if self.is_usable(&mut connection) {
+                        if is_usable(&mut connection, true) {
                             return Ok(self.lease1(connection));
                         }
                     }
@@ -190,8 +190,10 @@ impl DestinationPool {
             self.idle_timeout
         };
         let mut state = self.lock();
+        let may_outlive = self.may_outlive_runtime(&state);
         let is_over = |connection: &mut Box<Http1Connection>| {
-            now.duration_since(connection.idle_since) >= timeout || !self.is_usable(connection)
+            now.duration_since(connection.idle_since) >= timeout
+                || !is_usable(connection, may_outlive)
         };
         let closed: Vec<_> = state.idle.extract_if(.., is_over).collect();
         #[cfg(feature = "http2")]
@@ -229,10 +231,11 @@ impl DestinationPool {
         }
     }
 
-    /// Whether another request can be sent over a connection of HTTP/1.1.
+    /// Whether a connection of HTTP/1.1 can be here of which the runtime has ended. Where all were opened on one runtime, the
+    /// pool closes with that.
     #[inline]
-    fn is_usable(&self, connection: &mut Http1Connection) -> bool {
-        connection.is_open() && (!self.is_shared || connection.has_runtime())
+    fn may_outlive_runtime(&self, state: &State) -> bool {
+        self.is_shared || state.runtimes.are_several()
     }
 
     /// Whether a connection of a group is lent to a request of another. Of a pool that is not shared there is but one.
@@ -273,9 +276,11 @@ impl DestinationPool {
             }
         }
         if protocols.allows_http1() {
+            let may_outlive = self.may_outlive_runtime(state);
             while let Some(mut connection) = self.take_idle(&mut state.idle) {
                 let until = connection.idle_since.checked_add(self.idle_timeout);
-                if until.is_none_or(|until| now < until) && self.is_usable(&mut connection) {
+                if until.is_none_or(|until| now < until) && is_usable(&mut connection, may_outlive)
+                {
                     return Some(self.lease1(connection));
                 }
                 closed.push(connection);
@@ -468,6 +473,9 @@ impl DestinationPool {
             self.lock().agreed_on_http1 = !is_http2;
         }
         let lease = Lease::greet(io, peer, is_http2, self.this.clone()).await?;
+        if !is_http2 {
+            self.lock().runtimes.add_current();
+        }
         #[cfg(feature = "http2")]
         if let Some(connection) = lease.shared() {
             self.share(connection);
@@ -500,4 +508,10 @@ impl DestinationPool {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether another request can be sent over a connection of HTTP/1.1, which may have outlived its runtime.
+#[inline]
+fn is_usable(connection: &mut Http1Connection, may_outlive_runtime: bool) -> bool {
+    connection.is_open() && (!may_outlive_runtime || connection.has_runtime())
 }

@@ -11,7 +11,8 @@
 //! the old ones may still be finishing their requests beside the new ones.
 //!
 //! A connection belongs to the runtime that it was opened on, which has to go on for as long as requests of others use it:
-//! the workers of a server wait for each other when it ends. What is left of a runtime that has ended is not used any more.
+//! the workers of a server wait for each other when it ends. What is left of a runtime that has ended is not used any more:
+//! the pool of a service closes with it, and where connections of several runtimes are together, each is asked for its own.
 //!
 //! Connections of HTTP/2 are tasks on the runtime that asks for them first; those of HTTP/1.1 are plain values that the
 //! requests read and write themselves. They end when the pool is dropped, when the destination is removed or its settings
@@ -90,7 +91,7 @@ impl Upstreams {
     pub(crate) fn new(options: UpstreamOptions) -> Arc<Self> {
         Arc::new(Self {
             connector: Connector::new(&options),
-            limited: Pool::new(options.clone()),
+            limited: Pool::shared(options.clone()),
             options,
         })
     }

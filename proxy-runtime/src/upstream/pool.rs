@@ -21,6 +21,8 @@ const SWEEP: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Pool {
     options: UpstreamOptions,
+    /// Requests of several runtimes use it, so that the end of one of them does not concern all connections.
+    is_shared: bool,
     state: Mutex<State>,
     this: Weak<Self>,
 }
@@ -35,9 +37,20 @@ struct State {
 }
 
 impl Pool {
+    /// For the requests of one runtime.
     pub(super) fn new(options: UpstreamOptions) -> Arc<Self> {
+        Self::of_runtimes(options, false)
+    }
+
+    /// For the requests of several runtimes, each of which may end before the others.
+    pub(super) fn shared(options: UpstreamOptions) -> Arc<Self> {
+        Self::of_runtimes(options, true)
+    }
+
+    fn of_runtimes(options: UpstreamOptions, is_shared: bool) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             options,
+            is_shared,
             state: Mutex::default(),
             this: Weak::clone(this),
         })
@@ -65,6 +78,10 @@ impl Pool {
             return Arc::clone(pool);
         }
         let pool = DestinationPool::new(destination, client, upstream, &self.options);
+        if state.sweeper.is_none() && !self.is_shared {
+            // The runtime is ending: what the request opens on it is not kept for those of the next one.
+            return pool;
+        }
         let before = state
             .destinations
             .insert(destination.key(), Arc::clone(&pool));
@@ -108,6 +125,19 @@ impl Pool {
         true
     }
 
+    /// The runtime that the sweeper ran on ends, and with it what the connections that were opened there need. In a pool of one
+    /// runtime these are all of them: they close, those in use instead of being kept when they are given back.
+    fn runtime_ended(&self) {
+        let mut state = self.lock();
+        state.sweeper = None;
+        if self.is_shared {
+            return;
+        }
+        let destinations = std::mem::take(&mut state.destinations);
+        drop(state);
+        destinations.into_values().for_each(|pool| pool.close());
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -144,7 +174,7 @@ impl Sweeper {
 impl Drop for Sweeper {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.as_ref().and_then(Weak::upgrade) {
-            pool.lock().sweeper = None;
+            pool.runtime_ended();
         }
     }
 }

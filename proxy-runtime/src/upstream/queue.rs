@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::Weak;
 
+use tokio::runtime::{self, Handle};
 use tokio::sync::{oneshot, watch};
 
 use super::destination::DestinationPool;
@@ -37,6 +38,36 @@ pub(super) struct State {
     pub(super) attempt: Option<watch::Receiver<Option<ConnectError>>>,
     /// ALPN agreed on HTTP/1.1 the last time. Then requests cannot share a connection.
     pub(super) agreed_on_http1: bool,
+    pub(super) runtimes: Runtimes,
+}
+
+/// The runtimes that connections of HTTP/1.1 were opened on.
+#[derive(Debug, Default)]
+pub(super) enum Runtimes {
+    #[default]
+    None,
+    One(runtime::Id),
+    Several,
+}
+
+impl Runtimes {
+    /// A connection was opened on the current one.
+    pub(super) fn add_current(&mut self) {
+        let Ok(current) = Handle::try_current().map(|handle| handle.id()) else {
+            return;
+        };
+        *self = match self {
+            Self::None => Self::One(current),
+            Self::One(only) if *only == current => Self::One(current),
+            Self::One(_) | Self::Several => Self::Several,
+        };
+    }
+
+    /// Whether one of them may end while requests of another one use the pool.
+    #[inline]
+    pub(super) fn are_several(&self) -> bool {
+        matches!(self, Self::Several)
+    }
 }
 
 #[derive(Debug)]

@@ -15,6 +15,7 @@ mod partitions;
 mod pool;
 mod protocols;
 mod retry;
+mod runtimes;
 mod streaming;
 mod timeouts;
 mod tls;

@@ -151,6 +151,28 @@ async fn connections_beyond_the_limit_wait() {
     assert_eq!(server.metrics().counts().accepted_connections, 3);
 }
 
+/// They would be more than memory and open files were counted for.
+#[tokio::test]
+async fn a_server_that_ends_takes_none_beyond_the_limit() {
+    let gate = Gate::new();
+    let (server, address) = serve(gate.handler(), Limits::default().with_connections(2));
+    let mut clients = Vec::new();
+    for expected in [1, 2, 2] {
+        let mut client = RawClient::connect(address).await.unwrap();
+        client.write_all(REQUEST).await.unwrap();
+        clients.push(client);
+        gate.wait_for_waiting(expected).await;
+    }
+    let shutdown = tokio::spawn(server.shutdown(Duration::from_secs(25)));
+    clients.pop().unwrap().assert_closed().await;
+    gate.open();
+    for client in &mut clients {
+        assert_eq!(client.read_response().await.unwrap().status(), 200);
+    }
+    let report = shutdown.await.unwrap();
+    assert_eq!((report.drained, report.cut), (2, 0));
+}
+
 #[tokio::test]
 async fn connections_with_few_requests_each_lose_none() {
     let limits = Limits::default().with_requests_per_connection(10);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Entrant, Field, Score};
+use super::{Entrant, Field, Latency, Score};
 use crate::case::{Case, Shape};
 use crate::load::{self, Edge, Extent, Plan, Tally, Target};
 use crate::proxies::{Protocol, Running};
@@ -19,14 +19,14 @@ const SHORTFALL: f64 = 0.1;
 const COUNTED: u64 = 10_000;
 const COUNTED_LARGE: u64 = 300;
 impl Field<'_> {
-    /// Puts load on a proxy; the value of the case.
+    /// Puts load on a proxy; the value of the case, and how long requests took.
     pub(super) fn busy(
         &self,
         case: &Case,
         address: SocketAddr,
         running: &Running,
         score: &mut Score,
-    ) -> Result<f64, String> {
+    ) -> Result<(f64, Option<Latency>), String> {
         let processes = running.processes();
         let mut edges = Vec::with_capacity(2);
         let mut probe = |_: Edge| edges.push(ProcessorTime::now(&processes));
@@ -42,7 +42,6 @@ impl Field<'_> {
                 "the kernel tells no processor time (/proc/PID/task/*/schedstat)".to_owned(),
             );
         }
-        score.latency.merge(&tally.latency);
         #[expect(
             clippy::cast_precision_loss,
             reason = "a measurement has far fewer than 2^52 requests"
@@ -51,10 +50,11 @@ impl Field<'_> {
         score
             .throughput
             .push(requests / tally.elapsed.as_secs_f64());
-        Ok(match case.shape {
+        let value = match case.shape {
             Shape::Workers { .. } => tally.elapsed.as_secs_f64() * 1e6 / requests,
             _ => used.as_secs_f64() * 1e6 / requests,
-        })
+        };
+        Ok((value, Latency::of(&tally.latency)))
     }
 
     fn generate(

@@ -1,5 +1,6 @@
 //! One case: all proxies started, measured in turn in each round, stopped.
 
+mod latency;
 mod measure;
 mod score;
 
@@ -16,6 +17,7 @@ use crate::origin::Origin;
 use crate::proxies::{Certificate, Kind, Ports, Programs, Protocol, Running, Setup, guarded};
 use crate::system::{self, Cores};
 
+pub(crate) use self::latency::Latency;
 pub(crate) use self::score::{Contestant, Outcome, Score};
 
 /// What all cases share.
@@ -174,11 +176,13 @@ impl Field<'_> {
             let entrant = &mut entrants[index];
             let Some(running) = &entrant.running else {
                 entrant.score.values.push(None);
+                entrant.score.latency.push(None);
                 continue;
             };
             let measured = match case.shape {
                 Shape::Idle { connections } => {
-                    self.idle(case, connections, entrant.address, running)
+                    let value = self.idle(case, connections, entrant.address, running);
+                    value.map(|value| (value, None))
                 }
                 _ => self.busy(case, entrant.address, running, &mut entrant.score),
             };
@@ -190,7 +194,9 @@ impl Field<'_> {
                     .complaints
                     .push(format!("round {}: {why}", round + 1));
             }
-            entrant.score.values.push(measured.ok());
+            let (value, latency) = measured.ok().unzip();
+            entrant.score.values.push(value);
+            entrant.score.latency.push(latency.flatten());
         }
         let seen: Vec<_> = entrants
             .iter()

@@ -1,9 +1,9 @@
 //! Who takes part in a case, and what came of it.
 
+use super::Latency;
 use crate::case::Case;
-use crate::histogram::Histogram;
 use crate::proxies::Kind;
-use crate::ratio::Spread;
+use crate::ratio::{Spread, ratios};
 use crate::syscalls::Calls;
 
 /// One who takes part.
@@ -30,7 +30,8 @@ pub(crate) struct Score {
     pub(crate) values: Vec<Option<f64>>,
     /// Requests a second of each round that counts.
     pub(crate) throughput: Vec<f64>,
-    pub(crate) latency: Histogram,
+    /// How long requests took in each round, as `values`.
+    pub(crate) latency: Vec<Option<Latency>>,
     /// Why rounds were discarded, or why nothing was measured.
     pub(crate) complaints: Vec<String>,
     /// What it does not add to requests although others do.
@@ -45,7 +46,7 @@ impl Score {
             contestant,
             values: Vec::new(),
             throughput: Vec::new(),
-            latency: Histogram::new(),
+            latency: Vec::new(),
             complaints: Vec::new(),
             missing: None,
             calls: None,
@@ -54,6 +55,17 @@ impl Score {
 
     pub(crate) fn spread(&self) -> Option<Spread> {
         Spread::of(self.values.iter().flatten().copied())
+    }
+
+    /// A quantile of each round, in microseconds.
+    pub(crate) fn latencies(&self, quantile: fn(&Latency) -> f64) -> Vec<Option<f64>> {
+        let rounds = self.latency.iter();
+        rounds.map(|round| round.as_ref().map(quantile)).collect()
+    }
+
+    /// A quantile over all rounds, in microseconds.
+    pub(crate) fn latency_spread(&self, quantile: fn(&Latency) -> f64) -> Option<Spread> {
+        Spread::of(self.latencies(quantile).into_iter().flatten())
     }
 }
 
@@ -74,5 +86,17 @@ impl Outcome {
     /// How many times what `other` needs our gateway needs.
     pub(crate) fn ratio_to(&self, other: &Score) -> Option<Spread> {
         Spread::of_ratios(&self.score(Kind::Gateway)?.values, &other.values)
+    }
+
+    /// How many times the latency of `other` that of our gateway is, round by round.
+    pub(crate) fn latency_ratios_to(
+        &self,
+        other: &Score,
+        quantile: fn(&Latency) -> f64,
+    ) -> Vec<f64> {
+        let Some(ours) = self.score(Kind::Gateway) else {
+            return Vec::new();
+        };
+        ratios(&ours.latencies(quantile), &other.latencies(quantile)).collect()
     }
 }

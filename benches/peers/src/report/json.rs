@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Report;
 use super::verdict::verdicts;
-use crate::contest::{Outcome, Score};
+use crate::contest::{Latency, Outcome, Score};
 use crate::ratio::Spread;
 
 pub(crate) fn json(report: &Report) -> String {
@@ -46,11 +46,13 @@ fn case(outcome: &Outcome) -> Value {
 }
 
 fn proxy(outcome: &Outcome, score: &Score) -> Value {
-    let micros = |share| {
-        score
-            .latency
-            .quantile(share)
-            .map(|latency| latency.as_secs_f64() * 1e6)
+    let micros = |quantile: fn(&Latency) -> f64| {
+        let ratios = outcome.latency_ratios_to(score, quantile);
+        json!({
+            "values": score.latencies(quantile),
+            "value": score.latency_spread(quantile).map(spread),
+            "ours_to_it": Spread::of(ratios).map(spread),
+        })
     };
     json!({
         "name": score.contestant.label(),
@@ -58,8 +60,13 @@ fn proxy(outcome: &Outcome, score: &Score) -> Value {
         "value": score.spread().map(spread),
         "ours_to_it": outcome.ratio_to(score).map(spread),
         "requests_per_second": Spread::of(score.throughput.iter().copied()).map(spread),
-        "latency_microseconds": { "p50": micros(0.5), "p90": micros(0.9), "p99": micros(0.99), "p999": micros(0.999) },
-        "latencies": score.latency.len(),
+        "latency_microseconds": {
+            "p50": micros(|latency| latency.p50),
+            "p90": micros(|latency| latency.p90),
+            "p99": micros(|latency| latency.p99),
+            "p999": micros(|latency| latency.p999),
+        },
+        "latencies": score.latency.iter().flatten().map(|latency| latency.requests).sum::<u64>(),
         "complaints": score.complaints,
         "does_not_add": score.missing,
         "system_calls_per_request": score.calls.as_ref().map(|calls| calls.0.clone()),

@@ -9,6 +9,7 @@ mod tests;
 mod verdict;
 
 use crate::contest::Outcome;
+use crate::ratio::Spread;
 
 pub(crate) use self::chart::chart;
 pub(crate) use self::json::json;
@@ -40,12 +41,16 @@ fn short(value: f64) -> String {
     }
 }
 
-/// Microseconds, or milliseconds where it is many of them.
-fn duration(duration: std::time::Duration) -> String {
-    let micros = duration.as_secs_f64() * 1e6;
-    if micros < 9_999.5 {
-        format!("{} µs", short(micros))
-    } else {
-        format!("{} ms", short(micros / 1e3))
+/// Microseconds, or milliseconds where it is many of them, with the range over all rounds.
+fn duration(micros: Spread) -> String {
+    let (unit, per_unit) = match micros.median < 9_999.5 {
+        true => ("µs", 1.0),
+        false => ("ms", 1e3),
+    };
+    let [median, least, most] =
+        [micros.median, micros.least, micros.most].map(|value| short(value / per_unit));
+    match micros.rounds {
+        ..=1 => format!("{median} {unit}"),
+        _ => format!("{median} {unit} [{least}..{most}]"),
     }
 }

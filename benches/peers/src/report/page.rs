@@ -6,7 +6,7 @@ use super::table::with_range;
 use super::verdict::verdicts;
 use super::{Report, duration, short};
 use crate::case::Shape;
-use crate::contest::Outcome;
+use crate::contest::{Latency, Outcome};
 use crate::load::Pace;
 use crate::proxies::Kind;
 use crate::ratio::Spread;
@@ -133,14 +133,23 @@ fn open_loops(text: &mut String, report: &Report) {
     for outcome in report.outcomes.iter().filter(open) {
         let _ = writeln!(
             text,
-            "\nLatency, {}, counted from the instant at which each request was due:\n",
+            "\nLatency, {}, counted from the instant at which each request was due (median over rounds, [least..most]; ours in\n\
+             multiples of the other's, median of paired ratios):\n",
             outcome.case.title
         );
-        text.push_str("| | p50 | p99 | |\n|---|---|---|---|\n");
+        text.push_str(
+            "| | p50 | p99 | ours ÷ it, p50 | ours ÷ it, p99 | |\n|---|---|---|---|---|---|\n",
+        );
         for score in &outcome.scores {
-            let micros = |share| {
-                let latency = score.latency.quantile(share);
-                latency.map_or_else(|| "–".to_owned(), duration)
+            let nothing = || "–".to_owned();
+            let micros = |quantile: fn(&Latency) -> f64| {
+                let spread = score.latency_spread(quantile);
+                spread.map_or_else(nothing, duration)
+            };
+            let ratio = |quantile: fn(&Latency) -> f64| match score.contestant.kind {
+                Kind::Gateway => nothing(),
+                _ => Spread::of(outcome.latency_ratios_to(score, quantile))
+                    .map_or_else(nothing, with_range),
             };
             let discarded = score.values.iter().filter(|value| value.is_none()).count();
             let remark = match discarded {
@@ -149,10 +158,12 @@ fn open_loops(text: &mut String, report: &Report) {
             };
             let _ = writeln!(
                 text,
-                "| {} | {} | {} | {remark} |",
+                "| {} | {} | {} | {} | {} | {remark} |",
                 score.contestant.label(),
-                micros(0.5),
-                micros(0.99)
+                micros(|latency| latency.p50),
+                micros(|latency| latency.p99),
+                ratio(|latency| latency.p50),
+                ratio(|latency| latency.p99)
             );
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::short;
 use super::verdict::verdicts;
-use crate::contest::{Outcome, Score};
+use crate::contest::{Latency, Outcome, Score};
 use crate::proxies::Kind;
 use crate::ratio::Spread;
 
@@ -54,10 +54,7 @@ fn row(outcome: &Outcome, score: &Score) -> [String; COLUMNS.len()] {
     let ratio = outcome
         .ratio_to(score)
         .filter(|_| score.contestant.kind != Kind::Gateway || score.contestant.workers > 1);
-    let micros = |share| {
-        let latency = score.latency.quantile(share)?;
-        Some(short(latency.as_secs_f64() * 1e6))
-    };
+    let micros = |quantile: fn(&Latency) -> f64| score.latency_spread(quantile).map(with_range);
     [
         score.contestant.label(),
         cell(score.spread().map(|spread| short(spread.median))),
@@ -66,8 +63,8 @@ fn row(outcome: &Outcome, score: &Score) -> [String; COLUMNS.len()] {
             Spread::of(score.throughput.iter().copied())
                 .map(|spread| format!("{:.0}", spread.median)),
         ),
-        cell(micros(0.5)),
-        cell(micros(0.99)),
+        cell(micros(|latency| latency.p50)),
+        cell(micros(|latency| latency.p99)),
     ]
 }
 

@@ -1,21 +1,16 @@
 //! What is said of a run that was made up.
 
-use std::time::Duration;
-
 use super::*;
 use crate::case::{CASES, Case};
-use crate::contest::{Contestant, Score};
-use crate::histogram::Histogram;
+use crate::contest::{Contestant, Latency, Score};
 use crate::proxies::Kind;
 
 fn score(kind: Kind, values: &[Option<f64>]) -> Score {
-    let mut latency = Histogram::new();
-    latency.record(Duration::from_micros(150));
     Score {
         contestant: Contestant { kind, workers: 1 },
         values: values.to_vec(),
         throughput: vec![50_000.0],
-        latency,
+        latency: vec![None; values.len()],
         complaints: Vec::new(),
         missing: (kind == Kind::Caddy).then(|| "X-Forwarded-Host".to_owned()),
         calls: None,
@@ -121,6 +116,131 @@ fn the_page_takes_the_results_between_its_marks_and_nothing_else() {
     assert!(replace_results("# Title\n", &results).is_err());
 }
 
+/// p50 and p99 of each round; a round that was discarded has neither.
+fn latencies(kind: Kind, rounds: &[Option<(f64, f64)>]) -> Score {
+    let latency = rounds.iter().map(|round| {
+        round.map(|(p50, p99)| Latency {
+            p50,
+            p90: p50,
+            p99,
+            p999: p99,
+            requests: 100,
+        })
+    });
+    Score {
+        latency: latency.collect(),
+        ..score(
+            kind,
+            &rounds
+                .iter()
+                .map(|round| round.map(|_| 10.0))
+                .collect::<Vec<_>>(),
+        )
+    }
+}
+
+fn open_loop(scores: Vec<Score>) -> Outcome {
+    let case = case("open-15k");
+    Outcome { case, scores }
+}
+
+/// Whether p50 and p99 are what they are to be, with what was found.
+fn latency_verdicts(scores: Vec<Score>) -> [(bool, Option<String>); 2] {
+    let verdicts = verdict::verdicts(&open_loop(scores));
+    ["p50 ≤", "p99 within noise"].map(|bound| {
+        let verdict = verdicts
+            .iter()
+            .find(|verdict| verdict.asked.starts_with(bound));
+        let verdict = verdict.unwrap();
+        (verdict.reached, verdict.found.clone())
+    })
+}
+
+#[test]
+fn latencies_are_those_of_the_middle_round_whatever_a_disturbed_one_is() {
+    let rounds = [(150.0, 400.0), (152.0, 90_000.0), (151.0, 500.0)].map(Some);
+    let ours = latencies(Kind::Gateway, &rounds);
+    let nginx = latencies(
+        Kind::Nginx,
+        &[Some((160.0, 800.0)), None, Some((151.0, 250.0))],
+    );
+    let outcome = open_loop(vec![ours, nginx]);
+    let text = table(&outcome);
+    assert!(text.contains("151 [150..152]  500 [400..90000]"), "{text}");
+    let report = Report {
+        outcomes: vec![outcome],
+        ..report()
+    };
+    let text = page(&report);
+    for row in [
+        "| gateway | 151 µs [150..152] | 500 µs [400..90000] | – | – |  |",
+        "| nginx | 156 µs [151..160] | 525 µs [250..800] | 0.97 [0.94..1.00] | 1.25 [0.50..2.00] | 1 of 3 rounds discarded |",
+    ] {
+        assert!(text.contains(row), "{text}");
+    }
+    let document: serde_json::Value = serde_json::from_str(&json(&report)).unwrap();
+    let nginx = &document["cases"][0]["proxies"][1];
+    assert_eq!(nginx["latencies"], 200);
+    let p99 = &nginx["latency_microseconds"]["p99"];
+    assert_eq!(p99["values"], serde_json::json!([800.0, null, 250.0]));
+    assert_eq!(p99["value"]["median"], 525.0);
+    assert_eq!(p99["ours_to_it"]["most"], 2.0);
+}
+
+#[test]
+fn latencies_are_compared_with_the_best_peer_and_not_with_the_floor() {
+    let rounds = |p50, p99| [Some((p50, p99)); 3];
+    let of = |kind, p50, p99| latencies(kind, &rounds(p50, p99));
+    let scores = vec![
+        of(Kind::Relay, 100.0, 100.0),
+        of(Kind::Gateway, 150.0, 600.0),
+        of(Kind::Nginx, 160.0, 500.0),
+        of(Kind::Haproxy, 149.0, 900.0),
+    ];
+    let [p50, p99] = latency_verdicts(scores);
+    assert_eq!(p50, (true, Some("1.01 [1.01..1.01] × haproxy".to_owned())));
+    assert_eq!(p99, (false, Some("1.20 [1.20..1.20] × nginx".to_owned())));
+    let [p50, p99] = latency_verdicts(vec![of(Kind::Gateway, 150.0, 600.0)]);
+    assert_eq!((p50, p99), ((false, None), (false, None)));
+}
+
+#[test]
+fn what_rounds_do_not_agree_on_is_no_difference() {
+    let nginx = || latencies(Kind::Nginx, &[Some((100.0, 1000.0)); 5]);
+    for (ours, p50_is_reached, p99_is_reached) in [
+        // A histogram does not tell 1 % apart, of whatever number of rounds.
+        ([(101.0, 1100.0); 5], true, false),
+        ([(103.0, 1100.0); 5], false, false),
+        // For p99 one round that says otherwise is enough, for p50 a quarter of them.
+        (
+            [
+                (100.0, 900.0),
+                (103.0, 2000.0),
+                (103.0, 2000.0),
+                (103.0, 2000.0),
+                (103.0, 2000.0),
+            ],
+            false,
+            true,
+        ),
+        (
+            [
+                (100.0, 2000.0),
+                (99.0, 1000.0),
+                (103.0, 2000.0),
+                (103.0, 2000.0),
+                (103.0, 2000.0),
+            ],
+            true,
+            true,
+        ),
+    ] {
+        let scores = vec![latencies(Kind::Gateway, &ours.map(Some)), nginx()];
+        let [p50, p99] = latency_verdicts(scores);
+        assert_eq!((p50.0, p99.0), (p50_is_reached, p99_is_reached), "{ours:?}");
+    }
+}
+
 #[test]
 fn the_chart_is_one_file_that_needs_nothing_else() {
     let drawn = chart(&report());
@@ -147,6 +267,15 @@ fn numbers_have_about_three_digits() {
         found,
         ["0.70", "1.00", "9.99", "10.0", "17.2", "100", "1234"]
     );
-    let durations = [150, 9_999, 45_613].map(|micros| duration(Duration::from_micros(micros)));
-    assert_eq!(durations, ["150 µs", "9999 µs", "45.6 ms"]);
+    let durations = [
+        &[150.0][..],
+        &[9_999.0],
+        &[45_613.0],
+        &[9_000.0, 11_000.0, 5_000.0],
+    ]
+    .map(|micros| duration(Spread::of(micros.iter().copied()).unwrap()));
+    assert_eq!(
+        durations,
+        ["150 µs", "9999 µs", "45.6 ms", "9000 µs [5000..11000]"]
+    );
 }

@@ -1,8 +1,10 @@
 //! Whether our gateway reaches what it is to reach.
 
 use super::short;
+use super::table::with_range;
 use crate::case::{self, Bound};
-use crate::contest::{Outcome, Score};
+use crate::contest::{Latency, Outcome, Score};
+use crate::histogram::Histogram;
 use crate::proxies::Kind;
 use crate::ratio::Spread;
 
@@ -42,6 +44,20 @@ fn verdict(outcome: &Outcome, bound: &Bound) -> Verdict {
             kinds,
             limit,
             format!("≤ {limit} × {}", names(kinds)),
+        ),
+        Bound::P50(kinds) => latency(
+            outcome,
+            kinds,
+            |latency| latency.p50,
+            is_no_longer,
+            format!("p50 ≤ the best of {}", names(kinds)),
+        ),
+        Bound::P99(kinds) => latency(
+            outcome,
+            kinds,
+            |latency| latency.p99,
+            |ratios, _| ratios.least <= 1.0,
+            format!("p99 within noise of the best of {}", names(kinds)),
         ),
         Bound::Value(limit) => {
             let value = outcome.score(Kind::Gateway).and_then(Score::spread);
@@ -91,6 +107,36 @@ fn against(outcome: &Outcome, kinds: &[Kind], limit: f64, asked: String) -> Verd
         found: worst.map(|(ratio, name)| format!("{} × {name}", short(ratio))),
         reached: worst.is_some_and(|(ratio, _)| ratio <= limit),
     }
+}
+
+/// Compares a quantile with that of the best of `kinds`, which is the one against which the median of the paired ratios is
+/// greatest.
+fn latency(
+    outcome: &Outcome,
+    kinds: &[Kind],
+    quantile: fn(&Latency) -> f64,
+    is_reached: fn(Spread, &[f64]) -> bool,
+    asked: String,
+) -> Verdict {
+    let compared = kinds.iter().filter_map(|kind| {
+        let ratios = outcome.latency_ratios_to(outcome.score(*kind)?, quantile);
+        Some((Spread::of(ratios.iter().copied())?, ratios, kind.name()))
+    });
+    let best = compared.max_by(|(a, ..), (b, ..)| a.median.total_cmp(&b.median));
+    Verdict {
+        asked,
+        found: best
+            .as_ref()
+            .map(|(spread, _, name)| format!("{} × {name}", with_range(*spread))),
+        reached: best.is_some_and(|(spread, ratios, _)| is_reached(spread, &ratios)),
+    }
+}
+
+/// Whether ratios of latencies are at most 1 as far as can be told: the middle one but for what a histogram does not tell apart,
+/// or those of a quarter of the rounds. Of eight rounds without a difference, fewer than two would be at most 1 in 9 runs of 256.
+fn is_no_longer(spread: Spread, ratios: &[f64]) -> bool {
+    let no_longer = ratios.iter().filter(|ratio| **ratio <= 1.0).count();
+    spread.median <= 1.0 + Histogram::RESOLUTION || no_longer * 4 >= ratios.len()
 }
 
 fn names(kinds: &[Kind]) -> String {

@@ -29,6 +29,9 @@ impl HeadTable {
     /// What most heads get along with.
     const FIELDS: usize = 32;
 
+    /// What a table that is kept for other heads may have room for: 2 KiB. It grows by doubling.
+    const KEPT: usize = 128;
+
     /// A table with room for 32 fields.
     pub fn new() -> Self {
         Self {
@@ -95,6 +98,20 @@ impl HeadTable {
         self.searched = 0;
     }
 
+    /// Gives back the room that only an odd head has needed. For a table that is kept without a head: each of those may have
+    /// met one, and for good.
+    #[inline]
+    pub(crate) fn trim(&mut self) {
+        if self.fields.capacity() > Self::KEPT {
+            self.shrink();
+        }
+    }
+
+    #[cold]
+    fn shrink(&mut self) {
+        self.fields = Vec::with_capacity(Self::FIELDS);
+    }
+
     /// Whether a head has been begun.
     #[inline]
     pub(in crate::http1) fn is_begun(&self) -> bool {
@@ -123,5 +140,38 @@ impl HeadTable {
     pub(in crate::http1) fn end(&mut self) {
         self.line = 0;
         self.searched = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Asked, Status, parse_response};
+    use super::*;
+    use crate::http1::HeadLimits;
+
+    /// A table that has held so many fields.
+    fn used(fields: usize) -> HeadTable {
+        let mut table = HeadTable::new();
+        let head = format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(fields));
+        let limits = HeadLimits::default().with_fields(1000);
+        let parsed = parse_response(head.as_bytes(), Asked::default(), &limits, &mut table);
+        assert!(matches!(parsed, Ok(Status::Complete(_))), "{parsed:?}");
+        assert_eq!(table.fields().len(), fields);
+        table
+    }
+
+    #[test]
+    fn only_the_room_for_an_odd_head_is_given_back() {
+        for (fields, kept) in [(1, 32), (32, 32), (100, 128), (128, 128)] {
+            let mut table = used(fields);
+            table.trim();
+            assert_eq!(table.fields.capacity(), kept, "{fields}");
+        }
+        for fields in [129, 1000] {
+            let mut table = used(fields);
+            assert!(table.fields.capacity() > HeadTable::KEPT);
+            table.trim();
+            assert_eq!(table.fields.capacity(), HeadTable::FIELDS, "{fields}");
+        }
     }
 }

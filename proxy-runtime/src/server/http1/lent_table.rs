@@ -31,6 +31,7 @@ impl LentTable {
             return;
         };
         table.clear();
+        table.trim();
         // A thread that ends has no use for it.
         let _ = SPARE.try_with(|spare| {
             let mut spare = spare.borrow_mut();

@@ -43,6 +43,7 @@ impl Drop for Table {
         let mut table = std::mem::take(&mut self.0);
         // It may have been given up within a head.
         table.clear();
+        table.trim();
         // A thread that ends has no use for it.
         let _ = TABLES.try_with(|tables| {
             let mut tables = tables.borrow_mut();
