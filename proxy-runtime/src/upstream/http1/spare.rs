@@ -99,3 +99,20 @@ fn keep<T>(spare: &'static std::thread::LocalKey<RefCell<Vec<T>>>, value: T) {
         }
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_not_large() {
+        for (grown, kept) in [(100, 100), (1000, 32)] {
+            drop(Table(HeadTable::grown_to(grown)));
+            assert_eq!(Table::lend().room(), kept);
+        }
+        for (grown, is_kept) in [(LARGEST + 1, false), (LARGEST, true)] {
+            drop(Output(Vec::with_capacity(grown)));
+            assert_eq!(Output::lend().capacity() >= LARGEST, is_kept);
+        }
+    }
+}
