@@ -4,6 +4,7 @@ use http::StatusCode;
 
 use super::upload::Stage;
 use crate::forward::ForwardErrorKind;
+use crate::upstream::SecondTry;
 
 /// Why an exchange ended before its end.
 #[derive(Debug)]
@@ -26,6 +27,18 @@ impl Failure {
     /// The connection is not one of HTTP/1.1.
     pub(super) const UNSPOKEN: Self =
         Self::Unanswered(ForwardErrorKind::Request, StatusCode::BAD_GATEWAY);
+
+    /// Whether the request is to be sent over another connection, given when this one allows that, and whether all of the request
+    /// `is_kept`.
+    #[inline]
+    pub(super) fn may_be_tried_again(&self, second_try: SecondTry, is_kept: bool) -> bool {
+        match self {
+            Self::Unsent => second_try.if_unsent || is_kept,
+            // It was kept for that.
+            Self::Stale => true,
+            _ => false,
+        }
+    }
 
     /// Nothing has happened for too long, or the response has not begun in time.
     #[cold]

@@ -90,10 +90,9 @@ pub(crate) async fn forward<T: Transport>(
                 exchange.flow.begun(now, elapsed);
                 break poll_fn(|cx| exchange.poll_body(cx)).await.err();
             }
-            Err(Failure::Unsent) if !second_try.if_unsent && !flow.upload.outbound.is_kept() => {
-                break Some(Failure::Unsent);
-            }
-            Err(Failure::Unsent | Failure::Stale) => {
+            Err(failed)
+                if failed.may_be_tried_again(second_try, flow.upload.outbound.is_kept()) =>
+            {
                 let reconnecting = run.reconnect(link, flow.progress.patience.head_due);
                 // What is to come of the body is the upload's to read.
                 let is_watched = !flow.upload.needs_more();

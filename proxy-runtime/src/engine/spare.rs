@@ -37,3 +37,19 @@ pub(super) fn give_back(mut flow: Box<Flow>) {
         }
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http1::HeadTable;
+
+    #[test]
+    fn what_is_kept_is_not_large() {
+        for (grown, kept) in [(100, 100), (1000, 32)] {
+            let mut flow = take();
+            flow.table = HeadTable::grown_to(grown);
+            give_back(flow);
+            assert_eq!(take().table.room(), kept);
+        }
+    }
+}

@@ -60,7 +60,8 @@ pub(crate) use self::group::RuntimeGroup;
 pub(crate) use self::http1::{Http1Body, Rest, Table};
 #[cfg(feature = "server")]
 pub(crate) use self::http1::{
-    Http1Connection, Http1Error, MOST_INTERIM, Output, Written, limits as response_limits,
+    Http1Connection, Http1Error, MOST_INTERIM, Output, SecondTry, Written,
+    limits as response_limits,
 };
 pub(crate) use self::incoming::IncomingBody;
 pub(crate) use self::lease::Lease;

@@ -101,12 +101,9 @@ impl<'a> Run<'a> {
                     }
                     break poll_fn(|cx| exchange.poll_body(cx)).await.err();
                 }
-                Err(Failure::Unsent)
-                    if !second_try.if_unsent && !flow.upload.outbound.is_kept() =>
+                Err(failed)
+                    if failed.may_be_tried_again(second_try, flow.upload.outbound.is_kept()) =>
                 {
-                    break Some(Failure::Unsent);
-                }
-                Err(Failure::Unsent | Failure::Stale) => {
                     let reconnecting = self.reconnect(link, flow.progress.patience.head_due);
                     match Box::pin(unless_gone(client, reconnecting)).await {
                         Some(Ok(fresh)) => link = fresh,

@@ -80,4 +80,13 @@ mod tests {
         table.clear();
         SPARE.with_borrow(|spare| assert!(spare.is_empty()));
     }
+
+    #[test]
+    fn what_is_kept_is_not_large() {
+        for (grown, kept) in [(100, 100), (1000, 32)] {
+            let mut table = LentTable(Some(Box::new(HeadTable::grown_to(grown))));
+            table.give_back();
+            SPARE.with_borrow_mut(|spare| assert_eq!(spare.pop().unwrap().room(), kept));
+        }
+    }
 }

@@ -83,3 +83,16 @@ impl Drop for Output {
         spare::give_back(std::mem::take(&mut self.0));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_not_large() {
+        for (grown, kept) in [(100, 100), (1000, 32)] {
+            drop(Table(HeadTable::grown_to(grown)));
+            assert_eq!(Table::lend().room(), kept);
+        }
+    }
+}
