@@ -8,7 +8,7 @@ use crate::engine::plan::HeadPlan;
 use crate::engine::typed::{kept, response_head};
 use crate::http1::{Field, FieldClass, HeadTable, RawResponse};
 use crate::server::connection::{GRPC, is_grpc};
-use crate::server::http2::{Client, Room, Untaken, Waiting, date};
+use crate::server::http2::{Client, MOST_SHARED, Room, Untaken, Waiting, date, take_apart};
 
 /// The head that a client gets for a destination's final one, of which `head` is the text. `None` if it cannot be said.
 pub(super) fn final_head(
@@ -22,6 +22,9 @@ pub(super) fn final_head(
     let has_date = plan.keeps_responses() && table.first(FieldClass::Date).is_some();
     if !has_date && !fields.contains_key(DATE) {
         fields.insert(DATE, date());
+    }
+    if head.len() > MOST_SHARED {
+        take_apart(&mut fields);
     }
     Some(with(status, fields))
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use allocation_counter::measure;
 use testkit::raw::RawOrigin;
 use testkit::raw::frame::{self, Frame};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -11,6 +12,7 @@ use super::scene::{connected, local, read_to, serve, serve_with};
 use crate::ProxyService;
 use crate::server::Limits;
 use crate::server::http2::peer::{INITIAL_WINDOW_SIZE, Peer};
+use crate::server::worker::runtime;
 
 /// A destination in memory, with the one connection that there may be to it. From then on the clock is the test's.
 async fn destination() -> (DuplexStream, ProxyService) {
@@ -81,6 +83,43 @@ async fn an_answer_of_the_proxy_that_is_not_taken_is_reset_as_well() {
         assert_eq!((when - begin).as_secs(), 30);
     })
     .await;
+}
+
+/// What the connection keeps of heads to send it again by a number is little, however long they are.
+#[test]
+fn long_heads_leave_little_with_an_idle_connection() {
+    const STREAMS: u32 = 100;
+    let runtime = runtime().unwrap();
+    let (mut destination, mut peer) = runtime.block_on(async {
+        let origin = RawOrigin::script(|mut connection| async move { connection.hold().await });
+        let (destination, transport) = duplex(64 * 1024);
+        let (service, lease) = connected(&origin.url(), transport).await;
+        lease.give_back(Instant::now());
+        let peer = Peer::open(serve(service, 64 * 1024), &[]).await;
+        (destination, peer)
+    });
+    let mut left = |first: u32| {
+        let exchanges = || {
+            runtime.block_on(async {
+                for number in first..first + STREAMS {
+                    let stream = 2 * number + 1;
+                    peer.get(stream, "/").await;
+                    read_to(&mut destination, "\r\n\r\n").await;
+                    let long = "x".repeat(20_000);
+                    let head = format!(
+                        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Long: {long}\r\nX-Id: {number}\r\n\r\n"
+                    );
+                    destination.write_all(head.as_bytes()).await.unwrap();
+                    assert_eq!(peer.end_of(stream).await.1, None);
+                    peer.forget();
+                }
+            });
+        };
+        measure(exchanges).bytes_current
+    };
+    left(0);
+    let left = left(STREAMS);
+    assert!(left < 64 * 1024, "{left} bytes");
 }
 
 /// The destination waits for so many bytes, and not for the end of the stream that they came over.

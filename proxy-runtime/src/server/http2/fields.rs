@@ -27,6 +27,35 @@ pub(super) fn settle(headers: &mut HeaderMap) {
     if !headers.contains_key(DATE) {
         headers.insert(DATE, date());
     }
+    take_apart_if_long(headers);
+}
+
+/// Bytes of a head of which a value may share the memory for as long as it likes.
+pub(crate) const MOST_SHARED: usize = 1024;
+
+/// Gives each value of a long head memory of its own.
+///
+/// What sends heads keeps values for as long as their connection lives, to send them again by a number (RFC 7541 section 2.3.2), and
+/// with a value all of the memory that it shares: of an idle connection that would be megabytes.
+#[cold]
+pub(crate) fn take_apart(headers: &mut HeaderMap) {
+    for value in headers.values_mut() {
+        if let Ok(mut own) = HeaderValue::from_bytes(value.as_bytes()) {
+            own.set_sensitive(value.is_sensitive());
+            *value = own;
+        }
+    }
+}
+
+/// The same, unless the head is short.
+fn take_apart_if_long(headers: &mut HeaderMap) {
+    let lengths = headers.iter();
+    let length: usize = lengths
+        .map(|(name, value)| name.as_str().len() + value.len())
+        .sum();
+    if length > MOST_SHARED {
+        take_apart(headers);
+    }
 }
 
 /// The fields that `Connection` says are about the connection as well (RFC 9110 section 7.6.1).
@@ -48,6 +77,29 @@ pub(crate) fn date() -> HeaderValue {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whether each value shares the memory of a head with the fields that it is made of, after [`settle`].
+    fn is_shared(length: usize) -> Vec<bool> {
+        let head = Bytes::from(vec![b'x'; length]);
+        let mut headers = HeaderMap::new();
+        for (name, range) in [("x-short", 0..8), ("x-long", 8..length)] {
+            let value = HeaderValue::from_maybe_shared(head.slice(range)).unwrap();
+            headers.insert(name, value);
+        }
+        settle(&mut headers);
+        assert_eq!(headers["x-short"], "xxxxxxxx");
+        assert_eq!(headers["x-long"].len(), length - 8);
+        let memory = head.as_ptr_range();
+        let values = ["x-short", "x-long"].map(|name| headers[name].as_bytes().as_ptr());
+        values.iter().map(|value| memory.contains(value)).collect()
+    }
+
+    #[test]
+    fn values_of_a_long_head_have_memory_of_their_own() {
+        assert_eq!(is_shared(MOST_SHARED / 2), [true, true]);
+        assert_eq!(is_shared(MOST_SHARED), [false, false]);
+        assert_eq!(is_shared(64 * 1024), [false, false]);
+    }
 
     #[test]
     fn fields_of_a_connection_go_and_a_date_comes() {

@@ -48,7 +48,7 @@ pub(crate) use self::body::BodyReader;
 pub(crate) use self::client::Client;
 use self::connection::{Accepted, Connection};
 pub(crate) use self::deadlines::Deadline;
-pub(crate) use self::fields::date;
+pub(crate) use self::fields::{MOST_SHARED, date, take_apart};
 pub(crate) use self::room::{Room, Untaken, Waiting, poll_room};
 use self::streams::Ending;
 use super::access_log::Draft;

@@ -147,6 +147,11 @@ impl Peer {
         frames.iter().map(|(_, frame)| frame.clone()).collect()
     }
 
+    /// Lets go of what has come so far.
+    pub(crate) fn forget(&self) {
+        self.seen.frames.borrow_mut().clear();
+    }
+
     /// The content that has come of a stream.
     pub(crate) fn content(&self, stream: u32) -> Vec<u8> {
         let frames = self.frames().into_iter();
