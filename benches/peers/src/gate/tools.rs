@@ -25,9 +25,11 @@ const REQUESTS: u64 = 5_000;
 
 /// Time for buffers to grow and connections to open before that; valgrind takes fifty times as long for everything.
 const WARM_UP: Duration = Duration::from_millis(300);
-/// Over one connection, which has to last for what is counted as well: the gateway ends it after 10,000 requests.
-const SHORT_WARM_UP: Duration = Duration::from_millis(100);
 const SLOW_WARM_UP: Duration = Duration::from_secs(3);
+
+/// By how much less one connection is warmed up, which has to last for what is counted as well: the gateway ends it after 10,000
+/// requests.
+const SHORTER: u32 = 4;
 
 /// How long a program may take to end under valgrind.
 const END: Duration = Duration::from_secs(30);
@@ -125,11 +127,7 @@ impl Bench<'_> {
                 }
             }
         };
-        let warm_up = match self.row.form {
-            Form::OneConnection => SHORT_WARM_UP,
-            Form::KeptAlive | Form::Churn | Form::Streams => WARM_UP,
-        };
-        self.put(warm_up, address, &mut probe)?;
+        self.put(WARM_UP, address, &mut probe)?;
         Ok(counted?.per_request(REQUESTS))
     }
 
@@ -169,6 +167,10 @@ impl Bench<'_> {
         address: SocketAddr,
         probe: &mut dyn FnMut(Edge),
     ) -> Result<(), String> {
+        let warm_up = match self.row.form {
+            Form::OneConnection => warm_up / SHORTER,
+            Form::KeptAlive | Form::Churn | Form::Streams => warm_up,
+        };
         put(self.row.resource, self.row.form, warm_up, address, probe)
     }
 }
