@@ -23,6 +23,11 @@ const ANSWERS: [(&str, &str); 4] = [
 /// What comes in its time.
 const LATE: (&str, &str) = ("", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
 
+type Serve = fn(ProxyService, usize) -> DuplexStream;
+
+/// The ways that requests of HTTP/1.1 may take.
+const WAYS: [(&str, Serve); 2] = [("bytes", serve), ("http types", serve_disguised)];
+
 const HEAD: &[u8] = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\n";
 
 async fn destination() -> (DuplexStream, ProxyService) {
@@ -57,9 +62,7 @@ async fn is_closed(destination: &mut DuplexStream) -> bool {
 /// The destination may take what is left of the request for the next one, so that there must be none.
 #[tokio::test]
 async fn close_the_connection_however_little_of_them_was_there() {
-    let ways: [(&str, fn(ProxyService, usize) -> DuplexStream); 2] =
-        [("bytes", serve), ("http types", serve_disguised)];
-    for (way, serve) in ways {
+    for (way, serve) in WAYS {
         for (before, behind) in ANSWERS.into_iter().chain([LATE]) {
             // Whether the proxy sees what came before the client goes on.
             for is_seen in [true, false] {
