@@ -28,15 +28,14 @@ impl Failure {
     pub(super) const UNSPOKEN: Self =
         Self::Unanswered(ForwardErrorKind::Request, StatusCode::BAD_GATEWAY);
 
-    /// Whether the request is to be sent over another connection, given when this one allows that, and whether all of the request
-    /// `is_kept`.
-    #[inline]
-    pub(super) fn may_be_tried_again(&self, second_try: SecondTry, is_kept: bool) -> bool {
+    /// The failure, unless the request is to be sent over another connection, given when this one allows that and whether all of the
+    /// request `is_kept`.
+    pub(super) fn unless_tried_again(self, second_try: SecondTry, is_kept: bool) -> Option<Self> {
         match self {
-            Self::Unsent => second_try.if_unsent || is_kept,
+            Self::Unsent if second_try.if_unsent || is_kept => None,
             // It was kept for that.
-            Self::Stale => true,
-            _ => false,
+            Self::Stale => None,
+            failed => Some(failed),
         }
     }
 

@@ -90,9 +90,11 @@ pub(crate) async fn forward<T: Transport>(
                 exchange.flow.begun(now, elapsed);
                 break poll_fn(|cx| exchange.poll_body(cx)).await.err();
             }
-            Err(failed)
-                if failed.may_be_tried_again(second_try, flow.upload.outbound.is_kept()) =>
-            {
+            Err(failed) => {
+                let is_kept = flow.upload.outbound.is_kept();
+                if let Some(failed) = failed.unless_tried_again(second_try, is_kept) {
+                    break Some(failed);
+                }
                 let reconnecting = run.reconnect(link, flow.progress.patience.head_due);
                 // What is to come of the body is the upload's to read.
                 let is_watched = !flow.upload.needs_more();
@@ -110,7 +112,6 @@ pub(crate) async fn forward<T: Transport>(
                 return Box::pin(run.give_up(client, tally, filtering, unconnected, has_more))
                     .await;
             }
-            Err(failed) => break Some(failed),
         }
     };
     let (now, elapsed) = flow.ended();

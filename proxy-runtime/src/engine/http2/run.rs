@@ -101,9 +101,11 @@ impl<'a> Run<'a> {
                     }
                     break poll_fn(|cx| exchange.poll_body(cx)).await.err();
                 }
-                Err(failed)
-                    if failed.may_be_tried_again(second_try, flow.upload.outbound.is_kept()) =>
-                {
+                Err(failed) => {
+                    let is_kept = flow.upload.outbound.is_kept();
+                    if let Some(failed) = failed.unless_tried_again(second_try, is_kept) {
+                        break Some(failed);
+                    }
                     let reconnecting = self.reconnect(link, flow.progress.patience.head_due);
                     match Box::pin(unless_gone(client, reconnecting)).await {
                         Some(Ok(fresh)) => link = fresh,
@@ -115,7 +117,6 @@ impl<'a> Run<'a> {
                     }
                     flow.again();
                 }
-                Err(failed) => break Some(failed),
             }
         };
         let now = Instant::now();
