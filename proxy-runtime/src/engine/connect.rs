@@ -19,8 +19,11 @@ use crate::upstream::Lease;
 /// How often a destination other than the one that failed is asked for.
 const PICKS: usize = 4;
 
-/// Bytes of a client's head that fits into a [buffer for heads](buffers::HEAD) with what is added to it.
+/// Bytes of a client's head that fits into a [buffer for heads](buffers::HEAD) with what is usually added to it.
 const USUAL_HEAD: usize = buffers::HEAD * 3 / 4;
+
+/// The same for a buffer for long ones.
+const LONG_HEAD: usize = buffers::LONG_HEAD * 7 / 8;
 
 /// A destination and a connection to it.
 pub(super) struct Link {
@@ -192,9 +195,9 @@ impl<'a> Run<'a> {
         edits: Option<&HeadEdits>,
         picked: &Picked,
     ) -> Result<Vec<u8>, Invalid> {
-        // Long heads would make it grow; the short ones are many.
         let mut head = buffers::take(match self.request.head_length() {
-            ..=USUAL_HEAD => buffers::HEAD,
+            length if length <= USUAL_HEAD => buffers::HEAD,
+            length if length <= LONG_HEAD => buffers::LONG_HEAD,
             _ => buffers::SMALL,
         });
         let outgoing = Outgoing {

@@ -8,6 +8,7 @@ use http::StatusCode;
 use super::body::{Body, Part};
 use super::client_head::{ForClient, lend};
 use super::plan::HeadPlan;
+use super::progress::Progress;
 use crate::forward::ForwardErrorKind;
 use crate::http1::{
     Asked, CHUNK_END, ChunkHead, Framing, HeadTable, LAST_CHUNK, RawResponse, ResponseRewrite,
@@ -122,7 +123,7 @@ impl Download {
     /// Waits for the head of the final response, and makes of it the one that the client gets, in `output`. Interim
     /// responses are passed on meanwhile.
     ///
-    /// `outgoing` is what becomes of the head. `has_news` is set when something came.
+    /// `outgoing` is what becomes of the head.
     #[inline]
     pub(super) fn poll_head<C, U>(
         &mut self,
@@ -131,7 +132,7 @@ impl Download {
         (destination, input): (&mut U, &mut ReadBuffer),
         table: &mut HeadTable,
         outgoing: ForClient<'_>,
-        has_news: &mut bool,
+        progress: &mut Progress,
     ) -> Poll<Result<StatusCode, Cut>>
     where
         C: ByteStream,
@@ -153,6 +154,7 @@ impl Download {
             match parsed {
                 Ok(Status::Complete(response)) if response.is_interim() => {
                     self.pass_interim(&response, input, table, output, outgoing.plan)?;
+                    progress.passed_interim(input.is_empty());
                 }
                 Ok(Status::Complete(response)) => {
                     let status = StatusCode::from_u16(response.status());
@@ -161,7 +163,7 @@ impl Download {
                     return Poll::Ready(Ok(status));
                 }
                 Ok(Status::Partial) => match ready!(input.poll_read(destination, cx)) {
-                    Ok(1..) => *has_news = true,
+                    Ok(1..) => progress.has_news = true,
                     Ok(0) | Err(_) if input.is_empty() && self.interim == 0 => {
                         return Poll::Ready(Err(Cut::Silence));
                     }

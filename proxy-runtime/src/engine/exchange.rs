@@ -154,7 +154,7 @@ where
             (&mut *self.io, &mut *self.input),
             &mut self.flow.table,
             outgoing,
-            &mut self.flow.progress.has_news,
+            &mut self.flow.progress,
         );
         match polled {
             Poll::Ready(Ok(status)) => {
@@ -209,11 +209,7 @@ where
 
     fn send(&mut self, cx: &mut Context<'_>) -> Result<(), Failure> {
         if self.flow.upload.outbound.has_begun() && self.flow.download.is_unanswered() {
-            // What has come of a response before the next part of the request is sent. A failure is seen again where it is read.
-            if self.input.is_empty() {
-                let _ = self.input.poll_read(self.io, cx);
-            }
-            self.flow.progress.is_early |= !self.input.is_empty();
+            self.flow.progress.look_ahead(self.input, self.io, cx);
         }
         let polled = self.flow.upload.poll(
             cx,
@@ -281,7 +277,9 @@ where
         }
         let is_unanswered = self.flow.download.is_unanswered();
         self.flow.progress.note_news();
-        if !is_unanswered && self.flow.download.waits_for_client(&self.client.output) {
+        let has_rate = self.client.state.worker.limits.data_rate.is_some();
+        let is_untaken = !is_unanswered && self.flow.download.waits_for_client(&self.client.output);
+        if is_untaken && has_rate {
             // A client that does not take its response is the server's to notice.
             return Poll::Pending;
         }
@@ -295,6 +293,9 @@ where
             }
         }
         let expired = self.client.clock.poll_due(cx, due);
-        expired.map(|()| Failure::timed_out(outbound.stage(), is_unanswered))
+        expired.map(|()| match is_untaken {
+            true => Failure::Gone(ForwardErrorKind::ResponseBodyCanceled),
+            false => Failure::timed_out(outbound.stage(), is_unanswered),
+        })
     }
 }

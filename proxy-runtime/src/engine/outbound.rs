@@ -86,9 +86,16 @@ impl Outbound {
         self.stage = Stage::Done;
         if !self.is_kept() {
             self.rest();
-        } else if self.front.capacity() > spare::HEAD {
-            self.front.shrink_to_fit();
+        } else if self.front.capacity() >= spare::SMALL {
+            self.shrink();
         }
+    }
+
+    /// Exchanges the buffer of a head that is longer than what there are buffers for.
+    #[cold]
+    fn shrink(&mut self) {
+        let own = self.front.as_slice().to_vec();
+        spare::give_back(std::mem::replace(&mut self.front, own));
     }
 
     /// Gives back what the next request does not need, however this one ended.

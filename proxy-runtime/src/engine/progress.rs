@@ -1,5 +1,6 @@
 //! What is the same of every exchange while it goes on, whatever version of HTTP its client speaks.
 
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -8,6 +9,7 @@ use super::failure::Failure;
 use super::upload::{Broken, Stage};
 use crate::forward::ForwardErrorKind;
 use crate::forward::timeout::after;
+use crate::stream::{ByteStream, ReadBuffer};
 
 /// How long things may take.
 #[derive(Clone, Copy, Debug)]
@@ -28,8 +30,8 @@ pub(super) struct Progress {
     stopped: Option<Broken>,
     /// Bytes moved, in either direction, at a time that was not looked at yet.
     pub(super) has_news: bool,
-    /// The response began before the request had ended.
-    pub(super) is_early: bool,
+    /// The final response began before the request had ended, as far as that is known.
+    is_early: bool,
 }
 
 impl Progress {
@@ -48,6 +50,27 @@ impl Progress {
         self.stopped = None;
         self.is_early = false;
         self.patience.last = Instant::now();
+    }
+
+    /// Looks at what has come of a response, before the next part of its request is sent.
+    pub(super) fn look_ahead<U: ByteStream>(
+        &mut self,
+        input: &mut ReadBuffer,
+        destination: &mut U,
+        cx: &mut Context<'_>,
+    ) {
+        // A failure is seen again where the response is read.
+        if input.is_empty()
+            && let Poll::Ready(Ok(1..)) = input.poll_read(destination, cx)
+        {
+            self.has_news = true;
+        }
+        self.is_early = !input.is_empty();
+    }
+
+    /// What had come of a response was an interim one, which may come while the request is sent, and `is_all`.
+    pub(super) fn passed_interim(&mut self, is_all: bool) {
+        self.is_early &= !is_all;
     }
 
     /// The response has begun, while the request was at this stage.

@@ -191,6 +191,37 @@ pub(crate) fn strip_trailers(trailers: &mut HeaderMap) {
     }
 }
 
+/// Bytes of a head for HTTP/2 of which a value may share the memory for as long as it likes.
+#[cfg(feature = "http2")]
+pub(crate) const MOST_SHARED: usize = 1024;
+
+/// Gives each value of a long head memory of its own.
+///
+/// What sends heads keeps values for as long as their connection lives, to send them again by a number (RFC 7541 section 2.3.2), and
+/// with a value all of the memory that it shares: for an idle connection that would be megabytes.
+#[cfg(feature = "http2")]
+#[cold]
+pub(crate) fn take_apart(headers: &mut HeaderMap) {
+    for value in headers.values_mut() {
+        if let Ok(mut own) = HeaderValue::from_bytes(value.as_bytes()) {
+            own.set_sensitive(value.is_sensitive());
+            *value = own;
+        }
+    }
+}
+
+/// The same, unless the head is short.
+#[cfg(feature = "http2")]
+pub(crate) fn take_apart_if_long(headers: &mut HeaderMap) {
+    let lengths = headers.iter();
+    let length: usize = lengths
+        .map(|(name, value)| name.as_str().len() + value.len())
+        .sum();
+    if length > MOST_SHARED {
+        take_apart(headers);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

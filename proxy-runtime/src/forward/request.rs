@@ -14,6 +14,8 @@ use proxy_model::transform::{HeaderCopy, RequestTarget, Transforms, path_and_que
 use super::error::{ForwardError, ForwardErrorKind};
 use super::head::HttpHead;
 use super::headers;
+#[cfg(feature = "http2")]
+use super::headers::take_apart_if_long;
 use crate::filter::HeadEdits;
 use crate::http1::{ClassSet, FieldClass};
 use crate::transform::{Outgoing, apply_to_request, retain};
@@ -156,6 +158,8 @@ impl OutgoingHead {
             }
         }
         if http2 {
+            #[cfg(feature = "http2")]
+            take_apart_if_long(&mut self.headers);
             *request.uri_mut() = self.absolute_uri()?;
             *request.version_mut() = Version::HTTP_2;
             #[cfg(feature = "http2")]

@@ -9,6 +9,9 @@ use bytes::{Bytes, BytesMut};
 /// Bytes of a buffer that a request's head is written into. Who waits for a response may hold one.
 pub(crate) const HEAD: usize = 2 * 1024;
 
+/// The same for a long head.
+pub(crate) const LONG_HEAD: usize = 8 * 1024;
+
 /// Bytes that a buffer for what is read begins with: a head, and most bodies.
 pub(crate) const SMALL: usize = 32 * 1024;
 
@@ -18,8 +21,11 @@ pub(super) const LARGE: usize = 256 * 1024;
 /// Small buffers that a thread keeps: 2 MiB.
 const MOST_SMALL: usize = 64;
 
-/// Buffers for heads that a thread keeps: 2 MiB.
-const MOST_HEADS: usize = 1024;
+/// Buffers for heads that a thread keeps: 1 MiB, or up to four times as much if they had to grow.
+const MOST_HEADS: usize = 512;
+
+/// Buffers for long heads that a thread keeps: 1 MiB, or likewise.
+const MOST_LONG_HEADS: usize = 128;
 
 /// Large buffers that a thread keeps: 1 MiB.
 const MOST_LARGE: usize = 4;
@@ -41,16 +47,18 @@ thread_local! {
         full: VecDeque::new(),
     });
     static SPARE_HEADS: Buffers = const { RefCell::new(Vec::new()) };
+    static SPARE_LONG_HEADS: Buffers = const { RefCell::new(Vec::new()) };
     static SPARE_SMALL: Buffers = const { RefCell::new(Vec::new()) };
     static SPARE_LARGE: Buffers = const { RefCell::new(Vec::new()) };
 }
 
-/// An empty buffer with room for `size` bytes, which is one of the three sizes.
+/// An empty buffer with room for `size` bytes, which is one of the four sizes.
 #[inline]
 pub(crate) fn take(size: usize) -> Vec<u8> {
     let pop = |spare: &Buffers| spare.borrow_mut().pop();
     let spare = match size {
         HEAD => SPARE_HEADS.try_with(pop),
+        LONG_HEAD => SPARE_LONG_HEADS.try_with(pop),
         SMALL => SPARE_SMALL.try_with(pop),
         _ => SPARE_LARGE.try_with(pop),
     };
@@ -60,12 +68,13 @@ pub(crate) fn take(size: usize) -> Vec<u8> {
     }
 }
 
-/// Keeps a buffer for the next one who needs it. Those of other sizes are freed.
+/// Keeps a buffer for the next one who needs it. Those for what is read are freed when they have grown.
 #[inline]
 pub(crate) fn give_back(mut buffer: Vec<u8>) {
     buffer.clear();
     match buffer.capacity() {
-        HEAD => keep(&SPARE_HEADS, MOST_HEADS, buffer),
+        HEAD..LONG_HEAD => keep(&SPARE_HEADS, MOST_HEADS, buffer),
+        LONG_HEAD..SMALL => keep(&SPARE_LONG_HEADS, MOST_LONG_HEADS, buffer),
         SMALL => keep(&SPARE_SMALL, MOST_SMALL, buffer),
         LARGE => keep(&SPARE_LARGE, MOST_LARGE, buffer),
         _ => {}

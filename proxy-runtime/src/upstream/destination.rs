@@ -144,6 +144,11 @@ impl DestinationPool {
         if state.closed {
             return Some(connection);
         }
+        let first = state.waiting.front();
+        if first.is_some_and(|first| !self.is_lent(connection.group, first.group)) {
+            // Whoever came first gets the slot when this one has closed, lest a group that is busy keeps all others waiting.
+            return Some(connection);
+        }
         while let Some(position) = state.waiting.iter().position(|waiting| {
             waiting.protocols.allows_http1() && self.is_lent(connection.group, waiting.group)
         }) {

@@ -47,6 +47,33 @@ async fn the_body_is_asked_for_when_the_origin_asks() {
     front.settled().await;
 }
 
+/// To be asked for the body is no answer that comes too early.
+#[tokio::test]
+async fn a_connection_that_asked_serves_the_next_request() {
+    let origin = RawOrigin::script(|mut connection| async move {
+        loop {
+            let head = connection.read_request().await?;
+            connection
+                .write_all("HTTP/1.1 100 Continue\r\n\r\n")
+                .await?;
+            assert_eq!(connection.read_body(&head).await?, b"hello");
+            connection
+                .write_all("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                .await?;
+        }
+    });
+    let front = patient(&origin.url(), FOR_EVER);
+    let mut client = RawClient::connect(front.server.addr()).await.unwrap();
+    for _ in 0..3 {
+        client.write_all(REQUEST).await.unwrap();
+        assert_eq!(client.read_response_head().await.unwrap().status, 100);
+        client.write_all("hello").await.unwrap();
+        assert_eq!(client.read_response().await.unwrap().text(), "ok");
+    }
+    assert_eq!(origin.traffic().counts().accepted, 1);
+    front.settled().await;
+}
+
 /// L31: the client is told without having sent its body.
 #[tokio::test]
 async fn l31_a_refusal_comes_before_the_body_is_read() {

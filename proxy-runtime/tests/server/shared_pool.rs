@@ -253,3 +253,28 @@ async fn servers_that_share_a_limit_take_turns() {
         assert!(open.accepted >= 2, "{protocols:?}: {open:?}");
     }
 }
+
+/// A server that always has somebody waiting does not keep the other one's clients waiting behind them.
+#[tokio::test]
+async fn a_busy_server_leaves_the_other_its_turns() {
+    for (protocols, request) in versions() {
+        let (origin, _gate) = gated(protocols);
+        let proxy = proxy(&origin, &request);
+        let (_first, its_address) = serve(&proxy, 1, &Arc::default());
+        let (_second, address) = serve(&proxy, 1, &Arc::default());
+        let busy = || async move {
+            let mut client = RawClient::connect(its_address).await.unwrap();
+            loop {
+                assert_eq!(get(&mut client, "/up").await, 200);
+            }
+        };
+        let busy = [busy(), busy(), busy()].map(tokio::spawn);
+        origin.traffic().wait_for_requests(20).await;
+        let mut client = RawClient::connect(address).await.unwrap();
+        for turn in 0..3 {
+            let turned = guarded("its turn", get(&mut client, "/up")).await;
+            assert_eq!(turned, 200, "{protocols:?} {turn}");
+        }
+        busy.iter().for_each(tokio::task::JoinHandle::abort);
+    }
+}

@@ -6,9 +6,10 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use crate::engine::plan::HeadPlan;
 use crate::engine::typed::{kept, response_head};
+use crate::forward::headers::{MOST_SHARED, take_apart};
 use crate::http1::{Field, FieldClass, HeadTable, RawResponse};
 use crate::server::connection::{GRPC, is_grpc};
-use crate::server::http2::{Client, MOST_SHARED, Room, Untaken, Waiting, date, take_apart};
+use crate::server::http2::{Client, Room, Untaken, Waiting, date};
 
 /// The head that a client gets for a destination's final one, of which `head` is the text. `None` if it cannot be said.
 pub(super) fn final_head(
@@ -58,6 +59,9 @@ pub(super) fn interim_head(
     // What the route takes away from responses is not for the client in these either.
     for operation in &plan.response {
         operation.apply_removal(status, &mut fields);
+    }
+    if head.len() > MOST_SHARED {
+        take_apart(&mut fields);
     }
     Some(with(status, fields))
 }

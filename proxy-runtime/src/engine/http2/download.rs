@@ -6,10 +6,11 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use h2::{Reason, SendStream};
 use http::HeaderMap;
+use tokio::time::Instant;
 
 use crate::forward::headers::strip_trailers;
 use crate::server::connection::ConnectionState;
-use crate::server::http2::{Deadline, Room, poll_room};
+use crate::server::http2::{Room, poll_room};
 use crate::upstream::{Http1Body, Http1Connection};
 
 /// A response whose head was sent.
@@ -68,9 +69,14 @@ impl Download {
         }
     }
 
-    /// To be polled when there is nothing to do but wait: ready when it is for a client that takes too little.
-    pub(super) fn poll_too_slow(&mut self, deadline: &Deadline) -> Poll<()> {
-        self.room.poll_too_slow(deadline)
+    /// When a client that is waited for may take too little; [`Room::due`].
+    pub(super) fn room_due(&mut self) -> Option<Instant> {
+        self.room.due()
+    }
+
+    /// Whether it did.
+    pub(super) fn is_too_slow(&mut self) -> bool {
+        self.room.is_too_slow()
     }
 
     /// Ready when the client has reset the stream before it had all.

@@ -142,7 +142,9 @@ impl Exchange<'_> {
         if self.flow.interim > MOST_INTERIM {
             return Err(self.unanswered(ForwardErrorKind::ResponseHeaders));
         }
-        let head = self.connection.input.take(response.head_length());
+        let input = &mut self.connection.input;
+        let head = input.take(response.head_length());
+        self.flow.progress.passed_interim(input.is_empty());
         let interim = self
             .flow
             .table
@@ -239,12 +241,8 @@ impl Exchange<'_> {
             return Ok(());
         }
         if self.flow.upload.outbound.has_begun() && self.flow.download.is_none() {
-            // What has come of a response before the next part of the request is sent. A failure is seen again where it is read.
             let Http1Connection { io, input, .. } = &mut *self.connection;
-            if input.is_empty() {
-                let _ = input.poll_read(io, cx);
-            }
-            self.flow.progress.is_early |= !input.is_empty();
+            self.flow.progress.look_ahead(input, io, cx);
         }
         let polled = self.flow.upload.poll(
             cx,
@@ -316,23 +314,33 @@ impl Exchange<'_> {
         let flow = &mut *self.flow;
         let is_unanswered = flow.download.is_none();
         flow.progress.note_news();
-        if let Some(download) = flow.download.as_mut().filter(|down| down.has_data()) {
-            // It is the client that is waited for.
-            ready!(download.poll_too_slow(&self.client.deadline));
-            WorkerMetrics::add(&self.client.exchange.connection.metrics().slow_clients);
-            download.cut(Reason::CANCEL);
-            return Poll::Ready(Failure::Gone(ForwardErrorKind::ResponseBodyCanceled));
-        }
-        let due = flow.progress.due(is_unanswered);
+        let idle_due = flow.progress.due(is_unanswered);
         let outbound = &mut flow.upload.outbound;
-        while let Some(pace_due) = outbound.pace_due().filter(|pace_due| *pace_due < due) {
-            ready!(self.client.deadline.poll_due(pace_due));
-            if outbound.is_too_slow() {
-                WorkerMetrics::add(&self.client.exchange.connection.metrics().slow_clients);
-                return Poll::Ready(Failure::too_slow(is_unanswered));
+        let mut untaken = flow.download.as_mut().filter(|down| down.has_data());
+        loop {
+            let room_due = untaken.as_mut().and_then(|down| down.room_due());
+            let pace_due = outbound.pace_due();
+            // A client of which a rate is asked is held to that alone.
+            let due = room_due.unwrap_or(idle_due);
+            let due = pace_due.map_or(due, |pace_due| pace_due.min(due));
+            ready!(self.client.deadline.poll_due(due));
+            let slow_clients = &self.client.exchange.connection.metrics().slow_clients;
+            if pace_due == Some(due) {
+                if outbound.is_too_slow() {
+                    WorkerMetrics::add(slow_clients);
+                    return Poll::Ready(Failure::too_slow(is_unanswered));
+                }
+                continue;
+            }
+            let Some(download) = &mut untaken else {
+                return Poll::Ready(Failure::timed_out(outbound.stage(), is_unanswered));
+            };
+            if room_due.is_none() || download.is_too_slow() {
+                // It is the client that was waited for.
+                WorkerMetrics::add(slow_clients);
+                download.cut(Reason::CANCEL);
+                return Poll::Ready(Failure::Gone(ForwardErrorKind::ResponseBodyCanceled));
             }
         }
-        let expired = self.client.deadline.poll_due(due);
-        expired.map(|()| Failure::timed_out(outbound.stage(), is_unanswered))
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use testkit::raw::RawOrigin;
 #[cfg(feature = "http2")]
-use testkit::raw::frame::Frame;
+use testkit::raw::frame::{CANCEL, Frame};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::time::{Instant, pause, resume, sleep};
 
@@ -121,6 +121,31 @@ async fn whatever_comes_of_a_response_is_something() {
 }
 
 #[tokio::test]
+async fn so_is_what_comes_while_the_request_is_sent() {
+    for (way, serve) in WAYS {
+        local(async {
+            let (mut destination, service) = destination(1024).await;
+            let mut client = serve(service, 1024);
+            let head = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nx";
+            client.write_all(head).await.unwrap();
+            read_to(&mut destination, "\r\n\r\nx").await;
+            for _ in 0..3 {
+                seconds(ACTIVITY_TIMEOUT / 2 + 1).await;
+                destination.write_all(SLOW[0].as_bytes()).await.unwrap();
+            }
+            seconds(1).await;
+            client.write_all(b"xxx").await.unwrap();
+            read_to(&mut destination, "xxx").await;
+            destination.write_all(ANSWER).await.unwrap();
+            let answer = read_to(&mut client, "\r\n\r\nok").await;
+            assert!(answer.contains("HTTP/1.1 200 OK\r\n"), "{way}: {answer}");
+            resume();
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
 async fn silence_after_that_is_too_long_from_then_on() {
     for (way, serve) in WAYS {
         local(async {
@@ -204,6 +229,50 @@ async fn and_of_one_whose_response_comes_bit_by_bit() {
         }
         peer.wait_for(|frame| frame.payload == b"ok").await;
         assert_eq!(peer.end_of(1).await.1, None);
+    })
+    .await;
+}
+
+#[cfg(feature = "http2")]
+#[tokio::test]
+async fn and_of_an_upload_whose_response_begins_bit_by_bit() {
+    local(async {
+        let (mut destination, service) = destination(1024).await;
+        let mut peer = Peer::open(serve(service, 64 * 1024), &[]).await;
+        peer.send(Peer::head(1, "POST", "/", false)).await;
+        read_to(&mut destination, "\r\n\r\n").await;
+        for _ in 0..3 {
+            seconds(ACTIVITY_TIMEOUT / 2 + 1).await;
+            destination.write_all(SLOW[0].as_bytes()).await.unwrap();
+        }
+        seconds(1).await;
+        peer.send(Frame::data(1, "x", true)).await;
+        read_to(&mut destination, "0\r\n\r\n").await;
+        destination.write_all(ANSWER).await.unwrap();
+        assert_eq!(peer.end_of(1).await.1, None);
+    })
+    .await;
+}
+
+/// Calls of gRPC are held to no rate, but not for ever.
+#[cfg(feature = "http2")]
+#[tokio::test]
+async fn a_call_whose_client_takes_nothing_ends_as_one_that_is_idle() {
+    local(async {
+        let (mut destination, service) = destination(1024).await;
+        let client = serve(service, 64 * 1024);
+        let mut peer = Peer::open(client, &[(INITIAL_WINDOW_SIZE, 0)]).await;
+        peer.get(1, "/").await;
+        read_to(&mut destination, "\r\n\r\n").await;
+        let head =
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/grpc\r\nContent-Length: 2\r\n\r\nok";
+        destination.write_all(head).await.unwrap();
+        let begin = Instant::now();
+        let (when, code) = peer.end_of(1).await;
+        assert_eq!(code, Some(CANCEL));
+        let waited = (when - begin).as_secs();
+        let range = ACTIVITY_TIMEOUT..=ACTIVITY_TIMEOUT + 1;
+        assert!(range.contains(&waited), "{waited} s");
     })
     .await;
 }

@@ -13,15 +13,31 @@ use crate::ProxyService;
 use crate::server::http2::peer::Peer;
 
 /// What a destination says before it has all of the request, and what it says then.
-const ANSWERS: [(&str, &str); 4] = [
+const ANSWERS: [(&str, &str); 5] = [
     ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", ""),
     ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", "ok"),
     ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n", "\r\nok"),
+    (
+        "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 2",
+        "00 OK\r\nContent-Length: 2\r\n\r\nok",
+    ),
     ("H", "TTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
 ];
 
-/// What comes in its time.
-const LATE: (&str, &str) = ("", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+/// What comes in its time: interim responses may come before.
+const LATE: [(&str, &str); 2] = [
+    ("", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+    (
+        "HTTP/1.1 102 Processing\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+    ),
+];
+
+fn answers() -> impl Iterator<Item = (&'static str, &'static str, bool)> {
+    let early = ANSWERS.map(|(before, behind)| (before, behind, true));
+    let late = LATE.map(|(before, behind)| (before, behind, false));
+    early.into_iter().chain(late)
+}
 
 type Serve = fn(ProxyService, usize) -> DuplexStream;
 
@@ -63,7 +79,7 @@ async fn is_closed(destination: &mut DuplexStream) -> bool {
 #[tokio::test]
 async fn close_the_connection_however_little_of_them_was_there() {
     for (way, serve) in WAYS {
-        for (before, behind) in ANSWERS.into_iter().chain([LATE]) {
+        for (before, behind, is_early) in answers() {
             // Whether the proxy sees what came before the client goes on.
             for is_seen in [true, false] {
                 let what = format!("{way}: {before:?}, {behind:?}, {is_seen}");
@@ -80,7 +96,6 @@ async fn close_the_connection_however_little_of_them_was_there() {
                     read_to(&mut destination, "body").await;
                     destination.write_all(behind.as_bytes()).await.unwrap();
                     read_to(&mut client, "\r\n\r\nok").await;
-                    let is_early = !before.is_empty();
                     assert_eq!(is_closed(&mut destination).await, is_early, "{what}");
                 })
                 .await;
@@ -92,7 +107,7 @@ async fn close_the_connection_however_little_of_them_was_there() {
 #[cfg(feature = "http2")]
 #[tokio::test]
 async fn do_so_for_a_stream_as_well() {
-    for (before, behind) in ANSWERS.into_iter().chain([LATE]) {
+    for (before, behind, is_early) in answers() {
         for is_seen in [true, false] {
             local(async {
                 let (mut destination, service) = destination().await;
@@ -107,7 +122,6 @@ async fn do_so_for_a_stream_as_well() {
                 read_to(&mut destination, "4\r\nbody\r\n0\r\n\r\n").await;
                 destination.write_all(behind.as_bytes()).await.unwrap();
                 assert_eq!(peer.end_of(1).await.1, None);
-                let is_early = !before.is_empty();
                 let is_closed = is_closed(&mut destination).await;
                 assert_eq!(is_closed, is_early, "{before:?}, {behind:?}, {is_seen}");
             })

@@ -5,6 +5,7 @@ use http::header::{
     CONNECTION, DATE, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE,
 };
 
+use crate::forward::headers::take_apart_if_long;
 use crate::server::http1::date::write_date;
 
 /// Makes the fields of a response fit for HTTP/2, which has none that concern a connection (RFC 9113 section 8.2.2), and
@@ -30,34 +31,6 @@ pub(super) fn settle(headers: &mut HeaderMap) {
     take_apart_if_long(headers);
 }
 
-/// Bytes of a head of which a value may share the memory for as long as it likes.
-pub(crate) const MOST_SHARED: usize = 1024;
-
-/// Gives each value of a long head memory of its own.
-///
-/// What sends heads keeps values for as long as their connection lives, to send them again by a number (RFC 7541 section 2.3.2), and
-/// with a value all of the memory that it shares: of an idle connection that would be megabytes.
-#[cold]
-pub(crate) fn take_apart(headers: &mut HeaderMap) {
-    for value in headers.values_mut() {
-        if let Ok(mut own) = HeaderValue::from_bytes(value.as_bytes()) {
-            own.set_sensitive(value.is_sensitive());
-            *value = own;
-        }
-    }
-}
-
-/// The same, unless the head is short.
-fn take_apart_if_long(headers: &mut HeaderMap) {
-    let lengths = headers.iter();
-    let length: usize = lengths
-        .map(|(name, value)| name.as_str().len() + value.len())
-        .sum();
-    if length > MOST_SHARED {
-        take_apart(headers);
-    }
-}
-
 /// The fields that `Connection` says are about the connection as well (RFC 9110 section 7.6.1).
 fn named(headers: &HeaderMap) -> Vec<HeaderName> {
     let values = headers.get_all(CONNECTION).iter();
@@ -77,6 +50,7 @@ pub(crate) fn date() -> HeaderValue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::forward::headers::MOST_SHARED;
 
     /// Whether each value shares the memory of a head with the fields that it is made of, after [`settle`].
     fn is_shared(length: usize) -> Vec<bool> {

@@ -84,23 +84,34 @@ impl Room {
         }
     }
 
+    /// When a client that is waited for [may take too little](Self::is_too_slow), if it takes nothing until then. `None` if it may
+    /// be as slow as it likes, or is not waited for.
+    pub(crate) fn due(&mut self) -> Option<Instant> {
+        let lack = self.0.as_mut().filter(|lack| lack.is_waiting)?;
+        lack.pace.due()
+    }
+
+    /// Whether the client had a whole window, which is over now, and did not use it. Else another one begins.
+    pub(crate) fn is_too_slow(&mut self) -> bool {
+        let Some(lack) = &mut self.0 else {
+            return false;
+        };
+        let now = Instant::now();
+        let is_too_slow = lack.pace.is_too_slow() && !lack.has_a_share(now);
+        lack.pace.renew(now);
+        lack.began = (now, lack.connection.written.load(Relaxed));
+        is_too_slow
+    }
+
     /// To be polled when there is nothing to do but wait: ready when it is for a client that takes too little.
     pub(crate) fn poll_too_slow(&mut self, deadline: &Deadline) -> Poll<()> {
-        let Some(lack) = self.0.as_mut().filter(|lack| lack.is_waiting) else {
-            return Poll::Pending;
-        };
-        loop {
-            let Some(due) = lack.pace.due() else {
-                return Poll::Pending;
-            };
+        while let Some(due) = self.due() {
             ready!(deadline.poll_due(due));
-            let now = Instant::now();
-            if lack.pace.is_too_slow() && !lack.has_a_share(now) {
+            if self.is_too_slow() {
                 return Poll::Ready(());
             }
-            lack.pace.renew(now);
-            lack.began = (now, lack.connection.written.load(Relaxed));
         }
+        Poll::Pending
     }
 }
 

@@ -104,7 +104,7 @@ pub(super) struct Exchange {
     interim: u32,
     /// Something came that was not the final head.
     has_news: bool,
-    /// The response began before all of the request was sent.
+    /// The final response began before all of the request was sent, as far as that is known.
     is_early: bool,
     /// The fields of the response's head, once something of it has come.
     table: Option<Table>,
@@ -143,10 +143,12 @@ impl Exchange {
                 // What has come of a response before the next part of the request is sent. A failure is seen again where it
                 // is read.
                 let input = &mut connection.input;
-                if input.is_empty() {
-                    let _ = input.poll_read(&mut connection.io, cx);
+                if input.is_empty()
+                    && let Poll::Ready(Ok(1..)) = input.poll_read(&mut connection.io, cx)
+                {
+                    self.has_news = true;
                 }
-                self.is_early |= !input.is_empty();
+                self.is_early = !input.is_empty();
             }
             match upload.poll(&mut connection.io, cx) {
                 Poll::Ready(Ok(())) => {
@@ -188,6 +190,8 @@ impl Exchange {
                     return Poll::Ready(Ok(head));
                 }
                 input.consume(head.head_length());
+                // It may come while the request is sent, if it is all that has.
+                self.is_early &= !input.is_empty();
                 self.interim(&head)?;
             }
             let read = input.poll_read(&mut connection.io, cx);
