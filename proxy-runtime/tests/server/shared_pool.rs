@@ -268,8 +268,8 @@ async fn a_busy_server_leaves_the_other_its_turns() {
                 assert_eq!(get(&mut client, "/up").await, 200);
             }
         };
-        let busy = [busy(), busy(), busy()].map(tokio::spawn);
-        origin.traffic().wait_for_requests(20).await;
+        let busy: Vec<_> = (0..16).map(|_| tokio::spawn(busy())).collect();
+        origin.traffic().wait_for_requests(100).await;
         let mut client = RawClient::connect(address).await.unwrap();
         for turn in 0..3 {
             let turned = guarded("its turn", get(&mut client, "/up")).await;
