@@ -120,17 +120,22 @@ async fn so_is_one_that_came_as_a_stream() {
 #[tokio::test]
 async fn what_is_repeated_is_the_whole_request_as_it_was() {
     for way in WAYS {
-        repeated_whole(way).await;
+        // As long as heads usually are, long, and longer than what there are buffers for.
+        for length in [5, 4000, 15_000] {
+            repeated_whole(way, &"v".repeat(length)).await;
+        }
     }
 }
 
-async fn repeated_whole(way: fn(&Proxy) -> ServerHandle) {
+async fn repeated_whole(way: fn(&Proxy) -> ServerHandle, value: &str) {
     let origin = origin(1);
     let (_server, address) = serve(&origin, way);
     let mut client = RawClient::connect(address).await.unwrap();
     for _ in 0..2 {
         client
-            .write_all("GET /a?b HTTP/1.1\r\nHost: h\r\nX-Name: value\r\n\r\n")
+            .write_all(format!(
+                "GET /a?b HTTP/1.1\r\nHost: h\r\nX-Name: {value}\r\n\r\n"
+            ))
             .await
             .unwrap();
         let response = guarded("it", client.read_response()).await.unwrap();

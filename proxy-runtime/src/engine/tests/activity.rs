@@ -6,10 +6,13 @@ use testkit::raw::RawOrigin;
 #[cfg(feature = "http2")]
 use testkit::raw::frame::{CANCEL, Frame};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
-use tokio::time::{Instant, pause, resume, sleep};
+use tokio::time::{Instant, pause, resume, sleep, timeout};
 
-use super::scene::{ACTIVITY_TIMEOUT, connected, local, read_to, serve, serve_disguised};
+use super::scene::{
+    ACTIVITY_TIMEOUT, connected, local, read_to, serve, serve_disguised, serve_with,
+};
 use crate::ProxyService;
+use crate::server::Limits;
 #[cfg(feature = "http2")]
 use crate::server::http2::peer::{INITIAL_WINDOW_SIZE, Peer};
 
@@ -20,7 +23,7 @@ type Serve = fn(ProxyService, usize) -> DuplexStream;
 /// The ways that requests of HTTP/1.1 may take.
 const WAYS: [(&str, Serve); 2] = [("bytes", serve), ("http types", serve_disguised)];
 
-/// A destination that has so many bytes taken off before they are read, and the one connection that there may be to it. From then
+/// A destination that takes so many bytes before it reads them, and the one connection that there may be to it. From then
 /// on the clock is the test's.
 async fn destination(capacity: usize) -> (DuplexStream, ProxyService) {
     let origin = RawOrigin::script(|mut connection| async move { connection.hold().await });
@@ -31,6 +34,16 @@ async fn destination(capacity: usize) -> (DuplexStream, ProxyService) {
     (destination, service)
 }
 
+/// The same with a client that has asked for something, and takes little before it reads.
+async fn asked(serve: Serve, capacity: usize) -> (DuplexStream, DuplexStream) {
+    let (mut destination, service) = destination(capacity).await;
+    let mut client = serve(service, 1024);
+    let request = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+    client.write_all(request).await.unwrap();
+    read_to(&mut destination, "\r\n\r\n").await;
+    (destination, client)
+}
+
 async fn seconds(count: u64) {
     sleep(Duration::from_secs(count)).await;
 }
@@ -39,13 +52,7 @@ async fn seconds(count: u64) {
 async fn a_client_that_takes_its_response_late_does_not_make_the_destination_late() {
     for (way, serve) in WAYS {
         local(async {
-            let (mut destination, service) = destination(512 * 1024).await;
-            let mut client = serve(service, 1024);
-            client
-                .write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
-                .await
-                .unwrap();
-            read_to(&mut destination, "\r\n\r\n").await;
+            let (mut destination, mut client) = asked(serve, 512 * 1024).await;
             let head = b"HTTP/1.1 200 OK\r\nContent-Length: 240000\r\n\r\n";
             destination.write_all(head).await.unwrap();
             destination.write_all(&vec![b'x'; 200_000]).await.unwrap();
@@ -101,13 +108,7 @@ const SLOW: [&str; 4] = [
 async fn whatever_comes_of_a_response_is_something() {
     for (way, serve) in WAYS {
         local(async {
-            let (mut destination, service) = destination(1024).await;
-            let mut client = serve(service, 1024);
-            client
-                .write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
-                .await
-                .unwrap();
-            read_to(&mut destination, "\r\n\r\n").await;
+            let (mut destination, mut client) = asked(serve, 1024).await;
             for part in SLOW {
                 seconds(ACTIVITY_TIMEOUT / 2 + 1).await;
                 destination.write_all(part.as_bytes()).await.unwrap();
@@ -149,13 +150,7 @@ async fn so_is_what_comes_while_the_request_is_sent() {
 async fn silence_after_that_is_too_long_from_then_on() {
     for (way, serve) in WAYS {
         local(async {
-            let (mut destination, service) = destination(1024).await;
-            let mut client = serve(service, 1024);
-            client
-                .write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
-                .await
-                .unwrap();
-            read_to(&mut destination, "\r\n\r\n").await;
+            let (mut destination, mut client) = asked(serve, 1024).await;
             seconds(ACTIVITY_TIMEOUT / 2 + 1).await;
             destination.write_all(SLOW[0].as_bytes()).await.unwrap();
             let last = Instant::now();
@@ -167,6 +162,32 @@ async fn silence_after_that_is_too_long_from_then_on() {
         })
         .await;
     }
+}
+
+/// Without a rate that would be asked of it.
+#[tokio::test]
+async fn a_client_that_takes_nothing_is_given_up() {
+    local(async {
+        let serve = |service, capacity| {
+            let limits = Limits::default().with_data_rate(None);
+            serve_with(service, capacity, limits)
+        };
+        let (mut destination, mut client) = asked(serve, 64 * 1024).await;
+        let head = b"HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n";
+        destination.write_all(head).await.unwrap();
+        destination.write_all(&[b'x'; 20_000]).await.unwrap();
+        let begin = Instant::now();
+        // Its end shows at the destination first.
+        let end = timeout(Duration::from_secs(1000), destination.read(&mut [0])).await;
+        assert_eq!(end.expect("it ends").unwrap(), 0);
+        let waited = begin.elapsed().as_secs();
+        let range = ACTIVITY_TIMEOUT..=ACTIVITY_TIMEOUT + 1;
+        assert!(range.contains(&waited), "{waited} s");
+        let mut taken = Vec::new();
+        let _ = client.read_to_end(&mut taken).await;
+        assert!(taken.len() < 20_000, "{}", taken.len());
+    })
+    .await;
 }
 
 #[cfg(feature = "http2")]

@@ -275,3 +275,26 @@ fn bodies_are_framed_by_the_proxy() {
     let stream = sent(Framing::Stream, true);
     assert!(!stream.headers().contains_key(TRANSFER_ENCODING));
 }
+
+/// What sends heads over HTTP/2 keeps values, and would keep with each of them all of the head that it is a part of.
+#[cfg(feature = "http2")]
+#[test]
+fn values_of_a_long_head_share_no_memory_over_http2() {
+    use bytes::Bytes;
+
+    let config = config("", "http://127.0.0.1:1/");
+    for (length, is_shared) in [(100, true), (20_000, false)] {
+        let head = Bytes::from(vec![b'x'; length]);
+        let mut request = parts(http2("GET", "/"));
+        for (name, range) in [("x-id", 0..8), ("x-long", 8..length)] {
+            let value = HeaderValue::from_maybe_shared(head.slice(range)).unwrap();
+            request.headers.insert(name, value);
+        }
+        let memory = head.as_ptr_range();
+        let made = forwarded2(&config, &request);
+        for name in ["x-id", "x-long"] {
+            let value = made.headers()[name].as_bytes().as_ptr();
+            assert_eq!(memory.contains(&value), is_shared, "{name} of {length}");
+        }
+    }
+}
