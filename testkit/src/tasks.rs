@@ -1,11 +1,14 @@
 //! Tasks that end with their owner.
 
+use std::any::Any;
 use std::future::Future;
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::task::JoinSet;
 
-/// The owner of a group of tasks: aborts them when dropped.
+/// The owner of a group of tasks: aborts them when dropped, and panics then if one of them has, so that what is asserted in a
+/// task fails the test.
 pub(crate) struct Tasks {
     spawner: Spawner,
 }
@@ -19,7 +22,21 @@ pub(crate) struct Spawner {
 #[derive(Default)]
 struct Group {
     tasks: JoinSet<()>,
+    /// Of the first task that had one.
+    panic: Option<Panic>,
     closed: bool,
+}
+
+type Panic = Box<dyn Any + Send>;
+
+impl Group {
+    /// Lets go of the tasks that have ended.
+    fn reap(&mut self) {
+        while let Some(ended) = self.tasks.try_join_next() {
+            let panic = ended.err().and_then(|error| error.try_into_panic().ok());
+            self.panic = self.panic.take().or(panic);
+        }
+    }
 }
 
 impl Tasks {
@@ -41,9 +58,14 @@ impl Tasks {
     }
 
     /// Aborts all tasks and waits until the last has been dropped, and its sockets with it.
+    ///
+    /// # Panics
+    ///
+    /// If one of them has.
     pub(crate) async fn stop(self) {
-        let mut tasks = self.spawner.close();
+        let (mut tasks, panic) = self.spawner.close();
         tasks.shutdown().await;
+        raise(panic);
     }
 }
 
@@ -55,7 +77,18 @@ impl std::fmt::Debug for Tasks {
 
 impl Drop for Tasks {
     fn drop(&mut self) {
-        drop(self.spawner.close());
+        let (tasks, panic) = self.spawner.close();
+        drop(tasks);
+        raise(panic);
+    }
+}
+
+fn raise(panic: Option<Panic>) {
+    // A second panic would be the end of all tests.
+    if let Some(panic) = panic
+        && !std::thread::panicking()
+    {
+        resume_unwind(panic);
     }
 }
 
@@ -67,15 +100,16 @@ impl Spawner {
         if group.closed {
             return;
         }
-        // Ended tasks are let go here, so that a long-lived group does not grow with each connection.
-        while group.tasks.try_join_next().is_some() {}
+        // Here, so that a long-lived group does not grow with each connection.
+        group.reap();
         group.tasks.spawn(task);
     }
 
-    fn close(&self) -> JoinSet<()> {
+    fn close(&self) -> (JoinSet<()>, Option<Panic>) {
         let mut group = self.lock();
         group.closed = true;
-        std::mem::take(&mut group.tasks)
+        group.reap();
+        (std::mem::take(&mut group.tasks), group.panic.take())
     }
 
     fn lock(&self) -> MutexGuard<'_, Group> {
@@ -97,6 +131,8 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use tokio::sync::oneshot;
 
     use super::Tasks;
@@ -119,6 +155,23 @@ mod tests {
         tokio::task::yield_now().await;
         drop(tasks);
         guarded("the inner task's end", dropped).await.unwrap_err();
+    }
+
+    #[tokio::test]
+    async fn a_panic_of_a_task_is_one_of_its_owner() {
+        for others in [0, 3] {
+            let tasks = Tasks::new();
+            tasks.spawn(async { panic!("as intended") });
+            for _ in 0..others {
+                // Ended tasks are let go of with each new one.
+                tokio::task::yield_now().await;
+                tasks.spawn(async {});
+            }
+            tokio::task::yield_now().await;
+            let dropped = catch_unwind(AssertUnwindSafe(|| drop(tasks)));
+            let panic = dropped.unwrap_err();
+            assert_eq!(panic.downcast_ref(), Some(&"as intended"));
+        }
     }
 
     #[tokio::test]

@@ -10,7 +10,7 @@ use crate::listen::{V4, V6, listen};
 use crate::tasks::Tasks;
 use crate::traffic::Traffic;
 
-/// A TCP server that runs a script for each connection. Dropping it stops it and all scripts.
+/// A TCP server that runs a script for each connection. Dropping it stops it and all scripts, and panics if one of them has.
 #[must_use = "an origin stops when it is dropped"]
 pub struct RawOrigin {
     addr: SocketAddr,
