@@ -7,6 +7,7 @@ mod connection;
 mod contain;
 #[cfg(feature = "server")]
 mod engine;
+mod exchange;
 pub mod explain;
 mod extensions;
 pub mod filter;
@@ -20,6 +21,7 @@ pub mod observe;
 mod proxy;
 #[cfg(feature = "server")]
 pub mod server;
+mod spare;
 mod state;
 pub mod status;
 mod stream;

@@ -5,11 +5,10 @@ use tokio::time::Instant;
 
 use super::body::Body;
 use super::connect::Link;
-use super::exchange::Flow;
+use super::flow::Flow;
 use super::outgoing::Invalid;
-use super::progress::Patience;
+use super::progress::Progress;
 use super::request::Run;
-use super::spare;
 use super::upload::Broken;
 use crate::forward::ForwardErrorKind;
 use crate::server::http1::{Client, Transport};
@@ -29,13 +28,9 @@ impl Run<'_> {
         client.input.consume(self.request.head_length());
         let head = std::mem::replace(&mut link.head, Err(Invalid))
             .map_err(|Invalid| (ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY))?;
-        let patience = Patience {
-            head_due,
-            activity: self.cluster.upstream().activity_timeout(),
-            last: since,
-        };
-        let mut flow = spare::take();
-        flow.begin(head, body, self.asked(), patience);
+        let progress = Progress::new(self.deadlines(head_due), since);
+        let mut flow = Flow::lend();
+        flow.begin(head, body, self.asked(), progress);
         flow.is_last = !self.request.is_persistent();
         if flow.upload.needs_more() {
             self.begin_upload(client, &mut flow)?;

@@ -3,7 +3,7 @@
 use http::StatusCode;
 
 use super::body::Body;
-use super::download::{BROKEN, Cut};
+use super::download::Cut;
 use super::filtering::Shown;
 use super::plan::{HeadPlan, MOST_OPERATIONS, with_slice};
 use crate::filter::HeadEdits;
@@ -90,7 +90,7 @@ fn show<'e>(
     let body = &buffer[response.head_length()..];
     let followed = Body::new(response.framing()).follow(body, &limits(), &mut HeadTable::default());
     if followed.is_err() {
-        return Err(BROKEN);
+        return Err(Cut::Broken(status));
     }
     let edits = shown.show(status, buffer, table);
     edits.map_err(|_| Cut::Extension(status))

@@ -1,23 +1,21 @@
 //! A connection for a request, and the head for it.
 
 use http::StatusCode;
-use tokio::time::Instant;
+use proxy_model::RequestHead;
 
 use super::outgoing::{Invalid, Outgoing};
 use super::place::Place;
+use super::progress::Progress;
 use super::request::{Run, view_of};
 use super::tally::Tally;
-use crate::contain::contained_call;
+use crate::exchange::{pick_other, within};
 use crate::filter::{HeadEdits, Reply};
-use crate::forward::{ForwardError, ForwardErrorKind, panicked};
+use crate::forward::{ForwardError, ForwardErrorKind, no_connection};
 use crate::http1::RequestView;
 use crate::server::http1::{Client, Transport};
 use crate::state::Picked;
 use crate::stream::spare as buffers;
 use crate::upstream::Lease;
-
-/// How often a destination other than the one that failed is asked for.
-const PICKS: usize = 4;
 
 /// Bytes of a client's head that fits into a [buffer for heads](buffers::HEAD) with what is usually added to it.
 const USUAL_HEAD: usize = buffers::HEAD * 3 / 4;
@@ -35,8 +33,8 @@ pub(super) struct Link {
 
 /// Why there is no connection.
 pub(super) enum Unconnected {
-    /// None is open to what was picked, if anything was.
-    Picked(Option<Picked>),
+    /// None is open to what was picked.
+    Picked(Picked),
     Failed(ForwardError),
     /// None is needed: a filter answers.
     Replied(Box<Reply>),
@@ -57,48 +55,45 @@ impl Unconnected {
 }
 
 impl<'a> Place<'a> {
-    /// Another destination than `picked`, to which no connection could be opened for this reason. `pick` picks as it did before.
+    /// Another destination than `picked`, which the request was counted for, and to which no connection could be opened for this
+    /// reason.
     ///
     /// # Errors
     ///
     /// There is none, or something was sent.
-    pub(super) fn pick_other(
+    pub(super) fn pick_other<H: RequestHead>(
         &self,
+        head: &H,
         picked: &Picked,
         error: ForwardError,
         tally: &mut Tally<'a>,
-        pick: impl Fn() -> Option<Picked>,
     ) -> Result<Picked, ForwardError> {
-        tally.sent_to(self.destination(picked));
-        if !error.is_unsent() {
-            return Err(error);
-        }
-        // The first one stays in flight meanwhile, so that policies that look at the load prefer another.
-        let other = (0..PICKS)
-            .map_while(|_| contained_call(&pick).ok()?)
-            .find(|other| other.index != picked.index);
+        let other = pick_other(self.state, self.cluster, head, picked, &error);
         let Some(other) = other else {
             return Err(error);
         };
         tally.failed(error.kind());
         tally.picked_again();
+        tally.sent_to(self.destination(&other));
         Ok(other)
     }
 
     /// Another connection to the same destination, since the first one was closed before anything was sent, or without an answer.
-    /// It is given up before the other is waited for: it may hold the only place that there is.
     pub(super) async fn reconnect(
         &self,
         link: Link,
-        due: Option<Instant>,
+        progress: &Progress,
     ) -> Result<Link, ForwardError> {
         let Link {
             picked,
             lease,
             head,
         } = link;
-        drop(lease);
-        let lease = self.acquire(&picked, true, due).await?;
+        let wanted = self.wanted(&picked);
+        let pool = self.engine.service().pool();
+        let replaced = pool.replace(lease, progress.since, wanted);
+        let replaced = async { replaced.await.map_err(no_connection) };
+        let lease = within(progress.deadlines.head, replaced).await?;
         Ok(Link {
             picked,
             lease,
@@ -108,37 +103,30 @@ impl<'a> Place<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// An idle connection to a destination, and the head for it.
+    /// An idle connection to a destination, for which the request is counted, and the head for it.
     #[inline]
     pub(super) fn connect_now<T: Transport>(
         &self,
         client: &Client<T>,
         view: &RequestView<'_>,
         edits: Option<&HeadEdits>,
-        now: Instant,
+        tally: &mut Tally<'a>,
     ) -> Result<Link, Unconnected> {
-        // A program's own policy may panic, which ends one request and no more.
-        let picked = match contained_call(|| self.pick(view)) {
-            Ok(Some(picked)) => picked,
-            Ok(None) => return Err(Unconnected::Picked(None)),
-            Err(panic) => return Err(Unconnected::Failed(panicked(&panic))),
+        let picked = self.pick(view).map_err(Unconnected::Failed)?;
+        let pool = self.engine.service().pool();
+        let Some(lease) = pool.ready(&self.wanted(&picked), tally.started()) else {
+            return Err(Unconnected::Picked(picked));
         };
-        match self
-            .engine
-            .service()
-            .pool()
-            .ready(&self.wanted(&picked), now)
-        {
-            Some(lease) => Ok(Link {
-                head: self.write_head(client, view, edits, &picked),
-                picked,
-                lease,
-            }),
-            None => Err(Unconnected::Picked(Some(picked))),
-        }
+        tally.sent_over(self.destination(&picked), &picked.in_flight);
+        Ok(Link {
+            head: self.write_head(client, view, edits, &picked),
+            picked,
+            lease,
+        })
     }
 
-    /// A connection to the picked destination, or to another one if none can be opened there.
+    /// A connection to the picked destination, or to another one if none can be opened there. The request is counted for those that it
+    /// waits for.
     pub(super) async fn connect<T: Transport>(
         &self,
         connecting: Result<Link, Unconnected>,
@@ -148,25 +136,23 @@ impl<'a> Run<'a> {
     ) -> Result<Link, Unconnected> {
         let due = self.head_due(tally);
         let picked = match connecting {
-            Err(Unconnected::Picked(Some(picked))) => picked,
+            Err(Unconnected::Picked(picked)) => picked,
             ended => return ended,
         };
-        let acquiring = self.acquire(&picked, false, due);
+        tally.sent_to(self.destination(&picked));
+        let acquiring = self.acquire(&picked, due);
         let error = match client.unless_gone(true, acquiring).await {
             Some(Ok(lease)) => return Ok(self.link(client, edits, picked, lease)),
             Some(Err(error)) => error,
             None => return Err(Unconnected::Gone),
         };
-        let pick = || self.pick(&view_of(client, self.request));
-        let other = self.pick_other(&picked, error, tally, pick);
+        let view = view_of(client, self.request);
+        let other = self.pick_other(&view, &picked, error, tally);
         let other = other.map_err(Unconnected::Failed)?;
-        let acquiring = self.acquire(&other, false, due);
+        let acquiring = self.acquire(&other, due);
         match client.unless_gone(true, acquiring).await {
             Some(Ok(lease)) => Ok(self.link(client, edits, other, lease)),
-            Some(Err(error)) => {
-                tally.sent_to(self.destination(&other));
-                Err(Unconnected::Failed(error))
-            }
+            Some(Err(error)) => Err(Unconnected::Failed(error)),
             None => Err(Unconnected::Gone),
         }
     }

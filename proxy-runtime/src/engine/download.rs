@@ -9,7 +9,7 @@ use super::body::{Body, Part};
 use super::client_head::{ForClient, lend};
 use super::plan::HeadPlan;
 use super::progress::Progress;
-use crate::forward::ForwardErrorKind;
+use crate::exchange::End;
 use crate::http1::{
     Asked, CHUNK_END, ChunkHead, Framing, HeadTable, LAST_CHUNK, RawResponse, ResponseRewrite,
     Status, parse_response, write_response, write_trailers,
@@ -37,6 +37,8 @@ pub(super) struct Download {
     pub(super) is_persistent: bool,
     /// Bytes of content that came.
     pub(super) received: u64,
+    /// How many of them were counted for the destination.
+    counted: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,9 +68,11 @@ enum Chunks {
 #[derive(Debug)]
 pub(super) enum Cut {
     /// There is no response, or none that can be passed on: the client can be told so.
-    Unanswered(ForwardErrorKind, &'static str),
+    Unanswered(End, &'static str),
     /// The connection was closed before a byte of a response came.
     Silence,
+    /// The framing of the body is broken from the start, of the response of this status: the client can still be told.
+    Broken(StatusCode),
     /// A filter failed at the response of this status.
     Extension(StatusCode),
     /// The destination broke off.
@@ -90,6 +94,7 @@ impl Download {
         self.interim = 0;
         self.is_persistent = false;
         self.received = 0;
+        self.counted = 0;
     }
 
     /// Whether the client was told nothing yet.
@@ -101,6 +106,13 @@ impl Download {
             Phase::Interim => self.written == 0,
             Phase::Body | Phase::Done => false,
         }
+    }
+
+    /// Bytes of content that came since this was last asked.
+    #[inline]
+    pub(super) fn take_uncounted(&mut self) -> u64 {
+        let before = std::mem::replace(&mut self.counted, self.received);
+        self.received - before
     }
 
     /// Whether nothing more is to come of the body.
@@ -120,10 +132,8 @@ impl Download {
         output.len() + self.part.bytes > 0
     }
 
-    /// Waits for the head of the final response, and makes of it the one that the client gets, in `output`. Interim
-    /// responses are passed on meanwhile.
-    ///
-    /// `outgoing` is what becomes of the head.
+    /// Waits for the head of the final response, with which this [begins](Self::begin). Interim responses are passed on meanwhile,
+    /// with what `plan` takes away from responses taken away from them as well.
     #[inline]
     pub(super) fn poll_head<C, U>(
         &mut self,
@@ -131,9 +141,9 @@ impl Download {
         (client, output): (&mut C, &mut Vec<u8>),
         (destination, input): (&mut U, &mut ReadBuffer),
         table: &mut HeadTable,
-        outgoing: ForClient<'_>,
+        plan: &HeadPlan,
         progress: &mut Progress,
-    ) -> Poll<Result<StatusCode, Cut>>
+    ) -> Poll<Result<RawResponse, Cut>>
     where
         C: ByteStream,
         U: ByteStream,
@@ -147,36 +157,31 @@ impl Download {
                 output.clear();
                 self.phase = Phase::Head;
             }
-            let parsed = match input.is_empty() {
-                true => Ok(Status::Partial),
-                false => parse_response(input.filled(), self.asked, &limits, table),
-            };
-            match parsed {
-                Ok(Status::Complete(response)) if response.is_interim() => {
-                    self.pass_interim(&response, input, table, output, outgoing.plan)?;
-                    progress.passed_interim(input.is_empty());
-                }
-                Ok(Status::Complete(response)) => {
-                    let status = StatusCode::from_u16(response.status());
-                    let status = status.map_err(|_| unanswered("it has no status"))?;
-                    self.begin(&response, status, input, table, output, outgoing)?;
-                    return Poll::Ready(Ok(status));
-                }
-                Ok(Status::Partial) => match ready!(input.poll_read(destination, cx)) {
-                    Ok(1..) => progress.has_news = true,
-                    Ok(0) | Err(_) if input.is_empty() && self.interim == 0 => {
-                        return Poll::Ready(Err(Cut::Silence));
+            if !input.is_empty() {
+                match parse_response(input.filled(), self.asked, &limits, table) {
+                    Ok(Status::Complete(response)) if response.is_interim() => {
+                        self.pass_interim(&response, input, table, output, plan)?;
+                        progress.passed_interim(input);
+                        continue;
                     }
-                    Ok(0) | Err(_) => {
-                        return Poll::Ready(Err(Cut::Unanswered(
-                            ForwardErrorKind::Request,
-                            "the connection was closed within the head",
-                        )));
+                    Ok(Status::Complete(response)) => return Poll::Ready(Ok(response)),
+                    Ok(Status::Partial) => {}
+                    Err(refusal) => {
+                        tracing::debug!(target: crate::observe::targets::REQUEST, %refusal, "response refused");
+                        return Poll::Ready(Err(meaningless("its head has no one meaning")));
                     }
-                },
-                Err(refusal) => {
-                    tracing::debug!(target: crate::observe::targets::REQUEST, %refusal, "response refused");
-                    return Poll::Ready(Err(unanswered("its head has no one meaning")));
+                }
+            }
+            match ready!(input.poll_read(destination, cx)) {
+                Ok(1..) => progress.has_news = true,
+                Ok(0) | Err(_) if input.is_empty() && self.interim == 0 => {
+                    return Poll::Ready(Err(Cut::Silence));
+                }
+                Ok(0) | Err(_) => {
+                    return Poll::Ready(Err(Cut::Unanswered(
+                        End::Closed,
+                        "the connection was closed within the head",
+                    )));
                 }
             }
         }
@@ -255,11 +260,11 @@ impl Download {
     ) -> Result<(), Cut> {
         if response.framing() == Framing::Tunnel {
             // Nobody asked for it, so nobody knows what follows.
-            return Err(unanswered("it switches protocols"));
+            return Err(meaningless("it switches protocols"));
         }
         self.interim += 1;
         if self.interim > MOST_INTERIM {
-            return Err(unanswered("it has too many interim responses"));
+            return Err(meaningless("it has too many interim responses"));
         }
         // What the route takes away from responses is not for the client in these either.
         let status = StatusCode::from_u16(response.status()).unwrap_or(StatusCode::PROCESSING);
@@ -275,23 +280,26 @@ impl Download {
         Ok(())
     }
 
+    /// Makes of the final head, which is at the front of the input, the one that the client gets, in `output`, and looks at what
+    /// has come of the body.
     #[inline]
-    fn begin(
+    pub(super) fn begin(
         &mut self,
         response: &RawResponse,
-        status: StatusCode,
         input: &mut ReadBuffer,
         table: &mut HeadTable,
         output: &mut Vec<u8>,
         outgoing: ForClient<'_>,
-    ) -> Result<(), Cut> {
-        let framing = response.framing();
-        if framing == Framing::Tunnel {
-            return Err(unanswered("it switches protocols"));
+    ) -> Result<StatusCode, Cut> {
+        let status = StatusCode::from_u16(response.status());
+        let status = status.map_err(|_| meaningless("it has no status"))?;
+        if response.framing() == Framing::Tunnel {
+            return Err(meaningless("it switches protocols"));
         }
         let received = (input.filled(), response, &*table);
         outgoing.write(status, received, output)?;
-        self.begin_body(response, input, table, output)
+        self.begin_body(response, status, input, table, output)?;
+        Ok(status)
     }
 
     /// The head is written; of the body, some may have come.
@@ -299,6 +307,7 @@ impl Download {
     fn begin_body(
         &mut self,
         response: &RawResponse,
+        status: StatusCode,
         input: &mut ReadBuffer,
         table: &mut HeadTable,
         output: &mut Vec<u8>,
@@ -312,7 +321,8 @@ impl Download {
             self.chunks = Chunks::First;
         }
         if !self.body.has_ended() && !input.is_empty() {
-            self.look(input, table, output).map_err(|_| BROKEN)?;
+            self.look(input, table, output)
+                .map_err(|_| Cut::Broken(status))?;
         }
         self.phase = Phase::Body;
         Ok(())
@@ -342,12 +352,6 @@ impl Download {
     }
 }
 
-/// The client can still be told of a body that is broken from the start.
-pub(super) const BROKEN: Cut = Cut::Unanswered(
-    ForwardErrorKind::ResponseBodyDestination,
-    "the framing of its body is broken",
-);
-
-fn unanswered(why: &'static str) -> Cut {
-    Cut::Unanswered(ForwardErrorKind::ResponseHeaders, why)
+fn meaningless(why: &'static str) -> Cut {
+    Cut::Unanswered(End::Meaningless, why)
 }

@@ -1,125 +1,32 @@
 //! One request and its response, both directions at once as far as they must be.
 
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use http::StatusCode;
-use tokio::time::Instant;
 
-use super::body::Body;
 use super::client_head::ForClient;
-use super::download::{Cut, Download};
+use super::download::Cut;
 use super::failure::Failure;
 use super::filtering::Filtering;
-use super::plan::HeadPlan;
-use super::progress::{Patience, Progress};
+use super::flow::Flow;
+use super::progress::Progress;
 use super::request::Run;
-use super::upload::{Broken, Stage, Upload};
+use super::upload::Broken;
+use crate::exchange::{End, Stage};
 use crate::forward::ForwardErrorKind;
-use crate::http1::{Asked, HeadLimits, HeadTable, OutgoingConnection};
-use crate::observe::Sample;
+use crate::http1::{OutgoingConnection, RawResponse};
+use crate::observe::InFlightGuard;
 use crate::server::http1::{Client, Transport};
 use crate::server::metrics::WorkerMetrics;
 use crate::stream::{ByteStream, ReadBuffer};
-
-/// How far one request and its response have come. Kept for the next request by the thread when they are over, so that
-/// connections without one have no room for it.
-#[derive(Debug)]
-pub(super) struct Flow {
-    pub(super) upload: Upload,
-    pub(super) download: Download,
-    /// The response's head, and then its trailers.
-    pub(super) table: HeadTable,
-    pub(super) progress: Progress,
-    /// How large a request's trailers may be.
-    pub(super) limits: HeadLimits,
-    /// Whether the client's connection closes after this response, which it is told.
-    pub(super) is_last: bool,
-    /// When the response was there and how long that took, if it is known, of a response that was there at once and has not been
-    /// waited for since.
-    whole: Option<(Instant, Option<Sample>)>,
-}
-
-impl Flow {
-    /// Begins with a request of this head and body, in the place of an exchange that is over.
-    #[inline]
-    pub(super) fn begin(&mut self, head: Vec<u8>, body: Body, asked: Asked, patience: Patience) {
-        self.upload.restart(head, body);
-        self.download.restart(asked);
-        self.table.clear();
-        self.progress = Progress::new(patience);
-        self.is_last = false;
-        self.whole = None;
-    }
-
-    /// Begins anew over another connection.
-    pub(super) fn again(&mut self, asked: Asked) {
-        self.upload.outbound.again();
-        self.download.restart(asked);
-        self.table.clear();
-        self.progress.again();
-    }
-
-    /// Whether the destination's connection can carry another request, if nothing more came over it.
-    #[inline]
-    pub(super) fn is_reusable(&self) -> bool {
-        self.download.is_done()
-            && self.download.is_persistent
-            && self.progress.has_sent_all(self.upload.outbound.stage())
-    }
-
-    /// The head of the response is ready for the client now, for which the request may be known to have taken so long.
-    #[inline]
-    pub(super) fn begun(&mut self, now: Instant, elapsed: Option<Sample>) {
-        let has_all = self.upload.outbound.stage() == Stage::Done && self.download.has_all();
-        self.whole = has_all.then_some((now, elapsed));
-    }
-
-    /// When the exchange ended, which it just did, and how long it took, if that is known. To hand over what was there at once takes
-    /// no time that would be worth another look at the clock.
-    #[inline]
-    pub(super) fn ended(&self) -> (Instant, Option<Sample>) {
-        self.whole.unwrap_or_else(|| (Instant::now(), None))
-    }
-
-    /// Sends no more of the request, while its response goes on.
-    fn stop_upload(&mut self, broken: Broken) {
-        self.upload.stop();
-        self.progress.stop(broken);
-    }
-
-    /// Whether all of the request was read, so that the next one follows.
-    #[inline]
-    pub(super) fn has_read_request(&self) -> bool {
-        !self.progress.is_stopped() && self.upload.outbound.stage() == Stage::Done
-    }
-}
-
-impl Default for Flow {
-    fn default() -> Self {
-        Self {
-            upload: Upload::default(),
-            download: Download::default(),
-            table: HeadTable::new(),
-            progress: Progress::new(Patience {
-                head_due: None,
-                activity: Duration::MAX,
-                last: Instant::now(),
-            }),
-            limits: HeadLimits::default(),
-            is_last: false,
-            whole: None,
-        }
-    }
-}
 
 /// One request and its response.
 pub(super) struct Exchange<'e, T: Transport, U> {
     pub(super) client: &'e mut Client<T>,
     pub(super) flow: &'e mut Flow,
     pub(super) run: &'e Run<'e>,
-    /// What the route does to heads.
-    pub(super) plan: &'e HeadPlan,
+    /// The request in flight at its destination.
+    pub(super) flight: &'e InFlightGuard,
     pub(super) filtering: &'e mut Filtering,
     /// The destination's connection, and what was read from it.
     pub(super) io: &'e mut U,
@@ -137,6 +44,25 @@ where
         if let Err(failure) = self.poll_upload(cx) {
             return Poll::Ready(Err(failure));
         }
+        let polled = self.flow.download.poll_head(
+            cx,
+            (&mut self.client.io, &mut self.client.output),
+            (&mut *self.io, &mut *self.input),
+            &mut self.flow.table,
+            self.run.plan,
+            &mut self.flow.progress,
+        );
+        let begun = match polled {
+            Poll::Ready(Ok(response)) => self.begin(&response),
+            Poll::Ready(Err(cut)) => Err(cut),
+            Poll::Pending => return self.poll_expired(cx).map(Err),
+        };
+        Poll::Ready(begun.map_err(|cut| self.failure(&cut)))
+    }
+
+    /// Makes the head for the client.
+    #[inline]
+    fn begin(&mut self, response: &RawResponse) -> Result<StatusCode, Cut> {
         let is_last =
             self.flow.is_last || self.flow.progress.is_stopped() || self.client.is_closing();
         let connection = match is_last {
@@ -144,33 +70,27 @@ where
             false => OutgoingConnection::Default,
         };
         let outgoing = ForClient {
-            plan: self.plan,
+            plan: self.run.plan,
             connection,
-            shown: self.filtering.shown(self.run, self.client.state.info),
+            shown: self.filtering.shown(self.run, &self.client.state.info),
         };
-        let polled = self.flow.download.poll_head(
-            cx,
-            (&mut self.client.io, &mut self.client.output),
-            (&mut *self.io, &mut *self.input),
+        let status = self.flow.download.begin(
+            response,
+            self.input,
             &mut self.flow.table,
+            &mut self.client.output,
             outgoing,
-            &mut self.flow.progress,
-        );
-        match polled {
-            Poll::Ready(Ok(status)) => {
-                self.flow.is_last = is_last;
-                let upload = self.flow.upload.outbound.stage();
-                self.flow.progress.answered(upload);
-                Poll::Ready(Ok(status))
-            }
-            Poll::Ready(Err(cut)) => Poll::Ready(Err(self.failure(&cut))),
-            Poll::Pending => self.poll_expired(cx).map(Err),
-        }
+        )?;
+        self.flow.is_last = is_last;
+        let upload = self.flow.upload.outbound.stage();
+        self.flow.progress.answered(upload);
+        Ok(status)
     }
 
-    /// Passes the body on, and what is left of the request; ready when both are complete.
+    /// Passes the body on, and of the request what is left meanwhile; ready when the response is complete, with whether the
+    /// request is as well.
     #[inline]
-    pub(super) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+    pub(super) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, Failure>> {
         if let Err(failure) = self.poll_upload(cx) {
             return Poll::Ready(Err(failure));
         }
@@ -188,22 +108,36 @@ where
                 Poll::Pending => return self.poll_expired(cx).map(Err),
             }
         }
-        if self.flow.upload.outbound.stage() == Stage::Done {
-            return Poll::Ready(Ok(()));
+        Poll::Ready(Ok(self.flow.upload.outbound.stage() == Stage::Done))
+    }
+
+    /// Passes on what is left of a request whose client has its response. What becomes of it ends nothing but connections.
+    pub(super) fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.poll_upload(cx).is_ok() {
+            if self.flow.upload.outbound.stage() == Stage::Done {
+                return Poll::Ready(());
+            }
+            ready!(self.poll_expired(cx));
         }
-        // The client has its response. What becomes of the rest of its request ends nothing but its connection.
-        self.poll_expired(cx).map(|_| {
-            self.flow
-                .stop_upload(Broken::Destination { is_unsent: false });
-            Ok(())
-        })
+        self.flow
+            .stop_upload(Broken::Destination { is_unsent: false });
+        Poll::Ready(())
+    }
+
+    /// The client has its response, though there is more of its request.
+    #[cold]
+    pub(super) fn answered_early(&mut self) {
+        self.flow.count(self.flight, self.client.exchange.as_mut());
+        if let Some(exchange) = &mut self.client.exchange {
+            exchange.complete();
+        }
     }
 
     #[inline]
     fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), Failure> {
         match self.flow.upload.outbound.stage() {
             Stage::Done => Ok(()),
-            Stage::Client | Stage::Destination => self.send(cx),
+            _ => self.send(cx),
         }
     }
 
@@ -241,26 +175,32 @@ where
 
     #[cold]
     fn failure(&self, cut: &Cut) -> Failure {
-        let (kind, why) = match *cut {
-            Cut::Unanswered(kind, why) => (kind, why),
+        let (end, why) = match *cut {
+            Cut::Unanswered(end, why) => (end, why),
             Cut::Silence if self.flow.upload.outbound.is_kept() => return Failure::Stale,
-            Cut::Silence => (ForwardErrorKind::Request, "it closed without an answer"),
-            Cut::Destination(why) => (ForwardErrorKind::ResponseBodyDestination, why),
-            Cut::Extension(status) => return Failure::Extension(status),
+            Cut::Silence => (End::Closed, "it closed without an answer"),
+            Cut::Destination(why) => (End::Closed, why),
+            Cut::Extension(status) => {
+                let instead = StatusCode::INTERNAL_SERVER_ERROR;
+                return Failure::Withheld(status, ForwardErrorKind::Extension, instead);
+            }
+            Cut::Broken(status) => {
+                let (kind, instead) = End::BrokenBody.verdict(Stage::Done, true);
+                return Failure::Withheld(status, kind, instead);
+            }
             Cut::Client => return Failure::Gone(ForwardErrorKind::ResponseBodyCanceled),
         };
-        tracing::debug!(target: crate::observe::targets::REQUEST, error = kind.as_str(), why, "the destination failed");
-        let kind = self.flow.progress.cause(kind);
-        match self.flow.download.is_unanswered() {
-            true => Failure::Unanswered(kind, StatusCode::BAD_GATEWAY),
-            false => Failure::Cut(kind),
-        }
+        tracing::debug!(target: crate::observe::targets::REQUEST, ?end, why, "the destination failed");
+        let upload = self.flow.upload.outbound.stage();
+        let is_unanswered = self.flow.download.is_unanswered();
+        self.flow.progress.failure(end, upload, is_unanswered)
     }
 
     /// Ready when it took too long, or when the client has gone.
     #[inline]
     fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
         self.flow.whole = None;
+        self.flow.count(self.flight, self.client.exchange.as_mut());
         // In this order, since the first may be due sooner.
         let is_gone = (self.flow.upload.outbound.stage() == Stage::Done
             && self.client.poll_gone(cx).is_ready())
@@ -288,14 +228,21 @@ where
         while let Some(pace_due) = outbound.pace_due().filter(|pace_due| *pace_due < due) {
             ready!(self.client.clock.poll_due(cx, pace_due));
             if outbound.is_too_slow() {
-                WorkerMetrics::add(&self.client.state.metrics().slow_clients);
-                return Poll::Ready(Failure::too_slow(is_unanswered));
+                if let Some(exchange) = &mut self.client.exchange {
+                    exchange.upload_is_too_slow();
+                }
+                let (end, upload) = (End::TooSlow, outbound.stage());
+                let progress = &self.flow.progress;
+                return Poll::Ready(progress.failure(end, upload, is_unanswered));
             }
         }
         let expired = self.client.clock.poll_due(cx, due);
         expired.map(|()| match is_untaken {
             true => Failure::Gone(ForwardErrorKind::ResponseBodyCanceled),
-            false => Failure::timed_out(outbound.stage(), is_unanswered),
+            false => self
+                .flow
+                .progress
+                .timed_out(outbound.stage(), is_unanswered),
         })
     }
 }

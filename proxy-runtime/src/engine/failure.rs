@@ -2,7 +2,6 @@
 
 use http::StatusCode;
 
-use super::upload::Stage;
 use crate::forward::ForwardErrorKind;
 use crate::upstream::SecondTry;
 
@@ -15,8 +14,8 @@ pub(super) enum Failure {
     Stale,
     /// The client can be told this status.
     Unanswered(ForwardErrorKind, StatusCode),
-    /// A filter failed at the response of this status.
-    Extension(StatusCode),
+    /// The destination's response, which had the first status, is not passed on: the client can be told the other one.
+    Withheld(StatusCode, ForwardErrorKind, StatusCode),
     /// The client has got a part of the response.
     Cut(ForwardErrorKind),
     /// The client has gone.
@@ -36,40 +35,6 @@ impl Failure {
             // It was kept for that.
             Self::Stale => None,
             failed => Some(failed),
-        }
-    }
-
-    /// Nothing has happened for too long, or the response has not begun in time.
-    #[cold]
-    pub(super) fn timed_out(stage: Stage, is_unanswered: bool) -> Self {
-        let (kind, status) = match stage {
-            Stage::Done => (
-                ForwardErrorKind::RequestTimedOut,
-                StatusCode::GATEWAY_TIMEOUT,
-            ),
-            Stage::Client => (
-                ForwardErrorKind::RequestBodyClient,
-                StatusCode::REQUEST_TIMEOUT,
-            ),
-            Stage::Destination => (
-                ForwardErrorKind::RequestBodyDestination,
-                StatusCode::GATEWAY_TIMEOUT,
-            ),
-        };
-        match (is_unanswered, stage) {
-            (true, _) => Self::Unanswered(kind, status),
-            (false, Stage::Done) => Self::Cut(ForwardErrorKind::ResponseBodyDestination),
-            (false, _) => Self::Cut(kind),
-        }
-    }
-
-    /// The client sends the rest of its request too slowly.
-    #[cold]
-    pub(super) fn too_slow(is_unanswered: bool) -> Self {
-        let kind = ForwardErrorKind::RequestBodyClient;
-        match is_unanswered {
-            true => Self::Unanswered(kind, StatusCode::REQUEST_TIMEOUT),
-            false => Self::Cut(kind),
         }
     }
 }

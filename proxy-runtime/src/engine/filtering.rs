@@ -1,7 +1,5 @@
 //! The filters of a route around one request, over heads as they are in their buffers.
 
-use std::cell::RefCell;
-
 use bytes::Bytes;
 use http::StatusCode;
 use http::response::Parts;
@@ -13,15 +11,13 @@ use crate::filter::{FilterContext, Filters, HeadEdits, Reply, RequestEdit, Respo
 use crate::forward::{ForwardError, own_response, shown_response};
 use crate::http1::{HeadTable, RequestView};
 use crate::server::http1::{Client, Transport};
+use crate::spare::{Lend, Spare};
 
 /// As many as requests are under way at a time on a busy thread.
 const MOST: usize = 1024;
 
-/// Boxed, since what is lent is the place.
-type Places = Vec<Box<Filtered>>;
-
 thread_local! {
-    static SPARE: RefCell<Places> = const { RefCell::new(Vec::new()) };
+    static SPARE: Spare<Box<Filtered>, MOST> = const { Spare::new() };
 }
 
 /// What the filters of its route make of one request and its response. Most routes have none.
@@ -50,7 +46,7 @@ impl Filtering {
         client: &Client<T>,
         view: RequestView<'_>,
     ) -> (Self, Result<(), Unconnected>) {
-        let mut filtered = take();
+        let mut filtered = SPARE.lend().unwrap_or_default();
         let mut head = RequestEdit::of_raw(
             client.input.filled(),
             run.request,
@@ -88,7 +84,7 @@ impl Filtering {
     pub(super) fn shown<'e>(
         &'e mut self,
         run: &'e Run<'_>,
-        connection: ConnectionInfo,
+        connection: &'e ConnectionInfo,
     ) -> Option<Shown<'e>> {
         let filtered = self
             .0
@@ -137,7 +133,7 @@ pub(super) enum Answer {
 pub(super) struct Shown<'e> {
     filtered: &'e mut Filtered,
     run: &'e Run<'e>,
-    connection: ConnectionInfo,
+    connection: &'e ConnectionInfo,
 }
 
 impl<'e> Shown<'e> {
@@ -159,7 +155,7 @@ impl<'e> Shown<'e> {
         edits.clear();
         if let Some(filters) = self.run.filters() {
             let mut head = ResponseEdit::of_raw(status, buffer, table, edits);
-            let context = self.run.filter_context(self.connection);
+            let context = self.run.filter_context(*self.connection);
             filters.on_response(passed, &mut head, &context)?;
         }
         Ok(edits)
@@ -170,14 +166,6 @@ impl<'a> Run<'a> {
     fn filter_context(&self, connection: ConnectionInfo) -> FilterContext<'a> {
         let route = self.route;
         FilterContext::new(route, self.cluster, connection)
-    }
-}
-
-fn take() -> Box<Filtered> {
-    let spare = SPARE.try_with(|spare| spare.borrow_mut().pop());
-    match spare {
-        Ok(Some(filtered)) => filtered,
-        _ => Box::default(),
     }
 }
 
@@ -195,11 +183,5 @@ impl Drop for Filtering {
 fn give_back(mut filtered: Box<Filtered>) {
     filtered.edits.clear();
     filtered.passed = 0;
-    // A thread that ends has no use for it.
-    let _ = SPARE.try_with(|spare| {
-        let mut spare = spare.borrow_mut();
-        if spare.len() < MOST {
-            spare.push(filtered);
-        }
-    });
+    SPARE.keep(filtered);
 }

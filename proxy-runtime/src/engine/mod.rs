@@ -11,7 +11,7 @@
 //! what it needs to know of the configuration was compiled when that was published ([`HeadPlan`]).
 //!
 //! Whatever needs more goes the way over `http` types ([`forward`](crate::forward)), which has the same routes, pools,
-//! limits and counters: switches of protocols, `Expect`, HTTP/1.0 clients, HTTP/2 destinations, changes of trailers,
+//! limits and counters ([`exchange`](crate::exchange)): switches of protocols, `Expect`, HTTP/1.0 clients, HTTP/2 destinations, changes of trailers,
 //! layers, and requests that are refused. The choice is made before anything is written.
 //!
 //! Filters of a route see heads where they are, and what they change is an overlay until the head is written ([`filtering`]).
@@ -29,6 +29,7 @@ mod download;
 mod exchange;
 mod failure;
 mod filtering;
+mod flow;
 #[cfg(feature = "http2")]
 mod http2;
 mod outbound;
@@ -39,7 +40,6 @@ mod progress;
 mod request;
 mod run;
 mod settle;
-mod spare;
 mod tally;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,8 @@ use std::task::{Context, Poll, ready};
 
 use tokio::time::Instant;
 
-use super::upload::{Broken, Stage};
+use super::upload::Broken;
+use crate::exchange::Stage;
 use crate::server::DataRate;
 use crate::server::connection::Pace;
 use crate::stream::{ByteStream, poll_write_all, spare};
@@ -22,8 +23,12 @@ pub(super) struct Outbound {
     stage: Stage,
     /// Nothing has been written.
     is_unsent: bool,
+    /// Bytes of content that came from the client.
+    pub(super) received: u64,
     /// Bytes of content that were sent.
     pub(super) sent: u64,
+    /// How many of them were counted for the destination.
+    counted: u64,
     /// How slow the client may be, while the rest of the body is waited for.
     pace: Option<Pace>,
 }
@@ -38,7 +43,9 @@ impl Outbound {
             written: 0,
             stage: Stage::Destination,
             is_unsent: true,
+            received: 0,
             sent: 0,
+            counted: 0,
             pace: None,
         }
     }
@@ -105,6 +112,13 @@ impl Outbound {
         if self.front.capacity() > 0 {
             spare::give_back(std::mem::take(&mut self.front));
         }
+    }
+
+    /// Bytes of content that were sent since this was last asked.
+    #[inline]
+    pub(super) fn take_uncounted(&mut self) -> u64 {
+        let before = std::mem::replace(&mut self.counted, self.sent);
+        self.sent - before
     }
 
     /// Gives up on a client that is slower than `rate`.

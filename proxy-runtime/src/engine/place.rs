@@ -2,18 +2,17 @@
 
 use std::net::SocketAddr;
 
-use http::StatusCode;
 use proxy_model::RequestHead;
 use proxy_model::compiled::{BodyLimit, Cluster, Route, RouteIndex};
 use proxy_model::matching::Lookup;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::Engine;
 use super::plan::HeadPlan;
 use super::tally::Tally;
+use crate::exchange::{Deadlines, after, pick, within};
 use crate::filter::Filters;
-use crate::forward::timeout::after;
-use crate::forward::{ExchangeInfo, ForwardError, ForwardErrorKind, no_connection};
+use crate::forward::{ExchangeInfo, ForwardError, no_connection};
 use crate::state::{ClusterState, DestinationState, Generation, Picked, RouteState};
 use crate::upstream::{Lease, Protocols, Wanted};
 
@@ -107,9 +106,18 @@ impl<'a> Place<'a> {
         timeout.map(|wait| after(tally.started(), wait))
     }
 
+    /// How long its exchange may take, whose response must have begun by `head`.
     #[inline]
-    pub(super) fn pick<H: RequestHead>(&self, head: &H) -> Option<Picked> {
-        self.state.pick(self.cluster, head)
+    pub(super) fn deadlines(&self, head: Option<Instant>) -> Deadlines {
+        Deadlines {
+            head,
+            activity: self.cluster.upstream().activity_timeout(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn pick<H: RequestHead>(&self, head: &H) -> Result<Picked, ForwardError> {
+        pick(self.state, self.cluster, head)
     }
 
     #[inline]
@@ -127,22 +135,11 @@ impl<'a> Place<'a> {
     pub(super) async fn acquire(
         &self,
         picked: &Picked,
-        fresh: bool,
         due: Option<Instant>,
     ) -> Result<Lease, ForwardError> {
-        let mut wanted = self.wanted(picked);
-        wanted.fresh = fresh;
+        let wanted = self.wanted(picked);
         let acquiring = self.engine.service().pool().acquire(wanted);
-        let acquired = match due {
-            None => acquiring.await,
-            Some(due) => timeout_at(due, acquiring).await.map_err(|_| {
-                ForwardError::new(
-                    ForwardErrorKind::RequestTimedOut,
-                    StatusCode::GATEWAY_TIMEOUT,
-                )
-            })?,
-        };
-        acquired.map_err(no_connection)
+        within(due, async { acquiring.await.map_err(no_connection) }).await
     }
 
     /// What there is to say of a request, for logs.
@@ -157,6 +154,7 @@ impl<'a> Place<'a> {
             upstream,
             error: None,
             time_to_head: upstream.map(|_| tally.waited()),
+            uptake: None,
         }
     }
 }

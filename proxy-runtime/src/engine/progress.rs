@@ -1,55 +1,49 @@
 //! What is the same of every exchange while it goes on, whatever version of HTTP its client speaks.
 
-use std::task::{Context, Poll};
-use std::time::Duration;
+use std::task::Context;
 
 use tokio::time::Instant;
 
 use super::failure::Failure;
-use super::upload::{Broken, Stage};
-use crate::forward::ForwardErrorKind;
-use crate::forward::timeout::after;
+use super::upload::Broken;
+use crate::exchange::{Deadlines, End, Stage};
 use crate::stream::{ByteStream, ReadBuffer};
-
-/// How long things may take.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
-    /// When the response must have begun.
-    pub(super) head_due: Option<Instant>,
-    /// How long nothing may happen.
-    pub(super) activity: Duration,
-    /// When something happened last.
-    pub(super) last: Instant,
-}
+use crate::upstream::Early;
 
 /// What has happened in an exchange, and what it means for the rest.
 #[derive(Debug)]
 pub(super) struct Progress {
-    pub(super) patience: Patience,
+    pub(super) deadlines: Deadlines,
+    /// When there was a connection.
+    pub(super) since: Instant,
+    /// When something happened last, as far as that was looked at.
+    last: Instant,
     /// Why the upload ended, if that is not the end of all.
     stopped: Option<Broken>,
     /// Bytes moved, in either direction, at a time that was not looked at yet.
     pub(super) has_news: bool,
-    /// The final response began before the request had ended, as far as that is known.
-    is_early: bool,
+    early: Early,
 }
 
 impl Progress {
     #[inline]
-    pub(super) fn new(patience: Patience) -> Self {
+    pub(super) fn new(deadlines: Deadlines, since: Instant) -> Self {
         Self {
-            patience,
+            deadlines,
+            since,
+            last: since,
             stopped: None,
             has_news: false,
-            is_early: false,
+            early: Early::default(),
         }
     }
 
     /// Begins anew over another connection, which there is now.
     pub(super) fn again(&mut self) {
         self.stopped = None;
-        self.is_early = false;
-        self.patience.last = Instant::now();
+        self.early = Early::default();
+        self.since = Instant::now();
+        self.last = self.since;
     }
 
     /// Looks at what has come of a response, before the next part of its request is sent.
@@ -59,24 +53,18 @@ impl Progress {
         destination: &mut U,
         cx: &mut Context<'_>,
     ) {
-        // A failure is seen again where the response is read.
-        if input.is_empty()
-            && let Poll::Ready(Ok(1..)) = input.poll_read(destination, cx)
-        {
-            self.has_news = true;
-        }
-        self.is_early = !input.is_empty();
+        self.has_news |= self.early.look(input, destination, cx);
     }
 
-    /// What had come of a response was an interim one, which may come while the request is sent, and `is_all`.
-    pub(super) fn passed_interim(&mut self, is_all: bool) {
-        self.is_early &= !is_all;
+    /// What came first was an interim response, and there is no more than this left.
+    pub(super) fn passed_interim(&mut self, rest: &ReadBuffer) {
+        self.early.passed_interim(rest);
     }
 
     /// The response has begun, while the request was at this stage.
     #[inline]
     pub(super) fn answered(&mut self, upload: Stage) {
-        self.is_early |= upload != Stage::Done;
+        self.early.answered(upload == Stage::Done);
         self.has_news = true;
     }
 
@@ -109,35 +97,46 @@ impl Progress {
         }
     }
 
-    /// Why it fails for which `kind` seems to be the reason: if the upload had ended before, for that.
-    pub(super) fn cause(&self, kind: ForwardErrorKind) -> ForwardErrorKind {
-        self.stopped.as_ref().map_or(kind, Broken::kind)
+    /// What this end of the exchange means, while its request is at this stage. If that had ended before, that is the reason,
+    /// but for what the destination says.
+    #[cold]
+    pub(super) fn failure(&self, end: End, upload: Stage, is_unanswered: bool) -> Failure {
+        let (kind, status) = end.verdict(upload, is_unanswered);
+        let kind = match &self.stopped {
+            Some(broken) if end != End::Meaningless => broken.kind(),
+            _ => kind,
+        };
+        match is_unanswered {
+            true => Failure::Unanswered(kind, status),
+            false => Failure::Cut(kind),
+        }
     }
 
     /// When it has taken too long, unless something happens.
     #[inline]
     pub(super) fn due(&self, is_unanswered: bool) -> Instant {
-        let idle = after(self.patience.last, self.patience.activity);
-        match self.patience.head_due {
-            Some(head) if is_unanswered => head.min(idle),
-            _ => idle,
-        }
+        self.deadlines.due(self.last, is_unanswered)
+    }
+
+    /// The same, now that it is [due](Self::due).
+    #[cold]
+    pub(super) fn timed_out(&self, upload: Stage, is_unanswered: bool) -> Failure {
+        let now = Instant::now();
+        let end = self.deadlines.expired(self.last, is_unanswered, now);
+        self.failure(end.unwrap_or(End::Idle), upload, is_unanswered)
     }
 
     /// Looks at the clock if something happened since it last did.
     #[inline]
     pub(super) fn note_news(&mut self) {
         if std::mem::take(&mut self.has_news) {
-            self.patience.last = Instant::now();
+            self.last = Instant::now();
         }
     }
 
-    /// Whether all of the request went through, which is at this stage, so that its connections can carry another one.
-    ///
-    /// Not behind a response that began before its request had ended: a destination that does not read that to its end may take
-    /// what is left for the next one.
+    /// Whether all of the request, which is at this stage, went through in time, so that its connections can carry another one.
     #[inline]
     pub(super) fn has_sent_all(&self, upload: Stage) -> bool {
-        !self.is_stopped() && !self.is_early && upload == Stage::Done
+        !self.is_stopped() && !self.early.is_known() && upload == Stage::Done
     }
 }

@@ -9,8 +9,8 @@ use super::exchange::Exchange;
 use super::failure::Failure;
 use super::filtering::Filtering;
 use super::request::{self, view_of};
-use super::upload::Stage;
 use super::{Engine, Lane};
+use crate::exchange::Stage;
 use crate::http1::RawRequest;
 use crate::server::http1::{Client, Transport};
 
@@ -38,7 +38,7 @@ pub(crate) async fn forward<T: Transport>(
     let (mut link, since) = 'connected: {
         let connecting = said.and_then(|()| {
             let view = view_of(client, request);
-            run.connect_now(client, &view, filtering.edits(), now)
+            run.connect_now(client, &view, filtering.edits(), &mut tally)
         });
         let unconnected = match connecting {
             Ok(link) => break 'connected (link, tally.started()),
@@ -53,7 +53,6 @@ pub(crate) async fn forward<T: Transport>(
         let has_more = run.skip_request(client);
         return Box::pin(run.give_up(client, tally, filtering, unconnected, has_more)).await;
     };
-    tally.sent_over(run.destination(&link.picked), &link.picked.in_flight);
     let mut flow = match run.begin(client, &mut link, since, run.head_due(&tally)) {
         Ok(flow) => flow,
         Err(refusal) => {
@@ -77,7 +76,7 @@ pub(crate) async fn forward<T: Transport>(
             client: &mut *client,
             flow: &mut flow,
             run: &run,
-            plan: run.plan,
+            flight: &link.picked.in_flight,
             filtering: &mut filtering,
             io: &mut connection.io,
             input: &mut connection.input,
@@ -88,14 +87,24 @@ pub(crate) async fn forward<T: Transport>(
                 let elapsed = tally.answered_over(&link.picked.in_flight, status, now);
                 run.log(exchange.client, status, &tally, peer);
                 exchange.flow.begun(now, elapsed);
-                break poll_fn(|cx| exchange.poll_body(cx)).await.err();
+                match poll_fn(|cx| exchange.poll_body(cx)).await {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        exchange.answered_early();
+                        tally.end_early(Instant::now());
+                        poll_fn(|cx| exchange.poll_rest(cx)).await;
+                    }
+                    Err(failure) => break Some(failure),
+                }
+                break None;
             }
             Err(failed) => {
                 let is_kept = flow.upload.outbound.is_kept();
                 if let Some(failed) = failed.unless_tried_again(second_try, is_kept) {
                     break Some(failed);
                 }
-                let reconnecting = run.reconnect(link, flow.progress.patience.head_due);
+                flow.count(&link.picked.in_flight, client.exchange.as_mut());
+                let reconnecting = run.reconnect(link, &flow.progress);
                 // What is to come of the body is the upload's to read.
                 let is_watched = !flow.upload.needs_more();
                 let connecting = Box::pin(client.unless_gone(is_watched, reconnecting));

@@ -9,20 +9,19 @@ use std::task::Poll;
 use http::StatusCode;
 use tokio::time::Instant;
 
+use super::Lane;
 use super::answer::write_own;
 use super::body::Body;
 use super::connect::{Link, Unconnected};
-use super::exchange::Flow;
 use super::failure::Failure;
 use super::filtering::{Answer, Filtering};
+use super::flow::Flow;
 use super::request::Run;
 use super::tally::Tally;
-use super::{Lane, spare};
 use crate::filter::Reply;
 use crate::forward::ForwardErrorKind;
 use crate::http1::Method;
 use crate::server::Outcome;
-use crate::server::edge::Refusal;
 use crate::server::http1::{Client, Transport, write_text};
 use crate::stream::poll_write_all;
 use crate::upstream::Http1Connection;
@@ -34,6 +33,8 @@ pub(super) struct Ended {
     pub(super) keep: bool,
     /// The request was not read to its end.
     pub(super) has_more: bool,
+    /// The destination, if the exchange did not come to its end.
+    upstream: Option<SocketAddr>,
 }
 
 /// What the proxy says itself.
@@ -43,6 +44,14 @@ struct Said {
     sent: u64,
 }
 
+/// What there is to say of it.
+#[derive(Clone, Copy, Default)]
+struct About {
+    error: Option<ForwardErrorKind>,
+    /// The destination that had answered.
+    upstream: Option<SocketAddr>,
+}
+
 impl Run<'_> {
     /// Counts what went through, and puts away what the next request can use.
     #[inline]
@@ -50,26 +59,23 @@ impl Run<'_> {
         &self,
         client: &mut Client<T>,
         mut link: Link,
-        flow: Box<Flow>,
+        mut flow: Box<Flow>,
         is_complete: bool,
         now: Instant,
     ) -> Ended {
         let is_clean = |connection: &mut Http1Connection| connection.input.is_empty();
+        let upstream = match is_complete {
+            true => None,
+            false => link.lease.raw().map(|connection| connection.peer),
+        };
         if is_complete && flow.is_reusable() && link.lease.raw().is_some_and(is_clean) {
             link.lease.give_back(now);
         }
-        let (sent, received) = (flow.upload.outbound.sent, flow.download.received);
-        let flight = &link.picked.in_flight;
-        if sent > 0 {
-            flight.sent(sent);
-        }
-        flight.received(received);
-        if let Some(exchange) = &mut client.exchange {
-            exchange.received = sent;
-            exchange.sent = received;
-            if flow.download.is_done() {
-                exchange.outcome = Outcome::Complete;
-            }
+        flow.count(&link.picked.in_flight, client.exchange.as_mut());
+        if let Some(exchange) = &mut client.exchange
+            && flow.download.is_done()
+        {
+            exchange.outcome = Outcome::Complete;
         }
         let has_more = !flow.has_read_request();
         if has_more {
@@ -77,8 +83,12 @@ impl Run<'_> {
         }
         let keep = !flow.is_last && !has_more;
         client.served(now);
-        spare::give_back(flow);
-        Ended { keep, has_more }
+        flow.give_back();
+        Ended {
+            keep,
+            has_more,
+            upstream,
+        }
     }
 
     /// Ends an exchange that did not come to its end.
@@ -92,15 +102,14 @@ impl Run<'_> {
         ended: Ended,
     ) -> Lane {
         let kind = match failure {
-            Failure::Extension(status) => {
+            Failure::Withheld(status, kind, instead) => {
                 tally.answered(status, Instant::now());
-                let refusal = (
-                    ForwardErrorKind::Extension,
-                    StatusCode::INTERNAL_SERVER_ERROR,
-                );
-                let has_more = ended.has_more;
+                let refusal = (kind, instead);
+                let Ended {
+                    has_more, upstream, ..
+                } = ended;
                 return self
-                    .refuse(client, tally, filtering, refusal, has_more)
+                    .refuse_from(client, tally, filtering, refusal, has_more, upstream)
                     .await;
             }
             Failure::Unsent | Failure::Stale => {
@@ -165,9 +174,24 @@ impl Run<'_> {
         &self,
         client: &mut Client<T>,
         tally: Tally<'_>,
+        filtering: Filtering,
+        refusal: (ForwardErrorKind, StatusCode),
+        has_more: bool,
+    ) -> Lane {
+        self.refuse_from(client, tally, filtering, refusal, has_more, None)
+            .await
+    }
+
+    /// Answers in place of a destination that did answer, and has this address.
+    #[cold]
+    async fn refuse_from<T: Transport>(
+        &self,
+        client: &mut Client<T>,
+        tally: Tally<'_>,
         mut filtering: Filtering,
         (kind, status): (ForwardErrorKind, StatusCode),
         has_more: bool,
+        upstream: Option<SocketAddr>,
     ) -> Lane {
         let is_last = has_more || !self.request.is_persistent() || client.is_closing();
         let said = if filtering.is_interested() {
@@ -178,7 +202,11 @@ impl Run<'_> {
             let sent = write_own(status, is_head, is_last, self.plan, &mut client.output);
             Said { status, sent }
         };
-        self.say(client, tally, said, Some(kind), (has_more, is_last))
+        let about = About {
+            error: Some(kind),
+            upstream,
+        };
+        self.say(client, tally, said, about, (has_more, is_last))
             .await
     }
 
@@ -194,7 +222,8 @@ impl Run<'_> {
     ) -> Lane {
         let is_last = has_more || !self.request.is_persistent() || client.is_closing();
         let said = self.write_answer(client, &mut filtering, Answer::Reply(reply), is_last);
-        self.say(client, tally, said, None, (has_more, is_last))
+        let about = About::default();
+        self.say(client, tally, said, about, (has_more, is_last))
             .await
     }
 
@@ -223,7 +252,10 @@ impl Run<'_> {
         client: &mut Client<T>,
         mut tally: Tally<'_>,
         Said { status, sent }: Said,
-        kind: Option<ForwardErrorKind>,
+        About {
+            error: kind,
+            upstream,
+        }: About,
         (has_more, is_last): (bool, bool),
     ) -> Lane {
         client.state.unread.store(has_more, Relaxed);
@@ -231,14 +263,15 @@ impl Run<'_> {
         if let Some(exchange) = &mut client.exchange
             && exchange.draft.is_some()
         {
-            let mut info = self.info(&tally, None);
+            let mut info = self.info(&tally, upstream);
             info.error = kind;
             exchange.answered(status, Some(info));
         }
-        if let (Some(exchange), Some(ForwardErrorKind::RequestBodyClient), 408 | 413) =
-            (&mut client.exchange, kind, status.as_u16())
+        if let (Some(exchange), Some(ForwardErrorKind::RequestBodyClient)) =
+            (&mut client.exchange, kind)
         {
-            exchange.refused(Refusal::new(status, "the request's body was refused"));
+            let allowed = self.allowed(client.state.worker.limits.body_bytes);
+            exchange.body_refused(status, allowed);
         }
         let mut written = 0;
         let wrote = poll_fn(|cx| {

@@ -1,31 +1,58 @@
-//! Counts what becomes of a request.
+//! Counts what becomes of a request that is forwarded as bytes.
 
 use std::time::Duration;
 
 use http::{Method, StatusCode, Version};
+use proxy_model::{ClusterId, RouteId};
 use tokio::time::Instant;
-use tracing::debug;
 
+use crate::exchange::{Books, Count};
 use crate::forward::ForwardErrorKind;
-use crate::observe::{InFlightGuard, Labels, Sample, SplitEntry, targets};
+use crate::observe::{ClusterMetrics, ErrorCounters, InFlightGuard, Labels, Sample, SplitEntry};
 use crate::proxy::Shared;
 use crate::state::{ClusterState, DestinationState, RouteState};
 
-/// Counts what becomes of one request of a route, as [`Account`](crate::forward) does on the way over `http` types, out of
-/// what the connection holds anyway.
+/// Counts what becomes of one request of a route, out of what the connection holds anyway.
 ///
 /// Dropped before it was told the end, it counts the request as cancelled: its client has gone.
 #[derive(Debug)]
 pub(super) struct Tally<'a> {
+    books: Borrowed<'a>,
+    count: Count,
+    /// Until it has ended.
+    active: Option<SplitEntry<'a>>,
+}
+
+/// Where it is counted.
+#[derive(Clone, Copy, Debug)]
+struct Borrowed<'a> {
     route: &'a RouteState,
     cluster: &'a ClusterState,
     destination: Option<&'a DestinationState>,
-    started: Instant,
-    picked: Instant,
-    /// With what the client is told, as far as that is known.
-    labels: Labels,
-    has_ended: bool,
-    _active: SplitEntry<'a>,
+}
+
+impl Books for Borrowed<'_> {
+    fn route(&self) -> Option<&RouteId> {
+        Some(self.route.id())
+    }
+
+    #[inline]
+    fn cluster(&self) -> Option<(&ClusterId, &ClusterMetrics)> {
+        Some((self.cluster.id(), self.cluster.live().metrics()))
+    }
+
+    fn destination(&self) -> Option<&DestinationState> {
+        self.destination
+    }
+
+    fn errors(&self) -> &ErrorCounters {
+        &self.cluster.live().metrics().errors
+    }
+
+    #[inline]
+    fn served(&self, labels: Labels, elapsed: Sample) {
+        self.route.metrics().served(labels, elapsed);
+    }
 }
 
 impl<'a> Tally<'a> {
@@ -38,48 +65,46 @@ impl<'a> Tally<'a> {
         started: Instant,
     ) -> Self {
         Self {
-            route,
-            cluster,
-            destination: None,
-            started,
-            picked: started,
-            // What YARP notes for a client that went away before there was anything else to tell it.
-            labels: Labels::new(method, version, StatusCode::BAD_REQUEST),
-            has_ended: false,
-            _active: shared.metrics().active_requests.enter_here(),
+            books: Borrowed {
+                route,
+                cluster,
+                destination: None,
+            },
+            count: Count::new(method, version, started),
+            active: Some(shared.metrics().active_requests.enter_here()),
         }
     }
 
     /// When the request came.
     #[inline]
     pub(super) fn started(&self) -> Instant {
-        self.started
+        self.count.started()
     }
 
     /// The request goes to this destination.
     #[inline]
     pub(super) fn sent_to(&mut self, destination: &'a DestinationState) {
         destination.metrics().requested();
-        self.destination = Some(destination);
+        self.books.destination = Some(destination);
     }
 
     /// The same, of a request that is in flight there.
     #[inline]
     pub(super) fn sent_over(&mut self, destination: &'a DestinationState, flight: &InFlightGuard) {
         flight.requested();
-        self.destination = Some(destination);
+        self.books.destination = Some(destination);
     }
 
-    /// Another destination is picked now.
+    /// Another destination was picked now.
     pub(super) fn picked_again(&mut self) {
-        self.picked = Instant::now();
+        self.count.picked_at(Instant::now());
     }
 
     /// The destination's response has begun.
     #[inline]
     pub(super) fn answered(&mut self, status: StatusCode, now: Instant) {
-        let elapsed = self.measure(status, now);
-        if let Some(destination) = self.destination {
+        let elapsed = self.count.answered(&self.books, status, now);
+        if let Some(destination) = self.books.destination {
             destination.metrics().responded(status, elapsed);
         }
     }
@@ -93,45 +118,36 @@ impl<'a> Tally<'a> {
         status: StatusCode,
         now: Instant,
     ) -> Option<Sample> {
-        let elapsed = self.measure(status, now);
+        let elapsed = self.count.answered(&self.books, status, now);
         flight.responded(status, elapsed);
-        (self.picked == self.started).then_some(elapsed)
-    }
-
-    /// Counts a response for the cluster; returns how long it was waited for.
-    #[inline]
-    fn measure(&mut self, status: StatusCode, now: Instant) -> Sample {
-        let elapsed = Sample::from(now.saturating_duration_since(self.picked));
-        self.labels = self.labels.with_status(status);
-        self.cluster
-            .live()
-            .metrics()
-            .requests
-            .record(self.labels, elapsed);
-        elapsed
+        (self.count.picked() == self.count.started()).then_some(elapsed)
     }
 
     /// Where it was sent.
     pub(super) fn destination(&self) -> Option<&'a DestinationState> {
-        self.destination
+        self.books.destination
     }
 
     /// From the pick until now.
     pub(super) fn waited(&self) -> Duration {
-        self.picked.elapsed()
+        self.count.picked().elapsed()
     }
 
     /// What the client is told instead.
     pub(super) fn refused(&mut self, status: StatusCode) {
-        self.labels = self.labels.with_status(status);
+        self.count.told(status);
     }
 
     /// Counts an error of a destination that does not end the request.
     pub(super) fn failed(&self, kind: ForwardErrorKind) {
-        self.cluster.live().metrics().errors.increment(kind);
-        if let Some(destination) = self.destination {
-            destination.metrics().errors.increment(kind);
-        }
+        self.count.failed(&self.books, kind);
+    }
+
+    /// The response has ended well, though the request has not.
+    #[cold]
+    pub(super) fn end_early(&mut self, now: Instant) {
+        self.settle(None, now, None);
+        self.active = None;
     }
 
     /// The response has ended.
@@ -147,34 +163,21 @@ impl<'a> Tally<'a> {
     }
 
     #[inline]
-    fn settle(&mut self, error: Option<ForwardErrorKind>, now: Instant, known: Option<Sample>) {
-        self.has_ended = true;
+    fn settle(&mut self, error: Option<ForwardErrorKind>, now: Instant, elapsed: Option<Sample>) {
+        if self.count.has_ended() {
+            return;
+        }
         if let Some(kind) = error {
             self.failed(kind);
         }
-        let elapsed = || now.saturating_duration_since(self.started);
-        let sample = known.unwrap_or_else(|| elapsed().into());
-        self.route.metrics().served(self.labels, sample);
-        debug!(
-            target: targets::REQUEST,
-            method = self.labels.method(),
-            destination = self.destination.map(|destination| destination.id().as_str()),
-            status = self.labels.status(),
-            error = error.map(ForwardErrorKind::as_str),
-            elapsed = ?elapsed(),
-            "request ended",
-        );
+        self.count.end(&self.books, error, now, elapsed);
     }
 }
 
 impl Drop for Tally<'_> {
     fn drop(&mut self) {
-        if !self.has_ended {
-            self.settle(
-                Some(ForwardErrorKind::RequestCanceled),
-                Instant::now(),
-                None,
-            );
+        if !self.count.has_ended() {
+            self.settle(Some(self.count.cancelled()), Instant::now(), None);
         }
     }
 }

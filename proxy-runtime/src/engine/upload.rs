@@ -22,18 +22,6 @@ pub(super) struct Upload {
     allowed: u64,
 }
 
-/// Who it waits for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// Nobody: all of it was sent.
-    #[default]
-    Done,
-    /// The client, for more bytes.
-    Client,
-    /// The destination, which does not take what there is.
-    Destination,
-}
-
 /// Why it ended before its end.
 #[derive(Debug)]
 pub(super) enum Broken {
@@ -196,8 +184,9 @@ impl Upload {
         let part = self.body.follow(input.filled(), limits, table);
         self.part = part.map_err(|refusal| Broken::Client {
             status: refusal.status(),
-            is_malformed: true,
+            is_malformed: !refusal.is_of_limit(),
         })?;
+        self.outbound.received += self.part.content;
         match self.allowed.checked_sub(self.part.content) {
             Some(rest) => self.allowed = rest,
             None => return Err(Broken::client(StatusCode::PAYLOAD_TOO_LARGE)),

@@ -7,13 +7,15 @@ use std::time::Duration;
 use http::{Method, StatusCode, Version};
 use proxy_model::{ClusterId, RouteId};
 use tokio::time::Instant;
-use tracing::debug;
 
 use super::error::ForwardErrorKind;
 use super::info::ExchangeInfo;
 use super::open_account::OpenAccount;
+#[cfg(feature = "server")]
+use super::uptake_limit::UptakeLimit;
+use crate::exchange::{Books, Count};
 use crate::layer::RouteContext;
-use crate::observe::{Labels, RouteMetrics, SplitGuard, targets};
+use crate::observe::{ClusterMetrics, ErrorCounters, Labels, RouteMetrics, Sample, SplitGuard};
 use crate::proxy::Shared;
 use crate::state::{ClusterLive, DestinationState};
 
@@ -25,20 +27,61 @@ use crate::state::{ClusterLive, DestinationState};
 /// Dropped before it was told the end, it counts the request as cancelled: whoever drops a request in the middle does so
 /// because its client has gone.
 pub(crate) struct Account {
+    books: Owned,
+    count: Count,
+    upstream: Option<SocketAddr>,
+    time_to_head: Option<Duration>,
+    #[cfg(feature = "server")]
+    uptake: Option<UptakeLimit>,
+    /// None for an attempt, which is part of a request that is counted.
+    _active: Option<SplitGuard>,
+}
+
+/// Where it is counted.
+struct Owned {
     shared: Arc<Shared>,
-    started: Instant,
-    /// With what the client is told, as far as that is known.
-    labels: Labels,
-    /// None for an attempt, which does not count for the route.
+    /// None of a request that no route takes, and of an attempt, which does not count for the route.
     route: Option<(RouteId, Arc<RouteMetrics>)>,
     cluster: Option<(ClusterId, Arc<ClusterLive>)>,
     destination: Option<Arc<DestinationState>>,
-    upstream: Option<SocketAddr>,
-    time_to_head: Option<Duration>,
-    has_ended: bool,
-    /// None for an attempt, which is part of a request that is counted.
-    _active: Option<SplitGuard>,
     layers: Layers,
+}
+
+impl Books for Owned {
+    fn is_attempt(&self) -> bool {
+        matches!(self.layers, Layers::Attempt { .. })
+    }
+
+    fn route(&self) -> Option<&RouteId> {
+        match &self.layers {
+            Layers::Attempt { of, .. } => Some(of.route().id()),
+            Layers::None | Layers::Around { .. } => self.route.as_ref().map(|(id, _)| id),
+        }
+    }
+
+    fn cluster(&self) -> Option<(&ClusterId, &ClusterMetrics)> {
+        let (id, live) = self.cluster.as_ref()?;
+        Some((id, live.metrics()))
+    }
+
+    fn destination(&self) -> Option<&DestinationState> {
+        self.destination.as_deref()
+    }
+
+    fn errors(&self) -> &ErrorCounters {
+        match &self.cluster {
+            Some((_, live)) => &live.metrics().errors,
+            None => &self.shared.metrics().errors,
+        }
+    }
+
+    fn served(&self, labels: Labels, elapsed: Sample) {
+        match &self.route {
+            _ if self.is_attempt() => {}
+            Some((_, metrics)) => metrics.served(labels, elapsed),
+            None => self.shared.metrics().unrouted.record(labels, elapsed),
+        }
+    }
 }
 
 /// What an account has to do with layers.
@@ -66,7 +109,7 @@ impl Account {
 
     /// When the request came.
     pub(crate) fn started(&self) -> Instant {
-        self.started
+        self.count.started()
     }
 
     /// Counts what becomes of one attempt of a layer.
@@ -88,29 +131,30 @@ impl Account {
         layers: Layers,
     ) -> OpenAccount {
         OpenAccount::new(Self {
-            _active: active,
-            layers,
-            shared: Arc::clone(shared),
-            started: Instant::now(),
-            // What YARP notes for a client that went away before there was anything else to tell it.
-            labels: Labels::new(method, version, StatusCode::BAD_REQUEST),
-            route: None,
-            cluster: None,
-            destination: None,
+            books: Owned {
+                shared: Arc::clone(shared),
+                route: None,
+                cluster: None,
+                destination: None,
+                layers,
+            },
+            count: Count::new(method, version, Instant::now()),
             upstream: None,
             time_to_head: None,
-            has_ended: false,
+            #[cfg(feature = "server")]
+            uptake: None,
+            _active: active,
         })
     }
 
     /// The request is one of this route.
     pub(crate) fn routed(&mut self, id: &RouteId, metrics: &Arc<RouteMetrics>) {
-        self.route = Some((id.clone(), Arc::clone(metrics)));
+        self.books.route = Some((id.clone(), Arc::clone(metrics)));
     }
 
     /// The request goes through layers.
     pub(crate) fn layered(&mut self, context: &RouteContext) {
-        self.layers = Layers::Around {
+        self.books.layers = Layers::Around {
             context: context.clone(),
             attempt: None,
             is_counted: false,
@@ -119,21 +163,21 @@ impl Account {
 
     /// It ends together with an attempt, which has had this error.
     pub(crate) fn ends_with(&mut self, with: OpenAccount, error: Option<ForwardErrorKind>) {
-        if let Layers::Around { attempt, .. } = &mut self.layers {
+        if let Layers::Around { attempt, .. } = &mut self.books.layers {
             *attempt = Some((with, error));
         }
     }
 
     /// The error that it ends with is that of an attempt.
     pub(crate) fn failed_in_attempt(&mut self) {
-        if let Layers::Around { is_counted, .. } = &mut self.layers {
+        if let Layers::Around { is_counted, .. } = &mut self.books.layers {
             *is_counted = true;
         }
     }
 
     /// The response begins a tunnel.
     pub(crate) fn tunnels(&mut self) {
-        if let Layers::Attempt { of, is_tunnel } = &mut self.layers {
+        if let Layers::Attempt { of, is_tunnel } = &mut self.books.layers {
             *is_tunnel = true;
             of.attempts().begin_tunnel();
         }
@@ -141,53 +185,50 @@ impl Account {
 
     /// The request is for this cluster.
     pub(crate) fn assigned(&mut self, id: &ClusterId, live: &Arc<ClusterLive>) {
-        self.cluster = Some((id.clone(), Arc::clone(live)));
+        self.books.cluster = Some((id.clone(), Arc::clone(live)));
     }
 
     /// The request goes to this destination.
     pub(crate) fn sent_to(&mut self, destination: &Arc<DestinationState>) {
         destination.metrics().requested();
-        self.destination = Some(Arc::clone(destination));
+        self.books.destination = Some(Arc::clone(destination));
     }
 
-    /// The destination, which has this address, has begun its response so long after it was picked.
-    pub(crate) fn answered(
-        &mut self,
-        status: StatusCode,
-        elapsed: Duration,
-        upstream: Option<SocketAddr>,
-    ) {
-        self.upstream = upstream;
-        self.time_to_head = Some(elapsed);
-        if let Some((_, live)) = &self.cluster {
-            let labels = self.labels.with_status(status);
-            live.metrics().requests.record(labels, elapsed);
-        }
-        if let Some(destination) = &self.destination {
+    /// It was picked then.
+    pub(crate) fn picked_at(&mut self, now: Instant) {
+        self.count.picked_at(now);
+    }
+
+    /// The destination, which has this address, has begun its response.
+    pub(crate) fn answered(&mut self, status: StatusCode, now: Instant, peer: Option<SocketAddr>) {
+        self.upstream = peer;
+        self.time_to_head = Some(now.saturating_duration_since(self.count.picked()));
+        let elapsed = self.count.answered(&self.books, status, now);
+        if let Some(destination) = &self.books.destination {
             destination.metrics().responded(status, elapsed);
         }
     }
 
+    /// How long the client may take nothing of the response.
+    #[cfg(feature = "server")]
+    pub(crate) fn limit_uptake(&mut self, limit: UptakeLimit) {
+        self.uptake = Some(limit);
+    }
+
     /// What the client is told.
     pub(crate) fn responded(&mut self, status: StatusCode) {
-        self.labels = self.labels.with_status(status);
+        self.count.told(status);
     }
 
     /// Counts an error of a destination that does not end the request.
     pub(crate) fn failed(&self, kind: ForwardErrorKind) {
-        match &self.cluster {
-            Some((_, live)) => live.metrics().errors.increment(kind),
-            None => self.shared.metrics().errors.increment(kind),
-        }
-        if let Some(destination) = &self.destination {
-            destination.metrics().errors.increment(kind);
-        }
+        self.count.failed(&self.books, kind);
     }
 
     /// What is known so far, for logs.
     pub(crate) fn info(&self, error: Option<ForwardErrorKind>) -> ExchangeInfo {
-        let route = self.route_id().cloned();
-        if let Layers::Around { context, .. } = &self.layers {
+        let route = self.books.route().cloned();
+        if let Layers::Around { context, .. } = &self.books.layers {
             let last = context.attempts().take_last().unwrap_or_default();
             return ExchangeInfo {
                 route,
@@ -197,13 +238,15 @@ impl Account {
         }
         let info = ExchangeInfo {
             route,
-            cluster: self.cluster.as_ref().map(|(id, _)| id.clone()),
-            destination: self.destination.as_ref().map(|d| d.id().clone()),
+            cluster: self.books.cluster().map(|(id, _)| id.clone()),
+            destination: self.books.destination().map(|d| d.id().clone()),
             upstream: self.upstream,
             error,
             time_to_head: self.time_to_head,
+            #[cfg(feature = "server")]
+            uptake: self.uptake.clone(),
         };
-        if let Layers::Attempt { of, .. } = &self.layers {
+        if let Layers::Attempt { of, .. } = &self.books.layers {
             of.attempts().note(info.clone());
         }
         info
@@ -211,7 +254,7 @@ impl Account {
 
     /// The response, or the tunnel, has ended.
     pub(super) fn settle(&mut self, error: Option<ForwardErrorKind>) {
-        if std::mem::replace(&mut self.has_ended, true) {
+        if self.count.has_ended() {
             return;
         }
         if let Some(kind) = error
@@ -219,51 +262,24 @@ impl Account {
         {
             self.failed(kind);
         }
-        let what = match &mut self.layers {
-            Layers::Attempt { of, is_tunnel } => {
-                if *is_tunnel {
-                    of.attempts().end_tunnel(error);
-                }
-                "attempt ended"
-            }
+        self.count.end(&self.books, error, Instant::now(), None);
+        match &mut self.books.layers {
+            Layers::Attempt {
+                of,
+                is_tunnel: true,
+            } => of.attempts().end_tunnel(error),
             Layers::Around { attempt, .. } => {
                 if let Some((attempt, earlier)) = attempt.take() {
                     attempt.end(earlier.or(error));
                 }
-                "request ended"
             }
-            Layers::None => "request ended",
-        };
-        if !matches!(self.layers, Layers::Attempt { .. }) {
-            let elapsed = self.started.elapsed();
-            match &self.route {
-                Some((_, metrics)) => metrics.served(self.labels, elapsed),
-                None => self.shared.metrics().unrouted.record(self.labels, elapsed),
-            }
-        }
-        debug!(
-            target: targets::REQUEST,
-            method = self.labels.method(),
-            route = self.route_id().map(RouteId::as_str),
-            cluster = self.cluster.as_ref().map(|(id, _)| id.as_str()),
-            destination = self.destination.as_ref().map(|d| d.id().as_str()),
-            status = self.labels.status(),
-            error = error.map(ForwardErrorKind::as_str),
-            elapsed = ?self.started.elapsed(),
-            "{what}",
-        );
-    }
-
-    fn route_id(&self) -> Option<&RouteId> {
-        match &self.layers {
-            Layers::Attempt { of, .. } => Some(of.route().id()),
-            Layers::None | Layers::Around { .. } => self.route.as_ref().map(|(id, _)| id),
+            Layers::None | Layers::Attempt { .. } => {}
         }
     }
 
     /// Whether an error is to be counted here: that of an attempt was counted there.
     fn is_own(&self, kind: ForwardErrorKind) -> bool {
-        match &self.layers {
+        match &self.books.layers {
             Layers::None | Layers::Attempt { .. } => true,
             Layers::Around {
                 is_counted: true, ..
@@ -277,6 +293,6 @@ impl Account {
 
 impl Drop for Account {
     fn drop(&mut self) {
-        self.settle(Some(ForwardErrorKind::RequestCanceled));
+        self.settle(Some(self.count.cancelled()));
     }
 }

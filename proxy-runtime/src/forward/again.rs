@@ -1,8 +1,8 @@
 //! Requests that are sent a second time.
 
-use http::{Request, StatusCode};
+use http::Request;
 
-use super::error::{ForwardError, ForwardErrorKind};
+use super::error::ForwardError;
 use super::request::{Framing, OutgoingHead};
 use super::upload::RequestBody;
 
@@ -16,17 +16,12 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    /// What to send again, if that can do no harm. `head` is to make it anew.
-    pub(super) fn again(
-        self,
-        head: Option<Box<OutgoingHead>>,
-        framing: Framing,
-    ) -> Result<Again, ForwardError> {
+    /// What to send again, if that can do no harm.
+    pub(super) fn again(self, framing: Framing) -> Result<Again, ForwardError> {
         let is_bodiless = framing == Framing::Empty;
-        if self.unsent.is_some() || (self.unprocessed && is_bodiless && head.is_some()) {
+        if self.unsent.is_some() || (self.unprocessed && is_bodiless) {
             return Ok(Again {
                 unsent: self.unsent,
-                head,
                 framing,
             });
         }
@@ -48,13 +43,12 @@ impl From<ForwardError> for Failure {
 pub(super) struct Again {
     /// As it was to be sent; without it, it has no body.
     unsent: Option<Box<Request<RequestBody>>>,
-    /// To make it anew.
-    head: Option<Box<OutgoingHead>>,
     framing: Framing,
 }
 
 impl Again {
-    /// The request, which was made for one version of HTTP, for the one that the new connection speaks.
+    /// The request, which was made for one version of HTTP, for the one that the new connection speaks. What is not there any
+    /// more, or is of the other version, is made anew by `make`: hardly any request needs it, so none keeps a copy.
     ///
     /// # Errors
     ///
@@ -63,17 +57,14 @@ impl Again {
         self,
         was_http2: bool,
         is_http2: bool,
+        make: impl FnOnce() -> Result<OutgoingHead, ForwardError>,
     ) -> Result<Request<RequestBody>, ForwardError> {
-        match (self.unsent, self.head) {
-            (Some(unsent), _) if was_http2 == is_http2 => Ok(*unsent),
-            (unsent, Some(head)) => {
+        match self.unsent {
+            Some(unsent) if was_http2 == is_http2 => Ok(*unsent),
+            unsent => {
                 let body = unsent.map_or_else(RequestBody::empty, |unsent| unsent.into_body());
-                head.into_request(body, self.framing, is_http2)
+                make()?.into_request(body, self.framing, is_http2)
             }
-            (_, None) => Err(ForwardError::new(
-                ForwardErrorKind::Request,
-                StatusCode::BAD_GATEWAY,
-            )),
         }
     }
 }

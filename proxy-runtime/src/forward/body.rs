@@ -217,6 +217,7 @@ impl Drop for ProxyBody {
     fn drop(&mut self) {
         let error = match self.source {
             Source::Failed(kind) => Some(kind),
+            Source::Destination(ref download) if download.is_whole() => None,
             _ if self.is_end_stream() => None,
             _ => Some(ForwardErrorKind::ResponseBodyCanceled),
         };

@@ -10,6 +10,7 @@ use std::ops::Deref;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -25,13 +26,15 @@ use super::error::{ForwardError, ForwardErrorKind};
 use super::exchange::Exchange;
 use super::request::Framing as TypedFraming;
 use super::response::TrailerRules;
-use super::send::{Prepared, Sending, broken, too_late, within};
+use super::send::{Prepared, Sending, broken};
 use super::spare::{self, Kind};
-use super::timeout::{Expired, Patience, after};
+use super::timeout::HeadTimer;
 use super::upload::RequestBody;
+use super::uptake_limit::UptakeLimit;
 use crate::BoxError;
 use crate::engine::HeadPlan;
 use crate::engine::typed::{self, TypedRequest, response_head};
+use crate::exchange::{End, after, within};
 use crate::http1::{Asked, FieldValue, Framing, Method as RawMethod, OutgoingTarget, RawResponse};
 use crate::server::AddressText;
 use crate::state::{DestinationState, InFlight};
@@ -65,7 +68,8 @@ struct Waiting<'a> {
     lease: Lease,
     shared: Shared,
     destination: &'a Arc<DestinationState>,
-    picked_at: Instant,
+    /// When there was a connection.
+    connected_at: Instant,
 }
 
 impl<'a> Direct<'a> {
@@ -141,7 +145,6 @@ impl<'a> Direct<'a> {
         let sending = self.sending;
         let Prepared {
             picked,
-            picked_at,
             connected_at,
             head,
             ..
@@ -165,7 +168,7 @@ impl<'a> Direct<'a> {
             lease,
             shared,
             destination,
-            picked_at,
+            connected_at,
         })
     }
 
@@ -218,7 +221,7 @@ impl<'a> Direct<'a> {
             lease,
             shared,
             destination,
-            picked_at,
+            connected_at,
         } = waiting;
         if let Some(error) = shared.upload.failure() {
             return Err(error);
@@ -230,21 +233,26 @@ impl<'a> Direct<'a> {
         let Some((head, body)) = unsent else {
             return Err(failed.into_error(&shared));
         };
-        // The new connection may need its place.
-        drop(lease);
-        let acquiring = self.sending.acquire(destination, Protocols::Http1, true);
-        let mut lease = within(deadline, acquiring).await?;
+        let replacing = self
+            .sending
+            .replace(lease, connected_at, destination, Protocols::Http1);
+        let mut lease = within(deadline, replacing).await?;
+        shared.activity.touch();
         let mut waiting = Waiting {
             written: self.written(&mut lease, head, body)?,
             lease,
             shared,
             destination,
-            picked_at,
+            connected_at: Instant::now(),
         };
         match waiting.answered(deadline).await {
             Ok(response) => Ok((response, waiting)),
             Err(failed) => Err(failed.into_error(&waiting.shared)),
         }
+    }
+
+    fn uptake(&self) -> Duration {
+        self.sending.cluster.upstream().activity_timeout()
     }
 
     /// Makes the client's response of the destination's. Returns the body, if not all of it is there.
@@ -259,14 +267,12 @@ impl<'a> Direct<'a> {
             written,
             mut lease,
             shared,
-            picked_at,
             ..
         } = waiting;
         let now = Instant::now();
         shared.activity.touch_at(now);
         let status = StatusCode::from_u16(raw.status()).map_err(|_| bad_gateway())?;
-        let elapsed = now.saturating_duration_since(picked_at);
-        account.answered(status, elapsed, lease.peer());
+        account.answered(status, now, lease.peer());
         let head_length = raw.head_length();
         let input = &mut lease.raw().ok_or_else(bad_gateway)?.input;
         let whole = match raw.framing() {
@@ -282,8 +288,7 @@ impl<'a> Direct<'a> {
         let whole = whole.filter(|_| written.was_sent());
         // Head and body in one block, where that is all.
         let text = input.take_head(whole.unwrap_or(head_length));
-        let table = written.table().ok_or_else(bad_gateway)?;
-        let head = response_head(raw, &text, table, self.plan, ADDED);
+        let head = response_head(raw, &text, written.table(), self.plan, ADDED);
         let (status, fields) = head.ok_or_else(bad_gateway)?;
         let reason = raw.reason().get(&text);
         let reason = match status.canonical_reason().map(str::as_bytes) == Some(reason) {
@@ -304,6 +309,7 @@ impl<'a> Direct<'a> {
             if !content.is_empty() {
                 shared.in_flight().metrics().received(content.len() as u64);
             }
+            account.limit_uptake(UptakeLimit::new(self.uptake()));
             *response.body_mut() = ProxyBody::text(content);
             return Ok(None);
         }
@@ -313,6 +319,7 @@ impl<'a> Direct<'a> {
         };
         let incoming = IncomingBody::Http1(written.into_body(raw));
         let exchange = shared.into_arc();
+        account.limit_uptake(UptakeLimit::of(self.uptake(), &exchange));
         let trailers = TrailerRules::default();
         let download = Download::new(incoming, exchange, lease, promised, trailers);
         Ok(Some(Box::new(download)))
@@ -328,7 +335,7 @@ impl Waiting<'_> {
             shared,
             ..
         } = self;
-        let mut patience = pin!(Patience::new(&shared.activity, deadline));
+        let mut timer = pin!(HeadTimer::new(&shared.activity, deadline));
         poll_fn(|cx| {
             let Some(connection) = lease.raw() else {
                 return Poll::Ready(Err(Failed::Sent(Http1Error::NoResponse)));
@@ -339,8 +346,10 @@ impl Waiting<'_> {
                     if written.take_news() {
                         shared.activity.touch();
                     }
-                    let expired = patience.as_mut().poll_expired(cx);
-                    expired.map(|expired| Err(Failed::Expired(expired)))
+                    timer
+                        .as_mut()
+                        .poll_expired(cx)
+                        .map(|end| Err(Failed::Expired(end)))
                 }
             }
         })
@@ -350,15 +359,14 @@ impl Waiting<'_> {
 
 /// Why waiting for a response ended without one.
 enum Failed {
-    Expired(Expired),
+    Expired(End),
     Sent(Http1Error),
 }
 
 impl Failed {
     fn into_error(self, exchange: &Exchange) -> ForwardError {
         match self {
-            Self::Expired(Expired::Idle) => exchange.upload.timed_out(),
-            Self::Expired(Expired::Deadline) => too_late(),
+            Self::Expired(end) => exchange.upload.unanswered(end),
             Self::Sent(error) => broken(ExchangeError::Http1(error), exchange),
         }
     }

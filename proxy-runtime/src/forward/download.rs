@@ -16,9 +16,10 @@ use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 
 use super::error::{ForwardError, ForwardErrorKind};
-use super::exchange::{Exchange, Stage};
+use super::exchange::Exchange;
 use super::response::TrailerRules;
 use super::timeout::IdleTimer;
+use crate::exchange::{End, Stage};
 use crate::observe::targets;
 use crate::upstream::{IncomingBody, Lease};
 
@@ -85,6 +86,12 @@ impl Download {
         }
     }
 
+    /// Whether all content was given out. Trailers that the route adds may be left, which not every client can be told.
+    pub(crate) fn is_whole(&self) -> bool {
+        let source = self.source.as_ref();
+        self.first.is_none() && source.is_none_or(|source| source.incoming.is_end_stream())
+    }
+
     /// Whether nothing is left, which is known without asking.
     pub(crate) fn has_ended(&self) -> bool {
         self.first.is_none() && self.source.is_none()
@@ -114,7 +121,9 @@ impl Download {
             self.exchange.activity.touch();
         }
         ready!(self.idle.poll_expired(cx, &self.exchange.activity));
-        Poll::Ready(Some(Err(self.broken(&"nothing came for too long"))))
+        Poll::Ready(Some(Err(
+            self.broken(End::Idle, &"nothing came for too long")
+        )))
     }
 
     fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
@@ -125,10 +134,10 @@ impl Download {
         self.exchange.activity.touch();
         Poll::Ready(match frame {
             Some(Ok(frame)) => self.pass_on(frame),
-            Some(Err(error)) => Some(Err(self.broken(&error))),
-            None if self.promised.is_some_and(|rest| rest > 0) => {
-                Some(Err(self.broken(&"it is shorter than its Content-Length")))
-            }
+            Some(Err(error)) => Some(Err(self.broken(End::Closed, &error))),
+            None if self.promised.is_some_and(|rest| rest > 0) => Some(Err(
+                self.broken(End::Closed, &"it is shorter than its Content-Length")
+            )),
             None => self.end(HeaderMap::new()),
         })
     }
@@ -143,7 +152,9 @@ impl Download {
         self.exchange.in_flight().metrics().received(length);
         if let Some(promised) = self.promised {
             let Some(rest) = promised.checked_sub(length) else {
-                return Some(Err(self.broken(&"it is longer than its Content-Length")));
+                return Some(Err(
+                    self.broken(End::BrokenBody, &"it is longer than its Content-Length")
+                ));
             };
             self.promised = Some(rest);
         }
@@ -202,12 +213,9 @@ impl Download {
     #[expect(clippy::unused_self, reason = "as with HTTP/2")]
     fn watch_upload(&self, _: &Lease) {}
 
-    fn broken(&mut self, reason: &dyn std::fmt::Display) -> ForwardErrorKind {
+    fn broken(&mut self, end: End, reason: &dyn std::fmt::Display) -> ForwardErrorKind {
+        let kind = self.exchange.upload.cut(end);
         self.cancel();
-        let upload = self.exchange.upload.failure();
-        let kind = upload.map_or(ForwardErrorKind::ResponseBodyDestination, |error| {
-            error.kind()
-        });
         debug!(
             target: targets::REQUEST,
             destination = %self.exchange.in_flight().id(),
@@ -221,7 +229,10 @@ impl Download {
 
 impl Drop for Download {
     fn drop(&mut self) {
-        self.cancel();
+        match self.is_whole() {
+            true => self.finish(),
+            false => self.cancel(),
+        }
     }
 }
 

@@ -55,7 +55,7 @@ pub enum ForwardErrorKind {
 
 impl ForwardErrorKind {
     /// Every kind, in the order of [`index`](Self::index).
-    pub const ALL: [Self; 21] = [
+    pub const ALL: &'static [Self] = &[
         Self::Request,
         Self::RequestTimedOut,
         Self::RequestCanceled,

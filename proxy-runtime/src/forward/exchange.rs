@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::error::{ForwardError, ForwardErrorKind};
 use super::timeout::Activity;
+use crate::exchange::{End, Stage};
 use crate::state::InFlight;
 
 /// What both directions of a request share while it is at a destination, where it is in flight for as long as one of
@@ -43,20 +44,6 @@ pub(crate) struct Upload {
     failure: OnceLock<(ForwardErrorKind, StatusCode)>,
 }
 
-/// Who the upload waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Stage {
-    /// Nobody: there is no body, or all of it was handed over.
-    Done,
-    /// The client, for more bytes.
-    Client,
-    /// The destination, which does not take what there is.
-    Destination,
-    /// The destination, which has not said that it wants the body (`Expect: 100-continue`).
-    Continue,
-}
-
 impl Upload {
     pub(crate) fn enter(&self, stage: Stage) {
         self.stage.store(stage as u8, Ordering::Relaxed);
@@ -82,21 +69,20 @@ impl Upload {
         Some(ForwardError::new(kind, status))
     }
 
-    /// What it means that nothing has happened for too long.
-    pub(crate) fn timed_out(&self) -> ForwardError {
-        match self.stage() {
-            Stage::Done | Stage::Continue => ForwardError::new(
-                ForwardErrorKind::RequestTimedOut,
-                StatusCode::GATEWAY_TIMEOUT,
-            ),
-            Stage::Client => ForwardError::new(
-                ForwardErrorKind::RequestBodyClient,
-                StatusCode::REQUEST_TIMEOUT,
-            ),
-            Stage::Destination => ForwardError::new(
-                ForwardErrorKind::RequestBodyDestination,
-                StatusCode::GATEWAY_TIMEOUT,
-            ),
+    /// What it means that the exchange ends like that, while the client had no response. If the upload has failed, that is the
+    /// reason.
+    #[cold]
+    pub(crate) fn unanswered(&self, end: End) -> ForwardError {
+        self.failure().unwrap_or_else(|| end.error(self.stage()))
+    }
+
+    /// The same, now that it had one.
+    #[cold]
+    pub(crate) fn cut(&self, end: End) -> ForwardErrorKind {
+        match self.failure.get() {
+            Some((ForwardErrorKind::RequestCanceled, _)) => ForwardErrorKind::ResponseBodyCanceled,
+            Some((kind, _)) => *kind,
+            None => end.verdict(self.stage(), false).0,
         }
     }
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use proxy_model::{ClusterId, DestinationId, RouteId};
 
 use super::error::ForwardErrorKind;
+#[cfg(feature = "server")]
+use super::uptake_limit::UptakeLimit;
 
 /// What became of a request, as far as it is known when the response begins. It is in the response's extensions.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +18,9 @@ pub struct ExchangeInfo {
     pub(crate) upstream: Option<SocketAddr>,
     pub(crate) error: Option<ForwardErrorKind>,
     pub(crate) time_to_head: Option<Duration>,
+    /// What the server is told of a client that takes nothing.
+    #[cfg(feature = "server")]
+    pub(crate) uptake: Option<UptakeLimit>,
 }
 
 impl ExchangeInfo {

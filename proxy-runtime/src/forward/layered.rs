@@ -23,9 +23,9 @@ use super::response as answer;
 use super::service::ResponseFuture;
 #[cfg(feature = "server")]
 use super::spare::{self, Kind};
-use super::timeout::after;
 use super::upgrade::Upgrade;
 use crate::BoxError;
+use crate::exchange::{End, Stage, after};
 use crate::layer::{ProxyRequestBody, RouteContext, RouteFuture, RouteService};
 use crate::observe::targets;
 use crate::transform::apply_to_own_response;
@@ -123,12 +123,8 @@ impl Layered {
         let expiry = self
             .expiry
             .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
-        expiry.as_mut().poll(cx).map(|()| {
-            Err(ForwardError::new(
-                ForwardErrorKind::RequestTimedOut,
-                StatusCode::GATEWAY_TIMEOUT,
-            ))
-        })
+        let expired = expiry.as_mut().poll(cx);
+        expired.map(|()| Err(End::Deadline.error(Stage::Done)))
     }
 
     /// The layers' response.

@@ -10,6 +10,8 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
+use crate::spare::Spare;
+
 /// Blocks for each kind of future that a thread keeps; as many as requests are under way at a time on a busy one.
 const MOST: usize = 128;
 
@@ -35,7 +37,7 @@ pin_project! {
 }
 
 /// The spare blocks of one kind.
-type Spare<F> = Vec<Pin<Box<Slot<F>>>>;
+type Blocks<F> = Spare<Pin<Box<Slot<F>>>, MOST>;
 
 thread_local! {
     /// By the type of the future, of which there are as many as the program has.
@@ -48,7 +50,7 @@ impl<T> LentFuture<T> {
     where
         F: Future<Output = T> + Send + 'static,
     {
-        let spare = SPARE.try_with(|spare| spare_of::<F>(&mut spare.borrow_mut())?.pop());
+        let spare = SPARE.try_with(|spare| spare_of::<F>(&spare.borrow())?.take());
         let place = match spare.ok().flatten() {
             Some(mut place) => {
                 place.as_mut().project().future.set(Some(make()));
@@ -63,10 +65,10 @@ impl<T> LentFuture<T> {
 }
 
 /// The spare blocks for futures of a type, if there have been any.
-fn spare_of<F: 'static>(spare: &mut [(TypeId, Box<dyn Any>)]) -> Option<&mut Spare<F>> {
+fn spare_of<F: 'static>(spare: &[(TypeId, Box<dyn Any>)]) -> Option<&Blocks<F>> {
     let kind = TypeId::of::<F>();
-    let (_, of_kind) = spare.iter_mut().find(|(of, _)| *of == kind)?;
-    of_kind.downcast_mut()
+    let (_, of_kind) = spare.iter().find(|(of, _)| *of == kind)?;
+    of_kind.downcast_ref()
 }
 
 impl<F> Place<F::Output> for Slot<F>
@@ -89,13 +91,12 @@ where
         // A thread that ends has no use for it.
         let _ = SPARE.try_with(|spare| {
             let mut spare = spare.borrow_mut();
-            match spare_of::<F>(&mut spare) {
-                Some(of_kind) if of_kind.len() < MOST => of_kind.push(self),
-                Some(_) => {}
-                None => {
-                    let of_kind: Spare<F> = vec![self];
-                    spare.push((TypeId::of::<F>(), Box::new(of_kind)));
-                }
+            if let Some(of_kind) = spare_of::<F>(&spare) {
+                of_kind.add(self);
+            } else {
+                let of_kind = Blocks::<F>::new();
+                of_kind.add(self);
+                spare.push((TypeId::of::<F>(), Box::new(of_kind)));
             }
         });
     }
@@ -137,7 +138,7 @@ mod tests {
     fn kept() -> Vec<usize> {
         let count = |of_kind: &Box<dyn Any>| {
             fn count_of<F: 'static>(_: impl Fn() -> F, of_kind: &dyn Any) -> Option<usize> {
-                of_kind.downcast_ref::<Spare<F>>().map(Vec::len)
+                of_kind.downcast_ref::<Blocks<F>>().map(Spare::count)
             }
             let small = count_of(|| ready::<1>(Arc::default(), [0; 1]), &**of_kind);
             small.or_else(|| count_of(|| ready::<2>(Arc::default(), [0; 2]), &**of_kind))

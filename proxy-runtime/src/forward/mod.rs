@@ -16,8 +16,7 @@
 //! [`connect_timeout`](crate::upstream::UpstreamOptions::connect_timeout) to find out.
 //!
 //! Destinations close idle connections when they like. If a pooled connection of HTTP/1.1 is closed without a byte of a response, a
-//! request that has no body and an idempotent method (RFC 9110 section 9.2.2) goes to the same destination once more as well; of
-//! requests that are forwarded as bytes, as many as 32 at a time wait for their response with that promise on each worker.
+//! request that has no body and an idempotent method (RFC 9110 section 9.2.2) goes to the same destination once more as well.
 //! Nothing else is ever served twice.
 //!
 //! # Errors
@@ -38,7 +37,8 @@
 //! client takes the response. The client's upload then waits for its download.
 //!
 //! The activity timeout of a cluster counts as long as the proxy waits for the destination or for the client's upload. A
-//! client that does not take its response is the server's to notice: a body that nobody polls cannot look at a clock.
+//! client that does not take its response is the server's to notice: a body that nobody polls cannot look at a clock. The
+//! server of this crate gives it up by its own data rate or, where it asks for none, by the activity timeout.
 
 mod account;
 mod again;
@@ -75,6 +75,8 @@ mod tests;
 pub(crate) mod timeout;
 mod upgrade;
 mod upload;
+#[cfg(feature = "server")]
+mod uptake_limit;
 mod websocket;
 
 #[cfg(feature = "server")]
@@ -100,6 +102,8 @@ pub(crate) use self::response::own_response;
 #[cfg(test)]
 pub(crate) use self::response::pass_on;
 #[cfg(feature = "server")]
-pub(crate) use self::send::{no_connection, panicked};
+pub(crate) use self::send::no_connection;
 pub use self::service::ResponseFuture;
-pub(crate) use self::upload::{RequestBody, UploadError, is_too_large};
+pub(crate) use self::upload::{RequestBody, UploadError, status_of};
+#[cfg(feature = "server")]
+pub(crate) use self::uptake_limit::UptakeLimit;

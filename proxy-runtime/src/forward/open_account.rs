@@ -1,10 +1,10 @@
 //! Accounts in places that are lent.
 
-use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 
 use super::account::Account;
 use super::error::ForwardErrorKind;
+use crate::spare::{Lend, Spare};
 
 /// Places that a thread keeps; as many as requests are under way at a time on a busy one.
 const MOST: usize = 256;
@@ -13,7 +13,7 @@ const MOST: usize = 256;
 type Place = Box<Option<Account>>;
 
 thread_local! {
-    static SPARE: RefCell<Vec<Place>> = const { RefCell::new(Vec::new()) };
+    static SPARE: Spare<Place, MOST> = const { Spare::new() };
 }
 
 /// An account that is open. Its place is lent by the thread that opens it, and kept by the one that it ends on.
@@ -23,8 +23,7 @@ const OPEN: &str = "an account is there until it is dropped";
 
 impl OpenAccount {
     pub(super) fn new(account: Account) -> Self {
-        let spare = SPARE.try_with(|spare| spare.borrow_mut().pop());
-        let mut place = spare.ok().flatten().unwrap_or_default();
+        let mut place = SPARE.lend().unwrap_or_default();
         *place = Some(account);
         Self(Some(place))
     }
@@ -56,12 +55,6 @@ impl Drop for OpenAccount {
         };
         // It may end together with another one, which comes by here itself.
         *place = None;
-        // A thread that ends has no use for it.
-        let _ = SPARE.try_with(|spare| {
-            let mut spare = spare.borrow_mut();
-            if spare.len() < MOST {
-                spare.push(place);
-            }
-        });
+        SPARE.keep(place);
     }
 }

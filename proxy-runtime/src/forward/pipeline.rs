@@ -31,7 +31,10 @@ use super::service::ResponseFuture;
 #[cfg(feature = "server")]
 use super::spare::{self, Kind};
 use super::upgrade::{Agreed, Upgrade};
+#[cfg(feature = "server")]
+use super::uptake_limit::UptakeLimit;
 use crate::BoxError;
+use crate::exchange::{End, Stage};
 use crate::extensions::RouteExtensions;
 use crate::filter::{FilterContext, Filters, HeadEdits};
 use crate::layer::RouteContext;
@@ -262,7 +265,12 @@ impl<'a> Routed<'a> {
         let handshake = sending.handshake;
         let answered = sending.run(body, account).await?;
         let status = answered.response.status();
-        account.answered(status, answered.picked_at.elapsed(), answered.lease.peer());
+        account.answered(status, Instant::now(), answered.lease.peer());
+        #[cfg(feature = "server")]
+        account.limit_uptake(UptakeLimit::of(
+            sending.cluster.upstream().activity_timeout(),
+            &answered.exchange,
+        ));
         if handshake.is_agreed(status) {
             return self.switched(answered, upgrade, handshake, filtering);
         }
@@ -275,7 +283,7 @@ impl<'a> Routed<'a> {
             return Err(bad_gateway(ForwardErrorKind::ResponseHeaders));
         }
         if !answer::is_understood(answered.response.headers()) {
-            return Err(bad_gateway(ForwardErrorKind::ResponseHeaders));
+            return Err(End::Unsayable.error(Stage::Done));
         }
         self.answered(answered, filtering).await
     }
@@ -310,7 +318,8 @@ impl<'a> Routed<'a> {
         filtering: &mut Filtering<'_>,
     ) -> Result<Outcome, ForwardError> {
         let Some(destination) = answered.lease.switch(&mut answered.response) else {
-            return Err(bad_gateway(ForwardErrorKind::Request));
+            // To be said before the client hears of a tunnel.
+            return Err(bad_gateway(ForwardErrorKind::ResponseHeaders).with_source(NoTunnel));
         };
         let (mut head, _) = answered.response.into_parts();
         let client = handshake.agree(upgrade, &mut head.headers)?;
@@ -370,6 +379,11 @@ pub(super) fn body_limit(service: &ProxyService, route: &Route) -> Option<u64> {
         BodyLimit::Bytes(limit) => Some(limit),
     }
 }
+
+/// The destination agreed, and there is no tunnel all the same.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the destination agreed to a tunnel with a 2xx other than 200, which none can be made of")]
+struct NoTunnel;
 
 fn bad_gateway(kind: ForwardErrorKind) -> ForwardError {
     ForwardError::new(kind, StatusCode::BAD_GATEWAY)

@@ -10,32 +10,26 @@ use bytes::Bytes;
 use http::header::EXPECT;
 use http::{Request, Response, StatusCode};
 use http_body::Body;
-use proxy_model::compiled::{Cluster, Destination, Route};
-use tokio::time::{Instant, sleep_until};
-use tracing::debug;
+use proxy_model::compiled::{Cluster, Destination, DestinationIndex, Route};
+use tokio::time::Instant;
 
 use super::account::Account;
 use super::again::Failure;
 use super::continuation::{Continuation, Gate};
 use super::error::{ForwardError, ForwardErrorKind};
-use super::exchange::{Exchange, Stage};
+use super::exchange::Exchange;
 use super::handshake::Handshake;
 use super::head::HttpHead;
 use super::headers;
 use super::request::{Framing, OutgoingHead};
-use super::timeout::{Expired, Patience, after};
+use super::timeout::HeadTimer;
 use super::upload::{RequestBody, UploadLimits};
 use crate::BoxError;
-use crate::contain::{Panicked, contained_call};
-use crate::observe::targets;
+use crate::exchange::{End, after, pick, pick_other, within};
 use crate::state::{ClusterState, DestinationState, InFlight, Picked};
 use crate::upstream::{
     ConnectError, ExchangeError, IncomingBody, Lease, Protocols, UpstreamPool, Wanted, protocol,
 };
-
-/// How often a destination other than the one that failed is asked for. Policies that pick by chance or by load find one
-/// soon; `FirstAlphabetical` wants no other.
-const PICKS: usize = 4;
 
 /// A request on its way to a destination.
 #[derive(Clone, Copy)]
@@ -58,13 +52,11 @@ pub(super) struct Answered {
     pub(super) response: Response<IncomingBody>,
     pub(super) exchange: Arc<Exchange>,
     pub(super) lease: Lease,
-    pub(super) picked_at: Instant,
 }
 
 /// A picked destination, and the head that was made for it.
 pub(super) struct Prepared<H> {
     pub(super) picked: Picked,
-    pub(super) picked_at: Instant,
     /// When there was a connection.
     pub(super) connected_at: Instant,
     pub(super) head: H,
@@ -93,25 +85,20 @@ impl Sending<'_> {
         let (prepared, mut lease) = self.connect(account, deadline, &make).await?;
         let Prepared {
             picked,
-            picked_at,
             connected_at,
             head,
             protocols,
         } = prepared;
-        let destination = Arc::clone(self.state.destination(picked.index));
+        let index = picked.index;
+        let destination = self.state.destination(index);
         let exchange = Arc::new(Exchange::new(
-            InFlight::new(Arc::clone(&destination), picked.in_flight),
+            InFlight::new(Arc::clone(destination), picked.in_flight),
             self.cluster.upstream().activity_timeout(),
             connected_at,
         ));
         let is_http2 = lease.is_http2();
         let continuation = self.continuation(is_http2);
         let head = self.handshake.ask(head);
-        // A request without a body can be made again if the destination says that it has not looked at it.
-        // Any request can be made again if the new connection turns out to be one of the other version.
-        let may_change = protocols == Protocols::Either;
-        let is_spare = is_http2 && (may_change || self.framing == Framing::Empty);
-        let spare = is_spare.then(|| Box::new(head.clone()));
         let body = self.body(body, &exchange, continuation.as_ref());
         let mut request = head.into_request(body, self.framing, is_http2)?;
         if let Some(continuation) = &continuation {
@@ -123,13 +110,13 @@ impl Sending<'_> {
                 if let Some(error) = exchange.upload.failure() {
                     return Err(error);
                 }
-                let again = failure.again(spare, self.framing)?;
+                let again = failure.again(self.framing)?;
                 let repeated = async {
-                    // The new connection may need its place.
-                    drop(lease);
-                    let acquired = self.acquire(&destination, protocols, true);
-                    let mut lease = within(deadline, acquired).await?;
-                    let request = again.into_request(is_http2, lease.is_http2())?;
+                    let replacing = self.replace(lease, connected_at, destination, protocols);
+                    let mut lease = within(deadline, replacing).await?;
+                    exchange.activity.touch();
+                    let make = || Ok(self.handshake.ask(make(self.destination(index))?));
+                    let request = again.into_request(is_http2, lease.is_http2(), make)?;
                     let answered = wait(&mut lease, request, &exchange, deadline).await;
                     answered
                         .map(|response| (response, lease))
@@ -144,7 +131,6 @@ impl Sending<'_> {
             response,
             exchange,
             lease,
-            picked_at,
         })
     }
 
@@ -197,16 +183,9 @@ impl Sending<'_> {
         account: &mut Account,
         make: &impl Fn(&Destination) -> Result<H, ForwardError>,
     ) -> Result<Prepared<H>, ForwardError> {
-        let picked = contained_call(|| self.pick())
-            .map_err(|panic| panicked(&panic))?
-            .ok_or_else(|| {
-                ForwardError::new(
-                    ForwardErrorKind::NoAvailableDestinations,
-                    StatusCode::SERVICE_UNAVAILABLE,
-                )
-            })?;
+        let picked = pick(self.state, self.cluster, self.head)?;
         account.sent_to(self.state.destination(picked.index));
-        self.prepare(picked, make)
+        self.prepare(picked, account, make)
     }
 
     /// A connection that is there already.
@@ -217,7 +196,7 @@ impl Sending<'_> {
         }
         let destination = self.state.destination(prepared.picked.index);
         let wanted = self.wanted(destination, prepared.protocols, false);
-        self.pool.ready(&wanted, prepared.picked_at)
+        self.pool.ready(&wanted, prepared.connected_at)
     }
 
     /// Gets hold of a connection to the destination, or to another one if none can be opened there.
@@ -231,16 +210,13 @@ impl Sending<'_> {
             Ok(lease) => return Ok((prepared, lease)),
             Err(error) => error,
         };
-        if !error.is_unsent() {
-            return Err(error);
-        }
-        // The first one stays in flight meanwhile, so that policies that look at the load prefer another.
-        let Some(other) = self.pick_other(&prepared.picked) else {
+        let failed = &prepared.picked;
+        let Some(other) = pick_other(self.state, self.cluster, self.head, failed, &error) else {
             return Err(error);
         };
         account.failed(error.kind());
         account.sent_to(self.state.destination(other.index));
-        let other = self.prepare(other, make)?;
+        let other = self.prepare(other, account, make)?;
         let lease = self.acquire_for(&other).await?;
         Ok((other, lease))
     }
@@ -248,10 +224,12 @@ impl Sending<'_> {
     fn prepare<H>(
         &self,
         picked: Picked,
+        account: &mut Account,
         make: &impl Fn(&Destination) -> Result<H, ForwardError>,
     ) -> Result<Prepared<H>, ForwardError> {
-        let picked_at = Instant::now();
-        let destination = self.destination(&picked);
+        let now = Instant::now();
+        account.picked_at(now);
+        let destination = self.destination(picked.index);
         let upstream = self.cluster.upstream();
         let protocols = match self.handshake.protocols() {
             Some(protocols) => Ok(protocols),
@@ -264,25 +242,33 @@ impl Sending<'_> {
         Ok(Prepared {
             head: make(destination)?,
             picked,
-            picked_at,
-            connected_at: picked_at,
+            connected_at: now,
             protocols,
         })
     }
 
     async fn acquire_for<H>(&self, prepared: &Prepared<H>) -> Result<Lease, ForwardError> {
         let destination = self.state.destination(prepared.picked.index);
-        self.acquire(destination, prepared.protocols, false).await
+        let wanted = self.wanted(destination, prepared.protocols, false);
+        self.prepared(self.pool.acquire(wanted).await).await
     }
 
-    pub(super) async fn acquire(
+    /// Another connection instead of one that failed, of which the request had got hold at `since`.
+    pub(super) async fn replace(
         &self,
+        failed: Lease,
+        since: Instant,
         destination: &Arc<DestinationState>,
         protocols: Protocols,
-        fresh: bool,
     ) -> Result<Lease, ForwardError> {
-        let wanted = self.wanted(destination, protocols, fresh);
-        let lease = self.pool.acquire(wanted).await.map_err(no_connection)?;
+        let wanted = self.wanted(destination, protocols, true);
+        self.prepared(self.pool.replace(failed, since, wanted).await)
+            .await
+    }
+
+    /// A connection over which the destination can be asked for what the client wishes.
+    async fn prepared(&self, lease: Result<Lease, ConnectError>) -> Result<Lease, ForwardError> {
+        let lease = lease.map_err(no_connection)?;
         if self.handshake.protocols().is_some() {
             lease.prepare_connect().await.map_err(no_connection)?;
         }
@@ -304,18 +290,8 @@ impl Sending<'_> {
         }
     }
 
-    fn pick(&self) -> Option<Picked> {
-        self.state.pick(self.cluster, self.head)
-    }
-
-    fn pick_other(&self, failed: &Picked) -> Option<Picked> {
-        (0..PICKS)
-            .map_while(|_| contained_call(|| self.pick()).ok()?)
-            .find(|picked| picked.index != failed.index)
-    }
-
-    fn destination(&self, picked: &Picked) -> &Destination {
-        &self.cluster.destinations()[picked.index.0 as usize]
+    fn destination(&self, index: DestinationIndex) -> &Destination {
+        &self.cluster.destinations()[index.0 as usize]
     }
 
     /// Whether the destination has to ask for the body first. HTTP/2 has no interim responses here, and needs none: a
@@ -361,19 +337,18 @@ async fn wait(
     deadline: Option<Instant>,
 ) -> Result<Response<IncomingBody>, Failure> {
     let mut sending = pin!(lease.send(request));
-    let mut patience = pin!(Patience::new(&exchange.activity, deadline));
+    let mut timer = pin!(HeadTimer::new(&exchange.activity, deadline));
     let sent = poll_fn(|cx| match sending.as_mut().poll(cx) {
         Poll::Ready(sent) => Poll::Ready(Ok(sent)),
         Poll::Pending => {
             if sending.take_news() {
                 exchange.activity.touch();
             }
-            patience.as_mut().poll_expired(cx).map(Err)
+            timer.as_mut().poll_expired(cx).map(Err)
         }
     });
     match sent.await {
-        Err(Expired::Idle) => Err(exchange.upload.timed_out().into()),
-        Err(Expired::Deadline) => Err(too_late().into()),
+        Err(end) => Err(exchange.upload.unanswered(end).into()),
         Ok(Ok(response)) => {
             exchange.activity.touch();
             Ok(response)
@@ -386,55 +361,18 @@ async fn wait(
     }
 }
 
-/// Gives `work` up at the route's deadline.
-pub(super) async fn within<T>(
-    deadline: Option<Instant>,
-    work: impl Future<Output = Result<T, ForwardError>>,
-) -> Result<T, ForwardError> {
-    let Some(deadline) = deadline else {
-        return work.await;
-    };
-    let mut expired = pin!(sleep_until(deadline));
-    tokio::select! {
-        biased;
-        done = work => done,
-        () = expired.as_mut() => Err(too_late()),
-    }
-}
-
-/// The route's deadline has come.
-pub(super) fn too_late() -> ForwardError {
-    ForwardError::new(
-        ForwardErrorKind::RequestTimedOut,
-        StatusCode::GATEWAY_TIMEOUT,
-    )
-}
-
 /// Why a request that was sent has no response.
 pub(super) fn broken(error: ExchangeError, exchange: &Exchange) -> ForwardError {
-    if let Some(failure) = exchange.upload.failure() {
-        return failure.with_source(error);
-    }
-    let kind = match exchange.upload.stage() {
-        // What came back was no response, whatever else was going on.
-        _ if error.is_malformed_response() => ForwardErrorKind::Request,
-        Stage::Client | Stage::Destination => ForwardErrorKind::RequestBodyDestination,
-        Stage::Done | Stage::Continue => ForwardErrorKind::Request,
+    let end = match error.is_malformed_response() {
+        true => End::Meaningless,
+        false => End::Closed,
     };
-    ForwardError::new(kind, StatusCode::BAD_GATEWAY).with_source(error)
-}
-
-/// What it means for a request that the program's own policy panicked: it ends this one and no more.
-pub(crate) fn panicked(panic: &Panicked) -> ForwardError {
-    debug!(target: targets::REQUEST, panic = panic.0, "a load balancing policy panicked");
-    ForwardError::new(
-        ForwardErrorKind::Extension,
-        StatusCode::INTERNAL_SERVER_ERROR,
-    )
+    exchange.upload.unanswered(end).with_source(error)
 }
 
 /// What it means for a request that there is no connection. Other destinations may have one, unless it took too long to
-/// find out.
+/// find out. So they may where too many requests wait already: each destination has its own limit, and it cost nothing to
+/// find out, so that nobody asks more of a cluster than it has.
 pub(crate) fn no_connection(error: ConnectError) -> ForwardError {
     let (kind, status) = match &error {
         ConnectError::TimedOut => (
@@ -451,7 +389,7 @@ pub(crate) fn no_connection(error: ConnectError) -> ForwardError {
         _ => (ForwardErrorKind::Request, StatusCode::BAD_GATEWAY),
     };
     let mut failed = ForwardError::new(kind, status);
-    if kind == ForwardErrorKind::Request {
+    if kind == ForwardErrorKind::Request || matches!(error, ConnectError::Saturated) {
         failed = failed.unsent();
     }
     failed.with_source(Box::new(error) as Box<dyn StdError + Send + Sync>)

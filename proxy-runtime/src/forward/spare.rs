@@ -6,8 +6,6 @@
 //! Most heads have the same fields in the same order as one before them. So a map keeps its names, and is filled by giving
 //! them their values, which takes a comparison for each where it would take a hash, a place and often a block for the name.
 
-use std::cell::RefCell;
-
 use bytes::Bytes;
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 
@@ -17,6 +15,7 @@ use super::same_name::is_named;
 use crate::ConnectionInfo;
 use crate::http1::Field;
 use crate::layer::RouteContext;
+use crate::spare::Spare;
 
 /// Maps of each kind that a thread keeps; as many as requests are under way at a time on a busy one.
 const MOST: usize = 128;
@@ -40,21 +39,24 @@ pub(crate) enum Kind {
 }
 
 thread_local! {
-    static SPARE: RefCell<[Spare; 3]> = const { RefCell::new([Spare::NONE, Spare::NONE, Spare::NONE]) };
+    static SPARE: [Parts; 3] = const { [Parts::new(), Parts::new(), Parts::new()] };
 }
 
-struct Spare {
+/// What heads of one kind are made of.
+struct Parts {
     /// With names, and without values.
-    fields: Vec<HeaderMap>,
+    fields: Spare<HeaderMap, MOST>,
     /// Empty but for a value that says nothing.
-    extensions: Vec<Extensions>,
+    extensions: Spare<Extensions, MOST>,
 }
 
-impl Spare {
-    const NONE: Self = Self {
-        fields: Vec::new(),
-        extensions: Vec::new(),
-    };
+impl Parts {
+    const fn new() -> Self {
+        Self {
+            fields: Spare::new(),
+            extensions: Spare::new(),
+        }
+    }
 }
 
 /// A map of fields that came with `head`, at most so many, with room for `more`. Values share its memory. `None` if one of
@@ -66,11 +68,10 @@ pub(crate) fn fields<'a>(
     (most, more): (usize, usize),
 ) -> Option<HeaderMap> {
     let spare = SPARE.try_with(|spare| {
-        let mut spare = spare.borrow_mut();
-        let own = spare[kind as usize].fields.pop();
+        let own = spare[kind as usize].fields.take();
         // A server that is not ours keeps the maps of responses, and has others for requests.
         own.or_else(|| {
-            let mut other = spare.iter_mut().find_map(|spare| spare.fields.pop())?;
+            let mut other = spare.iter().find_map(|spare| spare.fields.take())?;
             other.clear();
             Some(other)
         })
@@ -151,10 +152,9 @@ fn value(head: &Bytes, field: &Field) -> Option<HeaderValue> {
 /// Extensions that are empty but for what each head of its kind has, which says nothing yet.
 pub(crate) fn extensions(kind: Kind) -> Extensions {
     let spare = SPARE.try_with(|spare| {
-        let mut spare = spare.borrow_mut();
-        let own = spare[kind as usize].extensions.pop();
+        let own = spare[kind as usize].extensions.take();
         own.or_else(|| {
-            let mut other = spare.iter_mut().find_map(|spare| spare.extensions.pop())?;
+            let mut other = spare.iter().find_map(|spare| spare.extensions.take())?;
             other.clear();
             Some(other)
         })
@@ -169,13 +169,11 @@ pub(crate) fn give_back(kind: Kind, mut fields: HeaderMap, mut extensions: Exten
     empty_extensions(kind, &mut extensions);
     // A thread that ends has no use for it.
     let _ = SPARE.try_with(|spare| {
-        let spare = &mut spare.borrow_mut()[kind as usize];
-        if (1..=LARGEST).contains(&fields.capacity()) && spare.fields.len() < MOST {
-            spare.fields.push(fields);
+        let spare = &spare[kind as usize];
+        if (1..=LARGEST).contains(&fields.capacity()) {
+            spare.fields.add(fields);
         }
-        if spare.extensions.len() < MOST {
-            spare.extensions.push(extensions);
-        }
+        spare.extensions.add(extensions);
     });
 }
 
@@ -244,7 +242,7 @@ mod tests {
     }
 
     fn kept(kind: Kind) -> usize {
-        SPARE.with(|spare| spare.borrow()[kind as usize].fields.len())
+        SPARE.with(|spare| spare[kind as usize].fields.count())
     }
 
     #[test]
@@ -252,14 +250,10 @@ mod tests {
         let mut used = read(Kind::Request, &[("accept", "secret")]);
         used.insert("x-layer", HeaderValue::from_static("seen"));
         give_back(Kind::Request, used, Extensions::new());
-        SPARE.with(|spare| {
-            let spare = spare.borrow();
-            let [map] = &spare[Kind::Request as usize].fields[..] else {
-                panic!("one is kept");
-            };
-            assert_eq!(map.keys_len(), 3);
-            assert!(map.values().all(HeaderValue::is_empty));
-        });
+        assert_eq!(kept(Kind::Request), 1);
+        let map = SPARE.with(|spare| spare[Kind::Request as usize].fields.take().unwrap());
+        assert_eq!(map.keys_len(), 3);
+        assert!(map.values().all(HeaderValue::is_empty));
     }
 
     #[test]
@@ -294,7 +288,7 @@ mod tests {
                 assert_eq!(map.get(name), fresh.get(name), "it is found");
             }
             assert_eq!(map.contains_key("x-layer"), fresh.contains_key("x-layer"));
-            SPARE.with(|spare| spare.borrow_mut()[0].fields.clear());
+            SPARE.with(|spare| while spare[0].fields.take().is_some() {});
         }
     }
 
@@ -374,9 +368,10 @@ mod tests {
             );
         }
         let (kept, large) = SPARE.with(|spare| {
-            let spare = &spare.borrow()[Kind::Response as usize];
-            let large = spare.fields.iter().any(|map| map.capacity() > LARGEST);
-            (spare.fields.len().max(spare.extensions.len()), large)
+            let spare = &spare[Kind::Response as usize];
+            let most = spare.fields.count().max(spare.extensions.count());
+            let mut maps = std::iter::from_fn(|| spare.fields.take());
+            (most, maps.any(|map| map.capacity() > LARGEST))
         });
         assert_eq!((kept, large), (MOST, false));
     }
@@ -389,6 +384,7 @@ mod tests {
             read(Kind::Request, &[(&long, "v")]),
             Extensions::new(),
         );
-        SPARE.with(|spare| assert!(spare.borrow()[0].fields[0].is_empty()));
+        let map = SPARE.with(|spare| spare[0].fields.take());
+        assert!(map.unwrap().is_empty());
     }
 }

@@ -9,14 +9,7 @@ use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::alarm::{self, Ticket};
-
-/// Longer than any program runs; adding it to a moment does not overflow.
-const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
-
-/// `moment` and so much more, capped so that it does not overflow.
-pub(crate) fn after(moment: Instant, wait: Duration) -> Instant {
-    moment + wait.min(FOREVER)
-}
+use crate::exchange::{Deadlines, End, after};
 
 /// When something last happened on an exchange, in either direction.
 ///
@@ -51,21 +44,26 @@ impl Activity {
         self.last.fetch_max(elapsed, Ordering::Relaxed);
     }
 
+    /// When that was.
+    fn last(&self) -> Instant {
+        let last = Duration::from_nanos(self.last.load(Ordering::Relaxed));
+        after(self.start, last)
+    }
+
     /// When the exchange is given up, if nothing happens until then.
     pub(crate) fn deadline(&self) -> Instant {
-        let last = Duration::from_nanos(self.last.load(Ordering::Relaxed));
-        after(after(self.start, last), self.timeout)
+        after(self.last(), self.timeout)
     }
 }
 
 pin_project! {
-    /// The timer of who waits for an exchange that may not be idle for too long, nor go on beyond a deadline.
+    /// The timer of who waits for the head of a response, which may not take too long.
     ///
     /// It waits by the timer of the task that it is polled in, if that has one, else by one that is in its place, without
     /// memory of its own, and is armed as an [`IdleTimer`] is.
-    pub(crate) struct Patience<'a> {
+    pub(crate) struct HeadTimer<'a> {
         activity: &'a Activity,
-        deadline: Option<Instant>,
+        deadlines: Deadlines,
         ticket: Ticket,
         // Where nobody else's timer is to be had.
         #[pin]
@@ -73,20 +71,15 @@ pin_project! {
     }
 }
 
-/// Why waiting ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Expired {
-    /// Nothing has happened for too long.
-    Idle,
-    /// The deadline has come.
-    Deadline,
-}
-
-impl<'a> Patience<'a> {
-    pub(crate) fn new(activity: &'a Activity, deadline: Option<Instant>) -> Self {
+impl<'a> HeadTimer<'a> {
+    /// `head`: when the response must have begun.
+    pub(crate) fn new(activity: &'a Activity, head: Option<Instant>) -> Self {
         Self {
             activity,
-            deadline,
+            deadlines: Deadlines {
+                head,
+                activity: activity.timeout,
+            },
             ticket: Ticket::default(),
             sleep: None,
         }
@@ -94,24 +87,18 @@ impl<'a> Patience<'a> {
 
     /// When to look again.
     fn due(&self) -> Instant {
-        let idle = self.activity.deadline();
-        self.deadline.map_or(idle, |deadline| deadline.min(idle))
+        self.deadlines.due(self.activity.last(), true)
     }
 
     /// Ready when there is nothing left to wait for by now.
-    fn look(&self) -> Poll<Expired> {
-        let now = Instant::now();
-        if self.activity.deadline() <= now {
-            return Poll::Ready(Expired::Idle);
-        }
-        match self.deadline {
-            Some(deadline) if deadline <= now => Poll::Ready(Expired::Deadline),
-            _ => Poll::Pending,
-        }
+    fn look(&self) -> Poll<End> {
+        let last = self.activity.last();
+        let end = self.deadlines.expired(last, true, Instant::now());
+        end.map_or(Poll::Pending, Poll::Ready)
     }
 
     /// Ready when there is nothing left to wait for.
-    pub(crate) fn poll_expired(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Expired> {
+    pub(crate) fn poll_expired(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<End> {
         if self.sleep.is_none() {
             let due = self.due();
             let this = self.as_mut().project();
@@ -128,8 +115,8 @@ impl<'a> Patience<'a> {
                 return Poll::Pending;
             };
             ready!(sleep.poll(cx));
-            if let Poll::Ready(expired) = self.look() {
-                return Poll::Ready(expired);
+            if let Poll::Ready(end) = self.look() {
+                return Poll::Ready(end);
             }
             let due = self.due();
             if let Some(sleep) = self.as_mut().project().sleep.as_pin_mut() {
@@ -187,47 +174,47 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn patience_ends_with_whichever_comes_first() {
+    async fn a_head_ends_with_whichever_comes_first() {
         for (deadline, expected, seconds) in [
-            (None, Expired::Idle, 10),
-            (Some(20), Expired::Idle, 10),
-            (Some(10), Expired::Idle, 10),
-            (Some(5), Expired::Deadline, 5),
+            (None, End::Idle, 10),
+            (Some(20), End::Idle, 10),
+            (Some(10), End::Idle, 10),
+            (Some(5), End::Deadline, 5),
         ] {
             let started = Instant::now();
             let activity = Activity::new(Duration::from_secs(10), Instant::now());
             let deadline = deadline.map(|seconds| started + Duration::from_secs(seconds));
-            let mut patience = pin!(Patience::new(&activity, deadline));
-            let expired = poll_fn(|cx| patience.as_mut().poll_expired(cx)).await;
+            let mut timer = pin!(HeadTimer::new(&activity, deadline));
+            let expired = poll_fn(|cx| timer.as_mut().poll_expired(cx)).await;
             assert_eq!((expired, started.elapsed().as_secs()), (expected, seconds));
         }
     }
 
     #[cfg(feature = "server")]
     #[tokio::test(start_paused = true)]
-    async fn patience_waits_by_the_timer_of_its_task() {
+    async fn a_head_waits_by_the_timer_of_its_task() {
         for (deadline, expected, seconds) in [
-            (None, Expired::Idle, 14),
-            (Some(20), Expired::Idle, 14),
-            (Some(5), Expired::Deadline, 5),
-            (Some(0), Expired::Deadline, 0),
+            (None, End::Idle, 14),
+            (Some(20), End::Idle, 14),
+            (Some(5), End::Deadline, 5),
+            (Some(0), End::Deadline, 0),
         ] {
             let started = Instant::now();
             let activity = Activity::new(Duration::from_secs(10), started);
             activity.touch_at(started + Duration::from_secs(4));
             let deadline = deadline.map(|seconds| started + Duration::from_secs(seconds));
-            let mut patience = pin!(Patience::new(&activity, deadline));
-            let mut timer = pin!(sleep_until(started));
+            let mut timer = pin!(HeadTimer::new(&activity, deadline));
+            let mut alarm_clock = pin!(sleep_until(started));
             let mut alarm = alarm::Alarm::default();
             let expired = poll_fn(|cx| {
                 loop {
-                    let poll = |cx: &mut Context<'_>| patience.as_mut().poll_expired(cx);
+                    let poll = |cx: &mut Context<'_>| timer.as_mut().poll_expired(cx);
                     if let Poll::Ready(expired) = alarm.watch(cx, poll) {
                         return Poll::Ready(expired);
                     }
-                    assert!(patience.sleep.is_none(), "it has a timer of its own");
-                    timer.as_mut().reset(alarm.due().expect("it asks"));
-                    ready!(timer.as_mut().poll(cx));
+                    assert!(timer.sleep.is_none(), "it has a timer of its own");
+                    alarm_clock.as_mut().reset(alarm.due().expect("it asks"));
+                    ready!(alarm_clock.as_mut().poll(cx));
                     alarm.rang();
                 }
             });
@@ -243,17 +230,14 @@ mod tests {
         let started = Instant::now();
         let activity = Activity::new(Duration::from_secs(10), Instant::now());
         let deadline = started + Duration::from_secs(25);
-        let mut patience = pin!(Patience::new(&activity, Some(deadline)));
+        let mut timer = pin!(HeadTimer::new(&activity, Some(deadline)));
         for _ in 0..3 {
-            let expired = poll_fn(|cx| patience.as_mut().poll_expired(cx));
+            let expired = poll_fn(|cx| timer.as_mut().poll_expired(cx));
             assert!(timeout(Duration::from_secs(8), expired).await.is_err());
             activity.touch();
         }
-        let expired = poll_fn(|cx| patience.as_mut().poll_expired(cx)).await;
-        assert_eq!(
-            (expired, started.elapsed().as_secs()),
-            (Expired::Deadline, 25)
-        );
+        let expired = poll_fn(|cx| timer.as_mut().poll_expired(cx)).await;
+        assert_eq!((expired, started.elapsed().as_secs()), (End::Deadline, 25));
     }
 
     #[tokio::test(start_paused = true)]

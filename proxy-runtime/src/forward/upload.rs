@@ -13,10 +13,11 @@ use http_body_util::BodyExt;
 
 use super::continuation::Gate;
 use super::error::{ForwardError, ForwardErrorKind};
-use super::exchange::{Exchange, Stage};
+use super::exchange::Exchange;
 use super::headers;
 use super::timeout::IdleTimer;
 use crate::BoxError;
+use crate::exchange::Stage;
 
 type Client = Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>;
 
@@ -24,15 +25,19 @@ type Client = Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>;
 ///
 /// It is read when the destination takes it and never ahead. Its error ends the request at the destination: the
 /// HTTP/1.1 connection closes, the HTTP/2 stream is reset.
+///
+/// Who can tell what was sent takes it by [`poll_part`](Self::poll_part), and tells. As a [`Body`] it takes what it has handed out
+/// for sent: more cannot be known of who polls it.
 pub(crate) struct RequestBody {
     client: Option<Box<Uploading>>,
-    /// A frame that was taken and could not be sent. It has been counted.
+    /// A frame that was taken and could not be sent.
     put_back: Option<Box<Frame<Bytes>>>,
+    /// There until all was sent.
+    exchange: Option<Arc<Exchange>>,
 }
 
 struct Uploading {
     client: Client,
-    exchange: Arc<Exchange>,
     /// Bytes that `Content-Length` still promises.
     promised: Option<u64>,
     /// Bytes that the route still allows.
@@ -60,6 +65,7 @@ impl RequestBody {
         Self {
             client: None,
             put_back: None,
+            exchange: None,
         }
     }
 
@@ -88,18 +94,66 @@ impl RequestBody {
 
     /// The destination has taken some more of what was taken of it.
     pub(crate) fn has_moved(&self) {
-        if let Some(uploading) = &self.client {
-            uploading.exchange.activity.touch();
+        if let Some(exchange) = &self.exchange {
+            exchange.activity.touch();
         }
     }
 
     /// What was taken of it waits for the destination, although the client was asked for more.
     pub(crate) fn wait_for_destination(&self) {
-        if let Some(uploading) = &self.client
-            && uploading.exchange.upload.stage() == Stage::Client
+        if let Some(exchange) = &self.exchange
+            && exchange.upload.stage() == Stage::Client
         {
-            uploading.exchange.upload.enter(Stage::Destination);
+            exchange.upload.enter(Stage::Destination);
         }
+    }
+
+    /// The destination takes no more of it, whatever the client was asked for.
+    pub(crate) fn broke_at_destination(&self) {
+        if let Some(exchange) = &self.exchange
+            && exchange.upload.stage() != Stage::Continue
+        {
+            exchange.upload.enter(Stage::Destination);
+        }
+    }
+
+    /// So much content was sent.
+    pub(crate) fn sent(&self, bytes: u64) {
+        if let Some(exchange) = self.exchange.as_ref().filter(|_| bytes > 0) {
+            exchange.in_flight().metrics().sent(bytes);
+        }
+    }
+
+    /// All of it was sent, or no more will be. It holds nothing any more.
+    pub(crate) fn end(&mut self) {
+        if let Some(exchange) = self.exchange.take() {
+            exchange.upload.enter(Stage::Done);
+        }
+        *self = Self::empty();
+    }
+
+    /// The next part. Whether it was sent is told by [`sent`](Self::sent) and [`end`](Self::end); until then it waits for the
+    /// destination.
+    pub(crate) fn poll_part(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
+        if let Some(frame) = self.put_back.take() {
+            return Poll::Ready(Some(Ok(*frame)));
+        }
+        let (Some(uploading), Some(exchange)) = (&mut self.client, &self.exchange) else {
+            return Poll::Ready(None);
+        };
+        let polled = ready!(uploading.poll_frame(exchange, cx));
+        let has_ended = match &polled {
+            Some(Ok(frame)) => frame.is_trailers(),
+            Some(Err(_)) | None => true,
+        };
+        if has_ended {
+            // The client's connection is free.
+            self.client = None;
+        }
+        Poll::Ready(polled)
     }
 
     /// The client's body.
@@ -120,7 +174,6 @@ impl RequestBody {
         Self {
             client: Some(Box::new(Uploading {
                 client: Box::pin(client.map_err(Into::into)),
-                exchange: Arc::clone(exchange),
                 promised,
                 allowed,
                 gate,
@@ -128,6 +181,7 @@ impl RequestBody {
                 idle: IdleTimer::default(),
             })),
             put_back: None,
+            exchange: Some(Arc::clone(exchange)),
         }
     }
 }
@@ -135,51 +189,44 @@ impl RequestBody {
 impl Uploading {
     fn poll_frame(
         &mut self,
+        exchange: &Exchange,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
         if let Some(gate) = &mut self.gate {
             ready!(gate.poll_open(cx));
             self.gate = None;
         }
-        self.exchange.upload.enter(Stage::Client);
+        exchange.upload.enter(Stage::Client);
         let was_given = std::mem::replace(&mut self.was_given, true);
         match self.client.as_mut().poll_frame(cx) {
             Poll::Pending => {
                 self.was_given = false;
                 if was_given {
-                    self.exchange.activity.touch();
+                    exchange.activity.touch();
                 }
-                let expired = self.idle.poll_expired(cx, &self.exchange.activity);
-                ready!(expired);
-                Poll::Ready(Some(Err(self.fail(StatusCode::REQUEST_TIMEOUT))))
+                ready!(self.idle.poll_expired(cx, &exchange.activity));
+                Poll::Ready(Some(Err(fail(exchange, StatusCode::REQUEST_TIMEOUT))))
             }
             Poll::Ready(Some(Ok(mut frame))) => {
-                self.exchange.activity.touch();
+                exchange.activity.touch();
                 if let Some(data) = frame.data_ref() {
-                    self.count(data.len())?;
+                    let checked = self.check(data.len());
+                    checked.map_err(|status| fail(exchange, status))?;
                 } else if let Some(trailers) = frame.trailers_mut() {
                     headers::strip_trailers(trailers);
                 }
-                self.exchange.upload.enter(if self.has_ended() {
-                    Stage::Done
-                } else {
-                    Stage::Destination
-                });
+                exchange.upload.enter(Stage::Destination);
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => {
-                let status = if is_too_large(error.as_ref()) {
-                    StatusCode::PAYLOAD_TOO_LARGE
-                } else {
-                    StatusCode::BAD_REQUEST
-                };
-                Poll::Ready(Some(Err(self.fail(status))))
+                let status = status_of(error.as_ref());
+                Poll::Ready(Some(Err(fail(exchange, status))))
             }
             Poll::Ready(None) if self.promised.is_some_and(|rest| rest > 0) => {
-                Poll::Ready(Some(Err(self.fail(StatusCode::BAD_REQUEST))))
+                Poll::Ready(Some(Err(fail(exchange, StatusCode::BAD_REQUEST))))
             }
             Poll::Ready(None) => {
-                self.exchange.upload.enter(Stage::Done);
+                exchange.upload.enter(Stage::Destination);
                 Poll::Ready(None)
             }
         }
@@ -193,31 +240,26 @@ impl Uploading {
         }
     }
 
-    fn count(&mut self, length: usize) -> Result<(), UploadError> {
+    /// Whether so much more may come. Else, with which status it is refused.
+    fn check(&mut self, length: usize) -> Result<(), StatusCode> {
         let length = length as u64;
-        let destination = self.exchange.in_flight();
-        destination.metrics().sent(length);
         if let Some(promised) = &mut self.promised {
-            *promised = match promised.checked_sub(length) {
-                Some(rest) => rest,
-                None => return Err(self.fail(StatusCode::BAD_REQUEST)),
-            };
+            let rest = promised.checked_sub(length);
+            *promised = rest.ok_or(StatusCode::BAD_REQUEST)?;
         }
         if let Some(allowed) = &mut self.allowed {
-            *allowed = match allowed.checked_sub(length) {
-                Some(rest) => rest,
-                None => return Err(self.fail(StatusCode::PAYLOAD_TOO_LARGE)),
-            };
+            let rest = allowed.checked_sub(length);
+            *allowed = rest.ok_or(StatusCode::PAYLOAD_TOO_LARGE)?;
         }
         Ok(())
     }
+}
 
-    fn fail(&self, status: StatusCode) -> UploadError {
-        let upload = &self.exchange.upload;
-        upload.enter(Stage::Done);
-        upload.fail(ForwardErrorKind::RequestBodyClient, status);
-        UploadError::new()
-    }
+fn fail(exchange: &Exchange, status: StatusCode) -> UploadError {
+    let upload = &exchange.upload;
+    upload.enter(Stage::Done);
+    upload.fail(ForwardErrorKind::RequestBodyClient, status);
+    UploadError::new()
 }
 
 impl Body for RequestBody {
@@ -228,20 +270,19 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
-        if let Some(frame) = self.put_back.take() {
-            return Poll::Ready(Some(Ok(*frame)));
+        let polled = ready!(self.poll_part(cx));
+        if let Some(Ok(frame)) = &polled {
+            self.sent(frame.data_ref().map_or(0, |data| data.len() as u64));
         }
-        let Some(uploading) = &mut self.client else {
-            return Poll::Ready(None);
-        };
-        let polled = ready!(uploading.poll_frame(cx));
-        let ended = match &polled {
-            Some(Ok(frame)) => frame.is_trailers(),
-            Some(Err(_)) | None => true,
-        };
-        if ended {
-            // The client's connection is free, and the request is no longer in flight on this side.
-            self.client = None;
+        let has_ended = self.client.as_ref().is_none_or(|client| client.has_ended());
+        if let Some(exchange) = &self.exchange
+            && has_ended
+        {
+            exchange.upload.enter(Stage::Done);
+        }
+        if self.client.is_none() {
+            // The request is no longer in flight on this side.
+            self.exchange = None;
         }
         Poll::Ready(polled)
     }
@@ -306,17 +347,29 @@ impl StdError for UploadError {
     }
 }
 
-/// Whether a limit that the program around the proxy set was exceeded.
-pub(crate) fn is_too_large(error: &(dyn StdError + 'static)) -> bool {
+/// What the client is told when its body ends with this error: 400, unless it exceeded a limit of the server's or of the program
+/// around the proxy.
+pub(crate) fn status_of(error: &(dyn StdError + 'static)) -> StatusCode {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        let is_refused = |error: &ForwardError| error.status() == StatusCode::PAYLOAD_TOO_LARGE;
-        if error.is::<http_body_util::LengthLimitError>()
-            || error.downcast_ref().is_some_and(is_refused)
-        {
-            return true;
+        if let Some(status) = refusal_of(error) {
+            return status;
         }
         cause = error.source();
     }
-    false
+    StatusCode::BAD_REQUEST
+}
+
+fn refusal_of(error: &(dyn StdError + 'static)) -> Option<StatusCode> {
+    #[cfg(feature = "server")]
+    if let Some(error) = error.downcast_ref::<crate::server::RequestBodyError>() {
+        return Some(error.status());
+    }
+    if error.is::<http_body_util::LengthLimitError>() {
+        return Some(StatusCode::PAYLOAD_TOO_LARGE);
+    }
+    let error = error.downcast_ref::<ForwardError>()?;
+    let is_of_body = error.kind() == ForwardErrorKind::RequestBodyClient
+        || error.status() == StatusCode::PAYLOAD_TOO_LARGE;
+    is_of_body.then(|| error.status())
 }

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Probe;
 use super::round::{Target, run_round};
-use crate::forward::timeout::after;
+use crate::exchange::after;
 use crate::proxy::Shared;
 use crate::state::DestinationKey;
 

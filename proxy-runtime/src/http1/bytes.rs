@@ -3,8 +3,7 @@
 //! Each function returns where the first byte stands that does not belong, or the length of the input; some return all that
 //! is left from there on. Whatever stops a run is looked at by the caller, who knows what may stand there.
 
-#[cfg(target_arch = "x86_64")]
-use super::block::{self, Block};
+use super::block::{self, SIZE};
 
 /// `tchar` of RFC 9110 section 5.6.2.
 pub(super) const TOKEN: u8 = 1;
@@ -83,11 +82,22 @@ fn behind(mut bytes: &[u8], class: u8) -> &[u8] {
     bytes
 }
 
-/// Where a run of bytes of a class that begins at `at` ends.
+/// Where a run of bytes of a class that begins at `at` ends. The class has letters, digits, and `-`, `.` and `/` but for `except`.
 #[inline(always)]
-fn run_end(bytes: &[u8], at: usize, class: u8) -> usize {
-    let run = bytes.get(at..).unwrap_or_default();
-    at + (run.len() - behind(run, class).len())
+fn run_end(bytes: &[u8], mut at: usize, class: u8, except: u8) -> usize {
+    while let Some((block, _)) = bytes.get(at..).and_then(<[u8]>::split_first_chunk) {
+        let run = block::words(block, except);
+        at += run as usize;
+        if run < SIZE {
+            break;
+        }
+    }
+    match bytes.get(at..) {
+        Some(run @ [next, ..]) if classes_of(*next) & class != 0 => {
+            at + (run.len() - behind(run, class).len())
+        }
+        _ => at,
+    }
 }
 
 /// The byte at `at`.
@@ -99,73 +109,27 @@ pub(super) fn byte_at(bytes: &[u8], at: u32) -> Option<u8> {
 /// The two bytes from `at` on.
 #[inline(always)]
 pub(super) fn pair_at(bytes: &[u8], at: u32) -> Option<&[u8; 2]> {
-    bytes.get(at as usize..at as usize + 2)?.try_into().ok()
+    chunk_at(bytes, at)
 }
 
-/// The eight bytes from `at` on, the first one lowest.
+/// The bytes from `at` on, if there are so many.
 #[inline(always)]
-fn word_at(bytes: &[u8], at: u32) -> Option<u64> {
-    let eight = bytes.get(at as usize..at as usize + 8)?.try_into().ok()?;
-    Some(u64::from_le_bytes(eight))
-}
-
-/// The sixteen bytes from `at` on.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn block_at(bytes: &[u8], at: u32) -> Option<&Block> {
-    bytes.get(at as usize..at as usize + 16)?.try_into().ok()
-}
-
-/// Where the first byte stands from `at` on that is neither a letter nor `-`, of which names of fields nearly always are. Among
-/// the last seven bytes it is not looked for: what is returned may have letters behind it there.
-#[inline(always)]
-pub(super) fn letters_end(bytes: &[u8], at: u32) -> u32 {
-    let mut end = at;
-    #[cfg(target_arch = "x86_64")]
-    while let Some(block) = block_at(bytes, end) {
-        let others = block::no_letters(block);
-        if others != 0 {
-            return end + others.trailing_zeros();
-        }
-        end += 16;
-    }
-    while let Some(word) = word_at(bytes, end) {
-        let others = no_letters(word);
-        if others != 0 {
-            return end + others.trailing_zeros() / 8;
-        }
-        end += 8;
-    }
-    end
-}
-
-/// High bits where a byte is neither a letter nor `-`.
-///
-/// In each byte, sums stay below 256 and differences above 0, so that bytes do not disturb each other.
-#[inline(always)]
-fn no_letters(word: u64) -> u64 {
-    // Letters of both cases become 1 to 26; what has one of the two top bits then is none.
-    let order = (word | each(0x20)) ^ each(0x60);
-    let low = order & each(0x7f);
-    let is_beyond = low + each(0x80 - 27);
-    let is_zero = each(0x80) - low;
-    let hyphen = word ^ each(b'-');
-    let is_no_hyphen = ((hyphen & each(0x7f)) + each(0x7f)) | hyphen;
-    (is_beyond | is_zero | order) & is_no_hyphen & each(0x80)
+pub(super) fn chunk_at<const N: usize>(bytes: &[u8], at: u32) -> Option<&[u8; N]> {
+    bytes.get(at as usize..at as usize + N)?.try_into().ok()
 }
 
 /// The end of the token that begins at `at`.
 #[inline]
 pub(super) fn token_end(bytes: &[u8], at: usize) -> usize {
-    run_end(bytes, at, TOKEN)
+    run_end(bytes, at, TOKEN, b'/')
 }
 
 /// The end of the path that begins at `at`, and whether it has neither `.` nor `%`.
 #[inline]
 pub(super) fn path_end(bytes: &[u8], at: usize) -> (usize, bool) {
-    let end = run_end(bytes, at, PLAIN_PATH);
+    let end = run_end(bytes, at, PLAIN_PATH, b'.');
     match bytes.get(end) {
-        Some(b'.' | b'%') => (run_end(bytes, end, PATH), false),
+        Some(b'.' | b'%') => (run_end(bytes, end, PATH, 0), false),
         _ => (end, true),
     }
 }
@@ -173,13 +137,13 @@ pub(super) fn path_end(bytes: &[u8], at: usize) -> (usize, bool) {
 /// The end of the query that begins at `at`.
 #[inline]
 pub(super) fn query_end(bytes: &[u8], at: usize) -> usize {
-    run_end(bytes, at, QUERY)
+    run_end(bytes, at, QUERY, 0)
 }
 
 /// The end of the host name that begins at `at`.
 #[inline]
 pub(super) fn host_end(bytes: &[u8], at: usize) -> usize {
-    run_end(bytes, at, HOST)
+    run_end(bytes, at, HOST, b'/')
 }
 
 /// The same byte eight times.
@@ -199,39 +163,53 @@ fn controls(word: u64) -> u64 {
     (is_below_space | is_delete) & !word & each(0x80)
 }
 
-/// The end of the field value, or of the reason phrase, that begins at `at`: RFC 9110 section 5.5 without line folding.
+/// Where the first control character stands from `at` on, the tab included, as far as it is looked for: among the last bytes it
+/// may stand behind what is returned.
 #[inline(always)]
-pub(super) fn text_end(bytes: &[u8], at: u32) -> u32 {
+pub(super) fn controls_at(bytes: &[u8], at: u32) -> u32 {
     let mut end = at;
-    #[cfg(target_arch = "x86_64")]
-    while let Some(block) = block_at(bytes, end) {
-        let controls = block::controls(block);
-        if controls == 0 {
-            end += 16;
-            continue;
+    while let Some(block) = chunk_at(bytes, end) {
+        let text = block::text(block, 0);
+        end += text;
+        if text < SIZE {
+            break;
         }
-        end += controls.trailing_zeros();
-        if byte_at(bytes, end) != Some(b'\t') {
-            return end;
-        }
-        end += 1;
-    }
-    while let Some(word) = word_at(bytes, end) {
-        let controls = controls(word);
-        if controls == 0 {
-            end += 8;
-            continue;
-        }
-        end += controls.trailing_zeros() / 8;
-        if byte_at(bytes, end) != Some(b'\t') {
-            return end;
-        }
-        end += 1;
-    }
-    while let Some(b'\t' | 0x20..=0x7e | 0x80..) = byte_at(bytes, end) {
-        end += 1;
     }
     end
+}
+
+/// The end of the field value, or of the reason phrase, that begins at `at`: RFC 9110 section 5.5 without line folding.
+#[inline(never)]
+pub(super) fn text_end(bytes: &[u8], at: u32) -> u32 {
+    let mut end = at;
+    loop {
+        end = last_controls_at(bytes, controls_at(bytes, end));
+        if byte_at(bytes, end) != Some(b'\t') {
+            return end;
+        }
+        end += 1;
+    }
+}
+
+/// Where the first control character stands from `at` on, if that is among the last bytes; else `at`.
+#[inline]
+fn last_controls_at(bytes: &[u8], at: u32) -> u32 {
+    let Some((before, last)) = bytes.split_last_chunk::<{ SIZE as usize }>() else {
+        return each_controls_at(bytes, at);
+    };
+    // Those in front of `at` have been looked at.
+    match at.checked_sub(before.len() as u32) {
+        Some(seen) if seen < SIZE => before.len() as u32 + block::text(last, seen),
+        _ => at,
+    }
+}
+
+/// The same, of less than a block.
+#[cold]
+fn each_controls_at(bytes: &[u8], at: u32) -> u32 {
+    let rest = bytes.get(at as usize..).unwrap_or_default();
+    let is_control = |byte: &u8| matches!(byte, ..0x20 | 0x7f);
+    at + rest.iter().position(is_control).unwrap_or(rest.len()) as u32
 }
 
 /// Whether all of `bytes` can be in a field value.
@@ -256,7 +234,7 @@ pub(super) fn is_target(bytes: &[u8]) -> bool {
 /// since they are written into one.
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) fn is_path_and_query(path: &[u8], query: Option<&[u8]>) -> bool {
-    run_end(path, 0, PATH) == path.len() && query.is_none_or(is_target)
+    run_end(path, 0, PATH, 0) == path.len() && query.is_none_or(is_target)
 }
 
 /// Whether it is the path of a request line, and has neither `.` nor `%`, so that there is one reading of it.
@@ -302,23 +280,21 @@ mod tests {
     }
 
     #[test]
-    fn letters_end_where_something_else_stands() {
-        for length in [8, 9, 16, 17, 40] {
-            for at in 0..=length - 8 {
-                for byte in 0..=255 {
+    fn controls_are_found_up_to_the_end() {
+        for length in 0..=50 {
+            for from in [0, 1, length / 2, length] {
+                for at in from.min(length)..=length {
                     let mut bytes = vec![b'a'; length];
-                    bytes[at] = byte;
-                    let end = letters_end(&bytes, 0) as usize;
-                    match byte.is_ascii_alphabetic() || byte == b'-' {
-                        true => assert_eq!(end, length / 8 * 8, "{byte:#04x} at {at}"),
-                        false => assert_eq!(end, at, "{byte:#04x} of {length}"),
+                    if let Some(byte) = bytes.get_mut(at) {
+                        *byte = b'\r';
                     }
+                    assert!(controls_at(&bytes, from as u32) as usize <= at.max(from));
+                    assert_eq!(text_end(&bytes, from as u32) as usize, at.max(from));
                 }
             }
         }
-        assert_eq!(letters_end(b"abcdefghi", 1), 9);
-        assert_eq!(letters_end(b"abcdefghi", 2), 2, "the end is not looked at");
-        assert_eq!(letters_end(b"abcdefghi", 40), 40);
+        assert_eq!(text_end(b"abc", 40), 40);
+        assert_eq!(text_end(&[b'a'; 20], 40), 40);
     }
 
     #[test]

@@ -63,19 +63,18 @@
 //! behind it may take one for the other. Paths are read as bytes: dot segments and percent-encoding are left to who routes,
 //! and [`RawRequest::has_plain_path`] says when there is nothing to do.
 
-#[cfg(target_arch = "x86_64")]
 mod block;
 mod bytes;
 mod chunked;
 mod field;
 mod framing;
 mod head;
+mod lent_table;
 mod limits;
 mod refusal;
 mod rewrite;
 mod span;
 
-#[cfg(all(feature = "server", feature = "http2"))]
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::bytes::{is_path_and_query, is_plain_path};
 pub use self::chunked::{CHUNK_END, ChunkHead, ChunkTracker, LAST_CHUNK, Progress};
@@ -88,10 +87,13 @@ pub(crate) use self::field::{classify, is_dropped_from_trailers};
 pub use self::framing::Framing;
 #[cfg(all(feature = "server", feature = "http2"))]
 pub(crate) use self::head::is_authority;
+#[cfg(feature = "server")]
+pub(crate) use self::head::read_request;
 pub use self::head::{
     Asked, HeadTable, Method, RawRequest, RawResponse, RequestView, Status, TargetForm, Version,
     parse_request, parse_response,
 };
+pub(crate) use self::lent_table::LentTable;
 pub use self::limits::HeadLimits;
 pub use self::refusal::Refusal;
 #[cfg(feature = "server")]

@@ -123,6 +123,12 @@ impl Refusal {
         }
     }
 
+    /// Whether it is only larger than a limit, and has one meaning as far as it was read.
+    #[cfg(feature = "server")]
+    pub(crate) fn is_of_limit(self) -> bool {
+        self.status() == StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+    }
+
     /// What is wrong, in a fixed text.
     pub fn reason(self) -> &'static str {
         match self {

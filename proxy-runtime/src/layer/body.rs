@@ -11,7 +11,7 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
 use crate::BoxError;
-use crate::forward::{ForwardError, ForwardErrorKind, is_too_large};
+use crate::forward::{ForwardError, ForwardErrorKind, status_of};
 
 /// The body of a request as layers see it: the client's, or one that a layer made.
 ///
@@ -206,11 +206,7 @@ where
             }
             Some(Err(error)) => {
                 let error = error.into();
-                let status = if is_too_large(&*error) {
-                    StatusCode::PAYLOAD_TOO_LARGE
-                } else {
-                    StatusCode::BAD_REQUEST
-                };
+                let status = status_of(&*error);
                 Some(Err(failed(status).with_source(error).into()))
             }
             None => None,

@@ -52,7 +52,7 @@ impl RouteMetrics {
     }
 
     /// `http.server.request.duration`.
-    #[cfg(feature = "metrics")]
+    #[cfg(any(feature = "metrics", all(test, feature = "server")))]
     pub(crate) fn durations(&self) -> &SeriesTable {
         &self.durations
     }
@@ -170,7 +170,7 @@ impl DestinationMetrics {
         here.map_or(0, |here| here.in_flight.load(Ordering::Relaxed))
     }
 
-    /// Counts a request that is sent to it.
+    /// Counts a request for which it was picked.
     #[inline]
     pub(crate) fn requested(&self) {
         self.exchanges.here().requests.increment();
@@ -193,7 +193,7 @@ impl DestinationMetrics {
         self.exchanges.here().responded(status, latency.into());
     }
 
-    /// Requests that were sent to it.
+    /// Requests for which it was picked.
     pub(crate) fn requests(&self) -> u64 {
         self.sum(|part| &part.requests)
     }
@@ -246,8 +246,8 @@ impl ErrorCounters {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ForwardErrorKind, u64)> + '_ {
         self.0.get().into_iter().flat_map(|counters| {
             ForwardErrorKind::ALL
-                .into_iter()
-                .map(|kind| (kind, counters[kind.index()].get()))
+                .iter()
+                .map(|kind| (*kind, counters[kind.index()].get()))
                 .filter(|(_, count)| *count > 0)
         })
     }
@@ -270,7 +270,7 @@ mod tests {
         let errors = ErrorCounters::default();
         assert_eq!(errors.iter().count(), 0);
         for kind in ForwardErrorKind::ALL {
-            errors.increment(kind);
+            errors.increment(*kind);
         }
         errors.increment(ForwardErrorKind::RequestTimedOut);
         let found: Vec<_> = errors.iter().filter(|(_, count)| *count == 2).collect();

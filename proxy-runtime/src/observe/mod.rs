@@ -20,7 +20,6 @@ pub(crate) use self::counter::{GaugeGuard, SplitGuard};
 #[cfg(test)]
 pub(crate) use self::histogram::Histogram;
 pub(crate) use self::histogram::HistogramCounts;
-#[cfg(feature = "server")]
 pub(crate) use self::histogram::Sample;
 pub(crate) use self::labels::Labels;
 pub(crate) use self::metrics::{
@@ -31,3 +30,5 @@ pub(crate) use self::per_worker::WorkerPlace;
 pub(crate) use self::per_worker::{BUSY, OwnLine};
 #[cfg(feature = "metrics")]
 pub use self::prometheus::ProxyCollector;
+#[cfg(all(test, feature = "server"))]
+pub(crate) use self::series::SeriesTable;

@@ -1,7 +1,12 @@
 //! What the server allows a client, before anything is routed.
 
+mod data_rate;
+mod http2;
+
 use std::time::Duration;
 
+pub use self::data_rate::DataRate;
+pub use self::http2::Http2Limits;
 use crate::http1::HeadLimits;
 
 /// What the server allows a client.
@@ -74,7 +79,8 @@ pub struct Limits {
     pub connections: Option<usize>,
     /// Bytes of a request's body. Unlimited: bodies are streamed, not held, and destinations have limits of their own.
     pub body_bytes: Option<u64>,
-    /// How slow a client may be, where the proxy waits for it. `None` allows any pace.
+    /// How slow a client may be, where the proxy waits for it. `None` allows any pace, and so does a rate of 0; a client that takes
+    /// nothing at all of a destination's response is then given up after the `ActivityTimeout` of the cluster.
     ///
     /// On HTTP/2 it is asked of each stream that waits for its client's window. While the socket is full, it is enough if
     /// the connection takes as much as is asked of those streams together.
@@ -216,6 +222,14 @@ impl Limits {
         self
     }
 
+    /// The same, with a meaning for what could not be kept to: fields are public, and nobody has looked at what is in them.
+    #[must_use]
+    pub(crate) fn effective(mut self) -> Self {
+        self.data_rate = self.data_rate.and_then(DataRate::effective);
+        self.http2 = self.http2.effective();
+        self
+    }
+
     /// What bounds a head of HTTP/1.
     pub(crate) fn head(&self) -> HeadLimits {
         HeadLimits::default()
@@ -227,155 +241,5 @@ impl Limits {
     /// What the engine may hold per connection and direction; it must take a whole head.
     pub(crate) fn effective_buffer(&self) -> usize {
         self.buffer_bytes.max(self.header_bytes).max(8 * 1024)
-    }
-}
-
-/// The pace that is asked of a client while the proxy waits for it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct DataRate {
-    /// Bytes a second, on average over [`window`](Self::window). 240.
-    pub bytes_per_second: u32,
-    /// How long the client is given to show its pace. 30 s.
-    ///
-    /// Only time in which the proxy waits for the client counts, never time in which it waits for a destination.
-    pub window: Duration,
-}
-
-impl Default for DataRate {
-    fn default() -> Self {
-        Self {
-            bytes_per_second: 240,
-            window: Duration::from_secs(30),
-        }
-    }
-}
-
-impl DataRate {
-    /// A pace of `bytes_per_second`, on average over `window`.
-    pub fn new(bytes_per_second: u32, window: Duration) -> Self {
-        Self {
-            bytes_per_second,
-            window,
-        }
-    }
-
-    /// The bytes that `elapsed` must have brought.
-    pub(crate) fn least(&self, elapsed: Duration) -> u64 {
-        (f64::from(self.bytes_per_second) * elapsed.as_secs_f64()) as u64
-    }
-}
-
-/// What is particular to HTTP/2.
-///
-/// Beyond these, a connection ends that floods the server with CONTINUATION or with empty DATA frames (RUSTSEC-2024-0332,
-/// RUSTSEC-2026-0258). A client that sends nothing at all for a minute while something is being answered is asked with a ping
-/// whether it is there, and cut if it has not answered within 20 s. One that does not acknowledge the server's settings within
-/// [`header_timeout`](Limits::header_timeout) is sent GOAWAY `SETTINGS_TIMEOUT`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Http2Limits {
-    /// Streams that are open at a time. 100.
-    pub concurrent_streams: u32,
-    /// Bytes that a client may send on a stream before the destination takes them. 256 KiB.
-    pub stream_window: u32,
-    /// The same over all streams of a connection. 1 MiB.
-    pub connection_window: u32,
-    /// Streams that a client may reset before they were looked at. 20, then GOAWAY `ENHANCE_YOUR_CALM`: the answer to
-    /// rapid reset (CVE-2023-44487).
-    pub pending_resets: usize,
-    /// Streams that a client may reset within a second, before it has had their responses. 100, then GOAWAY
-    /// `ENHANCE_YOUR_CALM`: each of them may have cost a destination a request and a connection.
-    pub resets_per_second: u32,
-    /// The same over the life of a connection. 500.
-    pub resets_per_connection: u32,
-    /// PING frames that a client may send within a second. 100, then GOAWAY `ENHANCE_YOUR_CALM` (CVE-2019-9512). Clients of
-    /// gRPC ask with each piece of data how long it took: whoever is sent something between them may send more.
-    pub pings_per_second: u32,
-    /// SETTINGS frames that a client may send within a second. 50, then the same (CVE-2019-9515).
-    pub settings_per_second: u32,
-    /// Streams that the server may have had to reset because of a client's errors. 100, then GOAWAY: the answer to
-    /// resets that a client provokes (CVE-2025-8671).
-    pub error_resets: usize,
-}
-
-impl Default for Http2Limits {
-    fn default() -> Self {
-        Self {
-            concurrent_streams: 100,
-            stream_window: 256 * 1024,
-            connection_window: 1024 * 1024,
-            pending_resets: 20,
-            resets_per_second: 100,
-            resets_per_connection: 500,
-            pings_per_second: 100,
-            settings_per_second: 50,
-            error_resets: 100,
-        }
-    }
-}
-
-impl Http2Limits {
-    /// Sets [`concurrent_streams`](Self::concurrent_streams).
-    #[must_use]
-    pub fn with_concurrent_streams(mut self, streams: u32) -> Self {
-        self.concurrent_streams = streams;
-        self
-    }
-
-    /// Sets [`stream_window`](Self::stream_window).
-    #[must_use]
-    pub fn with_stream_window(mut self, bytes: u32) -> Self {
-        self.stream_window = bytes;
-        self
-    }
-
-    /// Sets [`connection_window`](Self::connection_window).
-    #[must_use]
-    pub fn with_connection_window(mut self, bytes: u32) -> Self {
-        self.connection_window = bytes;
-        self
-    }
-
-    /// Sets [`pending_resets`](Self::pending_resets).
-    #[must_use]
-    pub fn with_pending_resets(mut self, resets: usize) -> Self {
-        self.pending_resets = resets;
-        self
-    }
-
-    /// Sets [`resets_per_second`](Self::resets_per_second).
-    #[must_use]
-    pub fn with_resets_per_second(mut self, resets: u32) -> Self {
-        self.resets_per_second = resets;
-        self
-    }
-
-    /// Sets [`resets_per_connection`](Self::resets_per_connection).
-    #[must_use]
-    pub fn with_resets_per_connection(mut self, resets: u32) -> Self {
-        self.resets_per_connection = resets;
-        self
-    }
-
-    /// Sets [`pings_per_second`](Self::pings_per_second).
-    #[must_use]
-    pub fn with_pings_per_second(mut self, pings: u32) -> Self {
-        self.pings_per_second = pings;
-        self
-    }
-
-    /// Sets [`settings_per_second`](Self::settings_per_second).
-    #[must_use]
-    pub fn with_settings_per_second(mut self, settings: u32) -> Self {
-        self.settings_per_second = settings;
-        self
-    }
-
-    /// Sets [`error_resets`](Self::error_resets).
-    #[must_use]
-    pub fn with_error_resets(mut self, resets: usize) -> Self {
-        self.error_resets = resets;
-        self
     }
 }

@@ -83,14 +83,15 @@ pub struct ServerCounts {
     /// Requests that are being answered.
     pub active_requests: u64,
     /// Requests that the server refused itself although it could read them: see
-    /// [the rules](crate::server#what-is-refused).
+    /// [the rules](crate::server#what-is-refused). Of bodies, those that exceeded one of the server's
+    /// [`Limits`](super::Limits) before their response had begun; limits of routes and clusters are not the server's.
     pub refused_requests: u64,
     /// Connections ended because what came over them was no request with one meaning, too large a head, or a flood.
     pub malformed_requests: u64,
     /// Connections closed because a request's head did not arrive in time.
     /// On HTTP/2 also those whose client did not acknowledge the settings.
     pub header_timeouts: u64,
-    /// Uploads and downloads ended because the client was too slow.
+    /// Uploads and downloads ended because the client was slower than the [`data_rate`](super::Limits::data_rate).
     pub slow_clients: u64,
     /// Requests whose service panicked, which were answered with 500, or the body of whose response did, which broke off.
     pub panics: u64,

@@ -66,7 +66,9 @@
 //! | `Expect` with anything but `100-continue` | 417 |
 //! | a method of more than 64 letters | 501 |
 //!
-//! Chunks that cannot be read break the body off: the service gets an error, and the connection ends with its response.
+//! Chunks that cannot be read break the body off: the service gets an error, and the connection ends with its response. So does
+//! a body that exceeds a limit. If the service answers that with 400 or 5xx, the response is replaced by the server's, which says
+//! 408, 413 or 431; a [`ProxyService`] knows what happened, and its response is the route's.
 //!
 //! What is not refused is brought into one form: an absolute target becomes a path, its authority becomes `Host`, and
 //! dot segments of the path are resolved.

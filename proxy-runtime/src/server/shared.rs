@@ -16,6 +16,7 @@ use crate::observe::targets;
 /// What the connections of one worker share.
 #[derive(Debug)]
 pub(crate) struct WorkerShared {
+    /// As they are kept to.
     pub(crate) limits: Limits,
     /// The connections that this worker may have.
     share: u64,
@@ -38,7 +39,7 @@ impl WorkerShared {
         access_log: Option<Arc<dyn AccessLogSink>>,
     ) -> Self {
         Self {
-            limits,
+            limits: limits.effective(),
             share: share.max(1) as u64,
             metrics,
             access_log,

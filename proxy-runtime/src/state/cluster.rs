@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
+#[cfg(feature = "server")]
+use proxy_model::ClusterId;
 use proxy_model::RequestHead;
 use proxy_model::compiled::{Cluster, DestinationIndex};
 #[cfg(feature = "server")]
@@ -80,6 +82,8 @@ impl ClusterLive {
 /// The state of one cluster in one generation.
 #[derive(Debug)]
 pub(crate) struct ClusterState {
+    #[cfg(feature = "server")]
+    id: ClusterId,
     live: Arc<ClusterLive>,
     client: ClientKey,
     destinations: Box<[Arc<DestinationState>]>,
@@ -104,6 +108,8 @@ impl ClusterState {
     ) -> Self {
         let available = Self::assess_now(cluster, &live, &destinations, &context);
         Self {
+            #[cfg(feature = "server")]
+            id: cluster.id().clone(),
             live,
             client,
             destinations,
@@ -114,6 +120,11 @@ impl ClusterState {
             available: ArcSwap::from_pointee(available),
             renewal: Mutex::new(()),
         }
+    }
+
+    #[cfg(feature = "server")]
+    pub(crate) fn id(&self) -> &ClusterId {
+        &self.id
     }
 
     /// What is carried over to the next generation.

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use proxy_model::RequestHead;
+#[cfg(feature = "server")]
+use proxy_model::RouteId;
 use proxy_model::compiled::{ClusterIndex, KeyRefusal, Route, RouteTarget};
 
 use crate::balance::Random;
@@ -15,6 +17,8 @@ use crate::support::{Refusal, refusal};
 /// The state of one route in one generation.
 #[derive(Debug)]
 pub(crate) struct RouteState {
+    #[cfg(feature = "server")]
+    id: RouteId,
     metrics: Arc<RouteMetrics>,
     refusal: Option<Refusal>,
     /// What it does to heads, if that can be done on bytes and it has no layers, which want `http` types.
@@ -63,6 +67,8 @@ impl RouteState {
         #[cfg(feature = "server")]
         let plan = HeadPlan::of(route);
         Self {
+            #[cfg(feature = "server")]
+            id: route.id().clone(),
             metrics,
             refusal: refusal(route),
             #[cfg(feature = "server")]
@@ -72,6 +78,11 @@ impl RouteState {
             extensions,
             cumulative,
         }
+    }
+
+    #[cfg(feature = "server")]
+    pub(crate) fn id(&self) -> &RouteId {
+        &self.id
     }
 
     /// What is counted of it.

@@ -108,6 +108,16 @@ impl ReadBuffer {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         ready!(io.poll_readable(cx))?;
+        self.poll_fill(io, cx)
+    }
+
+    /// The same of a stream that is worth to read. Apart, since most looks find that nothing has come.
+    #[inline(never)]
+    fn poll_fill<T: ByteStream>(
+        &mut self,
+        io: &mut T,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
         self.make_room();
         let room = self.bytes.capacity() - self.bytes.len();
         let polled = match self.is_large {

@@ -2,9 +2,10 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::thread::LocalKey;
 
 use bytes::{Bytes, BytesMut};
+
+use crate::spare::{Lend, Spare};
 
 /// Bytes of a buffer that a request's head is written into. Who waits for a response may hold one.
 pub(crate) const HEAD: usize = 2 * 1024;
@@ -39,33 +40,27 @@ const BLOCK: usize = 8 * 1024;
 /// Blocks that a thread keeps: 256 KiB.
 const MOST_BLOCKS: usize = 32;
 
-type Buffers = RefCell<Vec<Vec<u8>>>;
-
 thread_local! {
     static COPIES: RefCell<Copies> = RefCell::new(Copies {
         current: BytesMut::with_capacity(BLOCK),
         full: VecDeque::new(),
     });
-    static SPARE_HEADS: Buffers = const { RefCell::new(Vec::new()) };
-    static SPARE_LONG_HEADS: Buffers = const { RefCell::new(Vec::new()) };
-    static SPARE_SMALL: Buffers = const { RefCell::new(Vec::new()) };
-    static SPARE_LARGE: Buffers = const { RefCell::new(Vec::new()) };
+    static HEADS: Spare<Vec<u8>, MOST_HEADS> = const { Spare::new() };
+    static LONG_HEADS: Spare<Vec<u8>, MOST_LONG_HEADS> = const { Spare::new() };
+    static SMALL_BUFFERS: Spare<Vec<u8>, MOST_SMALL> = const { Spare::new() };
+    static LARGE_BUFFERS: Spare<Vec<u8>, MOST_LARGE> = const { Spare::new() };
 }
 
 /// An empty buffer with room for `size` bytes, which is one of the four sizes.
 #[inline]
 pub(crate) fn take(size: usize) -> Vec<u8> {
-    let pop = |spare: &Buffers| spare.borrow_mut().pop();
     let spare = match size {
-        HEAD => SPARE_HEADS.try_with(pop),
-        LONG_HEAD => SPARE_LONG_HEADS.try_with(pop),
-        SMALL => SPARE_SMALL.try_with(pop),
-        _ => SPARE_LARGE.try_with(pop),
+        HEAD => HEADS.lend(),
+        LONG_HEAD => LONG_HEADS.lend(),
+        SMALL => SMALL_BUFFERS.lend(),
+        _ => LARGE_BUFFERS.lend(),
     };
-    match spare {
-        Ok(Some(buffer)) => buffer,
-        _ => Vec::with_capacity(size),
-    }
+    spare.unwrap_or_else(|| Vec::with_capacity(size))
 }
 
 /// Keeps a buffer for the next one who needs it. Those for what is read are freed when they have grown.
@@ -73,23 +68,12 @@ pub(crate) fn take(size: usize) -> Vec<u8> {
 pub(crate) fn give_back(mut buffer: Vec<u8>) {
     buffer.clear();
     match buffer.capacity() {
-        HEAD..LONG_HEAD => keep(&SPARE_HEADS, MOST_HEADS, buffer),
-        LONG_HEAD..SMALL => keep(&SPARE_LONG_HEADS, MOST_LONG_HEADS, buffer),
-        SMALL => keep(&SPARE_SMALL, MOST_SMALL, buffer),
-        LARGE => keep(&SPARE_LARGE, MOST_LARGE, buffer),
+        HEAD..LONG_HEAD => HEADS.keep(buffer),
+        LONG_HEAD..SMALL => LONG_HEADS.keep(buffer),
+        SMALL => SMALL_BUFFERS.keep(buffer),
+        LARGE => LARGE_BUFFERS.keep(buffer),
         _ => {}
     }
-}
-
-#[inline]
-fn keep(spare: &'static LocalKey<Buffers>, most: usize, buffer: Vec<u8>) {
-    // A thread that ends has no use for it.
-    let _ = spare.try_with(|spare| {
-        let mut spare = spare.borrow_mut();
-        if spare.len() < most {
-            spare.push(buffer);
-        }
-    });
 }
 
 /// Blocks that copies are put into, one behind the other.

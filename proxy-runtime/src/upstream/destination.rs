@@ -7,23 +7,25 @@ use std::time::Duration;
 
 use proxy_model::compiled::Upstream;
 use tokio::sync::{oneshot, watch};
-use tokio::time::Instant;
-use tracing::debug;
+use tokio::time::{Instant, timeout_at};
 
-use super::UpstreamOptions;
 use super::connect::Connector;
 use super::error::ConnectError;
 use super::group::RuntimeGroup;
 use super::http1::Http1Connection;
 #[cfg(feature = "http2")]
 use super::http2::Http2Connection;
-use super::io::UpstreamIo;
 use super::lease::Lease;
+use super::opening::Opening;
 use super::protocol::Protocols;
-use super::queue::{Attempt, Grant, IdleConnections, Next, State, Waiting};
+use super::queue::{Attempt, Grant, IdleConnections, Next, Ongoing, State, Waiting};
 use super::slot::Slot;
-use crate::observe::targets;
+use super::{UpstreamOptions, Wanted};
 use crate::state::{ClientKey, DestinationState};
+
+/// How long an attempt to connect is waited for by requests that could share its connection. After that, which is when a first SYN is
+/// sent again (RFC 6298 section 2.1), another one is made beside it: what it waits for may never come.
+const OVERDUE: Duration = Duration::from_secs(1);
 
 /// The connections to one destination that were made with the same settings.
 #[derive(Debug)]
@@ -36,6 +38,7 @@ pub(super) struct DestinationPool {
     /// [group](RuntimeGroup).
     is_shared: bool,
     multiple_http2: bool,
+    connect_timeout: Duration,
     idle_timeout: Duration,
     max_idle: usize,
     max_waiting: usize,
@@ -56,6 +59,7 @@ impl DestinationPool {
             max_connections: upstream.max_connections().unwrap_or(u32::MAX),
             is_shared: upstream.max_connections().is_some(),
             multiple_http2: upstream.multiple_http2_connections(),
+            connect_timeout: options.connect_timeout,
             idle_timeout: options.idle_timeout,
             max_idle: options.max_idle_per_destination,
             max_waiting: options.max_waiting_per_destination,
@@ -70,6 +74,7 @@ impl DestinationPool {
     }
 
     /// A connection that is there already.
+    #[inline]
     pub(super) fn ready(&self, protocols: Protocols, now: Instant) -> Option<Lease> {
         let mut closed = Vec::new();
         let ready = self.ready_in(&mut self.lock(), protocols, now, &mut closed);
@@ -78,48 +83,83 @@ impl DestinationPool {
     }
 
     /// A connection: one that is there, a new one, or one that another request gives back. It has no timeout of its
-    /// own.
+    /// own. Of those that are there, with `since`, only what was made after that, and nothing that served a request over HTTP/1.1.
     ///
-    /// Cancel-safe: dropped, it leaves the queue, and what it was about to get goes to the next one.
+    /// Cancel-safe: dropped, it leaves the queue, and what it was about to get goes to the next one. A connection that others can
+    /// share is opened all the same.
     pub(super) async fn acquire(
         &self,
-        connector: &Connector,
-        upstream: &Upstream,
-        protocols: Protocols,
-        fresh: bool,
+        connector: &Arc<Connector>,
+        wanted: &Wanted<'_>,
+        since: Option<Instant>,
     ) -> Result<Lease, ConnectError> {
+        let opening = self.opening(connector, wanted);
         loop {
-            match self.next(protocols, fresh)? {
+            match self.next(wanted.protocols, since)? {
                 Next::Use(lease) => return Ok(lease),
-                Next::Open(slot, attempt) => {
-                    let opened = self.open(connector, upstream, protocols, slot).await;
-                    if let (Some(attempt), Err(error)) = (&attempt, &opened) {
-                        // Those who wait would only see the same failure, one after the other.
-                        let _ = attempt.result.send(Some(error.clone()));
+                Next::Open(slot, None) => return opening.run(slot).await,
+                Next::Open(slot, Some(attempt)) => {
+                    let opened = opening.run_for_all(slot, attempt, self.connect_timeout);
+                    // An error means that the runtime which was to open it is ending.
+                    if let Ok(opened) = opened.await {
+                        return opened;
                     }
-                    return opened;
                 }
                 Next::AwaitGrant(granted) => match granted.await {
-                    Ok(Grant::Connection(mut connection)) if !fresh => {
-                        if is_usable(&mut connection, true) {
-                            return Ok(self.lease1(connection));
+                    Ok(Grant::Connection(mut connection)) => {
+                        if since.is_none() && is_usable(&mut connection, true) {
+                            return Ok(Lease::http1(connection));
+                        }
+                        // Its place is as good: without it, the request would have to queue again behind all others.
+                        let slot = connection.io.take_slot();
+                        connection.close();
+                        if let Some(slot) = slot {
+                            return opening.run(slot).await;
                         }
                     }
-                    Ok(Grant::Slot(slot)) => {
-                        return self.open(connector, upstream, protocols, slot).await;
-                    }
-                    // Too old to be wanted, or worth another look, or the pool was closed.
-                    Ok(_) | Err(_) => {}
+                    Ok(Grant::Slot(slot)) => return opening.run(slot).await,
+                    #[cfg(feature = "http2")]
+                    Ok(Grant::LookAgain) => {}
+                    // The pool was closed.
+                    Err(_) => {}
                 },
-                Next::AwaitAttempt(mut attempt) => {
-                    // An error means that the attempt ended without a failure to share.
-                    if attempt.changed().await.is_ok()
+                Next::AwaitAttempt(mut attempt, overdue) => {
+                    // An error means that the attempt ended without a failure to share, or that it takes too long.
+                    if let Ok(Ok(())) = timeout_at(overdue, attempt.changed()).await
                         && let Some(error) = attempt.borrow().clone()
                     {
                         return Err(error);
                     }
                 }
             }
+        }
+    }
+
+    /// Another connection instead of one that failed, which had this slot, for a request that had got hold of it at `since`. If
+    /// places are few, it takes the place of the failed one: that was the request's own already.
+    ///
+    /// Cancel-safe.
+    pub(super) async fn replace(
+        &self,
+        connector: &Arc<Connector>,
+        wanted: &Wanted<'_>,
+        since: Instant,
+        slot: Option<Slot>,
+    ) -> Result<Lease, ConnectError> {
+        let is_limited = self.max_connections != u32::MAX;
+        match slot.filter(|slot| is_limited && slot.is_of(&self.this)) {
+            Some(slot) => self.opening(connector, wanted).run(slot).await,
+            None => self.acquire(connector, wanted, Some(since)).await,
+        }
+    }
+
+    fn opening<'a>(&'a self, connector: &'a Arc<Connector>, wanted: &Wanted<'a>) -> Opening<'a> {
+        Opening {
+            connector,
+            destination: &self.destination,
+            upstream: wanted.upstream,
+            protocols: wanted.protocols,
+            pool: &self.this,
         }
     }
 
@@ -259,12 +299,9 @@ impl DestinationPool {
         Some(idle.remove(position))
     }
 
-    fn lease1(&self, connection: Box<Http1Connection>) -> Lease {
-        Lease::http1(connection, self.this.clone())
-    }
-
     /// A connection that is there already. Those that turn out to be closed are left in `closed`: their slots are freed
     /// when they are dropped, which takes the lock.
+    #[inline]
     fn ready_in(
         &self,
         state: &mut State,
@@ -277,7 +314,7 @@ impl DestinationPool {
             state.http2.retain(|connection| connection.is_open());
             let best = self.own(&state.http2).min_by_key(|c| c.streams());
             if let Some(connection) = best.filter(|connection| !connection.is_full()) {
-                return Some(Lease::http2(connection, &self.this));
+                return Some(Lease::http2(connection));
             }
         }
         if protocols.allows_http1() {
@@ -286,7 +323,7 @@ impl DestinationPool {
                 let until = connection.idle_since.checked_add(self.idle_timeout);
                 if until.is_none_or(|until| now < until) && is_usable(&mut connection, may_outlive)
                 {
-                    return Some(self.lease1(connection));
+                    return Some(Lease::http1(connection));
                 }
                 closed.push(connection);
             }
@@ -294,22 +331,39 @@ impl DestinationPool {
         None
     }
 
-    fn next(&self, protocols: Protocols, fresh: bool) -> Result<Next, ConnectError> {
+    /// The HTTP/2 connection that was made after `since` and has the fewest streams.
+    #[cfg(feature = "http2")]
+    fn made_since(&self, state: &State, protocols: Protocols, since: Instant) -> Option<Lease> {
+        let made = self.own(&state.http2).filter(|connection| {
+            connection.opened_at > since && !(self.multiple_http2 && connection.is_full())
+        });
+        self.least_loaded_among(made, protocols)
+    }
+
+    #[cfg(not(feature = "http2"))]
+    #[expect(clippy::unused_self, reason = "as with HTTP/2")]
+    fn made_since(&self, _: &State, _: Protocols, _: Instant) -> Option<Lease> {
+        None
+    }
+
+    fn next(&self, protocols: Protocols, since: Option<Instant>) -> Result<Next, ConnectError> {
         // Declared first, so that it is dropped when the lock is released.
         let mut closed = Vec::new();
         let mut state = self.lock();
-        if !fresh {
-            if let Some(lease) = self.ready_in(&mut state, protocols, Instant::now(), &mut closed) {
-                return Ok(Next::Use(lease));
-            }
-            if !closed.is_empty() {
-                drop(state);
-                closed.clear();
-                state = self.lock();
-            }
+        let ready = match since {
+            None => self.ready_in(&mut state, protocols, Instant::now(), &mut closed),
+            Some(since) => self.made_since(&state, protocols, since),
+        };
+        if let Some(lease) = ready {
+            return Ok(Next::Use(lease));
+        }
+        if !closed.is_empty() {
+            drop(state);
+            closed.clear();
+            state = self.lock();
         }
         let state = &mut *state;
-        if !fresh
+        if since.is_none()
             && !self.multiple_http2
             && let Some(lease) = self.least_loaded(state, protocols)
         {
@@ -318,17 +372,32 @@ impl DestinationPool {
         let group = RuntimeGroup::current();
         let shares = protocols == Protocols::Http2
             || (protocols == Protocols::Either && !state.agreed_on_http1);
+        let now = Instant::now();
         if shares && let Some(attempt) = &state.attempt {
-            return Ok(Next::AwaitAttempt(attempt.clone()));
+            let overdue = attempt.began + OVERDUE;
+            if now < overdue {
+                return Ok(Next::AwaitAttempt(attempt.result.clone(), overdue));
+            }
         }
         if state.open < self.max_connections {
             state.open += 1;
             let attempt = shares.then(|| {
                 let (result, waiting) = watch::channel(None);
-                state.attempt = Some(waiting);
+                let (stop, stopped) = oneshot::channel();
+                let attempt = Ongoing {
+                    result: waiting,
+                    began: now,
+                    stop,
+                };
+                if let Some(overdue) = state.attempt.replace(attempt) {
+                    state.overdue.retain(|stop| !stop.is_closed());
+                    state.overdue.push(overdue.stop);
+                }
                 Attempt {
                     pool: self.this.clone(),
+                    began: now,
                     result,
+                    stopped,
                 }
             });
             return Ok(Next::Open(Slot::new(self.this.clone()), attempt));
@@ -342,15 +411,23 @@ impl DestinationPool {
             return Ok(Next::Use(lease));
         }
         state.waiting.retain(|waiting| !waiting.granted.is_closed());
-        if state.waiting.len() >= self.max_waiting {
+        let is_again = since.is_some();
+        if state.waiting.len() >= self.max_waiting && !is_again {
             return Err(ConnectError::Saturated);
         }
         let (granted, grant) = oneshot::channel();
-        state.waiting.push_back(Waiting {
+        // Who had a connection has waited for its turn already.
+        let position = match is_again {
+            true => state.waiting.iter().take_while(|w| w.is_again).count(),
+            false => state.waiting.len(),
+        };
+        let waiting = Waiting {
             protocols,
             group,
+            is_again,
             granted,
-        });
+        };
+        state.waiting.insert(position, waiting);
         Ok(Next::AwaitGrant(grant))
     }
 
@@ -386,9 +463,7 @@ impl DestinationPool {
     ) -> Option<Lease> {
         let open = connections.filter(|connection| connection.is_open());
         let connection = open.min_by_key(|connection| connection.streams())?;
-        protocols
-            .allows_http2()
-            .then(|| Lease::http2(connection, &self.this))
+        protocols.allows_http2().then(|| Lease::http2(connection))
     }
 
     #[cfg(not(feature = "http2"))]
@@ -438,54 +513,21 @@ impl DestinationPool {
         is_there
     }
 
-    async fn open(
-        &self,
-        connector: &Connector,
-        upstream: &Upstream,
-        protocols: Protocols,
-        slot: Slot,
-    ) -> Result<Lease, ConnectError> {
-        let opened = self
-            .open_and_greet(connector, upstream, protocols, slot)
-            .await;
-        if let Err(error) = &opened {
-            self.destination.metrics().connect_failures.increment();
-            debug!(
-                target: targets::UPSTREAM,
-                cluster = %self.destination.cluster(),
-                destination = %self.destination.id(),
-                error = error as &dyn std::error::Error,
-                "connection cannot be opened",
-            );
-        }
-        opened
-    }
-
-    async fn open_and_greet(
-        &self,
-        connector: &Connector,
-        upstream: &Upstream,
-        protocols: Protocols,
-        slot: Slot,
-    ) -> Result<Lease, ConnectError> {
-        let opened = connector
-            .open(self.destination.address(), upstream, protocols)
-            .await?;
-        let (peer, is_http2) = (opened.peer, opened.http2);
-        let open = self.destination.connection_opened();
-        let io = UpstreamIo::new(opened.transport, open, slot);
+    /// A connection was opened over which one of `protocols` is spoken.
+    pub(super) fn opened(&self, lease: &Lease, protocols: Protocols) {
+        let is_http2 = lease.is_http2();
+        let mut state = self.lock();
         if protocols == Protocols::Either {
-            self.lock().agreed_on_http1 = !is_http2;
+            state.agreed_on_http1 = !is_http2;
         }
-        let lease = Lease::greet(io, peer, is_http2, self.this.clone()).await?;
         if !is_http2 {
-            self.lock().runtimes.add_current();
+            state.runtimes.add_current();
         }
+        drop(state);
         #[cfg(feature = "http2")]
         if let Some(connection) = lease.shared() {
             self.share(connection);
         }
-        Ok(lease)
     }
 
     /// Lets other requests use a new connection, those that wait already first.
@@ -505,9 +547,11 @@ impl DestinationPool {
         }
     }
 
-    /// Nobody can wait for the attempt any more.
-    pub(super) fn attempt_ended(&self) {
-        self.lock().attempt = None;
+    /// Nobody can wait any more for the attempt that began then.
+    pub(super) fn attempt_ended(&self, began: Instant) {
+        self.lock()
+            .attempt
+            .take_if(|attempt| attempt.began == began);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
@@ -16,6 +16,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::debug;
 
+use super::destination::DestinationPool;
 use super::error::ConnectError;
 use super::group::RuntimeGroup;
 use super::http1::MAX_HEAD;
@@ -23,10 +24,16 @@ use super::io::UpstreamIo;
 use crate::forward::RequestBody;
 use crate::observe::targets;
 
-/// What a destination may send per stream before the client has taken some of it.
+/// What a destination may send per stream before the client has taken some of it: as much as a transfer over HTTP/1.1 has on the
+/// way, and 2 Gbit/s at a round trip of 1 ms.
 const STREAM_WINDOW: u32 = 256 * 1024;
-/// The same for all streams of a connection together.
-const CONNECTION_WINDOW: u32 = 1024 * 1024;
+/// The same for all streams of a connection together. It is given back only as clients take what came, so it has to be more than all
+/// streams can use up: else a few clients that take nothing would stop the responses to all the others. What bounds memory are the
+/// streams' own windows, and with them the number of requests. It is as in Go's transport, and room for 4,096 streams.
+const CONNECTION_WINDOW: u32 = 1 << 30;
+/// Requests that share a connection if there may be others, whatever the destination allows: so all of them together wait for no more
+/// than 256 MiB.
+const MOST_STREAMS: usize = 1024;
 /// Bytes of one request body that wait for the destination.
 const MAX_SEND_BUFFER: usize = 64 * 1024;
 /// How often a destination is asked for a sign of life while requests wait for it.
@@ -79,15 +86,19 @@ pub(super) struct Http2Connection {
     is_closing: AtomicBool,
     /// The task that reads and writes.
     carrier: Arc<OnceLock<AbortHandle>>,
+    pub(super) opened_at: Instant,
     idle_since: Mutex<Instant>,
     /// Of the runtime whose tasks carry it.
     pub(super) group: RuntimeGroup,
+    /// Where it is kept, if it is.
+    pub(super) pool: Option<Weak<DestinationPool>>,
 }
 
 impl Http2Connection {
     /// Speaks HTTP/2 over `io`. Tasks on the current runtime carry the connection until it is let go of or the
     /// destination closes it.
     pub(super) async fn handshake(io: UpstreamIo, peer: SocketAddr) -> Result<Self, ConnectError> {
+        let pool = io.pool().cloned();
         let executor = Tasks::default();
         let progress = Arc::clone(&executor.progress);
         let carrier = Arc::clone(&executor.carrier);
@@ -125,6 +136,7 @@ impl Http2Connection {
                 debug!(target: targets::UPSTREAM, %peer, %error, "connection failed");
             }
         });
+        let now = Instant::now();
         Ok(Self {
             send,
             peer,
@@ -132,8 +144,10 @@ impl Http2Connection {
             settings,
             is_closing: AtomicBool::new(false),
             carrier,
-            idle_since: Mutex::new(Instant::now()),
+            opened_at: now,
+            idle_since: Mutex::new(now),
             group: RuntimeGroup::current(),
+            pool,
         })
     }
 
@@ -168,7 +182,7 @@ impl Http2Connection {
         let max = match self.settings.borrow().max_streams {
             // A destination that really allows so few has all requests wait on one connection.
             ..=STREAMS_AT_FIRST => STREAMS_ASSUMED,
-            max => max,
+            max => max.min(MOST_STREAMS),
         };
         self.streams() >= max
     }

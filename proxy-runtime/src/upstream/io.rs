@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 #[cfg(any(feature = "tls", test))]
 use std::pin::pin;
+use std::sync::Weak;
 use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
@@ -13,6 +14,7 @@ use tokio::io::AsyncReadExt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use super::destination::DestinationPool;
 use super::slot::Slot;
 use crate::observe::GaugeGuard;
 use crate::stream::ByteStream;
@@ -45,7 +47,7 @@ pin_project! {
         #[pin]
         transport: Transport,
         _open: Option<GaugeGuard>,
-        _slot: Option<Slot>,
+        slot: Option<Slot>,
     }
 }
 
@@ -54,7 +56,7 @@ impl UpstreamIo {
         Self {
             transport,
             _open: Some(open),
-            _slot: Some(slot),
+            slot: Some(slot),
         }
     }
 
@@ -63,8 +65,13 @@ impl UpstreamIo {
         Self {
             transport,
             _open: None,
-            _slot: None,
+            slot: None,
         }
+    }
+
+    /// The pool that it counts for.
+    pub(super) fn pool(&self) -> Option<&Weak<DestinationPool>> {
+        self.slot.as_ref().map(Slot::pool)
     }
 
     /// Whether it is TLS, which takes bytes before it knows whether it can send them.
@@ -76,6 +83,11 @@ impl UpstreamIo {
             #[cfg(test)]
             Transport::Scripted(stream) => stream.is_tls(),
         }
+    }
+
+    /// Takes its right to be open, for the connection that is to be in its place.
+    pub(super) fn take_slot(&mut self) -> Option<Slot> {
+        self.slot.take()
     }
 
     /// Goes on over another transport, as the same connection.

@@ -14,13 +14,13 @@ use http_body::Frame;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use super::destination::DestinationPool;
 use super::error::{ConnectError, ExchangeError, SendError};
 use super::http1::{self, Http1Connection, Rest, Upload};
 #[cfg(feature = "http2")]
 use super::http2::Http2Connection;
 use super::incoming::IncomingBody;
 use super::io::UpstreamIo;
+use super::slot::Slot;
 use super::tunnel::Switching;
 use crate::forward::RequestBody;
 
@@ -32,7 +32,6 @@ use crate::forward::RequestBody;
 #[derive(Debug)]
 pub(crate) struct Lease {
     held: Held,
-    pool: Weak<DestinationPool>,
 }
 
 #[derive(Debug)]
@@ -48,49 +47,38 @@ impl Lease {
         io: UpstreamIo,
         peer: SocketAddr,
         is_http2: bool,
-        pool: Weak<DestinationPool>,
     ) -> Result<Self, ConnectError> {
         if is_http2 {
-            return Self::greet_http2(io, peer, pool).await;
+            return Self::greet_http2(io, peer).await;
         }
-        Ok(Self::http1(Box::new(Http1Connection::new(io, peer)), pool))
+        Ok(Self::http1(Box::new(Http1Connection::new(io, peer))))
     }
 
     #[cfg(feature = "http2")]
-    async fn greet_http2(
-        io: UpstreamIo,
-        peer: SocketAddr,
-        pool: Weak<DestinationPool>,
-    ) -> Result<Self, ConnectError> {
+    async fn greet_http2(io: UpstreamIo, peer: SocketAddr) -> Result<Self, ConnectError> {
         let connection = Http2Connection::handshake(io, peer).await?;
-        Ok(Self::http2(&Arc::new(connection), &pool))
+        Ok(Self::http2(&Arc::new(connection)))
     }
 
     #[cfg(not(feature = "http2"))]
     #[expect(clippy::unused_async, reason = "as with HTTP/2")]
-    async fn greet_http2(
-        _: UpstreamIo,
-        _: SocketAddr,
-        _: Weak<DestinationPool>,
-    ) -> Result<Self, ConnectError> {
+    async fn greet_http2(_: UpstreamIo, _: SocketAddr) -> Result<Self, ConnectError> {
         Err(ConnectError::Unsupported(
             "the destination speaks HTTP/2, and this build does not",
         ))
     }
 
-    pub(super) fn http1(connection: Box<Http1Connection>, pool: Weak<DestinationPool>) -> Self {
+    pub(super) fn http1(connection: Box<Http1Connection>) -> Self {
         Self {
             held: Held::Http1(Some(connection)),
-            pool,
         }
     }
 
     #[cfg(feature = "http2")]
-    pub(super) fn http2(connection: &Arc<Http2Connection>, pool: &Weak<DestinationPool>) -> Self {
+    pub(super) fn http2(connection: &Arc<Http2Connection>) -> Self {
         connection.enter();
         Self {
             held: Held::Http2(Arc::clone(connection)),
-            pool: Weak::clone(pool),
         }
     }
 
@@ -161,7 +149,7 @@ impl Lease {
     #[inline]
     pub(crate) fn give_back(mut self, now: Instant) {
         if let Some(connection) = self.take()
-            && let Some(pool) = self.pool.upgrade()
+            && let Some(pool) = connection.io.pool().and_then(Weak::upgrade)
         {
             pool.put(connection, now);
         }
@@ -197,7 +185,7 @@ impl Lease {
         incoming.poll_frame(self.raw(), cx)
     }
 
-    /// The other end of a tunnel, after a response with which the destination agreed to one.
+    /// The other end of a tunnel, after a response with which the destination agreed to one; `None` if none comes of it.
     ///
     /// The connection of HTTP/1.1 goes with it; of HTTP/2 it is one stream, and the lease is to be held as long.
     pub(crate) fn switch(&mut self, response: &mut Response<IncomingBody>) -> Option<Switching> {
@@ -205,7 +193,8 @@ impl Lease {
             IncomingBody::Http1(body) if body.is_tunnel() => self.take().map(Switching::Http1),
             IncomingBody::Http1(_) => None,
             #[cfg(feature = "http2")]
-            IncomingBody::Http2(_) => Some(Switching::Http2(hyper::upgrade::on(response))),
+            // `hyper` makes tunnels of 200 and of no other 2xx, and `hyper::upgrade::on` does not tell before it is awaited.
+            IncomingBody::Http2(_) => response.extensions_mut().remove().map(Switching::Http2),
         }
     }
 
@@ -232,6 +221,11 @@ impl Lease {
             }
             Rest::Close => {}
         }
+    }
+
+    /// Ends it, and gives the slot of a connection that was this request's alone, which closes.
+    pub(super) fn into_slot(mut self) -> Option<Slot> {
+        self.take()?.io.take_slot()
     }
 
     fn take(&mut self) -> Option<Box<Http1Connection>> {
@@ -319,7 +313,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         if let Held::Http2(connection) = &self.held
             && connection.leave()
-            && let Some(pool) = self.pool.upgrade()
+            && let Some(pool) = connection.pool.as_ref().and_then(Weak::upgrade)
         {
             pool.http2_idle();
         }

@@ -6,13 +6,16 @@
 //!
 //! A cluster with `MaxConnectionsPerServer` is the exception: a limit per core would be no limit. Its connections live
 //! in one pool that the whole proxy shares. When all of them are in use, requests wait in the order in which they came,
-//! up to [`UpstreamOptions::connect_timeout`]; when [`UpstreamOptions::max_waiting_per_destination`] of them wait
-//! already, a request gets 503 at once. While a reload changes the cluster's settings, connections that were made with
-//! the old ones may still be finishing their requests beside the new ones.
+//! those in front whose connection has failed, up to [`UpstreamOptions::connect_timeout`]; when
+//! [`UpstreamOptions::max_waiting_per_destination`] of them wait already, a request gets none. While a reload changes the
+//! cluster's settings, connections that were made with the old ones may still be finishing their requests beside the new
+//! ones.
 //!
 //! A connection belongs to the runtime that it was opened on, which has to go on for as long as requests of others use it:
 //! the workers of a server wait for each other when it ends. What is left of a runtime that has ended is not used any more:
 //! the pool of a service closes with it, and where connections of several runtimes are together, each is asked for its own.
+//!
+//! A connection that requests can share is opened by a task, which goes on when they give up waiting for it.
 //!
 //! Connections of HTTP/2 are tasks on the runtime that asks for them first; those of HTTP/1.1 are plain values that the
 //! requests read and write themselves. They end when the pool is dropped, when the destination is removed or its settings
@@ -31,6 +34,7 @@ mod incoming;
 mod io;
 mod lease;
 mod once;
+mod opening;
 mod options;
 mod pool;
 pub(crate) mod protocol;
@@ -56,13 +60,13 @@ use self::destination::DestinationPool;
 pub(crate) use self::error::{ConnectError, ExchangeError};
 #[cfg(feature = "server")]
 pub(crate) use self::group::RuntimeGroup;
-#[cfg(all(feature = "http2", feature = "server"))]
-pub(crate) use self::http1::{Http1Body, Rest, Table};
 #[cfg(feature = "server")]
 pub(crate) use self::http1::{
-    Http1Connection, Http1Error, MOST_INTERIM, Output, SecondTry, Written,
+    Early, Http1Connection, Http1Error, MOST_INTERIM, Output, SecondTry, Written,
     limits as response_limits,
 };
+#[cfg(all(feature = "http2", feature = "server"))]
+pub(crate) use self::http1::{Http1Body, Rest};
 pub(crate) use self::incoming::IncomingBody;
 pub(crate) use self::lease::Lease;
 pub use self::options::UpstreamOptions;
@@ -82,7 +86,7 @@ use crate::state::{ClientKey, DestinationState};
 /// What the pools of a proxy share.
 #[derive(Debug)]
 pub(crate) struct Upstreams {
-    connector: Connector,
+    connector: Arc<Connector>,
     options: UpstreamOptions,
     /// Connections to destinations whose number of connections is limited.
     limited: Arc<Pool>,
@@ -91,7 +95,7 @@ pub(crate) struct Upstreams {
 impl Upstreams {
     pub(crate) fn new(options: UpstreamOptions) -> Arc<Self> {
         Arc::new(Self {
-            connector: Connector::new(&options),
+            connector: Arc::new(Connector::new(&options)),
             limited: Pool::shared(options.clone()),
             options,
         })
@@ -122,7 +126,7 @@ pub(crate) struct Wanted<'a> {
     /// Names these settings.
     pub(crate) client: ClientKey,
     pub(crate) protocols: Protocols,
-    /// Whether it must be a connection that has not carried a request.
+    /// Whether it must be a connection that is made from now on.
     pub(crate) fresh: bool,
 }
 
@@ -141,17 +145,38 @@ impl UpstreamPool {
     /// No byte was sent, so another destination may be tried.
     pub(crate) async fn acquire(&self, wanted: Wanted<'_>) -> Result<Lease, ConnectError> {
         let pool = self.of(&wanted);
-        let Wanted {
-            upstream,
-            protocols,
-            fresh,
-            ..
-        } = wanted;
-        if !fresh && let Some(lease) = pool.ready(protocols, Instant::now()) {
+        let now = Instant::now();
+        if !wanted.fresh
+            && let Some(lease) = pool.ready(wanted.protocols, now)
+        {
             return Ok(lease);
         }
-        let acquired = pool.acquire(&self.shared.connector, upstream, protocols, fresh);
+        let since = wanted.fresh.then_some(now);
+        let acquired = pool.acquire(&self.shared.connector, &wanted, since);
         timeout(self.shared.options.connect_timeout, acquired)
+            .await
+            .unwrap_or(Err(ConnectError::TimedOut))
+    }
+
+    /// Gets hold of another connection instead of one that failed, of which the request had got hold at `since`: one that was
+    /// made after that. Where the number of connections is limited, it takes the place of the failed one if that was the request's
+    /// alone.
+    ///
+    /// Cancel-safe.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`acquire`](Self::acquire).
+    pub(crate) async fn replace(
+        &self,
+        failed: Lease,
+        since: Instant,
+        wanted: Wanted<'_>,
+    ) -> Result<Lease, ConnectError> {
+        let pool = self.of(&wanted);
+        let slot = failed.into_slot();
+        let replaced = pool.replace(&self.shared.connector, &wanted, since, slot);
+        timeout(self.shared.options.connect_timeout, replaced)
             .await
             .unwrap_or(Err(ConnectError::TimedOut))
     }

@@ -26,7 +26,7 @@ pub struct UpstreamOptions {
     /// How many idle HTTP/1.1 connections are kept per destination and worker. 512 by default.
     pub max_idle_per_destination: usize,
     /// How many requests may wait for a connection to one destination while its
-    /// `MaxConnectionsPerServer` are in use; further ones get 503. 1,024 by default.
+    /// `MaxConnectionsPerServer` are in use; further ones go to another destination, or get 503. 1,024 by default.
     pub max_waiting_per_destination: usize,
     /// How `https` destinations are spoken to. Without it their requests get 502; they are never sent in the clear.
     #[cfg(feature = "tls")]

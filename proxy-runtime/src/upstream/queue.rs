@@ -7,6 +7,7 @@ use std::sync::Weak;
 
 use tokio::runtime::{self, Handle};
 use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
 
 use super::destination::DestinationPool;
 use super::error::ConnectError;
@@ -35,7 +36,9 @@ pub(super) struct State {
     /// Requests that wait for a slot or a connection, the first to come at the front.
     pub(super) waiting: VecDeque<Waiting>,
     /// An attempt to connect whose connection several requests can share.
-    pub(super) attempt: Option<watch::Receiver<Option<ConnectError>>>,
+    pub(super) attempt: Option<Ongoing>,
+    /// Those that are overdue. Dropped with the pool, this ends them.
+    pub(super) overdue: Vec<oneshot::Sender<()>>,
     /// ALPN agreed on HTTP/1.1 the last time. Then requests cannot share a connection.
     pub(super) agreed_on_http1: bool,
     pub(super) runtimes: Runtimes,
@@ -74,6 +77,8 @@ impl Runtimes {
 pub(super) struct Waiting {
     pub(super) protocols: Protocols,
     pub(super) group: RuntimeGroup,
+    /// It had a connection, which failed.
+    pub(super) is_again: bool,
     pub(super) granted: oneshot::Sender<Grant>,
 }
 
@@ -92,19 +97,32 @@ pub(super) enum Next {
     Use(Lease),
     Open(Slot, Option<Attempt>),
     AwaitGrant(oneshot::Receiver<Grant>),
-    AwaitAttempt(watch::Receiver<Option<ConnectError>>),
+    /// Until it is overdue.
+    AwaitAttempt(watch::Receiver<Option<ConnectError>>, Instant),
 }
 
 /// The attempt that others wait for. Dropped without a result, it lets one of them try.
 pub(super) struct Attempt {
     pub(super) pool: Weak<DestinationPool>,
+    pub(super) began: Instant,
     pub(super) result: watch::Sender<Option<ConnectError>>,
+    /// The pool is gone, and with it all who could wait.
+    pub(super) stopped: oneshot::Receiver<()>,
+}
+
+/// What the pool has of an attempt.
+#[derive(Debug)]
+pub(super) struct Ongoing {
+    pub(super) result: watch::Receiver<Option<ConnectError>>,
+    pub(super) began: Instant,
+    /// Dropped with the pool, it ends the attempt.
+    pub(super) stop: oneshot::Sender<()>,
 }
 
 impl Drop for Attempt {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.upgrade() {
-            pool.attempt_ended();
+            pool.attempt_ended(self.began);
         }
     }
 }

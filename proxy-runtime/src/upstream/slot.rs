@@ -16,9 +16,19 @@ impl Slot {
         Self { pool }
     }
 
+    /// Where it is given back.
+    pub(super) fn pool(&self) -> &Weak<DestinationPool> {
+        &self.pool
+    }
+
     /// Ends it without giving it back: it was never handed on.
     pub(super) fn disarm(mut self) {
         self.pool = Weak::new();
+    }
+
+    /// Whether it is a right to a connection of this pool.
+    pub(super) fn is_of(&self, pool: &Weak<DestinationPool>) -> bool {
+        self.pool.ptr_eq(pool)
     }
 }
 

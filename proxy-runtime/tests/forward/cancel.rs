@@ -99,11 +99,9 @@ async fn an_http2_stream_is_reset_and_its_connection_kept() {
 }
 
 #[tokio::test]
-async fn an_upload_that_breaks_off_is_400_and_is_never_taken_for_whole() {
+async fn an_upload_that_breaks_off_is_never_taken_for_whole() {
     let origin = RawOrigin::script(|mut connection| async move {
-        let head = connection.read_request().await?;
-        connection.read_body(&head).await?;
-        panic!("the origin took a part for the whole");
+        connection.read_whole_request().await.map(drop)
     });
     let front = Front::to(origin.url());
     for request in [
@@ -118,7 +116,8 @@ async fn an_upload_that_breaks_off_is_400_and_is_never_taken_for_whole() {
         origin.traffic().wait_for_open(0).await;
     }
     for index in 0..2 {
-        assert!(origin.recording(index).outcome().await.is_err());
+        let read = origin.recording(index).outcome().await;
+        assert!(read.is_err(), "the origin took a part for the whole");
     }
     front.settled().await;
     front.connections(0, 0).await;

@@ -6,7 +6,7 @@ use testkit::body;
 use testkit::origin::{Echo, Origin};
 use testkit::raw::RawClient;
 
-use crate::front::{Front, config_with_route};
+use crate::front::{Front, config_with, config_with_route, h2c};
 
 #[tokio::test]
 async fn a_body_that_says_that_it_is_too_large_is_not_read() {
@@ -27,13 +27,16 @@ async fn a_body_that_becomes_too_large_is_cut_off() {
     let origin = Origin::echo();
     let limit = json!({ "MaxRequestBodySize": 10 });
     let front = Front::start(&config_with_route(&[&origin.url()], &limit));
-    for mut client in [front.http1().await, front.http2().await] {
+    for [mut client, mut another] in [
+        [front.http1().await, front.http1().await],
+        [front.http2().await, front.http2().await],
+    ] {
         let upload = body::frames([Ok(body::data("12345")), Ok(body::data("678901"))]);
         let request = client.request("POST", "/").body(upload).unwrap();
         assert_eq!(client.send(request).await.unwrap().status, 413);
 
         let upload = body::frames([Ok(body::data("12345")), Ok(body::data("67890"))]);
-        let mut client = front.http1().await;
+        let client = &mut another;
         let request = client.request("POST", "/").body(upload).unwrap();
         let echo: Echo = client.send(request).await.unwrap().json();
         assert_eq!(
@@ -44,6 +47,23 @@ async fn a_body_that_becomes_too_large_is_cut_off() {
     }
     front.settled().await;
     front.wait_for_errors("RequestBodyClient", 2).await;
+}
+
+/// What goes into a stream counts as sent, and what is refused does not.
+#[tokio::test]
+async fn what_is_refused_was_not_sent_over_http2_either() {
+    let origin = Origin::echo();
+    let mut config = config_with(&[&origin.url()], &h2c());
+    config["Routes"]["all"]["MaxRequestBodySize"] = json!(10);
+    let front = Front::start(&config);
+    for (frames, status, sent) in [(["12345", "678901"], 413, 5), (["12345", "67890"], 200, 15)] {
+        let upload = body::frames(frames.map(|frame| Ok(body::data(frame))));
+        let mut client = front.http2().await;
+        let request = client.request("POST", "/").body(upload).unwrap();
+        assert_eq!(client.send(request).await.unwrap().status, status);
+        front.settled().await;
+        assert_eq!(front.destination(0).bytes_sent, sent, "{frames:?}");
+    }
 }
 
 #[tokio::test]

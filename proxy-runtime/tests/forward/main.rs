@@ -16,6 +16,7 @@ mod pool;
 mod protocols;
 mod retry;
 mod runtimes;
+mod sharing;
 mod streaming;
 mod timeouts;
 mod tls;

@@ -4,11 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::Response;
+use proxy_runtime::Proxy;
+use proxy_runtime::upstream::UpstreamOptions;
 use serde_json::json;
 use testkit::body;
 use testkit::faults::{self, RefusingPort};
 use testkit::origin::{Echo, Origin};
 use testkit::raw::RawOrigin;
+use tokio::sync::Semaphore;
+use tower_service::Service;
 
 use crate::front::{Front, config, config_with, h2c};
 
@@ -44,6 +48,100 @@ async fn a_closed_connection_makes_room_for_a_new_one() {
     }
     front.settled().await;
     front.connections(0, 0).await;
+}
+
+/// The only connection that there may be fails while others wait for it. The request that is sent again waits for no second turn
+/// behind them, and costs them one connection and not one each time.
+#[tokio::test]
+async fn a_second_try_waits_once_where_connections_are_few() {
+    let origin = RawOrigin::script(|mut connection| async move {
+        let is_first = connection.index() == 0;
+        for served in 0.. {
+            connection.read_whole_request().await?;
+            if is_first && served == 1 {
+                break;
+            }
+            connection
+                .write_all("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+                .await?;
+        }
+        Ok(())
+    });
+    let settings = json!({ "HttpClient": { "MaxConnectionsPerServer": 1 } });
+    let front = Front::start(&config_with(&[&origin.url()], &settings));
+    let mut clients = Vec::new();
+    for _ in 0..4 {
+        let mut client = front.http1().await;
+        clients.push(tokio::spawn(async move {
+            for _ in 0..25 {
+                assert_eq!(client.get("/").await.unwrap().status, 200);
+            }
+        }));
+    }
+    for client in clients {
+        client.await.unwrap();
+    }
+    // The first one, that of whoever waited, and that of the second try.
+    let accepted = origin.traffic().counts().accepted;
+    assert!(accepted <= 3, "{accepted} connections");
+    front.settled().await;
+}
+
+/// Each destination has a queue of its own, so a request goes elsewhere when one of them is full.
+#[tokio::test]
+async fn a_destination_with_too_many_waiting_is_passed_over() {
+    let gate = Arc::new(Semaphore::new(0));
+    let opened = gate.clone();
+    let busy = Origin::start(move |_| {
+        let gate = gate.clone();
+        async move {
+            gate.acquire().await.unwrap().forget();
+            Response::new(body::full("busy"))
+        }
+    });
+    let settings = json!({
+        "LoadBalancingPolicy": "RoundRobin",
+        "HttpClient": { "MaxConnectionsPerServer": 1 },
+    });
+    let options = || UpstreamOptions::default().with_max_waiting_per_destination(0);
+    let start = |urls: &[&str]| {
+        Front::build(
+            &config_with(urls, &settings),
+            Origin::builder(),
+            Proxy::builder().upstream(options()),
+        )
+    };
+    let free = Origin::echo();
+    let front = start(&[&busy.url(), &free.url()]);
+    let mut holding = front.http1().await;
+    let held = tokio::spawn(async move { holding.get("/").await.unwrap().text() });
+    busy.traffic().wait_for_requests(1).await;
+    let mut client = front.http1().await;
+    for i in 0..4 {
+        assert_eq!(client.get("/").await.unwrap().status, 200, "request {i}");
+    }
+    assert_eq!(free.traffic().requests(), 4);
+    opened.add_permits(1);
+    assert_eq!(held.await.unwrap(), "busy");
+
+    // Where all are full, the client is told.
+    let front = start(&[&busy.url(), &busy.url()]);
+    let held: Vec<_> = (0..2)
+        .map(|_| {
+            let mut service = front.proxy.service();
+            tokio::spawn(async move {
+                let request = http::Request::get("http://h/").body(body::empty()).unwrap();
+                service.call(request).await.unwrap().status()
+            })
+        })
+        .collect();
+    busy.traffic().wait_for_requests(3).await;
+    assert_eq!(front.http1().await.get("/").await.unwrap().status, 503);
+    opened.add_permits(2);
+    for held in held {
+        assert_eq!(held.await.unwrap(), 200);
+    }
+    front.settled().await;
 }
 
 /// The origin reads a second request and closes instead of answering. It may have acted on it, so only what can do no harm the
@@ -177,6 +275,7 @@ async fn f14_a_destination_that_refuses_is_passed_over() {
         assert!(failures <= allowed, "{policy}: {failures} of 40 failed");
         front.settled().await;
         let dead = front.destination(0);
+        assert!(dead.connect_failures > 0, "{policy} never asks it");
         assert_eq!(dead.responses.success, 0);
         assert_eq!(
             dead.errors.get("Request").copied().unwrap_or(0),

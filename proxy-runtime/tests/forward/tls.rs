@@ -3,18 +3,29 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use proxy_runtime::Proxy;
+use http::{Request, StatusCode};
 use proxy_runtime::upstream::{TlsClient, UpstreamOptions};
+use proxy_runtime::{Proxy, ProxyService};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::{DigitallySignedStruct, SignatureScheme};
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use serde_json::{Value, json};
 use testkit::body;
 use testkit::certs::{self, Alpn, CertificateAuthority};
 use testkit::client::{Connection, Message, Protocol, websocket};
 use testkit::faults;
 use testkit::origin::{Echo, Origin, Protocols};
-use tokio::io::copy_bidirectional;
+use testkit::time::{eventually, guarded};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
+use tower_service::Service;
 
 use crate::front::{Front, config_with};
 
@@ -265,9 +276,13 @@ async fn a_resolved_destination_is_asked_by_its_name() {
     }
 }
 
-/// Ends TLS in front of origins in the clear: the first connection agrees on HTTP/2 and goes to `first`, the others agree on
-/// HTTP/1.1 and go to `others`. Gives its URL.
-async fn changing(ca: &CertificateAuthority, first: SocketAddr, others: SocketAddr) -> String {
+/// Ends TLS in front of origins in the clear: the first connection agrees on this version and goes to this origin, the others
+/// to `others`. Gives its URL.
+async fn changing(
+    ca: &CertificateAuthority,
+    first: (Alpn, SocketAddr),
+    others: (Alpn, SocketAddr),
+) -> String {
     let identity = ca.issue(&["localhost"]);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!(
@@ -275,10 +290,10 @@ async fn changing(ca: &CertificateAuthority, first: SocketAddr, others: SocketAd
         listener.local_addr().unwrap().port()
     );
     tokio::spawn(async move {
-        let mut chosen = [(Alpn::Http2, first)].into_iter();
+        let mut chosen = [first].into_iter();
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            let (alpn, origin) = chosen.next().unwrap_or((Alpn::Http1, others));
+            let (alpn, origin) = chosen.next().unwrap_or(others);
             let acceptor = TlsAcceptor::from(Arc::new(identity.server_config(alpn)));
             tokio::spawn(async move {
                 let mut near = acceptor.accept(stream).await?;
@@ -295,7 +310,8 @@ async fn changing(ca: &CertificateAuthority, first: SocketAddr, others: SocketAd
 async fn a_second_try_is_made_in_the_version_of_its_connection() {
     let ca = CertificateAuthority::new("test");
     let (leaving, echoing) = (faults::h2::goes_away(), Origin::echo());
-    let url = changing(&ca, leaving.addr(), echoing.addr()).await;
+    let first = (Alpn::Http2, leaving.addr());
+    let url = changing(&ca, first, (Alpn::Http1, echoing.addr())).await;
     let front = start(&url, &json!({}), trusting(&ca));
     let mut client = front.http1().await;
     let answer = client.get("/x?y").await.unwrap();
@@ -309,5 +325,260 @@ async fn a_second_try_is_made_in_the_version_of_its_connection() {
     let request = client.request("POST", "/").body(body::full("content"));
     let echo: Echo = client.send(request.unwrap()).await.unwrap().json();
     assert_eq!(echo.body_text.as_deref(), Some("content"));
+    front.settled().await;
+}
+
+/// The same the other way round.
+#[tokio::test]
+async fn a_second_try_goes_from_http1_to_http2() {
+    let ca = CertificateAuthority::new("test");
+    let (leaving, echoing) = (faults::closes_at_next_request(), Origin::echo());
+    for settings in [
+        json!({}),
+        json!({ "HttpClient": { "MaxConnectionsPerServer": 1 } }),
+    ] {
+        let first = (Alpn::Http1, leaving.addr());
+        let url = changing(&ca, first, (Alpn::Http2, echoing.addr())).await;
+        let front = start(&url, &settings, trusting(&ca));
+        let mut client = front.http1().await;
+        let before = leaving.traffic().requests();
+        assert_eq!(client.get("/").await.unwrap().status, 200);
+        let answer = client.get("/x?y").await.unwrap();
+        assert_eq!(leaving.traffic().requests(), before + 2);
+        assert_eq!(answer.status, 200);
+        let echo: Echo = answer.json();
+        assert_eq!(
+            (echo.version.as_str(), echo.path_and_query()),
+            ("HTTP/2.0", "/x?y")
+        );
+        front.settled().await;
+    }
+}
+
+/// In front of a destination, lets nothing through until it is allowed to: a handshake that takes long.
+struct SlowHandshake {
+    url: String,
+    accepted: Arc<AtomicUsize>,
+    /// Connections that ended before.
+    ended: Arc<Semaphore>,
+    gate: Arc<Semaphore>,
+}
+
+impl SlowHandshake {
+    async fn start(origin: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let started = Self {
+            url: format!("https://localhost:{port}"),
+            accepted: Arc::default(),
+            ended: Arc::new(Semaphore::new(0)),
+            gate: Arc::new(Semaphore::new(0)),
+        };
+        let (accepted, ended) = (started.accepted.clone(), started.ended.clone());
+        let gate = started.gate.clone();
+        tokio::spawn(async move {
+            loop {
+                let (mut near, _) = listener.accept().await.unwrap();
+                accepted.fetch_add(1, Ordering::SeqCst);
+                let (ended, gate) = (ended.clone(), gate.clone());
+                tokio::spawn(async move {
+                    let mut held = Vec::new();
+                    loop {
+                        tokio::select! {
+                            opened = gate.acquire() => break opened.unwrap().forget(),
+                            read = near.read_buf(&mut held) => if !read.is_ok_and(|length| length > 0) {
+                                ended.add_permits(1);
+                                return Ok(());
+                            }
+                        }
+                    }
+                    let mut far = TcpStream::connect(origin).await?;
+                    far.write_all(&held).await?;
+                    copy_bidirectional(&mut near, &mut far).await.map(drop)
+                });
+            }
+        });
+        started
+    }
+
+    async fn wait_for_connections(&self, count: usize) {
+        eventually(format!("{count} connections"), || async {
+            self.accepted.load(Ordering::SeqCst) >= count
+        })
+        .await;
+    }
+}
+
+fn get(mut service: ProxyService) -> JoinHandle<StatusCode> {
+    let request = Request::get("http://h/").body(body::empty()).unwrap();
+    tokio::spawn(async move { service.call(request).await.unwrap().status() })
+}
+
+/// A connection that requests can share is opened for all of them: nothing begins anew when the one leaves that asked first.
+#[tokio::test]
+async fn a_handshake_goes_on_when_its_client_has_gone() {
+    let ca = CertificateAuthority::new("test");
+    let origin = secure_echo(&ca, Alpn::Both);
+    let slow = SlowHandshake::start(origin.addr()).await;
+    let front = start(&slow.url, &json!({}), trusting(&ca));
+    let service = front.proxy.service();
+    let begun = Instant::now();
+    let first = get(service.clone());
+    slow.wait_for_connections(1).await;
+    let second = get(service.clone());
+    eventually("both to wait", || async {
+        front.destination(0).in_flight == 2
+    })
+    .await;
+    first.abort();
+    // Nobody waits for it at all any more.
+    second.abort();
+    front.settled().await;
+    let third = get(service.clone());
+    eventually("another one to wait", || async {
+        front.destination(0).in_flight == 1
+    })
+    .await;
+    let is_in_time = begun.elapsed() < Duration::from_millis(900);
+    slow.gate.add_permits(3);
+    assert_eq!(guarded("an answer", third).await.unwrap(), 200);
+    // On a machine that took longer than that, another one was made beside it.
+    assert!(slow.accepted.load(Ordering::SeqCst) == 1 || !is_in_time);
+    front.settled().await;
+}
+
+/// It ends with the pool that it is for.
+#[tokio::test]
+async fn a_handshake_ends_with_its_service() {
+    let ca = CertificateAuthority::new("test");
+    let origin = secure_echo(&ca, Alpn::Both);
+    let slow = SlowHandshake::start(origin.addr()).await;
+    let front = start(&slow.url, &json!({}), trusting(&ca));
+    let service = front.proxy.service();
+    let first = get(service.clone());
+    slow.wait_for_connections(1).await;
+    first.abort();
+    front.settled().await;
+    assert_eq!(slow.ended.available_permits(), 0);
+    drop(service);
+    drop(guarded("its end", slow.ended.acquire()).await.unwrap());
+}
+
+/// An attempt that takes long is not waited for: the next one is made beside it, and each request waits as long as a connection may
+/// take, and no longer.
+#[tokio::test(start_paused = true)]
+async fn handshakes_that_take_too_long_fail_each_who_waits() {
+    let ca = CertificateAuthority::new("test");
+    let origin = secure_echo(&ca, Alpn::Both);
+    let slow = SlowHandshake::start(origin.addr()).await;
+    let front = start(&slow.url, &json!({}), trusting(&ca));
+    let service = front.proxy.service();
+    let begun = Instant::now();
+    let first = get(service.clone());
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let second = get(service.clone());
+    assert_eq!(first.await.unwrap(), 504);
+    assert_eq!(begun.elapsed().as_secs(), 15);
+    assert_eq!(second.await.unwrap(), 504);
+    assert_eq!(begun.elapsed().as_secs(), 25);
+    assert_eq!(slow.accepted.load(Ordering::SeqCst), 2);
+    drop(
+        guarded("their end", slow.ended.acquire_many(2))
+            .await
+            .unwrap(),
+    );
+}
+
+/// In front of a destination, answers nothing over the first connection.
+async fn silent_at_first(origin: SocketAddr) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let _silent = listener.accept().await.unwrap();
+        loop {
+            let (mut near, _) = listener.accept().await.unwrap();
+            tokio::spawn(async move {
+                let mut far = TcpStream::connect(origin).await?;
+                copy_bidirectional(&mut near, &mut far).await.map(drop)
+            });
+        }
+    });
+    format!("https://localhost:{port}")
+}
+
+#[tokio::test]
+async fn a_connection_that_hangs_holds_up_no_other() {
+    let ca = CertificateAuthority::new("test");
+    let origin = secure_echo(&ca, Alpn::Both);
+    let url = silent_at_first(origin.addr()).await;
+    let front = start(&url, &json!({}), trusting(&ca));
+    let service = front.proxy.service();
+    let first = get(service.clone());
+    eventually("it to wait", || async {
+        front.destination(0).in_flight == 1
+    })
+    .await;
+    let second = guarded("an answer", get(service.clone())).await;
+    assert_eq!(second.unwrap(), 200);
+    assert!(!first.is_finished());
+    first.abort();
+    front.settled().await;
+}
+
+/// Panics, and counts how often.
+#[derive(Debug)]
+struct Panicking(Arc<AtomicUsize>);
+
+impl ServerCertVerifier for Panicking {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        panic!("on purpose");
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        let provider = certs::provider();
+        provider
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}
+
+#[tokio::test]
+async fn a_verifier_that_panics_ends_one_attempt() {
+    let ca = CertificateAuthority::new("test");
+    let origin = secure_echo(&ca, Alpn::Both);
+    let asked = Arc::<AtomicUsize>::default();
+    let verifier = Arc::new(Panicking(Arc::clone(&asked)));
+    let tls = TlsClient::with_verifier(certs::provider(), verifier);
+    let options = UpstreamOptions::default().with_tls(tls);
+    let front = start(&by_name(&origin), &json!({}), options);
+    let answer = guarded("an answer", get(front.proxy.service())).await;
+    assert_eq!(answer.unwrap(), 502);
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
     front.settled().await;
 }

@@ -533,5 +533,6 @@ async fn clients_that_leave_while_a_connection_is_waited_for_are_not_served() {
     assert_eq!(first.read_response().await.unwrap().text(), "ok");
     first.write_all(GET).await.unwrap();
     assert_eq!(first.read_response().await.unwrap().text(), "ok");
+    assert_eq!(origin.recordings().len(), 1);
     assert!(!origin.recording(0).text().contains("/gone"));
 }

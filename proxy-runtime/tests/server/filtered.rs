@@ -5,7 +5,7 @@ use proxy_runtime::ProxyBuilder;
 use proxy_runtime::filter::{Filter, FilterContext, Flow, Reply, RequestEdit, ResponseEdit};
 use serde_json::json;
 
-use crate::ways::{OK, compare};
+use crate::ways::{OK, compare, compare_forwarded};
 
 /// Filters that [`registered`] knows.
 struct Idle;
@@ -148,12 +148,12 @@ async fn what_they_see_and_change_is_the_same() {
         let route = json!({ "Filters": filters });
         for base in ["", "/base/"] {
             let name = format!("{filters} to {base}");
-            compare(&name, &route, base, GET, OK).await;
+            compare_forwarded(&name, &route, base, GET, OK).await;
         }
         let post = "POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc";
-        compare(&filters.to_string(), &route, "", post, OK).await;
+        compare_forwarded(&filters.to_string(), &route, "", post, OK).await;
         let options = "OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n";
-        compare(&filters.to_string(), &route, "", options, OK).await;
+        compare_forwarded(&filters.to_string(), &route, "", options, OK).await;
     }
 }
 
@@ -182,7 +182,7 @@ async fn transforms_come_after_them() {
             "Filters": ["a", "elsewhere"],
             "Transforms": transforms,
         });
-        compare(&transforms.to_string(), &route, "", GET, OK).await;
+        compare_forwarded(&transforms.to_string(), &route, "", GET, OK).await;
     }
 }
 

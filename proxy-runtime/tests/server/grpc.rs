@@ -1,36 +1,18 @@
 //! Who may be silent in the middle of an upload: clients of gRPC, and nobody else by calling themselves so.
 
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use proxy_runtime::Proxy;
-use proxy_runtime::server::{DataRate, Limits, Listener, Server, ServerHandle};
+use proxy_runtime::server::{DataRate, Limits};
 use serde_json::json;
 use testkit::raw::RawClient;
 
-use crate::support::loopback;
-use crate::ways::{Disguised, OK, origin, proxy};
+use crate::ways::{OK, as_bytes_within, origin, over_types_within, proxy};
 
 const WINDOW: Duration = Duration::from_millis(100);
 
 fn limits() -> Limits {
     Limits::default().with_data_rate(DataRate::new(240, WINDOW))
-}
-
-fn as_bytes(proxy: &Proxy) -> ServerHandle {
-    let server = Server::for_proxy(proxy).with_workers(NonZeroUsize::MIN);
-    let server = server.with_limits(limits());
-    let server = server.with_listener(Listener::http(loopback()));
-    server.bind().unwrap().start().unwrap()
-}
-
-fn over_types(proxy: &Proxy) -> ServerHandle {
-    let proxy = proxy.clone();
-    let server = Server::builder(move || Disguised(proxy.service()));
-    let server = server.with_workers(NonZeroUsize::MIN).with_limits(limits());
-    let server = server.with_listener(Listener::http(loopback()));
-    server.bind().unwrap().start().unwrap()
 }
 
 /// What a client is answered that sends nothing after the first byte of its upload.
@@ -46,8 +28,8 @@ async fn silent_over_http1(address: SocketAddr, fields: &str) -> u16 {
 async fn over_http1_nobody_may_be_silent() {
     let origin = origin(OK);
     let proxy = proxy(&origin, &json!({}), "");
-    for serve in [as_bytes, over_types] {
-        let server = serve(&proxy);
+    for serve in [as_bytes_within, over_types_within] {
+        let server = serve(&proxy, limits());
         for fields in [
             "",
             "Content-Type: application/grpc\r\n",
@@ -82,7 +64,8 @@ async fn late_over_http2(
         tokio::time::sleep(4 * WINDOW).await;
         upload.send_data(Bytes::from_static(b"y"), true).unwrap();
     }
-    response.await.unwrap().status().as_u16()
+    let response = testkit::time::guarded("an answer", response).await;
+    response.unwrap().status().as_u16()
 }
 
 #[cfg(feature = "http2")]
@@ -90,8 +73,8 @@ async fn late_over_http2(
 async fn over_http2_calls_of_grpc_may_be_silent() {
     let origin = origin(OK);
     let proxy = proxy(&origin, &json!({}), "");
-    for serve in [as_bytes, over_types] {
-        let server = serve(&proxy);
+    for serve in [as_bytes_within, over_types_within] {
+        let server = serve(&proxy, limits());
         for (fields, status) in [
             (
                 &[("content-type", "application/grpc"), ("te", "trailers")][..],

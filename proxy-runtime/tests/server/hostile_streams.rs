@@ -53,6 +53,7 @@ async fn a_client_that_resets_what_is_served_has_an_end() {
             .unwrap();
     };
     assert_eq!(reason, Some(Reason::ENHANCE_YOUR_CALM));
+    assert!(sent > MOST, "it ends after {sent}");
     assert!(origin.recordings().len() <= MOST as usize + 2);
     let gone = async || server.metrics().counts().active_connections == 0;
     eventually("the connection to be gone", gone).await;

@@ -1,10 +1,14 @@
 use std::time::Duration;
 
-use proxy_runtime::server::Limits;
+#[cfg(feature = "http2")]
+use proxy_runtime::server::Http2Limits;
+use proxy_runtime::server::{DataRate, Limits};
+use serde_json::json;
 use testkit::raw::{Closed, RawClient};
 use testkit::time::{eventually, guarded};
 
 use crate::support::{Gate, Handler, loads, serve};
+use crate::ways::{OK, as_bytes_within, origin, over_types_within, proxy};
 
 const REQUEST: &str = "GET /a HTTP/1.1\r\nHost: t.example\r\n\r\n";
 
@@ -190,4 +194,114 @@ async fn connections_with_few_requests_each_lose_none() {
         assert!(report.connections >= 50, "{report}");
     }
     assert_eq!(server.metrics().counts().requests, requests);
+}
+
+const STALLED: &str = "POST / HTTP/1.1\r\nHost: t.example\r\nContent-Length: 5\r\n\r\nhell";
+
+/// As somebody may set it who wants none: nothing waits for nothing, again and again.
+fn windowless(bytes_per_second: u32) -> Limits {
+    let mut rate = DataRate::default();
+    rate.bytes_per_second = bytes_per_second;
+    rate.window = Duration::ZERO;
+    Limits::default().with_data_rate(rate)
+}
+
+/// As many as a worker does not serve in good time that has a turn only now and then, between those of what does not end.
+const OTHERS: usize = 20;
+
+async fn assert_serves(address: std::net::SocketAddr) {
+    for _ in 0..OTHERS {
+        let other = RawClient::exchange(address, REQUEST).await.unwrap();
+        assert_eq!(other.status(), 200);
+    }
+}
+
+#[tokio::test]
+async fn a_pace_without_a_window_ends_slow_uploads_and_holds_up_nobody() {
+    let origin = origin(OK);
+    let proxy = proxy(&origin, &json!({}), "");
+    for serve in [as_bytes_within, over_types_within] {
+        let server = serve(&proxy, windowless(240));
+        let address = server.local_addrs()[0];
+        let mut slow = RawClient::connect(address).await.unwrap();
+        slow.write_all(STALLED).await.unwrap();
+        guarded("the others", assert_serves(address)).await;
+        assert_eq!(slow.read_response().await.unwrap().status(), 408);
+    }
+}
+
+#[tokio::test]
+async fn a_pace_of_nothing_allows_any_and_holds_up_nobody() {
+    let origin = origin(OK);
+    let proxy = proxy(&origin, &json!({}), "");
+    for serve in [as_bytes_within, over_types_within] {
+        let server = serve(&proxy, windowless(0));
+        let address = server.local_addrs()[0];
+        let mut slow = RawClient::connect(address).await.unwrap();
+        slow.write_all(STALLED).await.unwrap();
+        // Longer than the least window is.
+        tokio::time::sleep(DataRate::LEAST_WINDOW * 3).await;
+        guarded("the others", assert_serves(address)).await;
+        slow.write_all("o").await.unwrap();
+        assert_eq!(slow.read_response().await.unwrap().status(), 200);
+    }
+}
+
+/// The same of streams, each of which is asked for a pace of its own.
+#[cfg(feature = "http2")]
+#[tokio::test]
+async fn nor_does_it_hold_up_streams() {
+    use bytes::Bytes;
+
+    use crate::streams::{Client, get, post};
+
+    let origin = origin(OK);
+    let proxy = proxy(&origin, &json!({}), "");
+    for serve in [as_bytes_within, over_types_within] {
+        for (rate, status) in [(240, 408), (0, 200)] {
+            let server = serve(&proxy, windowless(rate));
+            let mut client = Client::connect(server.local_addrs()[0]).await;
+            let (slow, mut upload) = client.begin(post("/")).await;
+            upload.send_data(Bytes::from_static(b"x"), false).unwrap();
+            let others = async {
+                for _ in 0..OTHERS {
+                    let other = client.send(get("/"), None, None).await.unwrap();
+                    assert_eq!(other.status, 200);
+                }
+            };
+            guarded("the others", others).await;
+            if status == 200 {
+                upload.send_data(Bytes::from_static(b"y"), true).unwrap();
+            }
+            let answer = guarded("the slow one", slow).await.unwrap();
+            assert_eq!(answer.status(), status);
+        }
+    }
+}
+
+/// More than what any window can be, and less than what serves anybody.
+#[cfg(feature = "http2")]
+#[tokio::test]
+async fn http2_is_spoken_whatever_its_limits_are() {
+    use bytes::Bytes;
+
+    use crate::streams::{Client, post};
+
+    const BODY: usize = 300_000;
+    for value in [0, 1, u32::MAX] {
+        let http2 = Http2Limits::default()
+            .with_concurrent_streams(value)
+            .with_stream_window(value)
+            .with_connection_window(value)
+            .with_settings_per_second(value);
+        let (_server, address) = serve(Handler::echo(), Limits::default().with_http2(http2));
+        for _ in 0..2 {
+            let mut client = Client::connect(address).await;
+            let body = Some(Bytes::from(vec![b'x'; BODY]));
+            let sent = client.send(post("/a"), body, None);
+            let answer = guarded(format!("an answer, {value}"), sent).await.unwrap();
+            let text = String::from_utf8(answer.body).unwrap();
+            assert!(text.ends_with(&format!(" {BODY}")), "{value}: {text}");
+        }
+    }
 }

@@ -83,6 +83,7 @@ async fn compare(name: &str, route: &Value, base: &str, given: &Given<'_>, answe
         seen.push(testkit::time::guarded(format!("exchange {name}"), exchanged).await);
     }
     assert_eq!(seen[0], seen[1], "{name}");
+    assert_ne!(seen[0].request, Message::default(), "{name} is forwarded");
 }
 
 #[tokio::test]

@@ -106,6 +106,7 @@ pub(super) async fn send_own(
         deadline: &client.deadline,
         room: Room::default(),
         is_exempt: false,
+        uptake: None,
     };
     waiting
         .send(&mut stream, text.into(), true, |_| {})

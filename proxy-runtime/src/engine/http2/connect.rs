@@ -4,8 +4,6 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
-use tokio::time::Instant;
-
 use super::request::Run;
 use crate::engine::connect::{Link, Unconnected};
 use crate::engine::tally::Tally;
@@ -15,29 +13,32 @@ use crate::state::Picked;
 use crate::upstream::Lease;
 
 impl<'a> Run<'a> {
-    /// An idle connection to a destination, and the head for it.
-    pub(super) fn connect_now(&self, client: &Client, now: Instant) -> Result<Link, Unconnected> {
-        let Some(picked) = self.pick(&self.head) else {
-            return Err(Unconnected::Picked(None));
+    /// An idle connection to a destination, for which the request is counted, and the head for it.
+    pub(super) fn connect_now(
+        &self,
+        client: &Client,
+        tally: &mut Tally<'a>,
+    ) -> Result<Link, Unconnected> {
+        let picked = self.pick(&self.head).map_err(Unconnected::Failed)?;
+        let pool = self.engine.service().pool();
+        let Some(lease) = pool.ready(&self.wanted(&picked), tally.started()) else {
+            return Err(Unconnected::Picked(picked));
         };
-        let wanted = self.wanted(&picked);
-        match self.engine.service().pool().ready(&wanted, now) {
-            Some(lease) => Ok(self.link(client, picked, lease)),
-            None => Err(Unconnected::Picked(Some(picked))),
-        }
+        tally.sent_over(self.destination(&picked), &picked.in_flight);
+        Ok(self.link(client, picked, lease))
     }
 
     /// A connection to the picked destination, or to another one if none can be opened there.
     pub(super) async fn connect(
         &self,
-        connecting: Result<Link, Unconnected>,
+        unconnected: Unconnected,
         client: &mut Client,
         tally: &mut Tally<'a>,
     ) -> Result<Link, Unconnected> {
-        let picked = match connecting {
-            Err(Unconnected::Picked(Some(picked))) => picked,
-            ended => return ended,
+        let Unconnected::Picked(picked) = unconnected else {
+            return Err(unconnected);
         };
+        tally.sent_to(self.destination(&picked));
         let connected = unless_gone(client, self.connect_to(picked, tally)).await;
         let (picked, lease) = connected
             .ok_or(Unconnected::Gone)?
@@ -51,18 +52,13 @@ impl<'a> Run<'a> {
         tally: &mut Tally<'a>,
     ) -> Result<(Picked, Lease), ForwardError> {
         let due = self.head_due(tally);
-        let error = match self.acquire(&picked, false, due).await {
+        let error = match self.acquire(&picked, due).await {
             Ok(lease) => return Ok((picked, lease)),
             Err(error) => error,
         };
-        let other = self.pick_other(&picked, error, tally, || self.pick(&self.head))?;
-        match self.acquire(&other, false, due).await {
-            Ok(lease) => Ok((other, lease)),
-            Err(error) => {
-                tally.sent_to(self.destination(&other));
-                Err(error)
-            }
-        }
+        let other = self.pick_other(&self.head, &picked, error, tally)?;
+        let lease = self.acquire(&other, due).await?;
+        Ok((other, lease))
     }
 
     fn link(&self, client: &Client, picked: Picked, lease: Lease) -> Link {

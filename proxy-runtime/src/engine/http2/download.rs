@@ -28,6 +28,8 @@ pub(super) struct Download {
     pub(super) is_sent: bool,
     /// Bytes of content that came.
     pub(super) received: u64,
+    /// How many of them were counted for the destination.
+    counted: u64,
     /// Bytes of content that were handed to the connection.
     pub(super) sent: u64,
 }
@@ -42,6 +44,7 @@ impl Download {
             body,
             stream: None,
             received: data.len() as u64,
+            counted: 0,
             data,
             trailers: None,
             room: Room::default(),
@@ -55,6 +58,12 @@ impl Download {
     pub(super) fn begin(&mut self, stream: SendStream<Bytes>, is_end: bool) {
         self.stream = Some(stream);
         self.is_sent = is_end;
+    }
+
+    /// Bytes of content that came since this was last asked.
+    pub(super) fn take_uncounted(&mut self) -> u64 {
+        let before = std::mem::replace(&mut self.counted, self.received);
+        self.received - before
     }
 
     /// Whether something has come that the client has no room for yet.

@@ -13,13 +13,16 @@ use super::small::take_whole;
 use super::upload::Upload;
 use crate::engine::failure::Failure;
 use crate::engine::plan::HeadPlan;
-use crate::engine::progress::{Patience, Progress};
-use crate::engine::upload::{Broken, Stage};
+use crate::engine::progress::Progress;
+use crate::engine::upload::Broken;
+use crate::exchange::{End, Stage};
 use crate::forward::ForwardErrorKind;
-use crate::http1::{Asked, Framing, RawResponse, Status, parse_response};
+use crate::http1::{Asked, Framing, LentTable, RawResponse, Status, parse_response};
+use crate::observe::InFlightGuard;
+use crate::server::connection::Exchange as ClientExchange;
 use crate::server::http2::Client;
 use crate::server::metrics::WorkerMetrics;
-use crate::upstream::{Http1Body, Http1Connection, MOST_INTERIM, Table, response_limits as limits};
+use crate::upstream::{Http1Body, Http1Connection, MOST_INTERIM, response_limits as limits};
 
 /// How far one request and its response have come.
 pub(super) struct Flow {
@@ -27,19 +30,19 @@ pub(super) struct Flow {
     pub(super) progress: Progress,
     asked: Asked,
     /// The fields of the response's head.
-    table: Option<Table>,
+    table: LentTable,
     interim: u32,
     /// The response, once its head was sent.
     pub(super) download: Option<Download>,
 }
 
 impl Flow {
-    pub(super) fn new(upload: Upload, asked: Asked, patience: Patience) -> Self {
+    pub(super) fn new(upload: Upload, asked: Asked, progress: Progress) -> Self {
         Self {
             upload,
-            progress: Progress::new(patience),
+            progress,
             asked,
-            table: None,
+            table: LentTable::default(),
             interim: 0,
             download: None,
         }
@@ -48,11 +51,25 @@ impl Flow {
     /// Begins anew over another connection.
     pub(super) fn again(&mut self) {
         self.upload.outbound.again();
-        self.table = None;
+        self.table.give_back();
         self.progress.again();
     }
 
-    fn is_sent(&self) -> bool {
+    /// Counts what has moved since this was last done.
+    pub(super) fn count(&mut self, flight: &InFlightGuard, exchange: &mut ClientExchange) {
+        let sent = self.upload.outbound.take_uncounted();
+        if sent > 0 {
+            flight.sent(sent);
+        }
+        exchange.received = self.upload.outbound.received;
+        if let Some(download) = &mut self.download {
+            flight.received(download.take_uncounted());
+            exchange.sent = download.sent;
+        }
+    }
+
+    /// Whether the client has its whole response.
+    pub(super) fn is_sent(&self) -> bool {
         self.download.as_ref().is_some_and(|down| down.is_sent)
     }
 }
@@ -63,6 +80,8 @@ pub(super) struct Exchange<'e> {
     pub(super) flow: &'e mut Flow,
     /// What the route does to heads.
     pub(super) plan: &'e HeadPlan,
+    /// The request in flight at its destination.
+    pub(super) flight: &'e InFlightGuard,
     pub(super) connection: &'e mut Http1Connection,
 }
 
@@ -75,7 +94,7 @@ impl Exchange<'_> {
         loop {
             let input = &mut self.connection.input;
             if !input.is_empty() {
-                let table = self.flow.table.get_or_insert_with(Table::lend);
+                let table = &mut self.flow.table;
                 match parse_response(input.filled(), self.flow.asked, &limits(), table) {
                     Ok(Status::Complete(response)) if response.is_interim() => {
                         self.pass_interim(&response)?;
@@ -89,9 +108,7 @@ impl Exchange<'_> {
                     Ok(Status::Partial) => {}
                     Err(refusal) => {
                         tracing::debug!(target: crate::observe::targets::REQUEST, %refusal, "response refused");
-                        return Poll::Ready(
-                            Err(self.unanswered(ForwardErrorKind::ResponseHeaders)),
-                        );
+                        return Poll::Ready(Err(self.unanswered(End::Meaningless)));
                     }
                 }
             }
@@ -101,15 +118,16 @@ impl Exchange<'_> {
                     return Poll::Ready(Err(Failure::Stale));
                 }
                 Poll::Ready(Ok(0) | Err(_)) => {
-                    return Poll::Ready(Err(self.unanswered(ForwardErrorKind::Request)));
+                    return Poll::Ready(Err(self.unanswered(End::Closed)));
                 }
                 Poll::Pending => return self.poll_expired(cx).map(Err),
             }
         }
     }
 
-    /// Passes the body on, and what is left of the request; ready when both are complete.
-    pub(super) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+    /// Passes the body on, and of the request what is left meanwhile; ready when the response is complete, with whether the
+    /// request is as well.
+    pub(super) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, Failure>> {
         if let Err(failure) = self.poll_upload(cx) {
             return Poll::Ready(Err(failure));
         }
@@ -120,14 +138,26 @@ impl Exchange<'_> {
                 Poll::Pending => return self.poll_expired(cx).map(Err),
             }
         }
-        if self.flow.upload.outbound.stage() == Stage::Done {
-            return Poll::Ready(Ok(()));
+        Poll::Ready(Ok(self.flow.upload.outbound.stage() == Stage::Done))
+    }
+
+    /// Passes on what is left of a request whose client has its response. What becomes of it ends nothing else.
+    pub(super) fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.poll_upload(cx).is_ok() {
+            if self.flow.upload.outbound.stage() == Stage::Done {
+                return Poll::Ready(());
+            }
+            ready!(self.poll_expired(cx));
         }
-        // The client has its response. What becomes of the rest of its request ends nothing else.
-        self.poll_expired(cx).map(|_| {
-            self.stop_upload(Broken::Destination { is_unsent: false });
-            Ok(())
-        })
+        self.stop_upload(Broken::Destination { is_unsent: false });
+        Poll::Ready(())
+    }
+
+    /// The client has its response, though there is more of its request.
+    #[cold]
+    pub(super) fn answered_early(&mut self) {
+        self.flow.count(self.flight, &mut self.client.exchange);
+        self.client.exchange.complete();
     }
 
     /// Whether the connection, which had been idle, was closed without a byte of a response to a request that may be sent twice.
@@ -140,21 +170,17 @@ impl Exchange<'_> {
     fn pass_interim(&mut self, response: &RawResponse) -> Result<(), Failure> {
         self.flow.interim += 1;
         if self.flow.interim > MOST_INTERIM {
-            return Err(self.unanswered(ForwardErrorKind::ResponseHeaders));
+            return Err(self.unanswered(End::Meaningless));
         }
         let input = &mut self.connection.input;
         let head = input.take(response.head_length());
-        self.flow.progress.passed_interim(input.is_empty());
-        let interim = self
-            .flow
-            .table
-            .as_ref()
-            .and_then(|table| interim_head(response, &head, table, self.plan));
+        self.flow.progress.passed_interim(input);
+        let interim = interim_head(response, &head, &self.flow.table, self.plan);
         let sent = interim.map(|interim| self.client.respond.send_informational(interim));
         match sent {
             Some(Ok(())) => Ok(()),
             Some(Err(_)) => Err(self.gone(ForwardErrorKind::RequestCanceled)),
-            None => Err(self.unanswered(ForwardErrorKind::ResponseHeaders)),
+            None => Err(self.unanswered(End::Unsayable)),
         }
     }
 
@@ -166,11 +192,9 @@ impl Exchange<'_> {
     ) -> Result<StatusCode, Failure> {
         if response.framing() == Framing::Tunnel {
             // Nobody asked for it, so nobody knows what follows.
-            return Err(self.unanswered(ForwardErrorKind::ResponseHeaders));
+            return Err(self.unanswered(End::Meaningless));
         }
-        let Some(table) = self.flow.table.take() else {
-            return Err(self.unanswered(ForwardErrorKind::ResponseHeaders));
-        };
+        let table = std::mem::take(&mut self.flow.table);
         let input = &mut self.connection.input;
         let (text, content) = match take_whole(response, input) {
             Some(whole) => {
@@ -180,7 +204,7 @@ impl Exchange<'_> {
             None => (input.take(response.head_length()), None),
         };
         let Some(head) = final_head(response, &text, &table, self.plan) else {
-            return Err(self.unanswered(ForwardErrorKind::ResponseHeaders));
+            return Err(self.unanswered(End::Unsayable));
         };
         let is_exempt = is_grpc_response(&head, &text, &table, self.plan);
         let mut download = match content {
@@ -190,7 +214,8 @@ impl Exchange<'_> {
                 let mut download = Download::of(body, Bytes::new(), is_exempt);
                 // The client can still be told of a body that is broken from the start.
                 if let Poll::Ready(Err(_)) = download.poll_read(self.connection, cx) {
-                    return Err(self.unanswered(ForwardErrorKind::ResponseBodyDestination));
+                    let (kind, instead) = End::BrokenBody.verdict(Stage::Done, true);
+                    return Err(Failure::Withheld(head.status(), kind, instead));
                 }
                 download
             }
@@ -228,9 +253,9 @@ impl Exchange<'_> {
                 return Poll::Ready(Ok(()));
             }
             if ready!(download.poll_read(self.connection, cx)).is_err() {
-                let kind = ForwardErrorKind::ResponseBodyDestination;
-                let kind = self.flow.progress.cause(kind);
-                return Poll::Ready(Err(Failure::Cut(kind)));
+                let upload = self.flow.upload.outbound.stage();
+                let failure = self.flow.progress.failure(End::Closed, upload, false);
+                return Poll::Ready(Err(failure));
             }
             self.flow.progress.has_news = true;
         }
@@ -301,13 +326,15 @@ impl Exchange<'_> {
         reset.map(|()| self.gone(kind))
     }
 
-    fn unanswered(&self, kind: ForwardErrorKind) -> Failure {
-        let kind = self.flow.progress.cause(kind);
-        Failure::Unanswered(kind, StatusCode::BAD_GATEWAY)
+    #[cold]
+    fn unanswered(&self, end: End) -> Failure {
+        let upload = self.flow.upload.outbound.stage();
+        self.flow.progress.failure(end, upload, true)
     }
 
     /// Ready when it took too long, or when the client has gone.
     fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
+        self.flow.count(self.flight, &mut self.client.exchange);
         if let Poll::Ready(gone) = self.poll_gone(cx) {
             return Poll::Ready(gone);
         }
@@ -324,20 +351,25 @@ impl Exchange<'_> {
             let due = room_due.unwrap_or(idle_due);
             let due = pace_due.map_or(due, |pace_due| pace_due.min(due));
             ready!(self.client.deadline.poll_due(due));
-            let slow_clients = &self.client.exchange.connection.metrics().slow_clients;
             if pace_due == Some(due) {
                 if outbound.is_too_slow() {
-                    WorkerMetrics::add(slow_clients);
-                    return Poll::Ready(Failure::too_slow(is_unanswered));
+                    self.client.exchange.upload_is_too_slow();
+                    let (end, upload) = (End::TooSlow, outbound.stage());
+                    return Poll::Ready(flow.progress.failure(end, upload, is_unanswered));
                 }
                 continue;
             }
             let Some(download) = &mut untaken else {
-                return Poll::Ready(Failure::timed_out(outbound.stage(), is_unanswered));
+                let upload = outbound.stage();
+                return Poll::Ready(flow.progress.timed_out(upload, is_unanswered));
             };
-            if room_due.is_none() || download.is_too_slow() {
-                // It is the client that was waited for.
-                WorkerMetrics::add(slow_clients);
+            let is_too_slow = room_due.is_some() && download.is_too_slow();
+            if room_due.is_none() || is_too_slow {
+                // It is the client that was waited for, be it that the cluster's clock says so.
+                if is_too_slow {
+                    let slow_clients = &self.client.exchange.connection.metrics().slow_clients;
+                    WorkerMetrics::add(slow_clients);
+                }
                 download.cut(Reason::CANCEL);
                 return Poll::Ready(Failure::Gone(ForwardErrorKind::ResponseBodyCanceled));
             }

@@ -7,14 +7,13 @@ use http::{Method, Version};
 use tokio::time::Instant;
 
 use super::upload::Allowed;
-use crate::contain::contained_call;
 use crate::engine::Engine;
 use crate::engine::connect::{Link, Unconnected};
 use crate::engine::outgoing::Invalid;
 use crate::engine::place::Place;
 use crate::engine::tally::Tally;
 use crate::engine::typed::{self, TypedRequest};
-use crate::forward::{Framing as TypedFraming, HttpHead, framing_of, panicked};
+use crate::forward::{Framing as TypedFraming, HttpHead, framing_of};
 use crate::http1::{Asked, ClassSet, FieldClass, Framing, Method as RawMethod};
 use crate::server::http2::Client;
 use crate::state::{Generation, Picked};
@@ -48,18 +47,14 @@ pub(super) fn start<'a>(
         framing,
     };
     let now = Instant::now();
-    let tally = Tally::new(
+    let mut tally = Tally::new(
         engine.service().shared(),
         place.route_state,
         place.state,
         (&head.method, Version::HTTP_2),
         now,
     );
-    // A program's own policy may panic, which ends one request and no more.
-    let connecting = match contained_call(|| run.connect_now(client, now)) {
-        Ok(connecting) => connecting,
-        Err(panic) => Err(Unconnected::Failed(panicked(&panic))),
-    };
+    let connecting = run.connect_now(client, &mut tally);
     Some((run, tally, connecting))
 }
 

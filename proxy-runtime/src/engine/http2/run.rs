@@ -16,13 +16,12 @@ use crate::engine::Engine;
 use crate::engine::connect::{Link, Unconnected};
 use crate::engine::failure::Failure;
 use crate::engine::outgoing::Invalid;
-use crate::engine::progress::Patience;
+use crate::engine::progress::Progress;
 use crate::engine::tally::Tally;
 use crate::forward::ForwardErrorKind;
 use crate::http1::ClassSet;
 use crate::server::Outcome;
 use crate::server::connection::is_grpc_call;
-use crate::server::edge::Refusal;
 use crate::server::http2::{Client, Untaken};
 use crate::stream::spare as buffers;
 use crate::upstream::{Http1Connection, Rest};
@@ -45,7 +44,7 @@ pub(crate) async fn forward(
     let link = match connecting {
         Ok(link) => Ok((link, tally.started())),
         // Boxed, since it is seldom needed.
-        unconnected => Box::pin(run.connect(unconnected, client, &mut tally))
+        Err(unconnected) => Box::pin(run.connect(unconnected, client, &mut tally))
             .await
             .map(|link| (link, Instant::now())),
     };
@@ -67,7 +66,6 @@ impl<'a> Run<'a> {
         since: Instant,
         mut tally: Tally<'a>,
     ) {
-        tally.sent_to(self.destination(&link.picked));
         let head = std::mem::replace(&mut link.head, Err(Invalid));
         let Ok(head) = head else {
             // Nothing was sent over it.
@@ -90,6 +88,7 @@ impl<'a> Run<'a> {
                 client: &mut *client,
                 flow: &mut flow,
                 plan: self.plan,
+                flight: &link.picked.in_flight,
                 connection,
             };
             match poll_fn(|cx| exchange.poll_head(cx)).await {
@@ -99,14 +98,24 @@ impl<'a> Run<'a> {
                         let info = self.info(&tally, Some(peer));
                         exchange.client.exchange.answered(status, Some(info));
                     }
-                    break poll_fn(|cx| exchange.poll_body(cx)).await.err();
+                    match poll_fn(|cx| exchange.poll_body(cx)).await {
+                        Ok(true) => {}
+                        Ok(false) => {
+                            exchange.answered_early();
+                            tally.end_early(Instant::now());
+                            poll_fn(|cx| exchange.poll_rest(cx)).await;
+                        }
+                        Err(failure) => break Some(failure),
+                    }
+                    break None;
                 }
                 Err(failed) => {
                     let is_kept = flow.upload.outbound.is_kept();
                     if let Some(failed) = failed.unless_tried_again(second_try, is_kept) {
                         break Some(failed);
                     }
-                    let reconnecting = self.reconnect(link, flow.progress.patience.head_due);
+                    flow.count(&link.picked.in_flight, &mut client.exchange);
+                    let reconnecting = self.reconnect(link, &flow.progress);
                     match Box::pin(unless_gone(client, reconnecting)).await {
                         Some(Ok(fresh)) => link = fresh,
                         None => return gone(client, tally),
@@ -128,11 +137,7 @@ impl<'a> Run<'a> {
     }
 
     fn begin(&self, client: &Client, head: Vec<u8>, since: Instant, tally: &Tally<'_>) -> Flow {
-        let patience = Patience {
-            head_due: self.head_due(tally),
-            activity: self.cluster.upstream().activity_timeout(),
-            last: since,
-        };
+        let deadlines = self.deadlines(self.head_due(tally));
         let has_body = client.body.is_some();
         let mut upload = Upload::new(head, self.framing, has_body, allowed(self.place, client));
         if has_body
@@ -141,7 +146,7 @@ impl<'a> Run<'a> {
         {
             upload.outbound.pace(rate);
         }
-        Flow::new(upload, self.asked(), patience)
+        Flow::new(upload, self.asked(), Progress::new(deadlines, since))
     }
 
     /// Counts what went through, and puts away what the next request can use.
@@ -153,18 +158,9 @@ impl<'a> Run<'a> {
         is_complete: bool,
         now: Instant,
     ) {
-        let sent = flow.upload.outbound.sent;
-        let metrics = self.destination(&link.picked).metrics();
-        if sent > 0 {
-            metrics.sent(sent);
-        }
-        client.exchange.received = sent;
-        if let Some(download) = &flow.download {
-            metrics.received(download.received);
-            client.exchange.sent = download.sent;
-            if download.is_sent {
-                client.exchange.outcome = Outcome::Complete;
-            }
+        flow.count(&link.picked.in_flight, &mut client.exchange);
+        if flow.is_sent() {
+            client.exchange.outcome = Outcome::Complete;
         }
         flow.upload.outbound.rest();
         let is_clean = |connection: &mut Http1Connection| connection.input.is_empty();
@@ -181,16 +177,15 @@ impl<'a> Run<'a> {
 
     /// Ends an exchange that did not come to its end.
     #[cold]
-    async fn fail(&self, client: &mut Client, tally: Tally<'_>, failure: Failure, flow: Flow) {
+    async fn fail(&self, client: &mut Client, mut tally: Tally<'_>, failure: Failure, flow: Flow) {
         let kind = match failure {
             Failure::Unsent | Failure::Stale => {
                 let refusal = (ForwardErrorKind::Request, StatusCode::BAD_GATEWAY);
                 return self.refuse(client, tally, refusal).await;
             }
-            // Routes with filters go another way, so nobody says this.
-            Failure::Extension(status) => {
-                let refusal = (ForwardErrorKind::Extension, status);
-                return self.refuse(client, tally, refusal).await;
+            Failure::Withheld(status, kind, instead) => {
+                tally.answered(status, Instant::now());
+                return self.refuse(client, tally, (kind, instead)).await;
             }
             Failure::Unanswered(kind, status) => {
                 return self.refuse(client, tally, (kind, status)).await;
@@ -224,9 +219,9 @@ impl<'a> Run<'a> {
             info.error = Some(kind);
             client.exchange.answered(status, Some(info));
         }
-        if let (ForwardErrorKind::RequestBodyClient, 408 | 413 | 431) = (kind, status.as_u16()) {
-            let refusal = Refusal::new(status, "the request's body was refused");
-            client.exchange.refused(refusal);
+        if kind == ForwardErrorKind::RequestBodyClient {
+            let allowed = allowed(self.place, client).content;
+            client.exchange.body_refused(status, allowed);
         }
         match send_own(client, status, self.is_head(), self.plan).await {
             Ok(sent) => {

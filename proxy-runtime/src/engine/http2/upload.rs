@@ -182,6 +182,7 @@ impl Upload {
                 Poll::Pending => break,
             }
         }
+        self.outbound.received += content;
         let Some(rest) = self.limits.content.checked_sub(content) else {
             return Poll::Ready(Err(refused(StatusCode::PAYLOAD_TOO_LARGE)));
         };

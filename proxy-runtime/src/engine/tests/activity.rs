@@ -9,8 +9,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::time::{Instant, pause, resume, sleep, timeout};
 
 use super::scene::{
-    ACTIVITY_TIMEOUT, connected, local, read_to, serve, serve_disguised, serve_with,
+    ACTIVITY_TIMEOUT, connected_with, local, read_to, serve, serve_disguised, serve_disguised_with,
+    serve_with,
 };
+#[cfg(feature = "http2")]
+use super::scene::{Disguised, serve_by, worker};
 use crate::ProxyService;
 use crate::server::Limits;
 #[cfg(feature = "http2")]
@@ -26,9 +29,14 @@ const WAYS: [(&str, Serve); 2] = [("bytes", serve), ("http types", serve_disguis
 /// A destination that takes so many bytes before it reads them, and the one connection that there may be to it. From then
 /// on the clock is the test's.
 async fn destination(capacity: usize) -> (DuplexStream, ProxyService) {
+    destination_with("", capacity).await
+}
+
+/// The same behind a route with these settings.
+async fn destination_with(settings: &str, capacity: usize) -> (DuplexStream, ProxyService) {
     let origin = RawOrigin::script(|mut connection| async move { connection.hold().await });
     let (destination, transport) = duplex(capacity);
-    let (service, lease) = connected(&origin.url(), transport).await;
+    let (service, lease) = connected_with(&origin.url(), settings, transport).await;
     pause();
     lease.give_back(Instant::now());
     (destination, service)
@@ -164,30 +172,47 @@ async fn silence_after_that_is_too_long_from_then_on() {
     }
 }
 
-/// Without a rate that would be asked of it.
+fn without_rate() -> Limits {
+    Limits::default().with_data_rate(None)
+}
+
+/// Without a rate that would be asked of it. Each time that it takes something counts.
 #[tokio::test]
 async fn a_client_that_takes_nothing_is_given_up() {
-    local(async {
-        let serve = |service, capacity| {
-            let limits = Limits::default().with_data_rate(None);
-            serve_with(service, capacity, limits)
-        };
-        let (mut destination, mut client) = asked(serve, 64 * 1024).await;
-        let head = b"HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n";
-        destination.write_all(head).await.unwrap();
-        destination.write_all(&[b'x'; 20_000]).await.unwrap();
-        let begin = Instant::now();
-        // Its end shows at the destination first.
-        let end = timeout(Duration::from_secs(1000), destination.read(&mut [0])).await;
-        assert_eq!(end.expect("it ends").unwrap(), 0);
-        let waited = begin.elapsed().as_secs();
-        let range = ACTIVITY_TIMEOUT..=ACTIVITY_TIMEOUT + 1;
-        assert!(range.contains(&waited), "{waited} s");
-        let mut taken = Vec::new();
-        let _ = client.read_to_end(&mut taken).await;
-        assert!(taken.len() < 20_000, "{}", taken.len());
-    })
-    .await;
+    let ways: [(&str, Serve); 2] = [
+        ("bytes", |service, capacity| {
+            serve_with(service, capacity, without_rate())
+        }),
+        ("http types", |service, capacity| {
+            serve_disguised_with(service, capacity, without_rate())
+        }),
+    ];
+    for (way, serve) in ways {
+        local(async {
+            let (mut destination, mut client) = asked(serve, 64 * 1024).await;
+            let head = b"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n";
+            destination.write_all(head).await.unwrap();
+            let sending = tokio::task::spawn_local(async move {
+                while destination.write_all(&[b'x'; 1000]).await.is_ok() {}
+                Instant::now()
+            });
+            for _ in 0..3 {
+                seconds(ACTIVITY_TIMEOUT - 2).await;
+                client.read_exact(&mut [0; 500]).await.unwrap();
+            }
+            let begin = Instant::now();
+            // Its end shows at the destination first.
+            let end = timeout(Duration::from_secs(1000), sending).await;
+            let waited = (end.expect("it ends").unwrap() - begin).as_secs();
+            let range = ACTIVITY_TIMEOUT - 1..=ACTIVITY_TIMEOUT + 1;
+            assert!(range.contains(&waited), "{way}: {waited} s");
+            let mut taken = Vec::new();
+            let _ = client.read_to_end(&mut taken).await;
+            assert!(taken.len() < 300_000, "{way}: {}", taken.len());
+            resume();
+        })
+        .await;
+    }
 }
 
 #[cfg(feature = "http2")]
@@ -275,25 +300,60 @@ async fn and_of_an_upload_whose_response_begins_bit_by_bit() {
     .await;
 }
 
-/// Calls of gRPC are held to no rate, but not for ever.
+/// Calls of gRPC are held to no rate, but not for ever; nor is anything else, where none is asked for. It is the cluster's clock that
+/// says so, and not the server's limit of slow clients.
 #[cfg(feature = "http2")]
 #[tokio::test]
 async fn a_call_whose_client_takes_nothing_ends_as_one_that_is_idle() {
-    local(async {
-        let (mut destination, service) = destination(1024).await;
-        let client = serve(service, 64 * 1024);
-        let mut peer = Peer::open(client, &[(INITIAL_WINDOW_SIZE, 0)]).await;
-        peer.get(1, "/").await;
-        read_to(&mut destination, "\r\n\r\n").await;
-        let head =
-            b"HTTP/1.1 200 OK\r\nContent-Type: application/grpc\r\nContent-Length: 2\r\n\r\nok";
-        destination.write_all(head).await.unwrap();
-        let begin = Instant::now();
-        let (when, code) = peer.end_of(1).await;
-        assert_eq!(code, Some(CANCEL));
-        let waited = (when - begin).as_secs();
-        let range = ACTIVITY_TIMEOUT..=ACTIVITY_TIMEOUT + 1;
-        assert!(range.contains(&waited), "{waited} s");
-    })
-    .await;
+    // What has come as a whole lets go of its destination at once; what goes on would hold it.
+    for answer in [
+        "Content-Length: 2\r\n\r\nok",
+        "Content-Length: 20000\r\n\r\nok",
+    ] {
+        for (kind, limits) in [
+            ("application/grpc", Limits::default()),
+            ("text/plain", without_rate()),
+        ] {
+            for way in ["bytes", "http types", "layers"] {
+                let what = format!("{way}, {kind}: {answer}");
+                local(async {
+                    let settings = match way {
+                        "layers" => r#","Layers":["pass"]"#,
+                        _ => "",
+                    };
+                    let (mut destination, service) = destination_with(settings, 1024).await;
+                    let (worker, metrics) = worker(limits.clone(), None);
+                    let (client, far) = duplex(64 * 1024);
+                    match way {
+                        "http types" => serve_by(far, Disguised(service), worker),
+                        _ => serve_by(far, service, worker),
+                    }
+                    let mut peer = Peer::open(client, &[(INITIAL_WINDOW_SIZE, 0)]).await;
+                    peer.get(1, "/").await;
+                    read_to(&mut destination, "\r\n\r\n").await;
+                    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n{answer}");
+                    destination.write_all(head.as_bytes()).await.unwrap();
+                    let mut begin = Instant::now();
+                    for _ in 0..2 {
+                        if answer.contains("20000") {
+                            // It takes a byte in time.
+                            seconds(ACTIVITY_TIMEOUT - 2).await;
+                            begin = Instant::now();
+                            peer.open_window(1, 1).await;
+                            destination.write_all(b"x").await.unwrap();
+                        }
+                    }
+                    let ended = timeout(Duration::from_secs(1000), peer.end_of(1)).await;
+                    let (when, code) = ended.unwrap_or_else(|_| panic!("{what}: it does not end"));
+                    assert_eq!(code, Some(CANCEL), "{what}");
+                    let waited = (when - begin).as_secs();
+                    let range = ACTIVITY_TIMEOUT..=ACTIVITY_TIMEOUT + 1;
+                    assert!(range.contains(&waited), "{what}: {waited} s");
+                    assert_eq!(metrics.counts().slow_clients, 0, "{what}");
+                    resume();
+                })
+                .await;
+            }
+        }
+    }
 }

@@ -1,14 +1,17 @@
 //! What is hard to provoke from outside.
 
+mod accounts;
 mod activity;
 mod allocations;
 mod chunks;
 mod early;
 mod interim;
 mod memory;
+mod refusals;
 mod scene;
 mod second_try;
 mod sockets;
 #[cfg(feature = "http2")]
 mod streams;
+mod uploads;
 mod waiting;

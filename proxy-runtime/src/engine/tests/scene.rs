@@ -7,12 +7,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
+use proxy_model::Snapshot;
 use proxy_model::compiled::ClusterIndex;
 use tokio::io::{AsyncReadExt, DuplexStream, duplex};
 use tokio::task::LocalSet;
+use tower_layer::layer_fn;
 use tower_service::Service;
 
-use crate::fixtures::snapshot;
+use crate::filter::{Filter, FilterContext, Flow, RequestEdit, ResponseEdit};
+use crate::fixtures::config;
+use crate::layer::RouteService;
+use crate::server::AccessLogSink;
 use crate::server::Limits;
 use crate::server::connection::RequestBody;
 use crate::server::connection::{Served, Transport, serve_cleartext};
@@ -30,13 +35,26 @@ pub(super) async fn connected(
     url: &str,
     transport: impl Scripted + 'static,
 ) -> (ProxyService, Lease) {
-    let snapshot = snapshot(&format!(
-        r#"{{"Routes":{{"r":{{"ClusterId":"c","Match":{{"Path":"/{{**rest}}"}}}}}},
+    connected_with(url, "", transport).await
+}
+
+/// The same for a route with these settings, among which may be the layer `pass`, and the filter `breaks`, which fails at responses.
+pub(super) async fn connected_with(
+    url: &str,
+    settings: &str,
+    transport: impl Scripted + 'static,
+) -> (ProxyService, Lease) {
+    let config = config(&format!(
+        r#"{{"Routes":{{"r":{{"ClusterId":"c","Match":{{"Path":"/{{**rest}}"}}{settings}}}}},
             "Clusters":{{"c":{{"HttpClient":{{"MaxConnectionsPerServer":1}},
                 "HttpRequest":{{"ActivityTimeout":"00:00:{ACTIVITY_TIMEOUT}"}},
                 "Destinations":{{"d":{{"Address":"{url}"}}}}}}}}}}"#
     ));
-    let (proxy, _) = Proxy::builder().snapshot(snapshot).build().unwrap();
+    let builder = Proxy::builder()
+        .layer("pass", layer_fn(|rest: RouteService| rest))
+        .filter("breaks", Breaks);
+    let (snapshot, _) = Snapshot::compile(config, &builder.compile_options()).unwrap();
+    let (proxy, _) = builder.snapshot(Arc::new(snapshot)).build().unwrap();
     let service = proxy.service();
     let generation = service.shared().load_full();
     let state = generation.cluster(ClusterIndex(0));
@@ -50,6 +68,18 @@ pub(super) async fn connected(
     let mut lease = service.pool().acquire(wanted).await.unwrap();
     lease.raw().unwrap().io.replace(transport);
     (service, lease)
+}
+
+struct Breaks;
+
+impl Filter for Breaks {
+    fn on_request(&self, _: &mut RequestEdit<'_>, _: &FilterContext<'_>) -> Flow {
+        Flow::Continue
+    }
+
+    fn on_response(&self, head: &mut ResponseEdit<'_>, _: &FilterContext<'_>) {
+        assert_ne!(head.status(), 200, "as the test wants");
+    }
 }
 
 /// The proxy's service in disguise: the server does not know what it serves, so that all goes over `http` types.
@@ -80,31 +110,48 @@ pub(super) fn serve(service: ProxyService, capacity: usize) -> DuplexStream {
 /// The same for a server with limits of its own.
 pub(super) fn serve_with(service: ProxyService, capacity: usize, limits: Limits) -> DuplexStream {
     let (near, far) = duplex(capacity);
-    serve_by(far, service, limits);
+    serve_by(far, service, worker(limits, None).0);
     near
 }
 
 /// Serves a client that is there already.
 pub(super) fn serve_over(client: impl Transport, service: ProxyService) {
-    serve_by(client, service, Limits::default());
+    serve_by(client, service, worker(Limits::default(), None).0);
 }
 
 /// The client's end of a connection whose requests are forwarded over `http` types.
 pub(super) fn serve_disguised(service: ProxyService, capacity: usize) -> DuplexStream {
+    serve_disguised_with(service, capacity, Limits::default())
+}
+
+/// The same for a server with limits of its own.
+pub(super) fn serve_disguised_with(
+    service: ProxyService,
+    capacity: usize,
+    limits: Limits,
+) -> DuplexStream {
     let (near, far) = duplex(capacity);
-    serve_by(far, Disguised(service), Limits::default());
+    serve_by(far, Disguised(service), worker(limits, None).0);
     near
 }
 
-fn serve_by<S>(client: impl Transport, service: S, limits: Limits)
+/// A worker without a thread, and what it counts.
+pub(super) fn worker(
+    limits: Limits,
+    log: Option<Arc<dyn AccessLogSink>>,
+) -> (Arc<WorkerShared>, ServerMetrics) {
+    let metrics = ServerMetrics::new(1);
+    let worker = WorkerShared::new(limits, 100, metrics.worker(0).clone(), log);
+    (Arc::new(worker), metrics)
+}
+
+/// Serves a client by a worker.
+pub(super) fn serve_by<S>(client: impl Transport, service: S, worker: Arc<WorkerShared>)
 where
     S: Service<Request<RequestBody>, Response = Response<ProxyBody>, Error = Infallible>
         + Clone
         + 'static,
 {
-    let metrics = ServerMetrics::new(1);
-    let worker = WorkerShared::new(limits, 100, metrics.worker(0).clone(), None);
-    let worker = Arc::new(worker);
     tokio::task::spawn_local(serve_cleartext(
         client,
         ConnectionInfo::new(([192, 0, 2, 7], 4711).into()),

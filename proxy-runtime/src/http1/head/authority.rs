@@ -9,6 +9,7 @@ use crate::http1::bytes::host_end;
 ///
 /// Userinfo, percent-encoding, commas, zone ids and the like have no use in `Host`, and are read differently by different
 /// programs: an invitation to reach one host in the name of another.
+#[cfg(any(test, all(feature = "http2", feature = "server")))]
 #[inline]
 pub(crate) fn is_authority(authority: &[u8]) -> bool {
     authority_end(authority) == Some(authority.len())

@@ -3,8 +3,9 @@
 use super::Version;
 use super::table::HeadTable;
 use crate::http1::Refusal;
-use crate::http1::bytes::{TOKEN, all, trim};
+use crate::http1::bytes::{TOKEN, all, byte_at, trim};
 use crate::http1::field::{Field, FieldClass, is};
+use crate::http1::span::Span;
 
 /// What the fields say, whatever the kind of message makes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +18,7 @@ pub(super) enum Announced {
 #[inline]
 pub(super) fn read_length(
     window: &[u8],
-    table: &HeadTable,
+    table: &mut HeadTable,
     version: Version,
 ) -> Result<Announced, Refusal> {
     if let Some(coding) = table.first(FieldClass::TransferEncoding) {
@@ -43,7 +44,9 @@ pub(super) fn read_length(
         if has_tabs_around(window, length) {
             return Err(Refusal::LengthInvalid);
         }
-        return parse_length(length.value().get(window)).map(Announced::Length);
+        let value = length.value().get(window);
+        table.is_length_padded = matches!(value, [b'0', _, ..]);
+        return parse_length(value).map(Announced::Length);
     }
     Ok(Announced::Nothing)
 }
@@ -55,6 +58,15 @@ pub(super) fn read_length(
 #[inline]
 fn has_tabs_around(window: &[u8], field: &Field) -> bool {
     let (name, value) = (field.name(), field.value());
+    let is_plain = name.end() + 2 == value.start()
+        && byte_at(window, name.end() + 1) == Some(b' ')
+        && byte_at(window, value.end()) == Some(b'\r');
+    !is_plain && has_tabs_in(window, name, value)
+}
+
+/// The same where it is not one space.
+#[cold]
+fn has_tabs_in(window: &[u8], name: Span, value: Span) -> bool {
     let before = &window[name.end() as usize..value.start() as usize];
     let behind = &window[value.end() as usize..];
     (before != b": " && before.contains(&b'\t'))

@@ -2,7 +2,8 @@
 
 use super::table::HeadTable;
 use crate::http1::Refusal;
-use crate::http1::bytes::{byte_at, letters_end, pair_at, text_end, token_end};
+use crate::http1::block::{self, Block, SIZE};
+use crate::http1::bytes::{byte_at, chunk_at, controls_at, pair_at, text_end, token_end};
 use crate::http1::field::{ClassSet, Field, classify, is_imitation};
 use crate::http1::span::Span;
 
@@ -46,45 +47,25 @@ pub(in crate::http1) fn read_fields(
     let mut seen = table.seen;
     let mut repeated = table.repeated;
     let end = loop {
-        let mut colon = letters_end(window, line);
-        if colon == line || byte_at(window, colon) != Some(b':') {
-            if colon == line && pair_at(window, line) == Some(b"\r\n") {
-                break Ok(line as usize + 2);
-            }
-            match read_odd_name(window, line, section) {
-                Ok(end) => colon = end,
+        let parts = match plain_line(window, line) {
+            Some(parts) => parts,
+            None if pair_at(window, line) == Some(b"\r\n") => break Ok(line as usize + 2),
+            None => match read_line(window, line, section) {
+                Ok(parts) => parts,
                 Err(stop) => break Err(stop),
-            }
-        }
-        // One space nearly always, and hardly ever more.
-        let value = match pair_at(window, colon + 1) {
-            Some([b' ', b'!'..=0xff]) => colon + 2,
-            Some([b'!'..=0xff, _]) => colon + 1,
-            _ => blanks_end(window, colon + 1),
-        };
-        let behind = text_end(window, value);
-        if pair_at(window, behind) != Some(b"\r\n") {
-            break Err(not_an_end(
-                window.get(behind as usize..).unwrap_or_default(),
-            ));
-        }
-        let text = without_blanks(window, value, behind);
-        let name = window
-            .get(line as usize..colon as usize)
-            .unwrap_or_default();
-        let Ok(length) = u16::try_from(name.len()) else {
-            break Err(Refusal::HeadTooLarge.into());
+            },
         };
         if table.fields.len() >= most {
             break Err(Refusal::TooManyFields.into());
         }
-        let class = classify(name);
+        let class = classify(parts.name);
         let only = ClassSet::EMPTY.with(class);
         repeated = repeated.union(seen.intersection(only));
         seen = seen.union(only);
-        let value = Span::new(value, text);
+        let length = parts.name.len() as u16;
+        let value = Span::new(parts.value, without_blanks(window, &parts));
         table.fields.push(Field::new(line, length, value, class));
-        line = behind + 2;
+        line = parts.end + 2;
     };
     table.line = line;
     table.seen = seen;
@@ -92,8 +73,58 @@ pub(in crate::http1) fn read_fields(
     end
 }
 
+/// A field line.
+struct Line<'w> {
+    /// It has 64 KiB at most.
+    name: &'w [u8],
+    /// Where the value begins; there may be white space behind it.
+    value: u32,
+    /// Where the line ends.
+    end: u32,
+}
+
+/// A line as nearly all are: a short name of letters and hyphens, a colon and a space, and a value without tabs.
+#[inline(always)]
+fn plain_line(window: &[u8], line: u32) -> Option<Line<'_>> {
+    // There is no such line in less: it has a name, a value, and an empty line behind it.
+    let begin: &Block = chunk_at(window, line)?;
+    let length = block::letters(begin);
+    let name = begin.get(..length as usize)?;
+    let [b':', b' ', b'!'..=0xff] = chunk_at(window, line + length)? else {
+        return None;
+    };
+    if name.is_empty() {
+        return None;
+    }
+    let value = line + length + 2;
+    let end = match chunk_at(window, value) {
+        Some(begin) => match block::text(begin, 0) {
+            SIZE => controls_at(window, value + SIZE),
+            text => value + text,
+        },
+        None => text_end(window, value),
+    };
+    let is_plain = pair_at(window, end) == Some(b"\r\n");
+    is_plain.then_some(Line { name, value, end })
+}
+
+/// A line of any kind that is not empty.
+#[inline(never)]
+fn read_line(window: &[u8], line: u32, section: Section) -> Result<Line<'_>, Stop> {
+    let name = read_name(window.get(line as usize..).unwrap_or_default(), section)?;
+    let value = blanks_end(window, line + name.len() as u32 + 1);
+    let end = text_end(window, value);
+    if pair_at(window, end) != Some(b"\r\n") {
+        return Err(not_an_end(window.get(end as usize..).unwrap_or_default()));
+    }
+    if u16::try_from(name.len()).is_err() {
+        return Err(Refusal::HeadTooLarge.into());
+    }
+    Ok(Line { name, value, end })
+}
+
 /// Where spaces and tabs end that begin at `at`.
-#[cold]
+#[inline]
 fn blanks_end(window: &[u8], mut at: u32) -> u32 {
     while let Some(b' ' | b'\t') = byte_at(window, at) {
         at += 1;
@@ -101,12 +132,12 @@ fn blanks_end(window: &[u8], mut at: u32) -> u32 {
     at
 }
 
-/// Where a value ends between `start` and `end`, without the spaces and tabs behind it.
+/// Where the value of a line ends, without the spaces and tabs behind it.
 #[inline(always)]
-fn without_blanks(window: &[u8], start: u32, end: u32) -> u32 {
-    match end.checked_sub(1).and_then(|last| byte_at(window, last)) {
-        Some(b'!'..) => end,
-        _ => trimmed_end(window, start, end),
+fn without_blanks(window: &[u8], line: &Line<'_>) -> u32 {
+    match byte_at(window, line.end - 1) {
+        Some(b'!'..) => line.end,
+        _ => trimmed_end(window, line.value, line.end),
     }
 }
 
@@ -118,10 +149,9 @@ fn trimmed_end(window: &[u8], start: u32, mut end: u32) -> u32 {
     end
 }
 
-/// Reads what is no name of letters and hyphens alone that ends at a colon, and returns where its colon is.
-#[cold]
-fn read_odd_name(window: &[u8], at: u32, section: Section) -> Result<u32, Stop> {
-    let line = window.get(at as usize..).unwrap_or_default();
+/// The name that a line begins with, with a colon behind it.
+#[inline]
+fn read_name(line: &[u8], section: Section) -> Result<&[u8], Stop> {
     let (name, behind) = line.split_at(token_end(line, 0));
     match behind {
         [] | [b'\r'] if name.is_empty() || behind.is_empty() => Err(Stop::Partial),
@@ -130,7 +160,7 @@ fn read_odd_name(window: &[u8], at: u32, section: Section) -> Result<u32, Stop> 
             if section == Section::Request && name.contains(&b'_') && is_imitation(name) {
                 return Err(Refusal::Imitation.into());
             }
-            Ok(at + name.len() as u32)
+            Ok(name)
         }
         [b'\r', ..] if name.is_empty() => Err(Refusal::BareCarriageReturn.into()),
         [b' ' | b'\t', ..] if name.is_empty() => Err(Refusal::Folded.into()),

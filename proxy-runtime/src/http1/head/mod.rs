@@ -17,6 +17,8 @@ mod view;
 #[cfg(all(feature = "server", feature = "http2"))]
 pub(crate) use self::authority::is_authority;
 pub(super) use self::lines::{Section, Stop, read_fields};
+#[cfg(feature = "server")]
+pub(crate) use self::request::read_request;
 pub use self::request::{Method, RawRequest, parse_request};
 pub use self::response::{Asked, RawResponse, parse_response};
 pub use self::table::HeadTable;

@@ -2,7 +2,7 @@
 
 use http::Method as HttpMethod;
 
-use super::authority::is_authority;
+use super::authority::authority_end;
 use super::connection::{ConnectionOptions, NOTEWORTHY, has_element, read_connection};
 use super::length::{Announced, read_length};
 use super::lines::{Section, Stop, read_fields};
@@ -101,6 +101,20 @@ pub struct RawRequest {
 }
 
 impl RawRequest {
+    /// The place of one that is to be [read](read_request).
+    pub(crate) fn unread() -> Self {
+        Self {
+            line: RequestLine::default(),
+            authority: Span::default(),
+            length: 0,
+            framing: Framing::None,
+            connection: ConnectionOptions::default(),
+            expects_continue: false,
+            accepts_trailers: false,
+            upgrade: None,
+        }
+    }
+
     /// How many bytes the head has: there the body begins.
     #[inline]
     pub fn head_length(&self) -> usize {
@@ -230,6 +244,21 @@ pub fn parse_request(
     limits: &HeadLimits,
     table: &mut HeadTable,
 ) -> Result<Status<RawRequest>, Refusal> {
+    let mut request = RawRequest::unread();
+    Ok(match read_request(buffer, limits, table, &mut request)? {
+        Status::Complete(()) => Status::Complete(request),
+        Status::Partial => Status::Partial,
+    })
+}
+
+/// The same at the place where `request` is kept: to be moved is a part of what it costs. It has a meaning when it is complete.
+#[inline]
+pub(crate) fn read_request(
+    buffer: &[u8],
+    limits: &HeadLimits,
+    table: &mut HeadTable,
+    request: &mut RawRequest,
+) -> Result<Status<()>, Refusal> {
     let window = limits.window(buffer);
     let read = if table.is_begun() && !table.has_further_line(window) {
         Err(Stop::Partial)
@@ -237,7 +266,7 @@ pub fn parse_request(
         read_head(window, limits, table)
     };
     let settled = match read {
-        Ok((line, end)) => settle(window, line, end, table).map(Status::Complete),
+        Ok(end) => settle(window, end, table, request).map(Status::Complete),
         // An empty line in front, a space, and the version with its space and end of line.
         Err(Stop::Partial)
             if table.line == 0 && window.len() > limits.request_line.saturating_add(2 + 1 + 11) =>
@@ -255,67 +284,55 @@ pub fn parse_request(
     settled
 }
 
+/// Reads line and fields into the table, and returns where the head ends.
 #[inline]
-fn read_head(
-    window: &[u8],
-    limits: &HeadLimits,
-    table: &mut HeadTable,
-) -> Result<(RequestLine, usize), Stop> {
-    let line = if table.line == 0 {
+fn read_head(window: &[u8], limits: &HeadLimits, table: &mut HeadTable) -> Result<usize, Stop> {
+    if table.line == 0 {
         table.clear();
-        let (line, end) = read_request_line(window, limits)?;
-        table.line = end as u32;
-        line
-    } else {
-        table.request_line
-    };
-    match read_fields(window, limits.most_fields(), Section::Request, table) {
-        Ok(end) => Ok((line, end)),
-        Err(stop) => {
-            table.request_line = line;
-            Err(stop)
-        }
+        table.line = read_request_line(window, limits, &mut table.request_line)? as u32;
     }
+    read_fields(window, limits.most_fields(), Section::Request, table)
 }
 
 /// Makes one meaning of what was read.
 #[inline]
 fn settle(
     window: &[u8],
-    line: RequestLine,
     end: usize,
     table: &mut HeadTable,
-) -> Result<RawRequest, Refusal> {
-    let authority = settle_authority(window, table, &line)?;
-    let mut request = RawRequest {
-        line,
-        authority,
+    request: &mut RawRequest,
+) -> Result<(), Refusal> {
+    *request = RawRequest {
+        line: table.request_line,
+        authority: settle_authority(window, table)?,
         length: end as u32,
-        framing: Framing::None,
-        connection: ConnectionOptions::default(),
-        expects_continue: false,
-        accepts_trailers: false,
-        upgrade: None,
+        ..RawRequest::unread()
     };
     if !table.seen.intersection(NOTEWORTHY).is_empty() {
-        settle_noteworthy(window, table, &mut request)?;
+        settle_noteworthy(window, table, request)?;
     }
-    Ok(request)
+    Ok(())
 }
 
 /// RFC 9112 section 3.2: one valid `Host`, which HTTP/1.0 may lack, and which an absolute target overrules.
 #[inline]
-fn settle_authority(window: &[u8], table: &HeadTable, line: &RequestLine) -> Result<Span, Refusal> {
+fn settle_authority(window: &[u8], table: &HeadTable) -> Result<Span, Refusal> {
+    let line = &table.request_line;
     let host = match table.first(FieldClass::Host) {
         None if line.version == Version::Http11 => return Err(Refusal::HostMissing),
         None => Span::default(),
         Some(_) if table.repeated.contains(FieldClass::Host) => {
             return Err(Refusal::HostRepeated);
         }
-        Some(host) if !is_authority(host.value().get(window)) => {
-            return Err(Refusal::HostInvalid);
+        Some(host) => {
+            let value = host.value();
+            // It ends where no host goes on, so that the bytes behind it make no difference.
+            let behind = window.get(value.start() as usize..).unwrap_or_default();
+            if authority_end(behind) != Some(value.len() as usize) {
+                return Err(Refusal::HostInvalid);
+            }
+            value
         }
-        Some(host) => host.value(),
     };
     Ok(if line.target.authority.is_empty() {
         host

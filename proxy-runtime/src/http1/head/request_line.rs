@@ -19,12 +19,13 @@ pub(in crate::http1) struct RequestLine {
     pub(in crate::http1) version: Version,
 }
 
-/// Reads the line, and returns it with where the next one begins.
+/// Reads the line into `line`, and returns where the next one begins.
 #[inline]
 pub(super) fn read_request_line(
     window: &[u8],
     limits: &HeadLimits,
-) -> Result<(RequestLine, usize), Stop> {
+    line: &mut RequestLine,
+) -> Result<usize, Stop> {
     // One empty line is left out: clients of old wrote one behind a body (RFC 9112 section 2.2).
     let start = match window {
         [b'\r', b'\n', ..] => 2,
@@ -36,33 +37,29 @@ pub(super) fn read_request_line(
     let (method, method_end) = read_method(window, start)?;
     // The limit is of method and target; the space between them is not counted.
     let room = start.saturating_add(limits.request_line).saturating_add(1);
-    let (target, end) = match read_target(window, method_end + 1, method) {
-        Ok((target, end)) if end <= room => (target, end),
+    let end = match read_target(window, method_end + 1, method, &mut line.target) {
+        Ok(end) if end <= room => end,
         _ => return Err(not_a_target(window, room, method_end + 1, method)),
     };
     // Compared whole, as is the method: a pattern would be compared byte by byte.
     let version = window.get(end..).and_then(<[u8]>::first_chunk);
-    let version = if version == Some(b" HTTP/1.1\r\n") {
+    line.version = if version == Some(b" HTTP/1.1\r\n") {
         Version::Http11
     } else if version == Some(b" HTTP/1.0\r\n") {
         Version::Http10
     } else {
         return Err(read_version(window, end + 1));
     };
-    let line = RequestLine {
-        method,
-        method_span: Span::of(start, method_end),
-        target,
-        version,
-    };
-    Ok((line, end + 11))
+    line.method = method;
+    line.method_span = Span::of(start, method_end);
+    Ok(end + 11)
 }
 
 /// What is wrong with what should be a target and has no end within `room`.
 #[cold]
 fn not_a_target(window: &[u8], room: usize, start: usize, method: Method) -> Stop {
     let line = &window[..window.len().min(room.saturating_add(1))];
-    match read_target(line, start, method) {
+    match read_target(line, start, method, &mut Target::default()) {
         Err(Stop::Partial) if line.len() <= room => Stop::Partial,
         Err(Stop::Refused(refusal)) => refusal.into(),
         Ok(_) | Err(Stop::Partial) => Refusal::TargetTooLong.into(),

@@ -17,6 +17,8 @@ pub struct HeadTable {
     pub(super) seen: ClassSet,
     /// Classes that were met more than once.
     pub(super) repeated: ClassSet,
+    /// The length has zeros in front.
+    pub(super) is_length_padded: bool,
     /// Where the first line begins that has not been read; 0 when nothing has.
     pub(super) line: u32,
     /// Up to where there is no line feed behind [`line`](Self::line).
@@ -73,6 +75,12 @@ impl HeadTable {
         self.repeated.contains(class)
     }
 
+    /// Whether the length has zeros in front, which some recipient could read as octal.
+    #[inline]
+    pub(in crate::http1) fn is_length_padded(&self) -> bool {
+        self.is_length_padded
+    }
+
     /// The first field of a class.
     #[inline]
     pub fn first(&self, class: FieldClass) -> Option<&Field> {
@@ -109,6 +117,7 @@ impl HeadTable {
         self.fields.clear();
         self.seen = ClassSet::EMPTY;
         self.repeated = ClassSet::EMPTY;
+        self.is_length_padded = false;
         self.line = 0;
         self.searched = 0;
     }

@@ -37,20 +37,18 @@ pub(in crate::http1) struct Target {
     pub(in crate::http1) query: Span,
 }
 
-/// Reads the target that begins at `start`; returns it with where it ends, at a space.
+/// Reads the target that begins at `start` into `target`; returns where it ends, at a space.
 #[inline]
 pub(super) fn read_target(
     line: &[u8],
     start: usize,
     method: Method,
-) -> Result<(Target, usize), Stop> {
+    target: &mut Target,
+) -> Result<usize, Stop> {
+    *target = Target::default();
     match line.get(start) {
-        Some(b'/') if method != Method::Connect => {
-            let mut target = Target::default();
-            let end = read_path(line, start, start, &mut target)?;
-            Ok((target, end))
-        }
-        Some(_) => read_other(line, start, method),
+        Some(b'/') if method != Method::Connect => read_path(line, start, start, target),
+        Some(_) => read_other(line, start, method, target),
         None => Err(Stop::Partial),
     }
 }
@@ -77,7 +75,12 @@ fn read_path(line: &[u8], whole: usize, start: usize, target: &mut Target) -> Re
 
 /// Reads a target that is no path.
 #[cold]
-fn read_other(line: &[u8], start: usize, method: Method) -> Result<(Target, usize), Stop> {
+fn read_other(
+    line: &[u8],
+    start: usize,
+    method: Method,
+    target: &mut Target,
+) -> Result<usize, Stop> {
     let rest = &line[start..];
     // The rest of it must be there: what it is, its end says.
     let end = start + query_end(rest, 0);
@@ -97,30 +100,29 @@ fn read_other(line: &[u8], start: usize, method: Method) -> Result<(Target, usiz
         if authority_end(bytes) != Some(bytes.len()) || !has_port {
             return Err(Refusal::ConnectTarget.into());
         }
-        let target = Target {
-            form: TargetForm::Authority,
-            whole,
-            authority: whole,
-            ..Target::default()
-        };
-        return Ok((target, end));
+        target.form = TargetForm::Authority;
+        target.whole = whole;
+        target.authority = whole;
+        return Ok(end);
     }
     if bytes == b"*" {
         if method != Method::Options {
             return Err(Refusal::TargetForm.into());
         }
-        let target = Target {
-            form: TargetForm::Asterisk,
-            whole,
-            path: whole,
-            ..Target::default()
-        };
-        return Ok((target, end));
+        target.form = TargetForm::Asterisk;
+        target.whole = whole;
+        target.path = whole;
+        return Ok(end);
     }
-    read_absolute(line, start, method)
+    read_absolute(line, start, method, target)
 }
 
-fn read_absolute(line: &[u8], start: usize, method: Method) -> Result<(Target, usize), Stop> {
+fn read_absolute(
+    line: &[u8],
+    start: usize,
+    method: Method,
+    target: &mut Target,
+) -> Result<usize, Stop> {
     let rest = &line[start..];
     let scheme = match rest {
         _ if begins_with(rest, b"http://") => 7,
@@ -135,16 +137,13 @@ fn read_absolute(line: &[u8], start: usize, method: Method) -> Result<(Target, u
     if !matches!(line.get(path), Some(b'/' | b'?' | b' ')) {
         return Err(Refusal::TargetAuthority.into());
     }
-    let mut target = Target {
-        form: TargetForm::Absolute,
-        authority: Span::of(authority, path),
-        ..Target::default()
-    };
-    let end = read_path(line, start, path, &mut target)?;
+    target.form = TargetForm::Absolute;
+    target.authority = Span::of(authority, path);
+    let end = read_path(line, start, path, target)?;
     if method == Method::Options && target.path.is_empty() && !target.has_query {
         target.form = TargetForm::Asterisk;
     }
-    Ok((target, end))
+    Ok(end)
 }
 
 fn begins_with(bytes: &[u8], prefix: &[u8]) -> bool {

@@ -142,13 +142,6 @@ pub fn write_trailers(section: &[u8], table: &HeadTable, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Whether the length has zeros in front, which some recipient could read as octal. It is written anew then.
-#[inline]
-pub(super) fn has_padded_length(buffer: &[u8], table: &HeadTable) -> bool {
-    let length = table.first(FieldClass::ContentLength);
-    length.is_some_and(|field| matches!(field.value().get(buffer), [b'0', _, ..]))
-}
-
 /// Writes a `Content-Length`.
 #[cold]
 pub(super) fn write_length(length: u64, out: &mut Vec<u8>) {

@@ -1,6 +1,6 @@
 //! Requests as they are sent to a destination.
 
-use super::fields::{Choice, Copied, copy_fields, first_line, has_padded_length, write_length};
+use super::fields::{Choice, Copied, copy_fields, first_line, write_length};
 use super::operation::{Changes, FieldOperation, FieldValue, Removed};
 use super::{CHUNKED, END, put};
 use crate::http1::bytes::{TOKEN, all, is_target};
@@ -117,7 +117,8 @@ pub(crate) fn write_changed_request<C: Changes>(
         dropped = dropped.with(FieldClass::Expect);
     }
     let length = match request.framing() {
-        Framing::Length(length) if has_padded_length(buffer, table) => {
+        // It is written anew.
+        Framing::Length(length) if table.is_length_padded() => {
             dropped = dropped.with(FieldClass::ContentLength);
             Some(length)
         }

@@ -1,6 +1,6 @@
 //! Responses as they are sent to a client.
 
-use super::fields::{Choice, Copied, copy_fields, first_line, has_padded_length, write_length};
+use super::fields::{Choice, Copied, copy_fields, first_line, write_length};
 use super::operation::{Changes, FieldOperation, FieldValue, Removed};
 use super::{CHUNKED, END, put};
 #[cfg(feature = "server")]
@@ -84,8 +84,9 @@ pub fn write_response(
     if response.is_bodiless() || rewrite.chunked {
         dropped = dropped.with(FieldClass::ContentLength);
     } else if let Framing::Length(known) = response.framing()
-        && has_padded_length(buffer, table)
+        && table.is_length_padded()
     {
+        // It is written anew.
         dropped = dropped.with(FieldClass::ContentLength);
         length = Some(known);
     }

@@ -46,7 +46,12 @@ pub(crate) struct Exchange {
     /// Bytes of the response's body that were handed over.
     pub(crate) sent: u64,
     pub(crate) outcome: Outcome,
+    /// The client was given up since it sent its request too slowly.
+    has_slow_upload: bool,
 }
+
+/// Why a request is refused whose body was.
+pub(super) const BODY_REFUSED: &str = "the request's body was refused";
 
 impl Exchange {
     /// Begins the exchange that `connection` has counted with
@@ -62,6 +67,29 @@ impl Exchange {
             received: 0,
             sent: 0,
             outcome: Outcome::Aborted,
+            has_slow_upload: false,
+        }
+    }
+
+    /// Notes that the client sends its request more slowly than the server lets it.
+    pub(crate) fn upload_is_too_slow(&mut self) {
+        self.has_slow_upload = true;
+        WorkerMetrics::add(&self.connection.metrics().slow_clients);
+    }
+
+    /// Notes that a request is refused with this status for its body, of which so many bytes were allowed, if it is the server
+    /// that refuses it: what its route or its cluster does not take is counted there.
+    #[cold]
+    pub(crate) fn body_refused(&mut self, status: StatusCode, allowed: u64) {
+        let limits = &self.connection.worker.limits;
+        let is_ours = match status {
+            StatusCode::REQUEST_TIMEOUT => self.has_slow_upload,
+            StatusCode::PAYLOAD_TOO_LARGE => limits.body_bytes == Some(allowed),
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => true,
+            _ => false,
+        };
+        if is_ours {
+            self.refused(Refusal::new(status, BODY_REFUSED));
         }
     }
 
@@ -88,6 +116,20 @@ impl Exchange {
         }
     }
 
+    /// The client has its whole response, whatever there is left of its request: that is logged.
+    pub(crate) fn complete(&mut self) {
+        self.outcome = Outcome::Complete;
+        self.log();
+    }
+
+    fn log(&mut self) {
+        if let (Some(draft), Some(log)) = (self.draft.take(), &self.connection.worker.access_log) {
+            let metered = self.meter.as_ref().map_or(0, |meter| meter.received());
+            let received = self.received + metered;
+            draft.finish(log.as_ref(), received, self.sent, self.outcome);
+        }
+    }
+
     /// Lets the tunnel that the connection becomes finish the log's line.
     pub(crate) fn hand_to_tunnel(&mut self) {
         self.connection.tunnel.store(true, Relaxed);
@@ -100,12 +142,7 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         self.connection.end_request();
-        let worker = &self.connection.worker;
-        WorkerMetrics::subtract(&worker.metrics.active_requests);
-        if let (Some(draft), Some(log)) = (self.draft.take(), &worker.access_log) {
-            let metered = self.meter.as_ref().map_or(0, |meter| meter.received());
-            let received = self.received + metered;
-            draft.finish(log.as_ref(), received, self.sent, self.outcome);
-        }
+        WorkerMetrics::subtract(&self.connection.worker.metrics.active_requests);
+        self.log();
     }
 }

@@ -111,10 +111,18 @@ impl<T: Transport> ConnectionIo<T> {
         self.transport.takes_leave() || self.state.should_linger()
     }
 
+    #[inline(never)]
+    fn register(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = self.transport.poll_readable(cx);
+        // A task that has used up its share is only told to come again.
+        self.is_awaited = polled.is_pending() && has_budget_remaining();
+        polled
+    }
+
     fn wrote(&self, result: &Poll<io::Result<usize>>) {
         match result {
             Poll::Ready(Ok(bytes)) => {
-                self.state.written.fetch_add(*bytes as u64, Relaxed);
+                self.state.sent(*bytes);
                 self.state.write_blocked.store(false, Relaxed);
             }
             Poll::Ready(Err(_)) => {}
@@ -256,10 +264,7 @@ impl<T: Transport> ByteStream for ConnectionIo<T> {
         if self.is_awaited {
             return Poll::Pending;
         }
-        let polled = self.transport.poll_readable(cx);
-        // A task that has used up its share is only told to come again.
-        self.is_awaited = polled.is_pending() && has_budget_remaining();
-        polled
+        self.register(cx)
     }
 
     #[inline]

@@ -11,6 +11,7 @@ mod service;
 mod state;
 #[cfg(test)]
 mod tests;
+mod uptake;
 
 use std::error::Error as StdError;
 use std::rc::Rc;
@@ -38,6 +39,8 @@ pub(crate) use self::service::{GRPC, is_grpc, is_grpc_call};
 pub(crate) use self::state::ConnectionState;
 #[cfg(feature = "http2")]
 pub(crate) use self::state::OpenStream;
+#[cfg(feature = "http2")]
+pub(crate) use self::uptake::Uptake;
 #[cfg(feature = "tls")]
 use super::accept::ClientSocket;
 use super::http1::{self, Client};

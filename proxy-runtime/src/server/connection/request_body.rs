@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{
-    AtomicU8, AtomicU64,
+    AtomicU16, AtomicU64,
     Ordering::{Relaxed, SeqCst},
 };
 use std::task::{Context, Poll, ready};
@@ -15,9 +15,10 @@ use http_body::{Body, Frame, SizeHint};
 
 use super::pace::UploadPace;
 use super::state::ConnectionState;
-use crate::server::http1::BodyReader;
+use crate::server::http1::{BodyReader, UploadError};
 #[cfg(feature = "http2")]
 use crate::server::http2::BodyReader as StreamReader;
+use crate::server::limits::Limits;
 use crate::server::metrics::WorkerMetrics;
 
 /// The body of a request that the server received: streams, and obeys [`Limits`](crate::server::Limits).
@@ -46,10 +47,18 @@ enum Source {
 }
 
 impl Source {
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<FrameResult>> {
+    fn poll_frame(&mut self, limits: &Limits, cx: &mut Context<'_>) -> Poll<Option<FrameResult>> {
         match self {
             Self::Whole(data) => Poll::Ready(data.take().map(|data| Ok(Frame::data(data)))),
-            Self::Http1(reader) => reader.poll_frame(cx).map_err(read_error),
+            Self::Http1(reader) => reader.poll_frame(cx).map_err(|error| match error {
+                UploadError::TooManyTrailers => RequestBodyError::TooManyFields {
+                    limit: limits.header_fields,
+                },
+                UploadError::TrailersTooLarge => RequestBodyError::TrailersTooLarge {
+                    limit: limits.header_bytes,
+                },
+                other => read_error(other),
+            }),
             #[cfg(feature = "http2")]
             Self::Http2(reader) => reader.poll_frame(cx).map_err(read_error),
         }
@@ -98,6 +107,13 @@ pub enum RequestBodyError {
         /// The limit.
         limit: usize,
     },
+    /// The trailer section behind a body of HTTP/1.1 is larger than
+    /// [`Limits::header_bytes`](crate::server::Limits::header_bytes).
+    #[error("the request's trailers are larger than {limit} bytes")]
+    TrailersTooLarge {
+        /// The limit.
+        limit: usize,
+    },
     /// The client went away, or broke the protocol.
     #[error("the request's body could not be read")]
     Read(#[source] Box<dyn StdError + Send + Sync>),
@@ -109,9 +125,16 @@ impl RequestBodyError {
         match self {
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::TooManyFields { .. } => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Self::TooManyFields { .. } | Self::TrailersTooLarge { .. } => {
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+            }
             Self::Read(_) => StatusCode::BAD_REQUEST,
         }
+    }
+
+    /// Whether the body is refused by a limit of the server's, and not by what it is.
+    fn is_of_limit(&self) -> bool {
+        !matches!(self, Self::Read(_))
     }
 }
 
@@ -120,15 +143,8 @@ impl RequestBodyError {
 pub(crate) struct BodyMeter {
     connection: Arc<ConnectionState>,
     received: AtomicU64,
-    refusal: AtomicU8,
-}
-
-#[repr(u8)]
-enum BodyRefusal {
-    None,
-    TooLarge,
-    TooSlow,
-    TooManyFields,
+    /// The status, once a limit of the server's was exceeded; before, 0.
+    refusal: AtomicU16,
 }
 
 impl BodyMeter {
@@ -136,22 +152,19 @@ impl BodyMeter {
         self.received.load(Relaxed)
     }
 
-    /// The status, if the body was refused on the way.
+    /// The status, if a limit of the server's was exceeded on the way.
     pub(crate) fn refusal(&self) -> Option<StatusCode> {
-        let refusal = self.refusal.load(SeqCst);
-        if refusal == BodyRefusal::TooLarge as u8 {
-            Some(StatusCode::PAYLOAD_TOO_LARGE)
-        } else if refusal == BodyRefusal::TooSlow as u8 {
-            Some(StatusCode::REQUEST_TIMEOUT)
-        } else if refusal == BodyRefusal::TooManyFields as u8 {
-            Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
-        } else {
-            None
-        }
+        StatusCode::from_u16(self.refusal.load(SeqCst)).ok()
     }
 
-    fn refuse(&self, refusal: BodyRefusal) {
-        self.refusal.store(refusal as u8, SeqCst);
+    fn refuse(&self, error: RequestBodyError) -> RequestBodyError {
+        if error.is_of_limit() {
+            self.refusal.store(error.status().as_u16(), SeqCst);
+        }
+        if matches!(error, RequestBodyError::TooSlow) {
+            WorkerMetrics::add(&self.connection.metrics().slow_clients);
+        }
+        error
     }
 }
 
@@ -194,7 +207,7 @@ impl RequestBody {
             Arc::new(BodyMeter {
                 connection: connection.clone(),
                 received: AtomicU64::new(0),
-                refusal: AtomicU8::new(BodyRefusal::None as u8),
+                refusal: AtomicU16::new(0),
             })
         });
         Self {
@@ -214,7 +227,11 @@ impl RequestBody {
     }
 
     fn poll_paced(&mut self, cx: &mut Context<'_>) -> Poll<Option<FrameResult>> {
-        let polled = self.source.poll_frame(cx);
+        let Some(meter) = &self.meter else {
+            return Poll::Ready(None);
+        };
+        let limits = &meter.connection.worker.limits;
+        let polled = self.source.poll_frame(limits, cx);
         let Some(pace) = &mut self.pace else {
             return polled;
         };
@@ -236,30 +253,19 @@ impl RequestBody {
         let Some(meter) = &self.meter else {
             return frame;
         };
-        let frame = match frame {
-            Ok(frame) => frame,
-            Err(error) => {
-                if matches!(error, RequestBodyError::TooSlow) {
-                    meter.refuse(BodyRefusal::TooSlow);
-                    WorkerMetrics::add(&meter.connection.metrics().slow_clients);
-                }
-                return Err(error);
-            }
-        };
+        let frame = frame.map_err(|error| meter.refuse(error))?;
         let limit = meter.connection.worker.limits.header_fields;
         if frame
             .trailers_ref()
             .is_some_and(|fields| fields.len() > limit)
         {
-            meter.refuse(BodyRefusal::TooManyFields);
-            return Err(RequestBodyError::TooManyFields { limit });
+            return Err(meter.refuse(RequestBodyError::TooManyFields { limit }));
         }
         let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
         let received = meter.received.fetch_add(bytes, Relaxed) + bytes;
         match self.limit {
             Some(limit) if received > limit => {
-                meter.refuse(BodyRefusal::TooLarge);
-                Err(RequestBodyError::TooLarge { limit })
+                Err(meter.refuse(RequestBodyError::TooLarge { limit }))
             }
             _ => Ok(frame),
         }

@@ -13,7 +13,8 @@ use pin_project_lite::pin_project;
 
 use super::exchange::{Exchange, Outcome};
 use super::state::ConnectionState;
-use crate::forward::BodyError;
+use super::uptake::Uptake;
+use crate::forward::{BodyError, UptakeLimit};
 use crate::observe::targets;
 use crate::server::metrics::WorkerMetrics;
 
@@ -37,13 +38,33 @@ pin_project! {
 }
 
 impl<B: Body> ResponseBody<B> {
-    /// The body of the service's response. `bodiless`: the response has none whatever the service says, as for HEAD.
-    pub(crate) fn service(body: B, exchange: Exchange, expected: Expected) -> Self {
+    /// The body of the service's response. `uptake`: how long the client may take nothing of it where no rate is asked of it, if
+    /// the service cares.
+    pub(crate) fn service(
+        body: B,
+        exchange: Exchange,
+        expected: Expected,
+        uptake: Option<UptakeLimit>,
+    ) -> Self {
         let is_complete = expected.is_complete(0) || body.is_end_stream();
+        let mut tracking = Tracking::new(exchange, expected, is_complete);
+        tracking.uptake = uptake;
         Self {
             content: Content::Service { body },
-            tracking: Tracking::new(exchange, expected, is_complete),
+            tracking,
         }
+    }
+
+    /// The clock of a client of which no rate is asked, be it that the server asks for none, or that the response
+    /// `may_be_exempt` and is.
+    pub(crate) fn uptake(&self, may_be_exempt: bool) -> Option<Uptake> {
+        let Tracking {
+            exchange, expected, ..
+        } = &self.tracking;
+        let has_rate = exchange.connection.worker.limits.data_rate.is_some();
+        let is_held_to_it = has_rate && !(may_be_exempt && expected.is_exempt);
+        let limit = self.tracking.uptake.as_ref().filter(|_| !is_held_to_it)?;
+        Some(Uptake::new(limit.clone()))
     }
 
     /// Notes how much of what was handed over, and of its framing, is still to be written, and whether the socket has
@@ -90,6 +111,7 @@ struct Tracking {
     is_complete: bool,
     unwritten: u64,
     is_flushed: bool,
+    uptake: Option<UptakeLimit>,
 }
 
 impl Tracking {
@@ -101,6 +123,7 @@ impl Tracking {
             is_complete,
             unwritten: 0,
             is_flushed: true,
+            uptake: None,
         }
     }
 

@@ -20,11 +20,11 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use super::exchange::Exchange;
+use super::exchange::{BODY_REFUSED, Exchange};
 use super::request_body::{BodyMeter, RequestBody};
 use super::response_body::{Expected, ResponseBody};
 use super::state::ConnectionState;
-use crate::forward::put_in_place;
+use crate::forward::{ExchangeInfo, ForwardErrorKind, UptakeLimit, put_in_place};
 use crate::http1::{Method as RawMethod, RawRequest};
 use crate::observe::targets;
 use crate::server::edge::{self, Refusal};
@@ -200,11 +200,21 @@ fn pass_on<B: Body<Data = Bytes>>(
     if let Some(draft) = &mut exchange.draft {
         draft.responded(&response);
     }
-    if let Some(status) = body_refusal(exchange.meter.as_ref(), response.status()) {
-        return refuse(
-            Refusal::new(status, "the request's body was refused"),
-            exchange,
-        );
+    let info = response.extensions().get::<ExchangeInfo>();
+    let is_forwarded = info.is_some();
+    let is_cut_short =
+        info.and_then(ExchangeInfo::error) == Some(ForwardErrorKind::RequestBodyClient);
+    match body_refusal(exchange.meter.as_ref(), response.status()) {
+        // A proxy knows why its reading ended, and has answered for its route.
+        Some(_) if is_forwarded => {
+            exchange.refused(Refusal::new(response.status(), BODY_REFUSED));
+        }
+        Some(status) => return refuse(Refusal::new(status, BODY_REFUSED), exchange),
+        None => {}
+    }
+    if is_cut_short && exchange.connection.is_http1() {
+        // As wherever a request is refused: what follows may mean something else.
+        exchange.connection.retire();
     }
     let is_switch = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     if response.status().is_informational() && !(is_switch && asked.can_switch) {
@@ -229,14 +239,27 @@ fn pass_on<B: Body<Data = Bytes>>(
         length,
         is_exempt: is_grpc(response.headers()),
     };
-    response.map(|body| ResponseBody::service(body, exchange, expected))
+    let is_held_to_rate =
+        exchange.connection.worker.limits.data_rate.is_some() && !expected.is_exempt;
+    let uptake = match is_held_to_rate {
+        true => None,
+        false => uptake_limit(&response),
+    };
+    response.map(|body| ResponseBody::service(body, exchange, expected, uptake))
 }
 
-/// The status instead of the service's, if the service failed because the request's body was refused: it cannot know
-/// why its reading ended.
+/// How long the client may take nothing of the response, as far as the service cares.
+fn uptake_limit<B>(response: &Response<B>) -> Option<UptakeLimit> {
+    response.extensions().get::<ExchangeInfo>()?.uptake.clone()
+}
+
+/// The status of the server's refusal of the request's body, if the service failed for it. One that is no proxy cannot know why
+/// its reading ended, and says 400 or 5xx.
 fn body_refusal(meter: Option<&Arc<BodyMeter>>, status: StatusCode) -> Option<StatusCode> {
     let refusal = meter?.refusal()?;
-    (status == StatusCode::BAD_REQUEST || status.is_server_error()).then_some(refusal)
+    let is_failure =
+        status == refusal || status == StatusCode::BAD_REQUEST || status.is_server_error();
+    is_failure.then_some(refusal)
 }
 
 /// A response of our own: a fixed text, and the end of the connection on HTTP/1, since whoever sent such a request

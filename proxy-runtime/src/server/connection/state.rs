@@ -130,7 +130,12 @@ impl ConnectionState {
 
     /// Notes bytes that came from the client.
     pub(crate) fn received(&self, bytes: usize) {
-        self.read.fetch_add(bytes as u64, Relaxed);
+        add(&self.read, bytes as u64);
+    }
+
+    /// Notes bytes that the client's socket took.
+    pub(crate) fn sent(&self, bytes: usize) {
+        add(&self.written, bytes as u64);
     }
 
     /// Whether an HTTP/2 client has said what it must say first: the preface and a SETTINGS frame, which together have
@@ -153,7 +158,7 @@ impl ConnectionState {
             self.unread.store(false, Relaxed);
         }
         self.in_flight.fetch_add(1, Relaxed);
-        self.requests.fetch_add(1, Relaxed) + 1
+        add(&self.requests, 1)
     }
 
     pub(crate) fn end_request(&self) {
@@ -228,6 +233,14 @@ impl ConnectionState {
     pub(crate) fn should_linger(&self) -> bool {
         !self.tunnel.load(Relaxed) && self.unread.load(Relaxed)
     }
+}
+
+/// Adds to what is counted by the one who has the socket, so that no other thread can come in between. Returns the sum.
+#[inline]
+fn add(counter: &AtomicU64, count: u64) -> u64 {
+    let sum = counter.load(Relaxed) + count;
+    counter.store(sum, Relaxed);
+    sum
 }
 
 /// A stream of HTTP/2 that counts.

@@ -9,8 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::clock::Clock;
-use super::lent_table::LentTable;
-use crate::http1::{RawRequest, Refusal, Status, parse_request};
+use crate::http1::{LentTable, RawRequest, Refusal, Status, read_request};
 use crate::server::connection::{ConnectionIo, ConnectionState, Exchange, Transport, after};
 use crate::server::metrics::WorkerMetrics;
 use crate::server::mode::{Mode, ModeWatch};
@@ -60,8 +59,8 @@ enum Waiting {
 /// What came of waiting for a request.
 #[derive(Debug)]
 pub(super) enum Head {
-    /// A request whose head is at the front of the input.
-    Request(RawRequest),
+    /// A request, whose head is at the front of the input.
+    Request,
     Refused(Refusal),
     /// The client begins with what begins HTTP/2, in the clear: with TLS, ALPN has settled it.
     #[cfg(feature = "http2")]
@@ -117,8 +116,12 @@ impl<T: Transport> Client<T> {
             || self.state.worker.mode() != Mode::Serving
     }
 
-    /// Reads until a request's head is there.
-    pub(super) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Head> {
+    /// Reads until a request's head is there, which makes `request`.
+    pub(super) fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        request: &mut RawRequest,
+    ) -> Poll<Head> {
         loop {
             if (matches!(self.input.filled().len(), 1 | 2) || self.has_half_line)
                 && matches!(self.waiting, Waiting::Not | Waiting::Served | Waiting::Next)
@@ -127,7 +130,7 @@ impl<T: Transport> Client<T> {
                 return Poll::Ready(Head::Refused(refusal));
             }
             if !self.input.is_empty()
-                && let Some(head) = self.parse()
+                && let Some(head) = self.parse(request)
             {
                 self.waiting = Waiting::Not;
                 return Poll::Ready(head);
@@ -161,7 +164,7 @@ impl<T: Transport> Client<T> {
     }
 
     #[inline]
-    fn parse(&mut self) -> Option<Head> {
+    fn parse(&mut self, request: &mut RawRequest) -> Option<Head> {
         #[cfg(feature = "http2")]
         if self.waiting == Waiting::First
             && !self.state.info.tls
@@ -176,8 +179,8 @@ impl<T: Transport> Client<T> {
             }
         }
         let limits = self.state.worker.limits.head();
-        match parse_request(self.input.filled(), &limits, &mut self.table) {
-            Ok(Status::Complete(request)) => Some(Head::Request(request)),
+        match read_request(self.input.filled(), &limits, &mut self.table, request) {
+            Ok(Status::Complete(())) => Some(Head::Request),
             Ok(Status::Partial) => None,
             Err(refusal) => Some(Head::Refused(refusal)),
         }

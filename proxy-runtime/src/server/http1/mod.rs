@@ -39,7 +39,6 @@ mod client;
 mod clock;
 pub(crate) mod date;
 mod fields;
-mod lent_table;
 mod requests;
 mod response;
 mod typed;
@@ -52,5 +51,5 @@ pub(crate) use self::response::{said_length, write_text};
 #[cfg(feature = "http2")]
 pub(in crate::server) use self::upgrade::Switch;
 pub use self::upgrade::{OnUpgrade, Upgraded};
-pub(crate) use self::upload::BodyReader;
+pub(crate) use self::upload::{BodyReader, UploadError};
 pub(crate) use super::connection::Transport;

@@ -118,8 +118,9 @@ where
             // Requests that are there already and need nobody else's answer would be served without ever waiting.
             consume_budget().await;
         }
-        let request = match poll_fn(|cx| client.poll_head(cx)).await {
-            Head::Request(request) => request,
+        let mut request = RawRequest::unread();
+        match poll_fn(|cx| client.poll_head(cx, &mut request)).await {
+            Head::Request => {}
             Head::Refused(refusal) => {
                 refuse(client, refusal);
                 return End::Close;
@@ -131,7 +132,7 @@ where
             Head::Ended => return End::Close,
             #[cfg(feature = "http2")]
             Head::Http2 => return End::Http2,
-        };
+        }
         begin(client, &request);
         if let Some(engine) = &served.engine
             && admit(client, &request) == Ok(Admitted::AsSent)

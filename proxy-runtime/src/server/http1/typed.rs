@@ -189,6 +189,9 @@ impl Exchange {
         B: Body<Data = Bytes>,
         B::Error: Into<BoxError>,
     {
+        // There is no gRPC over HTTP/1.1.
+        let mut uptake = body.uptake(false);
+        let mut before = 0;
         let mut writing = begun.writing;
         let mut batch = Batch::new(client.state.worker.limits.effective_buffer());
         // `Some`: nothing more is asked of the body, which is whole or not.
@@ -229,6 +232,17 @@ impl Exchange {
                 let left = batch.unwritten(&client.output);
                 body.as_mut()
                     .written(left as u64, matches!(written, Poll::Ready(Ok(()))));
+                if let Some(uptake) = &mut uptake {
+                    let sent = client.state.written.load(Relaxed);
+                    if written.is_ready() || std::mem::replace(&mut before, sent) != sent {
+                        uptake.moved();
+                    }
+                    if written.is_pending() && client.clock.poll_due(cx, uptake.due()).is_ready() {
+                        // It is not to take what it has for the whole.
+                        client.state.abort.store(true, Relaxed);
+                        return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+                    }
+                }
                 if let Poll::Ready(result) = written {
                     result?;
                     if let Some(is_whole) = end {

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::oneshot;
 
 use crate::server::connection::{ConnectionIo, Transport};
 use crate::stream::ReadBuffer;
@@ -40,18 +39,37 @@ use crate::stream::ReadBuffer;
 ///     response
 /// }
 /// ```
-#[derive(Clone)]
+///
+/// Extensions are cloned with what they belong to, and so is this; there is one connection all the same. The first of the
+/// clones that is polled once the connection is there gets it, though another one may have waited for longer. All others are
+/// told [`NotConnected`](io::ErrorKind::NotConnected), and so is whoever is polled again, and everybody if the protocol was not
+/// switched. A clone that is dropped leaves the connection to the others; dropped with the last of them, it closes.
+///
+/// Cancel-safe: a connection is taken when the future is ready, and not before.
 #[must_use = "futures do nothing unless polled"]
 pub struct OnUpgrade {
-    // Extensions must be `Clone`; the first clone that is polled gets the connection.
-    receiver: Arc<Mutex<oneshot::Receiver<Upgraded>>>,
+    shared: Arc<Shared>,
+    /// Where the waker is by which this one is woken, once it has waited.
+    place: Option<usize>,
 }
 
 impl OnUpgrade {
     pub(in crate::server) fn new() -> (Self, Switch) {
-        let (sender, receiver) = oneshot::channel();
-        let receiver = Arc::new(Mutex::new(receiver));
-        (Self { receiver }, Switch { sender })
+        let shared = Arc::<Shared>::default();
+        let switch = Switch {
+            shared: Arc::clone(&shared),
+        };
+        let place = None;
+        (Self { shared, place }, switch)
+    }
+}
+
+impl Clone for OnUpgrade {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            place: None,
+        }
     }
 }
 
@@ -59,13 +77,36 @@ impl Future for OnUpgrade {
     type Output = io::Result<Upgraded>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<Upgraded>> {
-        let mut receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
-        Pin::new(&mut *receiver).poll(cx).map_err(|_| {
-            io::Error::new(
+        let this = self.get_mut();
+        let waker = cx.waker().clone();
+        let mut state = this.shared.lock();
+        if let State::Undecided(waiting) = &mut *state {
+            let (place, before) = waiting.put(this.place, waker);
+            this.place = Some(place);
+            // What a waker does when it is dropped is its own affair.
+            drop(state);
+            drop(before);
+            return Poll::Pending;
+        }
+        Poll::Ready(match std::mem::replace(&mut *state, State::Gone) {
+            State::There(upgraded) => Ok(upgraded),
+            State::Undecided(_) | State::Gone => Err(io::Error::new(
                 io::ErrorKind::NotConnected,
-                "the connection was not upgraded",
-            )
+                "the connection was not upgraded, or is somebody else's",
+            )),
         })
+    }
+}
+
+impl Drop for OnUpgrade {
+    fn drop(&mut self) {
+        let Some(place) = self.place else { return };
+        // Dropped behind the lock: what a waker does then is its own affair.
+        let waker = match &mut *self.shared.lock() {
+            State::Undecided(waiting) => waiting.take(place),
+            State::There(_) | State::Gone => None,
+        };
+        drop(waker);
     }
 }
 
@@ -75,23 +116,91 @@ impl fmt::Debug for OnUpgrade {
     }
 }
 
-/// The server's side of an [`OnUpgrade`].
+/// What the clones of an [`OnUpgrade`] share with the server.
+#[derive(Default)]
+struct Shared(Mutex<State>);
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says what became of the connection, once.
+    fn decide(&self, decided: State) {
+        let before = std::mem::replace(&mut *self.lock(), decided);
+        if let State::Undecided(Waiting(wakers)) = before {
+            wakers.into_iter().flatten().for_each(Waker::wake);
+        }
+    }
+}
+
+enum State {
+    Undecided(Waiting),
+    There(Upgraded),
+    /// Somebody has it, or it never came.
+    Gone,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::Undecided(Waiting::default())
+    }
+}
+
+/// The wakers of all that wait, each at a place of its own for as long as it waits.
+#[derive(Default)]
+struct Waiting(Vec<Option<Waker>>);
+
+impl Waiting {
+    /// Keeps `waker` at its place, or at a free one, and tells which, and what was there before.
+    fn put(&mut self, place: Option<usize>, waker: Waker) -> (usize, Option<Waker>) {
+        let free = || self.0.iter().position(Option::is_none);
+        let place = place.or_else(free).unwrap_or(self.0.len());
+        let before = match self.0.get_mut(place) {
+            Some(known) => known.replace(waker),
+            None => {
+                self.0.push(Some(waker));
+                None
+            }
+        };
+        (place, before)
+    }
+
+    fn take(&mut self, place: usize) -> Option<Waker> {
+        self.0.get_mut(place).and_then(Option::take)
+    }
+}
+
+/// The server's side of an [`OnUpgrade`]. Dropped, it says that the connection was not upgraded.
 pub(in crate::server) struct Switch {
-    sender: oneshot::Sender<Upgraded>,
+    shared: Arc<Shared>,
 }
 
 impl Switch {
     /// Hands the connection over. If nobody takes it, it is closed.
     pub(super) fn complete<T: Transport>(self, io: ConnectionIo<T>, unread: ReadBuffer) {
         let io = Box::new(io);
-        let _ = self.sender.send(Upgraded { io, unread });
+        self.hand_over(Upgraded { io, unread });
     }
 
     /// Hands a stream of HTTP/2 over. If nobody takes it, it is reset.
     #[cfg(feature = "http2")]
     pub(in crate::server) fn complete_stream(self, io: Box<dyn Stream>) {
         let unread = ReadBuffer::default();
-        let _ = self.sender.send(Upgraded { io, unread });
+        self.hand_over(Upgraded { io, unread });
+    }
+
+    fn hand_over(self, upgraded: Upgraded) {
+        self.shared.decide(State::There(upgraded));
+    }
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        let is_undecided = matches!(&*self.shared.lock(), State::Undecided(_));
+        if is_undecided {
+            self.shared.decide(State::Gone);
+        }
     }
 }
 
@@ -162,3 +271,6 @@ impl fmt::Debug for Upgraded {
         f.debug_struct("Upgraded").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -31,8 +31,22 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 pub(crate) enum UploadError {
     #[error("the connection has ended before the body")]
     Closed,
+    #[error("the trailer section is larger than the limit")]
+    TrailersTooLarge,
+    #[error("the trailer section has more fields than the limit")]
+    TooManyTrailers,
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(Refusal),
+}
+
+impl From<Refusal> for UploadError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::HeadTooLarge => Self::TrailersTooLarge,
+            Refusal::TooManyFields => Self::TooManyTrailers,
+            other => Self::Refused(other),
+        }
+    }
 }
 
 /// What both sides know.
@@ -219,7 +233,9 @@ impl Upload {
                 Ok(Some(part)) => break Ok(part),
                 Ok(None) => {}
                 Err(refusal) => {
-                    WorkerMetrics::add(&client.state.metrics().malformed);
+                    if !refusal.is_of_limit() {
+                        WorkerMetrics::add(&client.state.metrics().malformed);
+                    }
                     break Err(refusal.into());
                 }
             }

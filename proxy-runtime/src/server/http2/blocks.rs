@@ -1,10 +1,12 @@
 //! The memory that streams are served in.
 
 use std::any::Any;
-use std::cell::{OnceCell, RefCell};
+use std::cell::OnceCell;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+
+use crate::spare::Spare;
 
 /// Blocks that a worker keeps; as many as streams are open at a time on a busy one.
 const MOST: usize = 128;
@@ -12,13 +14,13 @@ const MOST: usize = 128;
 /// The memory that streams are served in, from those that have ended to those that begin, on all connections of a worker.
 ///
 /// What serves a stream is larger than what an allocator has at hand.
-pub(super) struct Blocks<F>(RefCell<Vec<Block<F>>>);
+pub(super) struct Blocks<F>(Spare<Block<F>, MOST>);
 
 type Block<F> = Pin<Box<Option<F>>>;
 
 impl<F> Default for Blocks<F> {
     fn default() -> Self {
-        Self(RefCell::default())
+        Self(Spare::new())
     }
 }
 
@@ -39,8 +41,7 @@ pub(super) struct Lent<F> {
 impl<F: Future> Lent<F> {
     #[inline]
     pub(super) fn new(blocks: &Rc<Blocks<F>>, serving: F) -> Self {
-        let spare = blocks.0.borrow_mut().pop();
-        let block = match spare {
+        let block = match blocks.0.take() {
             Some(mut block) => {
                 block.set(Some(serving));
                 block
@@ -71,10 +72,7 @@ impl<F> Drop for Lent<F> {
         };
         // What is dropped here may end other streams.
         block.set(None);
-        let mut spare = self.blocks.0.borrow_mut();
-        if spare.len() < MOST {
-            spare.push(block);
-        }
+        self.blocks.0.add(block);
     }
 }
 
@@ -108,6 +106,6 @@ mod tests {
             .map(|number| Lent::new(&blocks, ready(number)))
             .collect();
         drop(lent);
-        assert_eq!(blocks.0.borrow().len(), MOST);
+        assert_eq!(blocks.0.count(), MOST);
     }
 }

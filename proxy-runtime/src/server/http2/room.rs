@@ -10,7 +10,7 @@ use h2::{Reason, SendStream};
 use tokio::time::Instant;
 
 use super::deadlines::Deadline;
-use crate::server::connection::{ConnectionState, Pace};
+use crate::server::connection::{ConnectionState, Pace, Uptake};
 use crate::server::metrics::WorkerMetrics;
 
 /// The most that a stream reserves of the connection's window before it sends: others could not have it meanwhile.
@@ -156,6 +156,8 @@ pub(crate) struct Waiting<'a> {
     pub(crate) room: Room,
     /// gRPC and the like: a slow reader is no attacker.
     pub(crate) is_exempt: bool,
+    /// Where no rate is asked of the client, or it is exempt: the clock that it is held to instead, if there is one.
+    pub(crate) uptake: Option<Uptake>,
 }
 
 impl Waiting<'_> {
@@ -193,15 +195,22 @@ impl Waiting<'_> {
         match poll_room(stream, wanted, cx) {
             Poll::Ready(Some(room)) => {
                 self.room.is_found(room);
+                if let Some(uptake) = &mut self.uptake {
+                    uptake.moved();
+                }
                 Poll::Ready(Ok(room))
             }
             Poll::Ready(None) => Poll::Ready(Err(Untaken::Gone)),
             Poll::Pending => {
-                if !self.is_exempt {
-                    self.room.lacks(self.connection);
+                if let Some(uptake) = &mut self.uptake {
+                    ready!(self.deadline.poll_due(uptake.due()));
+                } else {
+                    if !self.is_exempt {
+                        self.room.lacks(self.connection);
+                    }
+                    ready!(self.room.poll_too_slow(self.deadline));
+                    WorkerMetrics::add(&self.connection.metrics().slow_clients);
                 }
-                ready!(self.room.poll_too_slow(self.deadline));
-                WorkerMetrics::add(&self.connection.metrics().slow_clients);
                 stream.send_reset(Reason::CANCEL);
                 Poll::Ready(Err(Untaken::TooSlow))
             }

@@ -57,6 +57,7 @@ where
     let is_head = head.method == Method::HEAD;
     let mut tunnel = None;
     let mut refused = None;
+    let has_body = body.is_some();
     let answer = match admission {
         Ok(()) if head.method == Method::CONNECT => {
             tunnel = body.map(|body| (body, offer(&mut head)));
@@ -83,10 +84,17 @@ where
     let mut respond = respond;
     let mut answer = pin!(answer);
     let answered = poll_fn(|cx| {
+        // First, where the service would see it as well: as a body that broke off.
+        if has_body && respond.poll_reset(cx).is_ready() {
+            return Poll::Ready(None);
+        }
         if let Poll::Ready(answered) = answer.as_mut().poll(cx) {
             return Poll::Ready(Some(answered));
         }
-        respond.poll_reset(cx).map(|_| None)
+        match has_body {
+            true => Poll::Pending,
+            false => respond.poll_reset(cx).map(|_| None),
+        }
     });
     let Some(Ok(answered)) = answered.await else {
         return Ending::Reset;
@@ -103,8 +111,9 @@ where
                 deadline: &deadline,
                 room: Room::default(),
                 is_exempt: is_grpc(&head.headers),
+                uptake: body.uptake(true),
             };
-            send(head, body, respond, is_head, waiting).await
+            send(head, body, respond, is_head, has_body, waiting).await
         }
     };
     if refused.is_some_and(|body| !body.is_end_stream()) {
@@ -142,12 +151,13 @@ fn begin_tunnel(
     }
 }
 
-/// Sends a response.
+/// Sends a response. `has_body`: the request may still be read.
 async fn send<B>(
     mut head: response::Parts,
     body: ResponseBody<B>,
     mut respond: SendResponse<Bytes>,
     is_head: bool,
+    has_body: bool,
     waiting: Waiting<'_>,
 ) -> Ending
 where
@@ -169,7 +179,7 @@ where
         head.headers.insert(CONTENT_LENGTH, length.into());
     }
     match respond.send_response(Response::from_parts(head, ()), is_end) {
-        Ok(stream) if !is_end => send_body(stream, body, waiting).await,
+        Ok(stream) if !is_end => send_body(stream, body, has_body, waiting).await,
         Ok(_) => Ending::Settled,
         Err(_) => Ending::Reset,
     }
@@ -179,6 +189,7 @@ where
 async fn send_body<B>(
     mut stream: SendStream<Bytes>,
     body: ResponseBody<B>,
+    has_body: bool,
     mut waiting: Waiting<'_>,
 ) -> Ending
 where
@@ -187,7 +198,14 @@ where
 {
     let mut body = pin!(body);
     loop {
-        let frame = match poll_fn(|cx| poll_next(&mut stream, body.as_mut(), cx)).await {
+        let next = poll_fn(|cx| {
+            // First, where a body would see it as well: as a request that broke off.
+            if has_body && stream.poll_reset(cx).is_ready() {
+                return Poll::Ready(Next::Gone);
+            }
+            poll_next(&mut stream, body.as_mut(), cx)
+        });
+        let frame = match next.await {
             Next::Frame(frame) => frame,
             Next::End => return ending(&stream.send_data(Bytes::new(), true)),
             Next::Failed => {

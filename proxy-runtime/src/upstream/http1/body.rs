@@ -7,9 +7,8 @@ use http::HeaderMap;
 use http_body::Frame;
 
 use super::response_head::{limits, to_map};
-use super::spare::Table;
 use super::{Http1Connection, Http1Error, Upload};
-use crate::http1::{ChunkTracker, Framing, RawResponse};
+use crate::http1::{ChunkTracker, Framing, LentTable, RawResponse};
 
 /// Data of a chunk that is handed on as it is, rather than copied together with that of other chunks.
 const WHOLE: usize = 8 * 1024;
@@ -56,7 +55,7 @@ pub(super) enum Sending {
 #[derive(Debug)]
 struct Chunks {
     tracker: ChunkTracker,
-    table: Table,
+    table: LentTable,
     /// What comes behind the last data.
     trailers: Option<HeaderMap>,
 }
@@ -76,7 +75,7 @@ pub(crate) enum Rest {
 type Next = Option<Result<Frame<Bytes>, Http1Error>>;
 
 impl Http1Body {
-    pub(super) fn new(head: &RawResponse, table: Table, sending: Sending) -> Self {
+    pub(super) fn new(head: &RawResponse, table: LentTable, sending: Sending) -> Self {
         let rest = match head.framing() {
             Framing::None | Framing::Length(0) => Remaining::Nothing,
             Framing::Length(length) => Remaining::Length(length),
@@ -97,7 +96,7 @@ impl Http1Body {
 
     /// The body of a response whose request is sent by somebody else. `table` is that of the head, or any other one.
     #[cfg(all(feature = "http2", feature = "server"))]
-    pub(crate) fn received(head: &RawResponse, table: Table) -> Self {
+    pub(crate) fn received(head: &RawResponse, table: LentTable) -> Self {
         Self::new(head, table, Sending::Done { is_late: false })
     }
 

@@ -9,11 +9,12 @@ use http::header::UPGRADE;
 use http::{Request, Response, StatusCode, request};
 
 use super::body::{Http1Body, Sending};
+use super::early::Early;
+use super::output::Output;
 use super::response_head::{MOST_INTERIM, limits, to_response};
-use super::spare::{Output, Table};
 use super::{Http1Connection, Http1Error, Upload};
 use crate::forward::{Continuation, RequestBody};
-use crate::http1::{self, Asked, HeadTable, RawResponse, Refusal, Status, parse_response};
+use crate::http1::{self, Asked, LentTable, RawResponse, Refusal, Status, parse_response};
 
 /// Why there is no response. The request is given back if it can be sent again.
 pub(crate) type Failed = (Http1Error, Option<Box<Request<RequestBody>>>);
@@ -104,10 +105,9 @@ pub(super) struct Exchange {
     interim: u32,
     /// Something came that was not the final head.
     has_news: bool,
-    /// The final response began before all of the request was sent, as far as that is known.
-    is_early: bool,
+    early: Early,
     /// The fields of the response's head, once something of it has come.
-    table: Option<Table>,
+    table: LentTable,
 }
 
 impl Exchange {
@@ -124,8 +124,8 @@ impl Exchange {
             broken: None,
             interim: 0,
             has_news: false,
-            is_early: false,
-            table: None,
+            early: Early::default(),
+            table: LentTable::default(),
         }
     }
 
@@ -140,15 +140,8 @@ impl Exchange {
             && !self.is_sent
         {
             if upload.is_begun() {
-                // What has come of a response before the next part of the request is sent. A failure is seen again where it
-                // is read.
-                let input = &mut connection.input;
-                if input.is_empty()
-                    && let Poll::Ready(Ok(1..)) = input.poll_read(&mut connection.io, cx)
-                {
-                    self.has_news = true;
-                }
-                self.is_early = !input.is_empty();
+                let Http1Connection { io, input, .. } = &mut *connection;
+                self.has_news |= self.early.look(input, io, cx);
             }
             match upload.poll(&mut connection.io, cx) {
                 Poll::Ready(Ok(())) => {
@@ -181,8 +174,8 @@ impl Exchange {
         let input = &mut connection.input;
         loop {
             while !input.is_empty() {
-                let table = self.table.get_or_insert_with(Table::lend);
-                let parsed = parse_response(input.filled(), self.asked, &limits(), table)?;
+                let filled = input.filled();
+                let parsed = parse_response(filled, self.asked, &limits(), &mut self.table)?;
                 let Status::Complete(head) = parsed else {
                     break;
                 };
@@ -190,8 +183,7 @@ impl Exchange {
                     return Poll::Ready(Ok(head));
                 }
                 input.consume(head.head_length());
-                // It may come while the request is sent, if it is all that has.
-                self.is_early &= !input.is_empty();
+                self.early.passed_interim(input);
                 self.interim(&head)?;
             }
             let read = input.poll_read(&mut connection.io, cx);
@@ -211,7 +203,7 @@ impl Exchange {
 
     /// Head and body of the request, if after this error they are to be sent over another connection.
     pub(super) fn into_again(self, error: &Http1Error) -> Option<(Output, RequestBody)> {
-        let is_silent = self.table.is_none() && self.interim == 0;
+        let is_silent = !self.table.is_lent() && self.interim == 0;
         // A request whose own body failed is not whole any more.
         let upload = self.upload.filter(|_| error.is_of_connection());
         upload.and_then(|upload| upload.into_again(is_silent))
@@ -220,7 +212,7 @@ impl Exchange {
     /// Whether all of the request was sent before anything of the response came.
     #[cfg(feature = "server")]
     pub(super) fn was_sent(&self) -> bool {
-        self.is_sent && !self.is_early
+        self.is_sent && !self.early.is_known()
     }
 
     /// Whether something came since this was last asked.
@@ -229,21 +221,22 @@ impl Exchange {
     }
 
     /// The fields of the response's head.
-    pub(super) fn table(&self) -> Option<&HeadTable> {
-        self.table.as_deref()
+    #[cfg(feature = "server")]
+    pub(super) fn table(&self) -> &http1::HeadTable {
+        &self.table
     }
 
     /// The response's body, and what is left of the request.
     pub(super) fn into_body(self, head: &RawResponse) -> Http1Body {
         let sending = match self.upload {
             _ if self.is_sent => Sending::Done {
-                is_late: self.is_early,
+                is_late: self.early.is_known(),
             },
             None => Sending::Done { is_late: false },
             Some(_) if self.broken.is_some() => Sending::Broken,
             Some(upload) => Sending::Going(Box::new(upload)),
         };
-        Http1Body::new(head, self.table.unwrap_or_else(Table::lend), sending)
+        Http1Body::new(head, self.table, sending)
     }
 
     fn interim(&mut self, head: &RawResponse) -> Result<(), Http1Error> {
@@ -275,8 +268,7 @@ impl Exchange {
             let status = StatusCode::from_u16(head.status()).map_err(|_| Refusal::StatusCode)?;
             continuation.answered(status);
         }
-        let fields = self.table().map_or(&[][..], HeadTable::fields);
-        let response = to_response(head, fields, bytes)?;
+        let response = to_response(head, self.table.fields(), bytes)?;
         Ok(response.map(|()| self.into_body(head)))
     }
 }

@@ -17,11 +17,12 @@
 //! dropped before closes it.
 
 mod body;
+mod early;
 mod error;
 mod exchange;
+mod output;
 mod request_head;
 mod response_head;
-mod spare;
 #[cfg(test)]
 mod tests;
 mod upload;
@@ -38,14 +39,14 @@ use tokio::task::unconstrained;
 use tokio::time::Instant;
 
 pub(crate) use self::body::{Http1Body, Rest};
+#[cfg(feature = "server")]
+pub(crate) use self::early::Early;
 pub(crate) use self::error::Http1Error;
 pub(super) use self::exchange::Sent;
 #[cfg(feature = "server")]
-pub(crate) use self::response_head::{MOST_INTERIM, limits};
+pub(crate) use self::output::Output;
 #[cfg(feature = "server")]
-pub(crate) use self::spare::Output;
-#[cfg(all(feature = "http2", feature = "server"))]
-pub(crate) use self::spare::Table;
+pub(crate) use self::response_head::{MOST_INTERIM, limits};
 pub(super) use self::upload::Upload;
 #[cfg(feature = "server")]
 pub(crate) use self::written::Written;

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::num::NonZeroU64;
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -10,8 +9,8 @@ use http::{HeaderMap, request};
 use http_body::{Body, Frame};
 
 use super::super::io::UpstreamIo;
+use super::output::Output;
 use super::request_head::{self, Framing, write_field};
-use super::spare::Output;
 use super::{Http1Error, SecondTry};
 use crate::forward::RequestBody;
 use crate::http1::{CHUNK_END, ChunkHead, LAST_CHUNK};
@@ -39,6 +38,8 @@ pub(crate) struct Upload {
     data: Bytes,
     /// What is written at last.
     tail: &'static [u8],
+    /// Bytes of content in all of that.
+    content: u64,
     /// How many of these bytes were written.
     written: usize,
     /// Nothing comes behind them.
@@ -83,6 +84,7 @@ impl Upload {
             front,
             data: Bytes::new(),
             tail: b"",
+            content: 0,
             written: 0,
             is_last,
             is_begun: false,
@@ -145,7 +147,11 @@ impl Upload {
                     self.body.has_moved();
                 }
                 match polled {
-                    Poll::Ready(written) => written.map_err(Http1Error::Write)?,
+                    Poll::Ready(Ok(())) => {}
+                    Poll::Ready(Err(error)) => {
+                        self.body.broke_at_destination();
+                        return Poll::Ready(Err(Http1Error::Write(error)));
+                    }
                     Poll::Pending => {
                         self.body.wait_for_destination();
                         return Poll::Pending;
@@ -154,7 +160,7 @@ impl Upload {
             }
             if self.is_last {
                 // What the body holds of the client's connection is free.
-                self.body = RequestBody::empty();
+                self.body.end();
                 return Poll::Ready(Ok(()));
             }
             ready!(filled);
@@ -175,7 +181,7 @@ impl Upload {
             && self.first.is_none()
             && self.front.len() < GATHERED
         {
-            let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+            let frame = ready!(self.body.poll_part(cx));
             match frame.transpose().map_err(Http1Error::Body)? {
                 Some(frame) => {
                     if self.second_try.if_unsent && !self.is_begun {
@@ -201,6 +207,7 @@ impl Upload {
             // A chunk of this size would end the body.
             return Ok(());
         };
+        self.content += size.get();
         let is_last = match &mut self.framing {
             Framing::None => return Err(Http1Error::BodyTooLong),
             Framing::Length(left) => {
@@ -256,6 +263,7 @@ impl Upload {
         let polled = poll_write_all(io, cx, parts, &mut self.written);
         self.is_begun |= self.written > 0;
         ready!(polled)?;
+        self.body.sent(std::mem::take(&mut self.content));
         self.first = None;
         if !self.is_kept() {
             self.front.clear();

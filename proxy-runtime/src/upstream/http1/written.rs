@@ -3,8 +3,8 @@
 use std::task::{Context, Poll};
 
 use super::exchange::Exchange;
+use super::output::Output;
 use super::request_head::Framing;
-use super::spare::Output;
 use super::{Http1Body, Http1Connection, Http1Error, Upload};
 use crate::forward::RequestBody;
 use crate::http1::{self, Asked, HeadTable, RawResponse};
@@ -59,7 +59,7 @@ impl Written {
     }
 
     /// The fields of the response's head.
-    pub(crate) fn table(&self) -> Option<&HeadTable> {
+    pub(crate) fn table(&self) -> &HeadTable {
         self.0.table()
     }
 

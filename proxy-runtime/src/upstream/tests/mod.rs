@@ -1,3 +1,4 @@
+mod places;
 mod scripted;
 mod versions;
 

@@ -73,6 +73,8 @@ pub(crate) struct Resetting {
     is_tls: bool,
     /// How often it takes nothing for now.
     stalls: usize,
+    /// It is not read from that it is reset.
+    is_silent: bool,
     is_reset: bool,
 }
 
@@ -82,12 +84,20 @@ impl Resetting {
             takes,
             is_tls,
             stalls: 0,
+            is_silent: false,
             is_reset: false,
         }
     }
 
     pub(crate) fn stalling(mut self, times: usize) -> Self {
         self.stalls = times;
+        self
+    }
+
+    /// Who reads waits for ever.
+    #[cfg(feature = "server")]
+    pub(crate) fn silent(mut self) -> Self {
+        self.is_silent = true;
         self
     }
 }
@@ -104,7 +114,7 @@ impl AsyncRead for Resetting {
         _: &mut Context<'_>,
         _: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.is_reset {
+        match self.is_reset && !self.is_silent {
             true => Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
             false => Poll::Pending,
         }

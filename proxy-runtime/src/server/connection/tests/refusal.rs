@@ -106,6 +106,35 @@ async fn a_body_over_the_limit_is_refused_before_it_is_sent() {
     .await;
 }
 
+/// A service that is no proxy cannot know why the body ended, and is answered for.
+#[tokio::test(start_paused = true)]
+async fn trailers_beyond_the_limits_are_431() {
+    local(async {
+        let limits = Limits::default()
+            .with_header_fields(4)
+            .with_header_bytes(1024);
+        for trailers in ["x: y\r\n".repeat(5), format!("x: {}\r\n", "y".repeat(2000))] {
+            let bench = Bench::new(limits.clone());
+            let mut client = bench.client(Handler::length());
+            client
+                .send(format!(
+                    "POST / HTTP/1.1\r\nhost: t\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n{trailers}\r\n"
+                ))
+                .await;
+            let response = client.read_response().await;
+            assert!(response.starts_with("HTTP/1.1 431 "), "{response}");
+            assert!(response.contains("\r\nconnection: close\r\n"), "{response}");
+            assert!(
+                response.ends_with("\r\n\r\nthe request's body was refused"),
+                "{response}"
+            );
+            let counts = bench.metrics.counts();
+            assert_eq!((counts.refused_requests, counts.malformed_requests), (1, 0));
+        }
+    })
+    .await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_endless_body_is_cut_at_the_limit() {
     local(async {

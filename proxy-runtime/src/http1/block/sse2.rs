@@ -1,14 +1,11 @@
-//! Sixteen bytes at once, by instructions that every `x86_64` processor has (SSE2).
-//!
-//! What the bytes are is told by a mask, of which the lowest bit is that of the first byte.
+//! By instructions that every `x86_64` processor has (SSE2).
 
 use safe_arch::{
     add_i8_m128i, bitor_m128i, cmp_eq_mask_i8_m128i, load_unaligned_m128i, m128i, min_u8_m128i,
     move_mask_i8_m128i, set_splat_i8_m128i,
 };
 
-/// As many bytes as are looked at.
-pub(super) type Block = [u8; 16];
+use super::{Block, SIZE};
 
 /// Bytes that are neither letters nor `-`.
 #[inline(always)]
@@ -18,7 +15,20 @@ pub(super) fn no_letters(block: &Block) -> u32 {
     let order = add_i8_m128i(bitor_m128i(bytes, each(0x20)), each(b'a'.wrapping_neg()));
     let is_letter = is_at_most(order, 25);
     let is_hyphen = cmp_eq_mask_i8_m128i(bytes, each(b'-'));
-    mask(bitor_m128i(is_letter, is_hyphen)) ^ 0xffff
+    !mask(bitor_m128i(is_letter, is_hyphen))
+}
+
+/// Bytes that are neither letters nor digits, nor one of `-`, `.` and `/`, or that are `except`.
+#[inline(always)]
+pub(super) fn no_words(block: &Block, except: u8) -> u32 {
+    let bytes = load_unaligned_m128i(block);
+    let order = add_i8_m128i(bitor_m128i(bytes, each(0x20)), each(b'a'.wrapping_neg()));
+    let is_letter = is_at_most(order, 25);
+    // The three stand in front of the digits.
+    let order = add_i8_m128i(bytes, each(b'-'.wrapping_neg()));
+    let is_other = is_at_most(order, b'9' - b'-');
+    let is_except = cmp_eq_mask_i8_m128i(bytes, each(except));
+    !mask(bitor_m128i(is_letter, is_other)) | mask(is_except)
 }
 
 /// Control characters, the tab included.
@@ -26,7 +36,7 @@ pub(super) fn no_letters(block: &Block) -> u32 {
 pub(super) fn controls(block: &Block) -> u32 {
     let bytes = load_unaligned_m128i(block);
     let is_delete = cmp_eq_mask_i8_m128i(bytes, each(0x7f));
-    mask(bitor_m128i(is_at_most(bytes, 0x1f), is_delete))
+    mask(bitor_m128i(is_at_most(bytes, 0x1f), is_delete)) | u32::MAX << SIZE
 }
 
 #[inline(always)]

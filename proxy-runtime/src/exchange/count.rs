@@ -1,0 +1,146 @@
+//! What is counted of a request and its response.
+
+use http::{Method, StatusCode, Version};
+use proxy_model::{ClusterId, RouteId};
+use tokio::time::Instant;
+use tracing::debug;
+
+use crate::forward::ForwardErrorKind;
+use crate::observe::{ClusterMetrics, ErrorCounters, Labels, Sample, targets};
+use crate::state::DestinationState;
+
+/// Where a request is counted, as far as it has got.
+pub(crate) trait Books {
+    /// Whether it is a part of a request that is counted elsewhere: an attempt of a layer.
+    #[inline]
+    fn is_attempt(&self) -> bool {
+        false
+    }
+
+    fn route(&self) -> Option<&RouteId>;
+
+    fn cluster(&self) -> Option<(&ClusterId, &ClusterMetrics)>;
+
+    fn destination(&self) -> Option<&DestinationState>;
+
+    /// The errors of its cluster, or those of the proxy if it has none.
+    fn errors(&self) -> &ErrorCounters;
+
+    /// Counts it with the requests that were served, which took so long, unless it is an attempt.
+    fn served(&self, labels: Labels, elapsed: Sample);
+}
+
+/// Counts what becomes of one request, from its head to the end of its response.
+#[derive(Debug)]
+pub(crate) struct Count {
+    started: Instant,
+    /// When the destination was picked that it goes to.
+    picked: Instant,
+    /// With what the client is told, as far as that is known.
+    labels: Labels,
+    /// A destination has begun its response.
+    is_answered: bool,
+    has_ended: bool,
+}
+
+impl Count {
+    #[inline]
+    pub(crate) fn new(method: &Method, version: Version, started: Instant) -> Self {
+        Self {
+            started,
+            picked: started,
+            // What YARP notes for a client that went away before there was anything else to tell it.
+            labels: Labels::new(method, version, StatusCode::BAD_REQUEST),
+            is_answered: false,
+            has_ended: false,
+        }
+    }
+
+    /// When the request came.
+    #[inline]
+    pub(crate) fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// When the destination was picked.
+    #[inline]
+    pub(crate) fn picked(&self) -> Instant {
+        self.picked
+    }
+
+    /// A destination was picked now. Until this is called, it is one that was picked when the request came.
+    pub(crate) fn picked_at(&mut self, now: Instant) {
+        self.picked = now;
+    }
+
+    /// The destination has begun its response, for which it is counted by the caller. Returns how long that took.
+    #[inline]
+    pub(crate) fn answered(
+        &mut self,
+        books: &impl Books,
+        status: StatusCode,
+        now: Instant,
+    ) -> Sample {
+        let elapsed = Sample::from(now.saturating_duration_since(self.picked));
+        self.labels = self.labels.with_status(status);
+        self.is_answered = true;
+        if let Some((_, metrics)) = books.cluster() {
+            metrics.requests.record(self.labels, elapsed);
+        }
+        elapsed
+    }
+
+    /// What the client is told.
+    pub(crate) fn told(&mut self, status: StatusCode) {
+        self.labels = self.labels.with_status(status);
+    }
+
+    /// Counts an error, which need not end the request.
+    pub(crate) fn failed(&self, books: &impl Books, kind: ForwardErrorKind) {
+        books.errors().increment(kind);
+        if let Some(destination) = books.destination() {
+            destination.metrics().errors.increment(kind);
+        }
+    }
+
+    /// What it means if it is dropped before its end: its client has gone.
+    pub(crate) fn cancelled(&self) -> ForwardErrorKind {
+        match self.is_answered {
+            true => ForwardErrorKind::ResponseBodyCanceled,
+            false => ForwardErrorKind::RequestCanceled,
+        }
+    }
+
+    /// Whether its end was counted.
+    #[inline]
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// The response has ended, with an error that is [counted](Self::failed) by the caller, after `elapsed` since the request came if
+    /// that is known.
+    #[inline]
+    pub(crate) fn end(
+        &mut self,
+        books: &impl Books,
+        error: Option<ForwardErrorKind>,
+        now: Instant,
+        elapsed: Option<Sample>,
+    ) {
+        self.has_ended = true;
+        let took = || now.saturating_duration_since(self.started);
+        books.served(self.labels, elapsed.unwrap_or_else(|| took().into()));
+        debug!(
+            target: targets::REQUEST,
+            method = self.labels.method(),
+            route = books.route().map(RouteId::as_str),
+            cluster = books.cluster().map(|(id, _)| id.as_str()),
+            destination = books.destination().map(|destination| destination.id().as_str()),
+            status = self.labels.status(),
+            error = error.map(ForwardErrorKind::as_str),
+            elapsed = ?took(),
+            "{} ended",
+            if books.is_attempt() { "attempt" } else { "request" },
+        );
+    }
+}

@@ -1,0 +1,45 @@
+//! How long the client of a response may take nothing of it.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::exchange::Exchange;
+
+/// How long the client of a response may take nothing of it while nothing else happens in its exchange: the `ActivityTimeout` of
+/// the cluster.
+///
+/// It goes from the proxy to the server with what there is to say of a response: a body that nobody polls cannot look at a
+/// clock, and layers may have put it into another one.
+#[derive(Clone, Debug)]
+pub(crate) struct UptakeLimit {
+    timeout: Duration,
+    /// What may still be uploaded beside the response.
+    exchange: Weak<Exchange>,
+}
+
+impl UptakeLimit {
+    /// For a response all of which has come.
+    pub(crate) fn new(timeout: Duration) -> Self {
+        Self {
+            timeout,
+            exchange: Weak::new(),
+        }
+    }
+
+    /// For the response of an exchange that goes on.
+    pub(crate) fn of(timeout: Duration, exchange: &Arc<Exchange>) -> Self {
+        Self {
+            timeout,
+            exchange: Arc::downgrade(exchange),
+        }
+    }
+
+    /// When a client is given up that has taken nothing since then, if nothing happens.
+    pub(crate) fn due(&self, since: Instant) -> Instant {
+        let due = crate::server::connection::after(since, self.timeout);
+        let exchange = self.exchange.upgrade();
+        exchange.map_or(due, |exchange| due.max(exchange.activity.deadline()))
+    }
+}

@@ -1,0 +1,35 @@
+//! Buffers for what is written.
+
+use std::ops::{Deref, DerefMut};
+
+use crate::stream::spare;
+
+/// A buffer for what is written, lent for one request.
+#[derive(Debug)]
+pub(crate) struct Output(Vec<u8>);
+
+impl Output {
+    pub(crate) fn lend() -> Self {
+        Self(spare::take(spare::HEAD))
+    }
+}
+
+impl Deref for Output {
+    type Target = Vec<u8>;
+
+    fn deref(&self) -> &Vec<u8> {
+        &self.0
+    }
+}
+
+impl DerefMut for Output {
+    fn deref_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.0
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        spare::give_back(std::mem::take(&mut self.0));
+    }
+}

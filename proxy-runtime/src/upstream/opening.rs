@@ -1,0 +1,118 @@
+//! A connection that is being opened.
+
+use std::io;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use proxy_model::compiled::Upstream;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout};
+use tracing::debug;
+
+use super::connect::Connector;
+use super::destination::DestinationPool;
+use super::error::ConnectError;
+use super::io::UpstreamIo;
+use super::lease::Lease;
+use super::protocol::Protocols;
+use super::queue::Attempt;
+use super::slot::Slot;
+use crate::contain::contained;
+use crate::observe::targets;
+use crate::state::DestinationState;
+
+/// What is needed to open a connection.
+#[derive(Clone, Copy)]
+pub(super) struct Opening<'a> {
+    pub(super) connector: &'a Arc<Connector>,
+    pub(super) destination: &'a Arc<DestinationState>,
+    pub(super) upstream: &'a Upstream,
+    pub(super) protocols: Protocols,
+    /// Whom the connection is for.
+    pub(super) pool: &'a Weak<DestinationPool>,
+}
+
+impl Opening<'_> {
+    /// Opens it for who asks.
+    ///
+    /// Cancel-safe: dropped, it closes what it had opened, and gives the slot back.
+    pub(super) async fn run(self, slot: Slot) -> Result<Lease, ConnectError> {
+        // What the program says of certificates may panic, which ends one attempt and no more.
+        let opened = contained(self.open_and_greet(slot)).await;
+        let opened = opened.unwrap_or_else(|panic| {
+            let panic = io::Error::other(format!("a panic: {}", panic.0));
+            Err(ConnectError::Open(Arc::new(panic)))
+        });
+        if let Err(error) = &opened {
+            self.destination.metrics().connect_failures.increment();
+            debug!(
+                target: targets::UPSTREAM,
+                cluster = %self.destination.cluster(),
+                destination = %self.destination.id(),
+                error = error as &dyn std::error::Error,
+                "connection cannot be opened",
+            );
+        }
+        opened
+    }
+
+    /// Opens it for all who wait for `attempt`, within `patience`. It belongs to none of them, since each may go away, or have less
+    /// time than it takes: a task goes on with it for as long as the pool is there, for whoever comes next. Who asked first is
+    /// told how it ended; the connection is ready for the others before that.
+    pub(super) fn run_for_all(
+        self,
+        slot: Slot,
+        mut attempt: Attempt,
+        patience: Duration,
+    ) -> oneshot::Receiver<Result<Lease, ConnectError>> {
+        let (first, opened) = oneshot::channel();
+        let connector = Arc::clone(self.connector);
+        let destination = Arc::clone(self.destination);
+        let upstream = self.upstream.clone();
+        let pool = Weak::clone(self.pool);
+        let protocols = self.protocols;
+        tokio::spawn(async move {
+            let opening = Opening {
+                connector: &connector,
+                destination: &destination,
+                upstream: &upstream,
+                protocols,
+                pool: &pool,
+            };
+            let opened = tokio::select! {
+                biased;
+                _ = &mut attempt.stopped => return,
+                // Those who wait have a time of their own each.
+                opened = timeout(patience, opening.run(slot)) => match opened {
+                    Ok(opened) => opened,
+                    Err(_) => return,
+                },
+            };
+            if let Err(error) = &opened {
+                // Those who wait would only see the same failure, one after the other.
+                let _ = attempt.result.send(Some(error.clone()));
+            }
+            drop(attempt);
+            if let Err(Ok(lease)) = first.send(opened) {
+                lease.give_back(Instant::now());
+            }
+        });
+        opened
+    }
+
+    async fn open_and_greet(self, slot: Slot) -> Result<Lease, ConnectError> {
+        let address = self.destination.address();
+        let opened = self
+            .connector
+            .open(address, self.upstream, self.protocols)
+            .await?;
+        let (peer, is_http2) = (opened.peer, opened.http2);
+        let open = self.destination.connection_opened();
+        let io = UpstreamIo::new(opened.transport, open, slot);
+        let lease = Lease::greet(io, peer, is_http2).await?;
+        if let Some(pool) = self.pool.upgrade() {
+            pool.opened(&lease, self.protocols);
+        }
+        Ok(lease)
+    }
+}
