@@ -12,8 +12,8 @@ use proxy_model::CompileOptions;
 use proxy_runtime::Proxy;
 use proxy_runtime::admin::Admin;
 use proxy_runtime::server::{
-    AccessLogFormat, AccessLogWriter, DrainReport, Limits, Listener, ListeningSockets,
-    QueryLogging, Server, ServerHandle,
+    AccessLogFormat, AccessLogWriter, DrainReport, Listener, ListeningSockets, QueryLogging,
+    Server, ServerHandle,
 };
 use proxy_runtime::upstream::{TlsClient, UpstreamOptions};
 use tokio::net::TcpListener;
@@ -77,7 +77,9 @@ impl Gateway {
         if let Some(zone) = &settings.server.zone {
             builder = builder.zone(zone.as_str());
         }
-        if let Some(bytes) = settings.server.limits.body_bytes {
+        let mut limits = settings.server.limits.clone();
+        // Told to the server, it would bind routes that allow more, too.
+        if let Some(bytes) = limits.body_bytes.take() {
             builder = builder.max_request_body(bytes);
         }
         let options = builder.compile_options();
@@ -88,7 +90,7 @@ impl Gateway {
         let mut tasks = JoinSet::new();
         let access_log = open_access_log(settings)?;
         let mut followed = Vec::new();
-        let mut server = Server::for_proxy(&proxy).with_limits(limits(&settings.server.limits));
+        let mut server = Server::for_proxy(&proxy).with_limits(limits);
         if let Some(workers) = settings.server.workers.and_then(NonZeroUsize::new) {
             server = server.with_workers(workers);
         }
@@ -371,26 +373,6 @@ fn open_access_log(settings: &Settings) -> Result<Option<Arc<AccessLogWriter>>, 
             "the access log cannot be written to {to}: {error}"
         ))),
     }
-}
-
-fn limits(chosen: &settings::Limits) -> Limits {
-    let mut limits = Limits::default();
-    if let Some(bytes) = chosen.header_bytes {
-        limits = limits.with_header_bytes(bytes);
-    }
-    if let Some(fields) = chosen.header_fields {
-        limits = limits.with_header_fields(fields);
-    }
-    if let Some(timeout) = chosen.header_timeout {
-        limits = limits.with_header_timeout(timeout);
-    }
-    if let Some(timeout) = chosen.keep_alive {
-        limits = limits.with_keep_alive(timeout);
-    }
-    if let Some(connections) = chosen.connections {
-        limits = limits.with_connections(connections);
-    }
-    limits
 }
 
 /// An error with its causes, in one line.

@@ -2,6 +2,7 @@
 //!
 //! They are read at start. Of a running program only `ReverseProxy` is reloaded.
 
+mod limits;
 mod listener;
 mod sections;
 mod telemetry;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use proxy_model::json::{Node, ObjectReader};
 use proxy_model::{Problem, Problems};
+use proxy_runtime::server::Limits;
 
 use crate::sources::Sources;
 
@@ -53,18 +55,8 @@ pub(crate) struct Server {
     pub(crate) zone: Option<String>,
     /// Where a second instance gets the listening sockets of this one.
     pub(crate) handover: Option<PathBuf>,
+    /// `body_bytes` is for routes that do not say.
     pub(crate) limits: Limits,
-}
-
-/// The limits that the section `Server` can change; `None` leaves the library's default.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Limits {
-    pub(crate) header_bytes: Option<usize>,
-    pub(crate) header_fields: Option<usize>,
-    pub(crate) header_timeout: Option<Duration>,
-    pub(crate) keep_alive: Option<Duration>,
-    pub(crate) connections: Option<usize>,
-    pub(crate) body_bytes: Option<u64>,
 }
 
 impl Default for Server {
@@ -134,7 +126,7 @@ fn read_server(server: &mut ObjectReader<'_, '_>) -> Server {
             .map_or(DRAIN_TIMEOUT, Duration::from),
         zone: server.text("Zone"),
         handover: read_handover(server),
-        limits: server.object("Limits", read_limits).unwrap_or_default(),
+        limits: server.object("Limits", limits::read).unwrap_or_default(),
     }
 }
 
@@ -154,19 +146,6 @@ fn read_handover(server: &mut ObjectReader<'_, '_>) -> Option<PathBuf> {
         .with_suggestion("write `/run/proxy/handover.sock`, or leave the key out");
     server.problems().push(problem);
     None
-}
-
-fn read_limits(limits: &mut ObjectReader<'_, '_>) -> Limits {
-    Limits {
-        header_bytes: whole(limits, "HeaderBytes", 1024..=1 << 20),
-        header_fields: whole(limits, "HeaderFields", 1..=10_000),
-        header_timeout: limits.time_span("HeaderTimeout").map(Duration::from),
-        keep_alive: limits.time_span("KeepAlive").map(Duration::from),
-        connections: whole(limits, "Connections", 1..=10_000_000),
-        body_bytes: limits
-            .integer("BodyBytes", 0..=i64::MAX)
-            .and_then(|bytes| bytes.try_into().ok()),
-    }
 }
 
 fn whole(

@@ -70,10 +70,7 @@ fn everything_can_be_said() {
     if cfg!(target_os = "linux") {
         assert_eq!(settings.server.handover, Some(PathBuf::from("h.sock")));
     }
-    assert_eq!(
-        settings.server.limits.keep_alive,
-        Some(Duration::from_secs(20))
-    );
+    assert_eq!(settings.server.limits.keep_alive, Duration::from_secs(20));
     assert_eq!(settings.server.limits.body_bytes, Some(1000));
 }
 

@@ -92,6 +92,13 @@ fn nth<'a>(page: &'a Page, heading: &str, first: &str, n: usize) -> &'a Table {
     found.nth(n).expect("the table is there")
 }
 
+/// The table of the keys at `place`.
+fn at<'a>(page: &'a Page, place: &str) -> &'a Table {
+    let mut tables = page.tables.iter();
+    let table = tables.find(|table| table.place.as_deref() == Some(place));
+    table.unwrap_or_else(|| panic!("no table for {place}"))
+}
+
 #[test]
 fn numbers_are_understood() {
     assert!(agree("32 KiB", "32768") && agree("1 h", "3600s") && agree("250 ms", "250ms"));
@@ -125,28 +132,39 @@ fn limits_are_those_of_the_server_and_of_connections_to_destinations() {
     assert_eq!(row[1], said);
 }
 
+/// The limits of the tables are all that there are, and so each can be set.
 #[test]
-fn limits_with_a_key_have_the_default_that_the_key_has() {
+fn every_limit_has_a_key_of_its_name_and_its_default() {
     let (operate, configuration) = (page("operate.md"), page("configuration.md"));
-    let limits = nth(&operate, "Limits", "limit", 0);
-    let keys = configuration
-        .tables
-        .iter()
-        .find(|table| table.place.as_deref() == Some("/Server/Limits"))
-        .unwrap();
-    let column = limits.column("key in `Server.Limits`");
-    let mut seen = 0;
-    for row in limits.rows.iter().filter(|row| !row[column].is_empty()) {
-        seen += 1;
-        let key = keys.rows.iter().find(|other| other[0] == row[column]);
-        let key = key.unwrap_or_else(|| panic!("{} is no key", row[column]));
-        let same = match (number(&row[1]), number(&key[2])) {
-            (Some(one), Some(other)) => one == other,
-            (one, other) => one.is_none() && other.is_none(),
-        };
-        assert!(same, "{}: {} and {}", row[0], row[1], key[2]);
+    for (n, place) in [(0, "Server.Limits"), (1, "Server.Limits.Http2")] {
+        let limits = nth(&operate, "Limits", "limit", n);
+        let keys = at(&configuration, &format!("/{}", place.replace('.', "/")));
+        let column = limits.column(&format!("key in `{place}`"));
+        for row in &limits.rows {
+            let name = &row[column];
+            assert_eq!(plain(name), plain(&row[0]));
+            let key = keys.rows.iter().find(|other| other[0] == *name);
+            let key = key.unwrap_or_else(|| panic!("{name} is no key in {place}"));
+            let same = match (number(&row[1]), number(&key[2])) {
+                (Some(one), Some(other)) => one == other,
+                (one, other) => one.is_none() && other.is_none(),
+            };
+            assert!(same, "{}: {} and {}", row[0], row[1], key[2]);
+        }
+        assert_eq!(limits.rows.len(), keys.rows.len(), "each key is a limit");
     }
-    assert_eq!(seen, keys.rows.len(), "each key is a limit");
+    let rate = at(&configuration, "/Server/Limits/DataRate");
+    let (switch, rate) = rate.rows.split_first().unwrap();
+    assert_eq!(switch[..3], ["`Enabled`", "boolean", "true"]);
+    let real = fields(&DataRate::default());
+    assert_eq!(rate.len(), real.len());
+    for row in rate {
+        let (_, real) = real
+            .iter()
+            .find(|(name, _)| plain(name) == plain(&row[0]))
+            .unwrap();
+        assert!(agree(&row[2], real), "{} is {real}, not {}", row[0], row[2]);
+    }
 }
 
 #[test]
@@ -185,10 +203,10 @@ fn what_a_cluster_does_unless_it_says_otherwise_is_in_the_tables() {
     let page = page("configuration.md");
     let said = |place: &str, key: &str| {
         let place = format!("/ReverseProxy/Clusters/{{id}}{place}");
-        let mut tables = page.tables.iter();
-        let table = tables.find(|table| table.place.as_ref() == Some(&place));
-        let table = table.unwrap_or_else(|| panic!("no table for {place}"));
-        let row = table.rows.iter().find(|row| row[0] == format!("`{key}`"));
+        let row = at(&page, &place)
+            .rows
+            .iter()
+            .find(|row| row[0] == format!("`{key}`"));
         row.unwrap_or_else(|| panic!("no row `{key}`"))[2].clone()
     };
     for (place, key, real) in [

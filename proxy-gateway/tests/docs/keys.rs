@@ -90,6 +90,24 @@ fn types_choices_and_extensions_are_those_of_the_schema() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+#[test]
+fn ranges_of_the_programs_own_numbers_are_those_of_the_schema() {
+    let rows = rows(&page("configuration.md"));
+    let keys = schema::keys();
+    let ours = keys
+        .iter()
+        .filter(|(at, _)| !at.starts_with("/ReverseProxy/"));
+    let ranges: Vec<_> = ours
+        .filter_map(|(at, key)| Some((at, key.range?)))
+        .collect();
+    assert!(ranges.len() > 15, "only {ranges:?}: the schema has more");
+    for (at, (least, most)) in ranges {
+        let said = &rows[at][0].text;
+        let range = format!("{least} to {most}");
+        assert!(said.contains(&range), "{at} may be {range}, not {said}");
+    }
+}
+
 /// Whether the tables say of a key that it is not honoured.
 pub(crate) fn is_marked_not_yet(at: &str) -> bool {
     let rows = rows(&page("configuration.md"));

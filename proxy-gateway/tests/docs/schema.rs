@@ -13,6 +13,8 @@ pub(crate) struct Key {
     pub(crate) kind: &'static str,
     /// The values that it may have, if they are listed.
     pub(crate) choices: Vec<String>,
+    /// From where to where whole numbers go, if they have both ends.
+    pub(crate) range: Option<(i64, i64)>,
     pub(crate) description: String,
 }
 
@@ -57,6 +59,7 @@ impl<'a> Walk<'a> {
             let key = Key {
                 kind: "",
                 choices: Vec::new(),
+                range: None,
                 description: String::new(),
             };
             self.keys.insert(format!("{place}/{name}"), key);
@@ -102,6 +105,7 @@ impl<'a> Walk<'a> {
                 .filter_map(Value::as_str)
                 .map(str::to_owned)
                 .collect(),
+            range: node["minimum"].as_i64().zip(node["maximum"].as_i64()),
             description: described.unwrap_or_default().to_owned(),
         }
     }

@@ -2,6 +2,7 @@
 
 mod consul;
 mod serf;
+mod server;
 mod service_fabric;
 mod xds;
 
@@ -28,7 +29,7 @@ fn document_schema() -> Value {
         "title": "proxy-gateway",
         "description": "Configuration of proxy-gateway. Keys ignore case; comments and trailing commas are allowed.",
         "type": "object",
-                "properties": {
+        "properties": {
             "ReverseProxy": section,
             "Listeners": listeners(),
             "Admin": object("The admin page and API.", &json!({
@@ -36,7 +37,7 @@ fn document_schema() -> Value {
                 "Enabled": { "type": "boolean", "default": true },
             })),
             "Telemetry": telemetry(),
-            "Server": server(),
+            "Server": server::section(),
             "ServiceFabricDiscovery": service_fabric::section(),
             "SerfDiscovery": serf::section(),
             "ConsulDiscovery": consul::section(),
@@ -85,30 +86,6 @@ fn telemetry() -> Value {
                 "Enabled": { "type": "boolean", "default": true },
                 "Format": format,
                 "File": { "type": "string", "description": "Unset: standard output." },
-            })),
-        }),
-    )
-}
-
-fn server() -> Value {
-    let whole =
-        |description: &str| json!({ "type": "integer", "minimum": 0, "description": description });
-    let time = |description: &str| json!({ "type": "string", "description": description });
-    object(
-        "How requests are served.",
-        &json!({
-            "Workers": whole("Threads that serve. Unset: one per core."),
-            "ReadinessDelay": time("How long requests are still taken after `/readyz` says that the program stops, so that load balancers can notice. Unset: 0s."),
-            "DrainTimeout": time("How long requests in flight may take when the program stops. Unset: 30s."),
-            "Zone": { "type": "string", "description": "Where this proxy is: destinations of the same zone are preferred." },
-            "Handover": text("The socket file at which a second instance of the program takes the listening sockets over, so that no client is refused; on Linux. Unset: off."),
-            "Limits": object("What clients are allowed.", &json!({
-                "HeaderBytes": whole("Size of a request's head. Unset: 32768."),
-                "HeaderFields": whole("Header fields of a request. Unset: 100."),
-                "HeaderTimeout": time("From the first byte to the end of the head. Unset: 10s."),
-                "KeepAlive": time("How long a connection may be idle. Unset: 75s."),
-                "Connections": whole("Connections at a time. Unset: 40 % of the open files."),
-                "BodyBytes": whole("Size of a request's body, where the route does not say. Unset: unlimited."),
             })),
         }),
     )

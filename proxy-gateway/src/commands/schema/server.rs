@@ -1,0 +1,77 @@
+//! The section `Server`.
+
+use serde_json::{Value, json};
+
+use super::{object, switch, text};
+
+/// As `settings` reads it.
+pub(super) fn section() -> Value {
+    object(
+        "How requests are served.",
+        &json!({
+            "Workers": whole("Threads that serve. Unset: one per core.", 1, 1024),
+            "ReadinessDelay": text("How long requests are still taken after `/readyz` says that the program stops, so that load balancers can notice. Unset: 0s."),
+            "DrainTimeout": text("How long requests in flight may take when the program stops. Unset: 30s."),
+            "Zone": text("Where this proxy is: destinations of the same zone are preferred."),
+            "Handover": text("The socket file at which a second instance of the program takes the listening sockets over, so that no client is refused; on Linux. Unset: off."),
+            "Limits": limits(),
+        }),
+    )
+}
+
+fn limits() -> Value {
+    let data_rate = object(
+        "How slow a client may be, where the proxy waits for it.",
+        &json!({
+            "Enabled": switch("Whether a pace is asked of clients.", true),
+            "BytesPerSecond": whole("Bytes a second, on average over the window. Unset: 240.", 1, u32::MAX),
+            "Window": text("How long a client has to show its pace. Unset: 30s."),
+        }),
+    );
+    object(
+        "What clients are allowed.",
+        &json!({
+            "HeaderBytes": whole("Size of a request's head. Unset: 32768.", 1024, 1 << 20),
+            "HeaderFields": whole("Header fields of a request. Unset: 100.", 1, 10_000),
+            "RequestLine": whole("Size of a request's method and target. Unset: 8192.", 256, 1 << 20),
+            "HeaderTimeout": text("From the first byte to the end of the head. Unset: 10s."),
+            "KeepAlive": text("How long a connection may be idle, or `Infinite`. Unset: 75s."),
+            "ClosingGrace": text("How long an idle connection is still read from when it is to be closed. Unset: 500ms."),
+            "RequestsPerConnection": at_least("Requests on one connection. Unset: 10000.", 1),
+            "ConnectionAge": text("Age of a connection, give or take a tenth, or `Infinite`. Unset: 1h."),
+            "Connections": whole("Connections at a time. Unset: 40 % of the open files.", 1, 10_000_000),
+            "BodyBytes": at_least("Size of a request's body, where the route does not say. Unset: unlimited.", 0),
+            "DataRate": data_rate,
+            "BufferBytes": whole("How much of a response that is not forwarded as it comes is gathered for one write, and buffered for a stream of HTTP/2. Unset: 65536.", 8192, 64 << 20),
+            "TlsHandshakeTimeout": text("From the connection to the end of the TLS handshake. Unset: 10s."),
+            "Http2": http2(),
+        }),
+    )
+}
+
+fn http2() -> Value {
+    const LARGEST_WINDOW: u32 = (1 << 31) - 1;
+    let count = |description| whole(description, 1, u32::MAX);
+    object(
+        "What is particular to HTTP/2.",
+        &json!({
+            "ConcurrentStreams": count("Streams of a connection that are open at a time. Unset: 100."),
+            "StreamWindow": whole("Bytes that a client may send on a stream before the destination takes them. Unset: 262144.", 1024, LARGEST_WINDOW),
+            "ConnectionWindow": whole("The same over all streams of a connection. Unset: 1048576.", 65_535, LARGEST_WINDOW),
+            "PendingResets": count("Streams that a client may reset before they were looked at. Unset: 20."),
+            "ResetsPerSecond": count("Streams that a client may reset within a second while they are served. Unset: 100."),
+            "ResetsPerConnection": count("The same over the life of a connection. Unset: 500."),
+            "PingsPerSecond": count("PING frames within a second. Unset: 100."),
+            "SettingsPerSecond": count("SETTINGS frames within a second. Unset: 50."),
+            "ErrorResets": count("Streams that a client may have the server reset by its errors. Unset: 100."),
+        }),
+    )
+}
+
+fn whole(description: &str, least: u32, most: u32) -> Value {
+    json!({ "type": "integer", "minimum": least, "maximum": most, "description": description })
+}
+
+fn at_least(description: &str, least: u32) -> Value {
+    json!({ "type": "integer", "minimum": least, "description": description })
+}
