@@ -12,11 +12,14 @@ use proxy_model::Snapshot;
 use proxy_model::config::ProxyConfig;
 use proxy_runtime::Proxy;
 use proxy_runtime::http::{HeaderName, HeaderValue, Request, Response};
-use proxy_runtime::server::{Listener, Server};
+use proxy_runtime::server::{Limits, Listener, Server};
 use tower::ServiceBuilder;
 
 /// The field that the layer sets. Not a `&str`, of which each request would make a name anew.
 static MARK: HeaderName = HeaderName::from_static("x-layer");
+
+/// As the gateway is told, and nginx.
+const REQUESTS: u64 = 1_000_000_000;
 
 const USAGE: &str = "usage: gateway-layered PORT CONFIGURATION";
 
@@ -42,6 +45,7 @@ async fn serve(port: u16, configuration: &str) -> Result<(), Box<dyn Error>> {
     let listener = Listener::http(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     let server = Server::for_proxy(&proxy)
         .with_workers(NonZeroUsize::MIN)
+        .with_limits(Limits::default().with_requests_per_connection(REQUESTS))
         .with_listener(listener);
     let _server = server.bind()?.start()?;
     driver.await;

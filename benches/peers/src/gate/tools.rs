@@ -27,10 +27,6 @@ const REQUESTS: u64 = 5_000;
 const WARM_UP: Duration = Duration::from_millis(300);
 const SLOW_WARM_UP: Duration = Duration::from_secs(3);
 
-/// By how much less one connection is warmed up, which has to last for what is counted as well: the gateway ends it after 10,000
-/// requests.
-const SHORTER: u32 = 4;
-
 /// How long a program may take to end under valgrind.
 const END: Duration = Duration::from_secs(30);
 
@@ -167,10 +163,6 @@ impl Bench<'_> {
         address: SocketAddr,
         probe: &mut dyn FnMut(Edge),
     ) -> Result<(), String> {
-        let warm_up = match self.row.form {
-            Form::OneConnection => warm_up / SHORTER,
-            Form::KeptAlive | Form::Churn | Form::Streams => warm_up,
-        };
         put(self.row.resource, self.row.form, warm_up, address, probe)
     }
 }
