@@ -369,6 +369,43 @@ async fn discover_prints_what_the_providers_say_in_the_shape_of_the_configuratio
         .expect_success();
 }
 
+#[tokio::test]
+async fn discover_says_where_routes_lead() {
+    let config = json!({ "ReverseProxy": {
+        "Routes": {
+            "one": { "ClusterId": "a", "Match": { "Path": "/one" } },
+            "none": { "Match": { "Path": "/none" } },
+            "shared": {
+                "WeightedClusters": [{ "ClusterId": "a", "Weight": 9 }, { "ClusterId": "b" }],
+                "Match": { "Path": "/shared" },
+            },
+            "keyed": {
+                "PartitionedClusters": {
+                    "Key": { "Header": "X-Tenant" },
+                    "Partitions": [
+                        { "ClusterId": "a", "LowKey": 0, "HighKey": 4 },
+                        { "ClusterId": "b", "LowKey": 5, "HighKey": 7 },
+                        { "ClusterId": "a", "LowKey": 8, "HighKey": 9 },
+                    ],
+                },
+                "Match": { "Path": "/keyed" },
+            },
+        },
+        "Clusters": { "a": {}, "b": {} },
+    }});
+    let file = ConfigFile::new(&config.to_string());
+    let found = output(&["discover", "--config", &file.argument()]).await;
+    let found = found.expect_success().stdout;
+    for line in [
+        "route one: /one → a\n",
+        "route none: /none → nowhere\n",
+        "route shared: /shared → a (weight 9), b (weight 1)\n",
+        "route keyed: /keyed → a, b (by key)\n",
+    ] {
+        assert!(found.contains(line), "{line}{found}");
+    }
+}
+
 /// The schema in the repository is the one that the program prints. To refresh it:
 /// `cargo run --bin proxy-gateway -- schema > proxy-gateway/schema.json`
 #[tokio::test]

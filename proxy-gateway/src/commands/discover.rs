@@ -3,7 +3,7 @@
 use discovery_core::providers::file::FileOptions;
 use discovery_core::{ConfigProvider, ProviderState};
 use proxy_model::Problems;
-use proxy_model::config::{ProxyConfig, RouteMatch};
+use proxy_model::config::{ProxyConfig, RouteConfig, RouteMatch};
 use serde::Serialize;
 
 use super::{Failure, print, print_json};
@@ -114,6 +114,28 @@ fn takes(matches: &RouteMatch) -> String {
     parts.join("  ")
 }
 
+/// Where a route's requests go, in words.
+fn leads_to(route: &RouteConfig) -> String {
+    if let Some(shares) = &route.weighted_clusters {
+        let shares = shares
+            .iter()
+            .map(|to| format!("{} (weight {})", to.cluster_id, to.weight));
+        return shares.collect::<Vec<_>>().join(", ");
+    }
+    if let Some(partitioned) = &route.partitioned_clusters {
+        let mut clusters = Vec::new();
+        for partition in &partitioned.partitions {
+            let cluster = partition.cluster_id.as_str();
+            if !clusters.contains(&cluster) {
+                clusters.push(cluster);
+            }
+        }
+        return format!("{} (by key)", clusters.join(", "));
+    }
+    let cluster = route.cluster_id.as_ref();
+    cluster.map_or("nowhere", |id| id.as_str()).to_owned()
+}
+
 fn readable(found: &Found) -> String {
     let mut text = String::new();
     for provider in &found.providers {
@@ -126,11 +148,8 @@ fn readable(found: &Found) -> String {
         ));
         for (id, route) in provider.config.iter().flat_map(|config| &config.routes) {
             let takes = takes(&route.r#match);
-            let cluster = route
-                .cluster_id
-                .as_ref()
-                .map_or("nowhere", |id| id.as_str());
-            text.push_str(&format!("  route {id}: {takes} → {cluster}\n"));
+            let leads_to = leads_to(route);
+            text.push_str(&format!("  route {id}: {takes} → {leads_to}\n"));
         }
         for (id, cluster) in provider.config.iter().flat_map(|config| &config.clusters) {
             text.push_str(&format!("  cluster {id}:\n"));

@@ -2,10 +2,10 @@
 
 use proxy_model::Snapshot;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-/// What stands in place of a secret.
-const REDACTED: &str = "(redacted)";
+use super::shown_url::shown_url;
+use crate::status::secret::{REDACTED, sounds_secret};
 
 #[derive(Serialize)]
 pub(super) struct ConfigView {
@@ -19,74 +19,68 @@ pub(super) fn of(snapshot: &Snapshot) -> ConfigView {
         // Plain data always serialises.
         json!({ "error": error.to_string() })
     });
-    redact(&mut config, None);
+    redact(&mut config);
     ConfigView {
         revision: snapshot.revision().to_string(),
         config,
     }
 }
 
-/// Hides what may be a secret: values whose key sounds like one, passwords in URLs, and values that transforms put into
-/// headers that carry credentials.
-fn redact(value: &mut Value, key: Option<&str>) {
+/// Hides what may be a secret: what headers and query parameters of such names are compared with or set to, metadata of such
+/// names, and what URLs and queries have of them.
+fn redact(value: &mut Value) {
     match value {
         Value::Object(entries) => {
-            let credentials = entries.iter().any(|(key, value)| {
-                is_header_transform(key) && value.as_str().is_some_and(sounds_secret)
-            });
+            let is_secret = names_secret(entries);
             for (key, value) in entries.iter_mut() {
-                let sets = key.eq_ignore_ascii_case("Set") || key.eq_ignore_ascii_case("Append");
-                if credentials && sets {
-                    *value = REDACTED.into();
-                } else {
-                    redact(value, Some(key));
+                match value {
+                    value if is_secret && is_content(key) => hide(value),
+                    Value::Object(metadata) if key == "Metadata" => {
+                        for (name, value) in metadata {
+                            if sounds_secret(name) {
+                                hide(value);
+                            } else {
+                                redact(value);
+                            }
+                        }
+                    }
+                    value => redact(value),
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| redact(item, key)),
-        Value::String(text) => {
-            if key.is_some_and(sounds_secret) {
-                REDACTED.clone_into(text);
-            } else if let Some(hidden) = without_password(text) {
-                *text = hidden;
-            }
-        }
+        Value::Array(items) => items.iter_mut().for_each(redact),
+        Value::String(text) => *text = shown_url(text),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-fn is_header_transform(key: &str) -> bool {
-    ["RequestHeader", "ResponseHeader", "QueryValueParameter"]
+/// Whether this is a condition on, or a transform of, something whose name sounds like that of a secret.
+fn names_secret(entries: &Map<String, Value>) -> bool {
+    entries.iter().any(|(key, value)| {
+        let names = [
+            "Name",
+            "RequestHeader",
+            "ResponseHeader",
+            "ResponseTrailer",
+            "QueryValueParameter",
+        ];
+        names.iter().any(|name| name.eq_ignore_ascii_case(key))
+            && value.as_str().is_some_and(sounds_secret)
+    })
+}
+
+/// Whether this key of a condition or transform has what the named thing contains.
+fn is_content(key: &str) -> bool {
+    ["Values", "Set", "Append"]
         .iter()
         .any(|name| name.eq_ignore_ascii_case(key))
 }
 
-fn sounds_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let sounds = [
-        "password",
-        "secret",
-        "token",
-        "authorization",
-        "api-key",
-        "apikey",
-        "api_key",
-        "credential",
-        "cookie",
-    ];
-    // `SessionAffinity.Cookie` and its fields are attributes, not contents.
-    name != "cookie"
-        && sounds.iter().any(|word| name.contains(word))
-        && name != "usedefaultcredentials"
-}
-
-/// `text` without the user information of a URL, if it is a URL that has one.
-fn without_password(text: &str) -> Option<String> {
-    let (scheme, rest) = text.split_once("://")?;
-    let authority = &rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())];
-    let (_, host) = authority.rsplit_once('@')?;
-    let after = &rest[authority.len()..];
-    Some(format!("{scheme}://{REDACTED}@{host}{after}"))
+fn hide(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(hide),
+        value => *value = REDACTED.into(),
+    }
 }
 
 #[cfg(test)]
@@ -96,25 +90,46 @@ mod tests {
     #[test]
     fn what_may_be_a_secret_is_hidden() {
         let mut value = json!({
+            "AuthorizationPolicy": "staff",
             "Metadata": { "api-key": "k", "team": "blue" },
-            "WebProxy": { "Address": "http://user:pass@proxy:3128/x", "UseDefaultCredentials": true },
+            "Match": {
+                "Headers": [
+                    { "Name": "X-Api-Key", "Values": ["k", "l"] },
+                    { "Name": "X-Canary", "Values": ["1"] },
+                ],
+                "QueryParameters": [{ "Name": "token", "Values": ["t"] }],
+            },
+            "HealthCheck": { "Active": { "Path": "/health", "Query": "?token=x&deep=1" } },
+            "SessionAffinity": { "AffinityKeyName": "k", "Cookie": { "Path": "/" } },
+            "WebProxy": { "Address": "http://user:pass@proxy:3128/x" },
             "Transforms": [
                 { "RequestHeader": "Authorization", "Set": "Basic abc" },
+                { "requestheader": "X-Auth", "append": "abc" },
                 { "RequestHeader": "X-Team", "Set": "blue" },
+                { "QueryValueParameter": "sig", "Set": "abc" },
             ],
         });
-        redact(&mut value, None);
+        redact(&mut value);
         assert_eq!(
             value,
             json!({
+                "AuthorizationPolicy": "staff",
                 "Metadata": { "api-key": REDACTED, "team": "blue" },
-                "WebProxy": {
-                    "Address": "http://(redacted)@proxy:3128/x",
-                    "UseDefaultCredentials": true
+                "Match": {
+                    "Headers": [
+                        { "Name": "X-Api-Key", "Values": [REDACTED, REDACTED] },
+                        { "Name": "X-Canary", "Values": ["1"] },
+                    ],
+                    "QueryParameters": [{ "Name": "token", "Values": [REDACTED] }],
                 },
+                "HealthCheck": { "Active": { "Path": "/health", "Query": "?token=(redacted)&deep=1" } },
+                "SessionAffinity": { "AffinityKeyName": "k", "Cookie": { "Path": "/" } },
+                "WebProxy": { "Address": "http://(redacted)@proxy:3128/x" },
                 "Transforms": [
                     { "RequestHeader": "Authorization", "Set": REDACTED },
+                    { "requestheader": "X-Auth", "append": REDACTED },
                     { "RequestHeader": "X-Team", "Set": "blue" },
+                    { "QueryValueParameter": "sig", "Set": REDACTED },
                 ],
             })
         );

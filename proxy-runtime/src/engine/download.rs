@@ -39,6 +39,8 @@ pub(super) struct Download {
     pub(super) received: u64,
     /// How many of them were counted for the destination.
     counted: u64,
+    /// How many of them the client has not taken.
+    unwritten: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,6 +97,7 @@ impl Download {
         self.is_persistent = false;
         self.received = 0;
         self.counted = 0;
+        self.unwritten = 0;
     }
 
     /// Whether the client was told nothing yet.
@@ -113,6 +116,12 @@ impl Download {
     pub(super) fn take_uncounted(&mut self) -> u64 {
         let before = std::mem::replace(&mut self.counted, self.received);
         self.received - before
+    }
+
+    /// Bytes of content that the client has taken.
+    #[inline]
+    pub(super) fn sent(&self) -> u64 {
+        self.received - self.unwritten
     }
 
     /// Whether nothing more is to come of the body.
@@ -213,7 +222,14 @@ impl Download {
                 let before = self.written;
                 let written = poll_write_all(client, cx, slices, &mut self.written);
                 *has_news |= self.written != before;
+                if !matches!(written, Poll::Ready(Ok(()))) {
+                    // Content comes last. What frames it counts as content, as far as it is not written.
+                    let unwritten = output.len() + self.part.bytes - self.written;
+                    self.unwritten = self.part.content.min(unwritten as u64);
+                }
                 ready!(written).map_err(|_| Cut::Client)?;
+                self.unwritten = 0;
+                self.part.content = 0;
                 self.written = 0;
                 output.clear();
                 input.consume(self.part.bytes);

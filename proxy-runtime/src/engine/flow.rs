@@ -108,7 +108,7 @@ impl Flow {
         }
         if let Some(exchange) = exchange {
             exchange.received = self.upload.outbound.received;
-            exchange.sent = self.download.received;
+            exchange.sent = self.download.sent();
         }
     }
 

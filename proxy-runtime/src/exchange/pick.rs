@@ -3,16 +3,12 @@
 use http::StatusCode;
 use proxy_model::RequestHead;
 use proxy_model::compiled::Cluster;
-use tracing::debug;
+use tracing::error;
 
 use crate::contain::{Panicked, contained_call};
 use crate::forward::{ForwardError, ForwardErrorKind};
 use crate::observe::targets;
 use crate::state::{ClusterState, Picked};
-
-/// How often a destination other than the one that failed is asked for. Policies that pick by chance or by load find one
-/// soon; `FirstAlphabetical` wants no other.
-const PICKS: usize = 4;
 
 /// The destination for a request to a cluster, whose state this is.
 ///
@@ -32,8 +28,9 @@ pub(crate) fn pick<H: RequestHead>(
     }
 }
 
-/// Another destination than one to which no connection could be opened for this reason, which stays in flight meanwhile, so
-/// that policies that look at the load prefer another. `None` if there is none, or if something was sent.
+/// Another destination than one to which no connection could be opened for this reason, picked as if that were unhealthy: it
+/// fails fast, so whoever looks at the load would prefer it, and it may be the last of its tier. `None` if there is no other, or
+/// if something was sent.
 pub(crate) fn pick_other<H: RequestHead>(
     state: &ClusterState,
     cluster: &Cluster,
@@ -44,9 +41,9 @@ pub(crate) fn pick_other<H: RequestHead>(
     if !error.is_unsent() {
         return None;
     }
-    (0..PICKS)
-        .map_while(|_| pick(state, cluster, head).ok())
-        .find(|other| other.index != failed.index)
+    contained_call(|| state.pick_other(cluster, head, failed.index))
+        .map_err(|panic| panicked(&panic))
+        .ok()?
 }
 
 #[cold]
@@ -59,7 +56,7 @@ fn none_available() -> ForwardError {
 
 #[cold]
 fn panicked(panic: &Panicked) -> ForwardError {
-    debug!(target: targets::REQUEST, panic = panic.0, "a load balancing policy panicked");
+    error!(target: targets::REQUEST, panic = panic.0, "a load balancing policy panicked");
     ForwardError::new(
         ForwardErrorKind::Extension,
         StatusCode::INTERNAL_SERVER_ERROR,

@@ -127,7 +127,7 @@ pub fn explain(
     request: &Parts,
     connection: ConnectionInfo,
 ) -> Explanation {
-    let unknown = |cluster: &Cluster, _| assess(cluster, zone, |_| Health::Unknown);
+    let unknown = |cluster: &Cluster, _| assess(cluster, zone, None, |_| Health::Unknown);
     explain_with(snapshot, unknown, request, connection)
 }
 

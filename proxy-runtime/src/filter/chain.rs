@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use http::StatusCode;
-use tracing::debug;
+use tracing::error;
 
 use super::{Filter, FilterContext, Flow, Reply, RequestEdit, ResponseEdit};
 use crate::contain::contained_call;
@@ -81,7 +81,7 @@ impl Filters {
 
 impl NamedFilter {
     fn failed(&self, panic: &str, context: &FilterContext<'_>) -> ForwardError {
-        debug!(
+        error!(
             target: targets::REQUEST,
             route = %context.route_id(),
             filter = &*self.name,

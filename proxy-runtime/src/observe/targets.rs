@@ -2,8 +2,8 @@
 //!
 //! | target | tells |
 //! |---|---|
-//! | `proxy::request` | one event per request, and what went wrong with one: all at `debug`, since clients decide how many there are |
-//! | `proxy::upstream` | connections to destinations: opened, failed, closed |
+//! | `proxy::request` | one event per request, and what went wrong with one, at `debug`, since clients decide how many there are; filters and policies of the program that panic, at `error` |
+//! | `proxy::upstream` | connections to destinations that failed |
 //! | `proxy::config` | new generations of the configuration (`info`), refused ones (`warn`) |
 //! | `proxy::health` | one event per change of a destination's health: `warn` when it falls ill, `info` when it recovers |
 //! | `proxy::server` | listeners, connections, drain |

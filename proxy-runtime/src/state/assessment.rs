@@ -54,7 +54,8 @@ impl Assessment {
 
 /// Decides which destinations of `cluster` may be picked.
 ///
-/// `active` tells what the active check knows of the destination at a position; it is asked only if the check is on.
+/// `active` tells what the active check knows of the destination at a position; it is asked only if the check is on. What is at
+/// `without` was just found to be unreachable and may not be picked, whatever the check and the policy say.
 ///
 /// 1. A destination of weight 0 gets nothing, unless all destinations of the cluster have weight 0: then weights do not
 ///    count.
@@ -65,6 +66,7 @@ impl Assessment {
 pub(crate) fn assess(
     cluster: &Cluster,
     zone: Option<&str>,
+    without: Option<usize>,
     active: impl Fn(usize) -> Health,
 ) -> Assessment {
     let destinations = cluster.destinations();
@@ -73,6 +75,9 @@ pub(crate) fn assess(
         .iter()
         .map(|d| (weighted && d.weight() == 0).then_some(Ineligible::NoWeight))
         .collect();
+    if let Some(verdict) = without.and_then(|i| verdicts.get_mut(i)) {
+        *verdict = Some(Ineligible::Unhealthy);
+    }
 
     if cluster.active_check().is_some() {
         let by_weight = verdicts.clone();

@@ -30,8 +30,8 @@ pub(crate) struct PickContext {
 }
 
 /// Names the settings by which connections are made, for the life of the process. It changes when a reload changes
-/// them, so that pools do not use connections that were made by others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// them, so that pools do not use connections that were made by others. What came later is greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ClientKey(u64);
 
 impl ClientKey {
@@ -172,14 +172,38 @@ impl ClusterState {
         if available.epoch() != self.live.health_epoch() && self.renew(cluster) {
             available = self.available.load();
         }
+        self.pick_from(&available, policy, cluster, head)
+    }
+
+    /// Picks as if `failed`, which was just found to be unreachable, were unhealthy. It looks at all destinations.
+    #[cold]
+    pub(crate) fn pick_other(
+        &self,
+        cluster: &Cluster,
+        head: &dyn RequestHead,
+        failed: DestinationIndex,
+    ) -> Option<Picked> {
+        let zone = self.context.zone.as_deref();
+        let assessment = assess(cluster, zone, Some(failed.0 as usize), |i| {
+            self.destinations[i].health().active()
+        });
+        let others = Available::new(cluster, &assessment, self.live.health_epoch());
+        self.pick_from(&others, &*self.balancer, cluster, head)
+    }
+
+    #[inline]
+    fn pick_from(
+        &self,
+        available: &Available,
+        policy: &dyn LoadBalancer,
+        cluster: &Cluster,
+        head: &dyn RequestHead,
+    ) -> Option<Picked> {
         let position = match available.members().len() {
             0 => return None,
             // The policy is not asked, so a turn is not taken (I10).
             1 => 0,
-            _ => {
-                let candidates = Candidates::new(cluster, self, &available);
-                policy.pick(&candidates, head)?
-            }
+            _ => policy.pick(&Candidates::new(cluster, self, available), head)?,
         };
         let index = *available.members().get(position)?;
         Some(Picked {
@@ -198,7 +222,7 @@ impl ClusterState {
 
     /// Which destinations may be picked now, and why the others may not.
     pub(crate) fn assess(&self, cluster: &Cluster) -> Assessment {
-        assess(cluster, self.context.zone.as_deref(), |i| {
+        assess(cluster, self.context.zone.as_deref(), None, |i| {
             self.destinations[i].health().active()
         })
     }
@@ -227,7 +251,7 @@ impl ClusterState {
         // The epoch is read first: a change that comes while the list is made leaves the list behind, not ahead.
         let epoch = live.health_epoch();
         let active = |i: usize| -> Health { destinations[i].health().active() };
-        let assessment = assess(cluster, context.zone.as_deref(), active);
+        let assessment = assess(cluster, context.zone.as_deref(), None, active);
         Available::new(cluster, &assessment, epoch)
     }
 }

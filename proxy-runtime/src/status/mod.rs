@@ -8,6 +8,7 @@ mod latency;
 mod overview;
 mod route;
 mod sampling;
+pub(crate) mod secret;
 mod traffic;
 
 pub use self::cluster::{ClusterStatus, DestinationStatus, ResponseCounts};

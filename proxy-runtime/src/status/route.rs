@@ -5,6 +5,7 @@ use proxy_model::compiled::{Route, RouteTarget};
 use proxy_model::config::{HeaderMatchMode, QueryMatchMode, RouteMatch};
 use serde::Serialize;
 
+use super::secret::{REDACTED, sounds_secret};
 use crate::state::{Generation, RouteState};
 
 /// The state of one route.
@@ -21,7 +22,8 @@ pub struct RouteStatus {
     pub hosts: Vec<String>,
     /// Methods; none match every method.
     pub methods: Vec<String>,
-    /// What headers and query parameters must be, each in words: `header x-version is canary`.
+    /// What headers and query parameters must be, each in words: `header x-version is canary`. Without the values of those whose
+    /// names are like those of secrets.
     pub conditions: Vec<String>,
     /// Where its requests go; none: they get 503.
     pub clusters: Vec<RouteShare>,
@@ -100,6 +102,7 @@ fn conditions(matches: &RouteMatch) -> Vec<String> {
 fn condition(of: &str, name: &str, is: &str, values: Option<&[String]>) -> String {
     match values {
         None | Some([]) => format!("{of} {name} {is}"),
+        Some(_) if sounds_secret(name) => format!("{of} {name} {is} {REDACTED}"),
         Some(values) => format!("{of} {name} {is} {}", values.join(" or ")),
     }
 }
@@ -162,19 +165,28 @@ mod tests {
             values: Some(vec!["canary".to_owned(), "next".to_owned()]),
             ..RouteHeader::default()
         };
+        let key = RouteHeader {
+            name: "x-api-key".to_owned(),
+            values: Some(vec!["hush".to_owned()]),
+            ..RouteHeader::default()
+        };
         let debug = RouteQueryParameter {
             name: "debug".to_owned(),
             mode: QueryMatchMode::Exists,
             ..RouteQueryParameter::default()
         };
         let matches = RouteMatch {
-            headers: Some(vec![version]),
+            headers: Some(vec![version, key]),
             query_parameters: Some(vec![debug]),
             ..RouteMatch::default()
         };
         assert_eq!(
             conditions(&matches),
-            ["header x-version is canary or next", "query debug is there"]
+            [
+                "header x-version is canary or next",
+                "header x-api-key is (redacted)",
+                "query debug is there"
+            ]
         );
         assert!(conditions(&RouteMatch::default()).is_empty());
     }

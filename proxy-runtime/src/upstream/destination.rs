@@ -16,16 +16,12 @@ use super::http1::Http1Connection;
 #[cfg(feature = "http2")]
 use super::http2::Http2Connection;
 use super::lease::Lease;
-use super::opening::Opening;
+use super::opening::{OVERDUE, Opening};
 use super::protocol::Protocols;
 use super::queue::{Attempt, Grant, IdleConnections, Next, Ongoing, State, Waiting};
 use super::slot::Slot;
 use super::{UpstreamOptions, Wanted};
 use crate::state::{ClientKey, DestinationState};
-
-/// How long an attempt to connect is waited for by requests that could share its connection. After that, which is when a first SYN is
-/// sent again (RFC 6298 section 2.1), another one is made beside it: what it waits for may never come.
-const OVERDUE: Duration = Duration::from_secs(1);
 
 /// The connections to one destination that were made with the same settings.
 #[derive(Debug)]

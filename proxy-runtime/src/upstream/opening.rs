@@ -21,6 +21,10 @@ use crate::contain::contained;
 use crate::observe::targets;
 use crate::state::DestinationState;
 
+/// How long an attempt to connect is waited for by requests that could share its connection. After that, which is when a first SYN is
+/// sent again (RFC 6298 section 2.1), another one is made beside it: what it waits for may never come.
+pub(super) const OVERDUE: Duration = Duration::from_secs(1);
+
 /// What is needed to open a connection.
 #[derive(Clone, Copy)]
 pub(super) struct Opening<'a> {
@@ -32,26 +36,59 @@ pub(super) struct Opening<'a> {
     pub(super) pool: &'a Weak<DestinationPool>,
 }
 
+/// To whom a connection is being opened, and since when. One that is given up after so long that it is overdue has failed: the
+/// destination has not answered, be it that those who waited ran out of time.
+struct Unanswered<'a> {
+    /// `None` once there is an answer.
+    destination: Option<&'a DestinationState>,
+    since: Instant,
+}
+
+impl Unanswered<'_> {
+    fn answered(mut self) {
+        self.destination = None;
+    }
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        if let Some(destination) = self.destination
+            && self.since.elapsed() >= OVERDUE
+        {
+            failed(destination, &ConnectError::TimedOut);
+        }
+    }
+}
+
+fn failed(destination: &DestinationState, error: &ConnectError) {
+    destination.metrics().connect_failures.increment();
+    debug!(
+        target: targets::UPSTREAM,
+        cluster = %destination.cluster(),
+        destination = %destination.id(),
+        error = error as &dyn std::error::Error,
+        "connection cannot be opened",
+    );
+}
+
 impl Opening<'_> {
     /// Opens it for who asks.
     ///
     /// Cancel-safe: dropped, it closes what it had opened, and gives the slot back.
     pub(super) async fn run(self, slot: Slot) -> Result<Lease, ConnectError> {
+        let unanswered = Unanswered {
+            destination: Some(self.destination),
+            since: Instant::now(),
+        };
         // What the program says of certificates may panic, which ends one attempt and no more.
         let opened = contained(self.open_and_greet(slot)).await;
         let opened = opened.unwrap_or_else(|panic| {
             let panic = io::Error::other(format!("a panic: {}", panic.0));
             Err(ConnectError::Open(Arc::new(panic)))
         });
+        unanswered.answered();
         if let Err(error) = &opened {
-            self.destination.metrics().connect_failures.increment();
-            debug!(
-                target: targets::UPSTREAM,
-                cluster = %self.destination.cluster(),
-                destination = %self.destination.id(),
-                error = error as &dyn std::error::Error,
-                "connection cannot be opened",
-            );
+            failed(self.destination, error);
         }
         opened
     }
@@ -114,5 +151,39 @@ impl Opening<'_> {
             pool.opened(&lease, self.protocols);
         }
         Ok(lease)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proxy_model::compiled::ClusterIndex;
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::Proxy;
+    use crate::fixtures::snapshot;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_given_up_has_failed_if_it_is_overdue() {
+        let config = r#"{"Clusters":{"c":{"Destinations":{"d":{"Address":"http://h/"}}}}}"#;
+        let (proxy, _) = Proxy::builder().snapshot(snapshot(config)).build().unwrap();
+        let generation = proxy.service().shared().load_full();
+        let destination = &generation.cluster(ClusterIndex(0)).destinations()[0];
+        let nearly = OVERDUE - Duration::from_nanos(1);
+        for (takes, is_answered, failures) in
+            [(nearly, false, 0), (OVERDUE, true, 0), (OVERDUE, false, 1)]
+        {
+            let unanswered = Unanswered {
+                destination: Some(destination),
+                since: Instant::now(),
+            };
+            advance(takes).await;
+            match is_answered {
+                true => unanswered.answered(),
+                false => drop(unanswered),
+            }
+            let counted = destination.metrics().connect_failures.get();
+            assert_eq!(counted, failures, "{takes:?} {is_answered}");
+        }
     }
 }

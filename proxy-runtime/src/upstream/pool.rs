@@ -56,7 +56,7 @@ impl Pool {
         })
     }
 
-    /// The connections to `destination`. Those that were made with other settings are closed.
+    /// The connections to `destination`. Those that were made with older settings are closed.
     pub(super) fn of(
         &self,
         destination: &Arc<DestinationState>,
@@ -72,14 +72,18 @@ impl Pool {
             tokio::spawn(Sweeper::new(&self.this).run(stopped));
             state = self.lock();
         }
-        if let Some(pool) = state.destinations.get(&destination.key())
+        let filed = state.destinations.get(&destination.key());
+        if let Some(pool) = filed
             && pool.client == client
         {
             return Arc::clone(pool);
         }
+        // What a request opens that a reload has overtaken is not kept in the place of what serves the requests after it.
+        let is_overtaken = filed.is_some_and(|pool| pool.client > client);
+        // The runtime is ending: what the request opens on it is not kept for those of the next one.
+        let is_ending = state.sweeper.is_none() && !self.is_shared;
         let pool = DestinationPool::new(destination, client, upstream, &self.options);
-        if state.sweeper.is_none() && !self.is_shared {
-            // The runtime is ending: what the request opens on it is not kept for those of the next one.
+        if is_overtaken || is_ending {
             return pool;
         }
         let before = state

@@ -145,6 +145,14 @@ async fn a_destination_that_does_not_accept_is_504() {
     assert!(started.elapsed() >= Duration::from_secs(15));
     front.settled().await;
     assert_eq!(front.errors("RequestTimedOut"), 1);
+    assert_eq!(front.destination(0).connect_failures, 1);
+
+    // Whoever gives it up, which is the route here.
+    let timeout = json!({ "Timeout": "00:00:03" });
+    let front = Front::start(&config_with_route(&[&port.url()], &timeout));
+    assert_eq!(front.http1().await.get("/").await.unwrap().status, 504);
+    front.settled().await;
+    assert_eq!(front.destination(0).connect_failures, 1);
 }
 
 /// Transforms for failures are made when the proxy answers itself (G23).

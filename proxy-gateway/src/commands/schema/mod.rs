@@ -80,7 +80,7 @@ fn telemetry() -> Value {
     object(
         "What the program says about itself.",
         &json!({
-            "LogFilter": { "type": "string", "description": "Such as `info,proxy::health=debug`. Unset: `info`." },
+            "LogFilter": { "type": "string", "description": "Such as `info,proxy::health=debug`. Unset: the environment variable `RUST_LOG`, else `info`." },
             "LogFormat": format,
             "AccessLog": object("One line per request. Unset: off.", &json!({
                 "Enabled": { "type": "boolean", "default": true },

@@ -25,6 +25,9 @@ pub(crate) fn admit(request: &mut Parts, limits: &Limits) -> Result<ClassSet, Re
     if names.classes.contains(FieldClass::Expect) {
         check_expect(&request.headers)?;
     }
+    if request.headers.values().any(is_padded) {
+        return Err(bad("a field's value begins or ends with white space"));
+    }
     if names.has_look_alike {
         return Err(bad("a field's name imitates one that the proxy sets"));
     }
@@ -163,6 +166,13 @@ fn check_expect(headers: &HeaderMap) -> Result<(), Refusal> {
             "the expectation is not known",
         ))
     }
+}
+
+/// RFC 9113 section 8.2.1. A destination that speaks HTTP/1.1 would take it off and read another value than routes and filters saw.
+fn is_padded(value: &HeaderValue) -> bool {
+    let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    let value = value.as_bytes();
+    is_space(value.first()) || is_space(value.last())
 }
 
 /// What the names of the fields say, of which each is looked at once.

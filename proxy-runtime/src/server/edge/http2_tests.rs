@@ -71,6 +71,23 @@ fn expectations_other_than_100_continue_fail() {
 }
 
 #[test]
+fn white_space_around_values_is_refused() {
+    for (value, expected) in [
+        ("1", 200),
+        ("", 200),
+        ("a \tb", 200),
+        ("1 ", 400),
+        (" 1", 400),
+        ("1\t", 400),
+        ("\t1", 400),
+        (" ", 400),
+    ] {
+        let fields = [("host", "t.example"), ("x-internal", value)];
+        assert_eq!(status(get("/a", &fields)), expected, "{value:?}");
+    }
+}
+
+#[test]
 fn the_authority_of_http_2_agrees_with_host() {
     for (id, target, headers, expected) in [
         (

@@ -6,6 +6,7 @@ use proxy_model::{ClusterId, Snapshot};
 
 mod availability;
 mod carry_over;
+mod failover;
 mod race;
 mod routes;
 

@@ -29,10 +29,12 @@ impl Http1Connection {
     /// With the request, if it is to be sent over another connection: this one had carried others, and broke before it took a
     /// byte, or was closed without an answer to a request that can do no harm the second time.
     pub(in crate::upstream) fn send(&mut self, request: Request<RequestBody>) -> Sent<'_> {
-        let (mut head, body) = request.into_parts();
+        let (head, body) = request.into_parts();
         let asked = asked(&head);
         let upload = Upload::new(&head, body, self.second_try(asked.method));
-        let exchange = upload.map(|upload| Exchange::new(upload, asked, head.extensions.remove()));
+        // It stays in the head as well, which may be sent again.
+        let continuation = head.extensions.get().cloned();
+        let exchange = upload.map(|upload| Exchange::new(upload, asked, continuation));
         Sent {
             connection: self,
             asked: Some((head, exchange)),

@@ -1,9 +1,11 @@
 //! Who gets a connection where there may be but one.
 
+use std::mem;
 use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
+use proxy_model::Snapshot;
 use proxy_model::compiled::ClusterIndex;
 use testkit::raw::RawOrigin;
 use testkit::time::guarded;
@@ -16,28 +18,31 @@ use crate::{Proxy, ProxyService};
 
 /// A proxy for one destination, to which there may be one connection.
 struct Narrow {
+    proxy: Proxy,
     service: ProxyService,
     generation: Arc<Generation>,
-    _origin: RawOrigin,
+    origin: RawOrigin,
 }
 
 impl Narrow {
     fn start() -> Self {
         let origin = RawOrigin::script(|mut connection| async move { connection.hold().await });
-        let snapshot = snapshot(&format!(
-            r#"{{"Routes":{{"r":{{"ClusterId":"c","Match":{{"Path":"/{{**rest}}"}}}}}},
-                "Clusters":{{"c":{{"HttpClient":{{"MaxConnectionsPerServer":1}},
-                    "Destinations":{{"d":{{"Address":"{}"}}}}}}}}}}"#,
-            origin.url()
-        ));
+        let snapshot = for_limit(1, &origin);
         let (proxy, _) = Proxy::builder().snapshot(snapshot).build().unwrap();
         let service = proxy.service();
         let generation = service.shared().load_full();
         Self {
+            proxy,
             service,
             generation,
-            _origin: origin,
+            origin,
         }
+    }
+
+    /// Goes on with another limit. Returns what requests that are under way still have.
+    fn reload(&mut self, limit: u32) -> Arc<Generation> {
+        self.proxy.publish(for_limit(limit, &self.origin)).unwrap();
+        mem::replace(&mut self.generation, self.service.shared().load_full())
     }
 
     /// Connections that were opened so far.
@@ -46,14 +51,27 @@ impl Narrow {
     }
 
     fn wanted(&self, fresh: bool) -> Wanted<'_> {
-        let state = self.generation.cluster(ClusterIndex(0));
-        Wanted {
-            destination: &state.destinations()[0],
-            upstream: self.generation.snapshot().clusters()[0].upstream(),
-            client: state.client(),
-            protocols: Protocols::Http1,
-            fresh,
-        }
+        wanted_of(&self.generation, fresh)
+    }
+}
+
+fn for_limit(limit: u32, origin: &RawOrigin) -> Arc<Snapshot> {
+    snapshot(&format!(
+        r#"{{"Routes":{{"r":{{"ClusterId":"c","Match":{{"Path":"/{{**rest}}"}}}}}},
+            "Clusters":{{"c":{{"HttpClient":{{"MaxConnectionsPerServer":{limit}}},
+                "Destinations":{{"d":{{"Address":"{}"}}}}}}}}}}"#,
+        origin.url()
+    ))
+}
+
+fn wanted_of(generation: &Generation, fresh: bool) -> Wanted<'_> {
+    let state = generation.cluster(ClusterIndex(0));
+    Wanted {
+        destination: &state.destinations()[0],
+        upstream: generation.snapshot().clusters()[0].upstream(),
+        client: state.client(),
+        protocols: Protocols::Http1,
+        fresh,
     }
 }
 
@@ -101,5 +119,22 @@ async fn a_second_try_has_the_next_turn_and_a_connection_of_its_own() {
     again.give_back(Instant::now());
     let mut granted = guarded("its turn", second).await.unwrap();
     assert!(granted.raw().unwrap().is_reused());
+    assert_eq!(narrow.connects(), 3);
+}
+
+#[tokio::test]
+async fn a_request_that_a_reload_has_overtaken_disturbs_no_other() {
+    let mut narrow = Narrow::start();
+    let pool = narrow.service.pool().clone();
+    let before = pool.acquire(narrow.wanted(false)).await.unwrap();
+    let old = narrow.reload(2);
+    let now = pool.acquire(narrow.wanted(false)).await.unwrap();
+    now.give_back(Instant::now());
+    // It may have a connection, which nobody uses after it.
+    drop(before);
+    let overtaken = pool.acquire(wanted_of(&old, false)).await.unwrap();
+    overtaken.give_back(Instant::now());
+    let mut kept = pool.acquire(narrow.wanted(false)).await.unwrap();
+    assert!(kept.raw().unwrap().is_reused());
     assert_eq!(narrow.connects(), 3);
 }

@@ -161,7 +161,7 @@ impl Seen {
             ),
             (
                 "log sent",
-                line.map_or(String::new(), |line| bytes(line.sent, scene)),
+                line.map_or(String::new(), |line| taken(line.sent, scene)),
             ),
         ]
     }
@@ -233,6 +233,15 @@ fn bytes(count: u64, scene: &Scene) -> String {
     match scene.takes_response {
         true => count.to_string(),
         false => "some".to_owned(),
+    }
+}
+
+/// A client that takes nothing has room for little, and has told so over HTTP/2, whatever came for it.
+fn taken(count: u64, scene: &Scene) -> String {
+    const ROOM: u64 = 65_535;
+    match count {
+        ..=ROOM => bytes(count, scene),
+        _ => count.to_string(),
     }
 }
 

@@ -7,6 +7,7 @@ use http_body_util::BodyExt;
 
 use super::super::Rest;
 use super::*;
+use crate::forward::Continuation;
 use crate::upstream::tests::{Counted, Resetting};
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
@@ -141,10 +142,16 @@ async fn only_what_has_not_left_is_given_back() {
         assert_eq!(near.is_reused(), is_reused);
         let frames = vec![data("some "), data("content"), trailers("7")];
         let request = chunked().header("x-name", "value").body(body(frames));
-        let (_, unsent) = near.send(request.unwrap()).await.unwrap_err();
+        let mut request = request.unwrap();
+        let continuation = Arc::<Continuation>::default();
+        request.extensions_mut().insert(Arc::clone(&continuation));
+        let (_, unsent) = near.send(request).await.unwrap_err();
         assert_eq!(unsent.is_some(), expected, "{is_reused} {takes} {is_tls}");
         let Some(unsent) = unsent else { continue };
         assert_eq!(unsent.headers()["x-name"], "value");
+        // Who gets it then is asked whether the body is wanted.
+        let kept = unsent.extensions().get::<Arc<Continuation>>().unwrap();
+        assert!(Arc::ptr_eq(kept, &continuation));
         let whole = unsent.into_body().collect().await.unwrap();
         assert_eq!(whole.trailers().unwrap()["x-sum"], "7");
         assert_eq!(whole.to_bytes(), "some content");

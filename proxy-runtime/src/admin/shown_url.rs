@@ -1,0 +1,64 @@
+//! URLs without what may be a secret in them.
+
+use crate::status::secret::{REDACTED, sounds_secret};
+
+/// `text` without its user information, if it is a URL that has one, and without the values of query parameters that may be
+/// secrets, if it has a query.
+pub(super) fn shown_url(text: &str) -> String {
+    let (before, query) = match text.split_once('?') {
+        Some((before, query)) => (before, Some(query)),
+        None => (text, None),
+    };
+    let mut shown = without_user(before).unwrap_or_else(|| before.to_owned());
+    for (at, pair) in query
+        .into_iter()
+        .flat_map(|query| query.split('&'))
+        .enumerate()
+    {
+        shown.push(if at == 0 { '?' } else { '&' });
+        match pair.split_once('=') {
+            Some((name, _)) if sounds_secret(name) => {
+                shown.push_str(name);
+                shown.push('=');
+                shown.push_str(REDACTED);
+            }
+            _ => shown.push_str(pair),
+        }
+    }
+    shown
+}
+
+fn without_user(text: &str) -> Option<String> {
+    let (scheme, rest) = text.split_once("://")?;
+    let authority = &rest[..rest.find(['/', '#']).unwrap_or(rest.len())];
+    let (_, host) = authority.rsplit_once('@')?;
+    let after = &rest[authority.len()..];
+    Some(format!("{scheme}://{REDACTED}@{host}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_show_no_secrets() {
+        let cases = [
+            (
+                "http://user:pass@proxy:3128/x",
+                "http://(redacted)@proxy:3128/x",
+            ),
+            ("http://a.example/x@y", "http://a.example/x@y"),
+            ("http://a.example", "http://a.example"),
+            ("?token=x&team=blue", "?token=(redacted)&team=blue"),
+            ("/p?a&sig=1=2&b=", "/p?a&sig=(redacted)&b="),
+            (
+                "http://u:p@a/p?key=x",
+                "http://(redacted)@a/p?key=(redacted)",
+            ),
+            ("", ""),
+        ];
+        for (url, shown) in cases {
+            assert_eq!(shown_url(url), shown);
+        }
+    }
+}
