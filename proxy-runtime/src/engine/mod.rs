@@ -26,7 +26,6 @@ mod client_head;
 mod connect;
 mod current;
 mod download;
-mod exchange;
 mod failure;
 mod filtering;
 mod flow;
@@ -34,10 +33,11 @@ mod flow;
 mod http2;
 mod outbound;
 mod outgoing;
-mod place;
 mod plan;
 mod progress;
+mod relay;
 mod request;
+mod resolved_route;
 mod run;
 mod settle;
 mod tally;
@@ -54,8 +54,8 @@ pub(crate) use self::run::forward;
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lane {
-    /// Nothing was read or written: the request is to be served as an `http` request. Its route, if it was looked for, is to
+pub(crate) enum Forwarded {
+    /// Not: nothing was read or written, and it is one for the typed lane. Its route, if it was looked for, is to
     /// be asked for at once ([`Engine::take_route`]).
     Typed,
     /// The whole response was written.

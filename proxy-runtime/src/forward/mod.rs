@@ -49,7 +49,6 @@ mod continuation;
 mod direct;
 mod download;
 mod error;
-mod exchange;
 mod filtering;
 mod found;
 mod handshake;
@@ -60,6 +59,7 @@ mod info;
 mod layered;
 mod lent;
 mod open_account;
+mod outgoing_body;
 mod pipeline;
 mod plan;
 mod request;
@@ -68,13 +68,13 @@ mod response;
 mod same_name;
 mod send;
 mod service;
+mod shared_progress;
 #[cfg(feature = "server")]
 pub(crate) mod spare;
 #[cfg(test)]
 mod tests;
 pub(crate) mod timeout;
 mod upgrade;
-mod upload;
 #[cfg(feature = "server")]
 mod uptake_limit;
 mod websocket;
@@ -94,9 +94,10 @@ pub use self::info::ExchangeInfo;
 pub(crate) use self::layered::rest_of_route;
 pub(crate) use self::lent::LentFuture;
 pub(crate) use self::open_account::OpenAccount;
+pub(crate) use self::outgoing_body::{OutgoingBody, UploadError, status_of};
 #[cfg(all(feature = "http2", feature = "server"))]
-pub(crate) use self::request::framing_of;
-pub(crate) use self::request::{Framing, OutgoingHead, parse_length};
+pub(crate) use self::request::body_kind_of;
+pub(crate) use self::request::{BodyKind, OutgoingHead, parse_length};
 #[cfg(feature = "server")]
 pub(crate) use self::response::own_response;
 #[cfg(test)]
@@ -104,6 +105,5 @@ pub(crate) use self::response::pass_on;
 #[cfg(feature = "server")]
 pub(crate) use self::send::no_connection;
 pub use self::service::ResponseFuture;
-pub(crate) use self::upload::{RequestBody, UploadError, status_of};
 #[cfg(feature = "server")]
 pub(crate) use self::uptake_limit::UptakeLimit;

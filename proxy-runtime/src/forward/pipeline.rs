@@ -202,7 +202,7 @@ impl<'a> Routed<'a> {
         let state = self.generation.cluster(index);
         account.assigned(cluster.id(), state.live());
         let body_limit = body_limit(self.service, route);
-        let framing = plan::admit(self.head, upgrade.map(Upgrade::wish), body_limit, is_empty)?;
+        let body_kind = plan::admit(self.head, upgrade.map(Upgrade::wish), body_limit, is_empty)?;
         Ok(Sending {
             head: self.head,
             route,
@@ -210,7 +210,7 @@ impl<'a> Routed<'a> {
             state,
             pool: self.service.pool(),
             handshake: &Handshake::None,
-            framing,
+            body_kind,
             body_limit,
             started: self.started,
         })
@@ -269,7 +269,7 @@ impl<'a> Routed<'a> {
         #[cfg(feature = "server")]
         account.limit_uptake(UptakeLimit::of(
             sending.cluster.upstream().activity_timeout(),
-            &answered.exchange,
+            &answered.progress,
         ));
         if handshake.is_agreed(status) {
             return self.switched(answered, upgrade, handshake, filtering);
@@ -298,9 +298,9 @@ impl<'a> Routed<'a> {
         let promised = answer::promised_length(self.head.method_value(), &head);
         let trailers = TrailerRules::new(self.generation, self.index, head.status);
         let Answered {
-            exchange, lease, ..
+            progress, lease, ..
         } = answered;
-        let download = Download::new(incoming, exchange, lease, promised, trailers);
+        let download = Download::new(incoming, progress, lease, promised, trailers);
         let mut download = Box::new(download);
         poll_fn(|cx| Poll::Ready(download.begin(cx))).await?;
         let edits = filtering.show(&head)?;
@@ -332,7 +332,7 @@ impl<'a> Routed<'a> {
                 client,
                 destination,
                 lease: answered.lease,
-                exchange: answered.exchange,
+                progress: answered.progress,
             }),
         ))
     }

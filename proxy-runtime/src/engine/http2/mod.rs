@@ -14,7 +14,7 @@
 mod answer;
 mod connect;
 mod download;
-mod exchange;
+mod relay;
 mod request;
 mod run;
 mod small;

@@ -1,13 +1,13 @@
 //! One connection: its socket, its protocol, its requests, and its end.
 
 mod address_text;
-mod exchange;
 mod io;
 mod pace;
+mod record;
 mod request_body;
 mod response_body;
 mod served;
-mod service;
+mod service_call;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -26,16 +26,16 @@ use tokio::time::timeout;
 use tower_service::Service;
 
 pub(crate) use self::address_text::AddressText;
-pub(crate) use self::exchange::Exchange;
-pub use self::exchange::Outcome;
 pub(crate) use self::io::{ConnectionIo, Transport};
 pub(crate) use self::pace::{DownloadPace, Pace, after, spread};
+pub use self::record::Outcome;
+pub(crate) use self::record::RequestRecord;
 pub use self::request_body::{RequestBody, RequestBodyError};
 pub(crate) use self::response_body::ResponseBody;
 pub(crate) use self::served::Served;
-pub(crate) use self::service::{Answer, Asked};
 #[cfg(feature = "http2")]
-pub(crate) use self::service::{GRPC, is_grpc, is_grpc_call};
+pub(crate) use self::service_call::{GRPC, is_grpc, is_grpc_call};
+pub(crate) use self::service_call::{ResponseRules, ServiceCall};
 pub(crate) use self::state::ConnectionState;
 #[cfg(feature = "http2")]
 pub(crate) use self::state::OpenStream;

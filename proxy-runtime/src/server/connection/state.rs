@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::time::Instant;
 
 use super::address_text::AddressText;
-use super::exchange::Outcome;
+use super::record::Outcome;
 use crate::connection::ConnectionInfo;
 use crate::http1::FieldValue;
 use crate::server::access_log::Draft;

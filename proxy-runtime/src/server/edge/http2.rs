@@ -16,7 +16,7 @@ const LONGEST_METHOD: usize = 64;
 
 /// Checks `request`, and brings its target into the form that the service relies on: a path without dot segments. Returns
 /// the classes of its fields.
-pub(crate) fn admit(request: &mut Parts, limits: &Limits) -> Result<ClassSet, Refusal> {
+pub(crate) fn admit_http2(request: &mut Parts, limits: &Limits) -> Result<ClassSet, Refusal> {
     check_size(request, limits)?;
     check_method(request)?;
     let names = Names::of(&request.headers);
@@ -213,5 +213,4 @@ fn has_underscore(name: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-#[path = "http2_tests.rs"]
 mod tests;

@@ -35,21 +35,21 @@
 //! [`Lane::Gone`]: crate::engine::Lane::Gone
 
 mod batch;
+mod body_channel;
 mod client;
 mod clock;
 pub(crate) mod date;
+mod dispatch;
 mod fields;
 mod requests;
 mod response;
-mod typed;
 mod upgrade;
-mod upload;
 
+pub(crate) use self::body_channel::{BodyReader, UploadError};
 pub(crate) use self::client::Client;
 pub(crate) use self::requests::serve;
 pub(crate) use self::response::{said_length, write_text};
 #[cfg(feature = "http2")]
 pub(in crate::server) use self::upgrade::Switch;
 pub use self::upgrade::{OnUpgrade, Upgraded};
-pub(crate) use self::upload::{BodyReader, UploadError};
 pub(crate) use super::connection::Transport;

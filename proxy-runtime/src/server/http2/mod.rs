@@ -51,7 +51,9 @@ pub(crate) use self::fields::date;
 pub(crate) use self::room::{Room, Untaken, Waiting, poll_room};
 use self::streams::Ending;
 use super::access_log::Draft;
-use super::connection::{ConnectionIo, ConnectionState, Exchange, RequestBody, Served, Transport};
+use super::connection::{
+    ConnectionIo, ConnectionState, RequestBody, RequestRecord, Served, Transport,
+};
 use super::edge;
 use super::http1::said_length;
 use crate::engine::forward_stream;
@@ -110,11 +112,11 @@ where
         deadline,
     } = accepted;
     let (mut head, body) = request.into_parts();
-    let mut exchange = Exchange::new(Arc::clone(state));
+    let mut record = RequestRecord::new(Arc::clone(state));
     if state.worker.access_log.is_some() {
-        exchange.draft = Some(Box::new(Draft::new(&head, state.info)));
+        record.draft = Some(Box::new(Draft::new(&head, state.info)));
     }
-    let admission = edge::admit(&mut head, limits).and_then(|classes| {
+    let admission = edge::admit_http2(&mut head, limits).and_then(|classes| {
         if classes.contains(FieldClass::ContentLength) {
             edge::admit_length(said_length(&head.headers), limits)?;
         }
@@ -123,7 +125,7 @@ where
     let mut client = Client {
         body: (!body.is_end_stream()).then_some(body),
         respond,
-        exchange,
+        record,
         deadline,
         has_reset: false,
     };
@@ -136,7 +138,7 @@ where
             spare::give_back(Kind::Request, head.headers, head.extensions);
             let has_unread = client.body.is_some_and(|body| !body.is_end_stream());
             if has_unread {
-                client.exchange.connection.unread.store(true, Relaxed);
+                client.record.connection.unread.store(true, Relaxed);
             }
             drop(open);
             return match client.has_reset {

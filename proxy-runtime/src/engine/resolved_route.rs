@@ -18,7 +18,7 @@ use crate::upstream::{Lease, Protocols, Wanted};
 
 /// The route that takes a request and can do so on bytes, and what the configuration says of it and of its cluster.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct ResolvedRoute<'a> {
     pub(super) engine: &'a Engine,
     pub(super) route: &'a Route,
     pub(super) route_state: &'a RouteState,
@@ -37,8 +37,8 @@ pub(super) fn find_route<H: RequestHead>(generation: &Generation, head: &H) -> O
     }
 }
 
-impl<'a> Place<'a> {
-    /// `None` if the request is one for the way over `http` types.
+impl<'a> ResolvedRoute<'a> {
+    /// `None` if the request is one for the typed lane.
     #[cfg(feature = "http2")]
     #[inline]
     pub(super) fn find<H: RequestHead>(
