@@ -5,10 +5,11 @@ use std::ops::Deref;
 use http::{Method as HttpMethod, Version as HttpVersion};
 use proxy_model::RequestHead;
 use proxy_model::compiled::RouteIndex;
+use proxy_model::matching::Lookup;
 use tokio::time::Instant;
 
 use super::Engine;
-use super::resolved_route::{ResolvedRoute, find_route};
+use super::resolved_route::ResolvedRoute;
 use super::tally::Tally;
 use crate::http1::{Asked, Framing, Method, RawRequest, RequestView, Version};
 use crate::server::http1::{Client, Transport};
@@ -31,7 +32,9 @@ pub(super) fn run<'a, T: Transport>(
         return Err(None);
     }
     let view = view_of(client, request);
-    let index = find_route(generation, &view).ok_or(None)?;
+    let Lookup::Matched(index) = generation.find_route(&view) else {
+        return Err(None);
+    };
     let resolved = ResolvedRoute::of_route(engine, generation, index, &view).ok_or(Some(index))?;
     if let Framing::Length(length) = request.framing()
         && length > resolved.allowed(client.state.worker.limits.body_bytes)

@@ -7,7 +7,7 @@ use std::task::Poll;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, response};
 use http_body::Body;
-use proxy_model::compiled::{BodyLimit, Route, RouteIndex};
+use proxy_model::compiled::{Route, RouteIndex};
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -34,7 +34,7 @@ use super::upgrade::{Agreed, Upgrade};
 #[cfg(feature = "server")]
 use super::uptake_limit::UptakeLimit;
 use crate::BoxError;
-use crate::exchange::{End, Stage};
+use crate::exchange::{End, Stage, body_limit};
 use crate::extensions::RouteExtensions;
 use crate::filter::{FilterContext, Filters, HeadEdits};
 use crate::layer::RouteContext;
@@ -201,7 +201,7 @@ impl<'a> Routed<'a> {
         let cluster = self.generation.snapshot().cluster_at(index);
         let state = self.generation.cluster(index);
         account.assigned(cluster.id(), state.live());
-        let body_limit = body_limit(self.service, route);
+        let body_limit = body_limit(self.service.shared(), route);
         let body_kind = plan::admit(self.head, upgrade.map(Upgrade::wish), body_limit, is_empty)?;
         Ok(Sending {
             head: self.head,
@@ -368,15 +368,6 @@ impl<'a> Routed<'a> {
 
     fn filters(&self) -> Option<&'a Filters> {
         self.state().extensions().and_then(RouteExtensions::filters)
-    }
-}
-
-/// The largest body that a request may have: the route says, else the proxy.
-pub(super) fn body_limit(service: &ProxyService, route: &Route) -> Option<u64> {
-    match route.body_limit() {
-        BodyLimit::Server => service.shared().max_request_body(),
-        BodyLimit::Unlimited => None,
-        BodyLimit::Bytes(limit) => Some(limit),
     }
 }
 

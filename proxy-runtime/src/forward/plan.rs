@@ -26,8 +26,7 @@ pub(super) fn find_route(
     generation: &Generation,
     head: &HttpHead<'_>,
 ) -> Result<RouteIndex, Unrouted> {
-    let snapshot = generation.snapshot();
-    match snapshot.table().find(snapshot.routes(), head) {
+    match generation.find_route(head) {
         Lookup::Matched(route) => Ok(route),
         Lookup::MethodNotAllowed(methods) => Err(Unrouted::MethodNotAllowed(methods)),
         Lookup::NotFound => Err(Unrouted::NotFound),

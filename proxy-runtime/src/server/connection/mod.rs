@@ -13,7 +13,6 @@ mod state;
 mod tests;
 mod uptake;
 
-use std::error::Error as StdError;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -51,11 +50,10 @@ use super::metrics::WorkerMetrics;
 use super::shared::{Occupied, WorkerShared};
 #[cfg(feature = "tls")]
 use super::tls::TlsServerConfig;
+use crate::BoxError;
 use crate::connection::ConnectionInfo;
 #[cfg(feature = "tls")]
 use crate::observe::targets;
-
-type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// Shakes hands, and serves what was agreed on until the connection ends.
 ///

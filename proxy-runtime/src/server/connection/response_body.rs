@@ -1,6 +1,5 @@
 //! A response's body on its way to the client: counts it, and notices its end.
 
-use std::error::Error as StdError;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,11 +13,10 @@ use pin_project_lite::pin_project;
 use super::record::{Outcome, RequestRecord};
 use super::state::ConnectionState;
 use super::uptake::Uptake;
+use crate::BoxError;
 use crate::forward::{BodyError, UptakeLimit};
 use crate::observe::targets;
 use crate::server::metrics::WorkerMetrics;
-
-type BoxError = Box<dyn StdError + Send + Sync>;
 
 pin_project! {
     /// A response's body on its way to the client.

@@ -1,7 +1,6 @@
 //! From the connection to the service and back: admits requests, and dresses responses.
 
 use std::convert::Infallible;
-use std::error::Error as StdError;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,6 +23,7 @@ use super::record::{BODY_REFUSED, RequestRecord};
 use super::request_body::{BodyMeter, RequestBody};
 use super::response_body::{Expected, ResponseBody};
 use super::state::ConnectionState;
+use crate::BoxError;
 use crate::forward::{ExchangeInfo, ForwardErrorKind, UptakeLimit, put_in_place};
 use crate::http1::{Method as RawMethod, RawRequest};
 use crate::observe::targets;
@@ -31,8 +31,6 @@ use crate::server::edge::{self, Refusal};
 use crate::server::http1::said_length;
 use crate::server::metrics::WorkerMetrics;
 use crate::server::mode::Mode;
-
-type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// What of the request the response depends on.
 #[derive(Clone, Copy)]

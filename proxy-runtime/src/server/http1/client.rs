@@ -248,9 +248,7 @@ impl<T: Transport> Client<T> {
     /// Gives the output room for a response.
     #[inline]
     pub(crate) fn lend_output(&mut self) {
-        if self.output.capacity() == 0 {
-            self.output = spare::take(spare::SMALL);
-        }
+        spare::lend(&mut self.output);
     }
 
     /// Gives back what an idle connection does not need.

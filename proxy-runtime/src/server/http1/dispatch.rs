@@ -1,6 +1,5 @@
 //! One request served by a service over `http` types.
 
-use std::error::Error as StdError;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -17,13 +16,12 @@ use super::batch::Batch;
 use super::body_channel::BodySender;
 use super::client::Client;
 use super::response::{Asker, Begun, Writing, write_head};
+use crate::BoxError;
 use crate::forward::Alarm;
 use crate::forward::spare::{self, Kind};
 use crate::http1::HeadLimits;
 use crate::observe::targets;
 use crate::server::connection::{RequestBody, ResponseBody, ServiceCall, Transport};
-
-type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// What follows a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,5 @@
 //! The loop of a connection: requests, one after the other, and its end.
 
-use std::error::Error as StdError;
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
@@ -23,6 +22,7 @@ use super::dispatch::{Dispatch, Next};
 use super::fields::{Chosen, read_request};
 use super::response::Asker;
 use super::upgrade::{OnUpgrade, Switch};
+use crate::BoxError;
 use crate::engine::{self, Forwarded};
 use crate::forward::spare::{self, Kind};
 use crate::http1::{Framing, RawRequest, Refusal};
@@ -36,8 +36,6 @@ use crate::server::connection::{
 use crate::server::edge::{self, Admitted};
 use crate::server::metrics::WorkerMetrics;
 use crate::stream::write_all;
-
-type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// The answer to a head that took too long (RFC 9110 section 15.5.9).
 const TIMEOUT: &[u8] =

@@ -10,8 +10,10 @@ use std::time::Duration;
 use h2::Reason;
 use tokio::time::{Instant, sleep_until};
 
+use super::connection::{Accepted, Connection};
+use super::streams::Ending;
 use crate::observe::targets;
-use crate::server::connection::{ConnectionState, DownloadPace, after, spread};
+use crate::server::connection::{ConnectionState, DownloadPace, Transport, after, spread};
 use crate::server::limits::Limits;
 use crate::server::metrics::WorkerMetrics;
 use crate::server::mode::{Mode, ModeWatch};
@@ -28,22 +30,15 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// How long it may take to answer that.
 const PONG: Duration = Duration::from_secs(20);
 
-/// A connection of the engine.
-pub(super) trait Engine: Future<Output = Result<(), h2::Error>> {
-    /// Ends the connection: at once if it is idle, else after what is in flight.
-    fn shut_down(&mut self);
-
-    /// Ends the connection at once, and tells why.
-    fn end_now(&mut self, reason: Reason);
-
-    /// Sends what a client that is there must answer.
-    fn ping(&mut self);
-}
-
 /// Serves the connection until it ends.
 ///
 /// Cancel safe: dropped, it closes the connection.
-pub(super) async fn drive(mut engine: impl Engine + Unpin, state: Arc<ConnectionState>) {
+pub(super) async fn drive<T, S, F>(mut connection: Connection<T, S, F>, state: Arc<ConnectionState>)
+where
+    T: Transport,
+    S: Fn(Accepted) -> F + Unpin,
+    F: Future<Output = Ending>,
+{
     let mut clock = Clock::new(&state);
     let mut watch = None;
     let mut alarm = std::pin::pin!(sleep_until(clock.due()));
@@ -52,7 +47,7 @@ pub(super) async fn drive(mut engine: impl Engine + Unpin, state: Arc<Connection
         let served = poll_fn(|cx| {
             // A change of the mode wakes the task.
             watch.get_or_insert_with(|| ModeWatch::new(&state.worker, cx.waker()));
-            if let Poll::Ready(result) = Pin::new(&mut engine).poll(cx) {
+            if let Poll::Ready(result) = Pin::new(&mut connection).poll(cx) {
                 return Poll::Ready(Some(result));
             }
             clock.look();
@@ -70,15 +65,15 @@ pub(super) async fn drive(mut engine: impl Engine + Unpin, state: Arc<Connection
             },
             () = alarm.as_mut() => match clock.expire() {
                 Verdict::Wait => {}
-                Verdict::Ping => engine.ping(),
-                Verdict::ShutDown => engine.shut_down(),
-                Verdict::Unacknowledged => engine.end_now(Reason::SETTINGS_TIMEOUT),
+                Verdict::Ping => connection.ping(),
+                Verdict::ShutDown => connection.shut_down(),
+                Verdict::Unacknowledged => connection.end_now(Reason::SETTINGS_TIMEOUT),
                 Verdict::Drop => return,
             },
         }
         if clock.has_news() {
             clock.is_announced = true;
-            engine.shut_down();
+            connection.shut_down();
         }
         alarm.as_mut().reset(clock.due());
     }

@@ -33,7 +33,6 @@ mod tunnel;
 mod typed;
 mod watch;
 
-use std::error::Error as StdError;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -56,11 +55,10 @@ use super::connection::{
 };
 use super::edge;
 use super::http1::said_length;
+use crate::BoxError;
 use crate::engine::forward_stream;
 use crate::forward::spare::{self, Kind};
 use crate::http1::FieldClass;
-
-type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// Serves HTTP/2 until the connection ends.
 ///

@@ -1,6 +1,5 @@
 //! Requests that are served over `http` types.
 
-use std::error::Error as StdError;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -22,13 +21,12 @@ use super::fields::settle;
 use super::room::{Room, Untaken, Waiting};
 use super::streams::Ending;
 use super::tunnel::Tunnel;
+use crate::BoxError;
 use crate::server::connection::{
     ConnectionState, RequestBody, ResponseBody, ResponseRules, ServiceCall, is_grpc, is_grpc_call,
 };
 use crate::server::edge::Refusal;
 use crate::server::http1::{OnUpgrade, Switch, said_length};
-
-type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// Serves one request with `service`.
 ///
