@@ -21,7 +21,7 @@ pub(crate) struct Engine {
     service: ProxyService,
     generation: RefCell<Cache<Published, Arc<Generation>>>,
     current: RefCell<Rc<Current>>,
-    /// The route of the request that was left to others a moment ago.
+    /// The route of the request that was left to the typed lane a moment ago.
     found: Cell<Option<FoundRoute>>,
 }
 

@@ -1,4 +1,4 @@
-//! How far one request and its response have come.
+//! The state of one request on its way, which the thread keeps for the next; [`relay`](super::relay) drives it.
 
 use std::time::Duration;
 

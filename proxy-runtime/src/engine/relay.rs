@@ -1,4 +1,4 @@
-//! One request and its response, both directions at once as far as they must be.
+//! Bytes from client to destination and back, both directions at once as far as they must be. [`run`](super::run) polls it.
 
 use std::task::{Context, Poll, ready};
 

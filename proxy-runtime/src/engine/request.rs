@@ -1,4 +1,4 @@
-//! A request that is forwarded as bytes: whether it can be, and what belongs to it.
+//! A request on the raw lane of HTTP/1.1: whether it can take that, and what belongs to it.
 
 use std::ops::Deref;
 

@@ -1,4 +1,4 @@
-//! Where a request goes, whatever version of HTTP its client speaks.
+//! Where a request on the raw lane goes, whatever version of HTTP its client speaks.
 
 use std::net::SocketAddr;
 
@@ -71,7 +71,7 @@ impl<'a> ResolvedRoute<'a> {
         })
     }
 
-    /// The most content that a request may have: the route says, else the proxy; and never more than the `server` allows.
+    /// The most content that a request may have: [`body_limit`], and never more than the `server` allows.
     #[inline]
     pub(super) fn allowed(&self, server: Option<u64>) -> u64 {
         let most = body_limit(self.engine.service().shared(), self.route);

@@ -1,4 +1,4 @@
-//! From a request's head to the end of its response.
+//! From a request's head to the end of its response: the raw lane's loop for HTTP/1.1.
 
 use std::future::poll_fn;
 

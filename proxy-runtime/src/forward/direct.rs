@@ -1,4 +1,4 @@
-//! Requests to destinations of HTTP/1.1, written straight from their `http` types.
+//! The typed lane's short way: requests to destinations of HTTP/1.1, written straight from their `http` types.
 //!
 //! What [`Sending`] does for any request and any destination takes a map of fields of its own, a request made of it, and
 //! blocks for what both directions share. Most requests need none of that: their heads are written out of the client's map

@@ -1,4 +1,4 @@
-//! The body of a request on its way to a destination.
+//! A client's body on the typed lane, as connections to destinations take it: each polls it, and drops it when it has ended.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -317,7 +317,7 @@ impl fmt::Debug for OutgoingBody {
     }
 }
 
-/// The error of a request's body. What happened is noted in the [`Exchange`]; this only ends the request.
+/// The error of a request's body. What happened is noted in the [`SharedProgress`]; this only ends the request.
 #[derive(Debug)]
 pub(crate) struct UploadError {
     /// Found by hyper, it becomes the code of the stream's reset (RFC 9113 section 7).

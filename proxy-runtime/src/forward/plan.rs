@@ -21,7 +21,7 @@ pub(super) enum Unrouted {
     MethodNotAllowed(MethodSet),
 }
 
-/// Finds the route that takes a request.
+/// Finds the route that takes a request, or why there is none.
 pub(super) fn find_route(
     generation: &Generation,
     head: &HttpHead<'_>,

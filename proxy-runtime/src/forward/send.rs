@@ -1,4 +1,4 @@
-//! From the pick of a destination to the head of its response.
+//! The typed lane's way to any destination, from its pick to the head of its response.
 
 use std::error::Error as StdError;
 use std::future::poll_fn;

@@ -1,4 +1,5 @@
-//! What both directions of a request share while it is at a destination.
+//! What upload and download of the typed lane know of each other: both hold it, and the last of them to drop it ends the request
+//! at the destination.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -19,8 +19,8 @@ const AGENT: &str = concat!(
     " (active health check)"
 );
 
-/// Probes with a `GET` of the destination's or the check's path, and the check's query, below the destination's health address, in the HTTP version that
-/// the cluster's requests have.
+/// Probes with a `GET` of the destination's or the check's path, and the check's query, below the destination's health address,
+/// in the HTTP version that the cluster's requests have.
 ///
 /// Each probe opens a connection of its own: one that is kept open would not notice that no new ones can be opened.
 pub(crate) struct UpstreamProbe(Arc<Upstreams>);

@@ -1,4 +1,4 @@
-//! One configuration together with the live state of everything in it.
+//! What is published: each request holds one generation from its beginning to its end.
 
 use std::collections::HashMap;
 use std::sync::Arc;

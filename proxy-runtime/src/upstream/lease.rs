@@ -1,4 +1,4 @@
-//! A connection while one request uses it.
+//! Connections out of the pool: a request holds one at a time, and gives it back or drops it.
 
 use std::net::SocketAddr;
 use std::pin::Pin;

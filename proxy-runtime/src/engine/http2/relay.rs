@@ -1,4 +1,4 @@
-//! One request and its response, both directions at once as far as they must be.
+//! A stream's request and response, both directions at once as far as they must be. [`run`](super::run) polls it.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};

@@ -1,4 +1,4 @@
-//! A stream that is forwarded: whether it can be, what belongs to it, and its head as a destination gets it.
+//! A stream on the raw lane: whether it can take that, what belongs to it, and its head as a destination gets it.
 
 use std::ops::Deref;
 
@@ -19,8 +19,8 @@ use crate::server::http2::Client;
 use crate::state::{Generation, Picked};
 use crate::stream::spare as buffers;
 
-/// Begins with a request that was admitted, and so has a target of HTTP/1.1, if it can be forwarded as that: finds its route, and an idle connection to a destination, which
-/// nearly always there is.
+/// Begins with a request that was admitted, and so has a target of HTTP/1.1, if it can be forwarded as that: finds its route,
+/// and an idle connection to a destination, which nearly always there is.
 pub(super) fn start<'a>(
     head: &'a Parts,
     classes: ClassSet,

@@ -1,4 +1,4 @@
-//! From a stream's head to the end of its response.
+//! From a stream's head to the end of its response: the raw lane's loop for HTTP/2.
 
 use std::future::poll_fn;
 
@@ -26,8 +26,8 @@ use crate::server::http2::{Client, Untaken};
 use crate::stream::spare as buffers;
 use crate::upstream::{Http1Connection, Rest};
 
-/// Forwards a request that was admitted, and has fields of these classes, as HTTP/1.1. Returns whether it was; if not, nothing was read or written, and it is to be served as an
-/// `http` request.
+/// Forwards a request that was admitted, and has fields of these classes, as HTTP/1.1. Returns whether it was; if not, nothing
+/// was read or written, and it is one for the typed lane.
 ///
 /// Cancel-safe: dropped, the request is cancelled at the destination.
 pub(crate) async fn forward(

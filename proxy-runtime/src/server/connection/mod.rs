@@ -1,4 +1,17 @@
 //! One connection: its socket, its protocol, its requests, and its end.
+//!
+//! ```text
+//! serve_tls ─▶ handshake ─┬─ ALPN says h2 ────────────────────────────────────────────▶ http2::serve
+//!                         └─ else ────────▶ http1::serve                                  ▲
+//! serve_cleartext ────────────────────────▶ http1::serve ─ begins with HTTP/2's preface ──┘
+//!
+//! head ─▶ RequestRecord ─▶ edge ─┬─ a proxy is served, and nothing is against it ─▶ engine::forward, forward_stream (raw lane)
+//!                                └─ else ─▶ ServiceCall ─▶ the service ─▶ ResponseBody                             (typed lane)
+//! ```
+//!
+//! Here is what both versions have in common: the socket ([`ConnectionIo`]), what is known and counted of the connection
+//! ([`ConnectionState`]) and of each request ([`RequestRecord`]), and the way to the service and back ([`ServiceCall`],
+//! [`RequestBody`], [`ResponseBody`]).
 
 mod address_text;
 mod io;

@@ -1,4 +1,5 @@
-//! One request and its response, from the end of the request's head to the end of the response's body.
+//! What the server keeps of one request while it is served, whichever lane it takes: its counts, and the draft of its line in the
+//! access log.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

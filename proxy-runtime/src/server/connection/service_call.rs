@@ -1,4 +1,4 @@
-//! From the connection to the service and back: admits requests, and dresses responses.
+//! From the connection to the service and back: calls it, contains its panics, and dresses its responses.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};

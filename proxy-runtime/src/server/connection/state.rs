@@ -35,7 +35,7 @@ pub(crate) struct ConnectionState {
     /// The client has acknowledged the settings of HTTP/2.
     #[cfg(feature = "http2")]
     pub(crate) acknowledged: AtomicBool,
-    /// Streams of HTTP/2 that the engine works on, tunnels among them.
+    /// Streams of HTTP/2 that are open, tunnels among them.
     #[cfg(feature = "http2")]
     streams: AtomicU32,
     /// Bytes read from the socket.

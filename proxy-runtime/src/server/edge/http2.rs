@@ -1,4 +1,4 @@
-//! What the HTTP/2 engine leaves open.
+//! What `h2` leaves open of a request.
 
 use http::header::{EXPECT, HOST};
 use http::request::Parts;
@@ -52,7 +52,7 @@ fn check_size(request: &Parts, limits: &Limits) -> Result<(), Refusal> {
             "the request's target is too long",
         ));
     }
-    // The engine counts bytes only.
+    // `h2` counts bytes only.
     if request.headers.len() > limits.header_fields {
         return Err(Refusal::new(
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,

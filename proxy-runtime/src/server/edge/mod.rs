@@ -1,7 +1,7 @@
 //! What is refused, or brought into one form, before a service sees it.
 //!
 //! What programs behind us may read in different ways is decided here. On HTTP/1 most of it is a matter of reading
-//! ([`crate::http1`]); for HTTP/2 the engine reads, which does not make it an edge.
+//! ([`crate::http1`]); on HTTP/2 `h2` reads, and leaves much of that open ([`admit_http2`]).
 
 #[cfg(feature = "http2")]
 mod http2;

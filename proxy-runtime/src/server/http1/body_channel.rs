@@ -64,7 +64,7 @@ struct Shared {
     connection: Option<Waker>,
 }
 
-/// The side of the service.
+/// The side of the service, which drops it when it wants no more.
 #[derive(Debug)]
 pub(crate) struct BodyReader {
     shared: Arc<Mutex<Shared>>,
@@ -132,7 +132,7 @@ impl Drop for BodyReader {
     }
 }
 
-/// The side of the connection.
+/// The side of the connection, which fills the channel when the reader asks.
 #[derive(Debug)]
 pub(crate) struct BodySender {
     shared: Arc<Mutex<Shared>>,

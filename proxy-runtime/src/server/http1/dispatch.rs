@@ -1,4 +1,5 @@
-//! One request served by a service over `http` types.
+//! One request served by a service over `http` types: the typed lane of HTTP/1.1. The loop of the connection makes it, and drops it
+//! with the response.
 
 use std::future::poll_fn;
 use std::io;

@@ -187,7 +187,7 @@ fn begin<T: Transport>(client: &mut Client<T>, request: &RawRequest) {
     client.record = Some(record);
 }
 
-/// Serves a request as one of `http` types.
+/// Serves a request on the typed lane.
 async fn serve_typed<T, S, B>(
     client: &mut Client<T>,
     served: &Served<S>,
@@ -201,7 +201,7 @@ where
     B: Body<Data = Bytes> + 'static,
     B::Error: Into<BoxError>,
 {
-    // First of all, since the engine's word is about this request.
+    // First of all, since what the raw lane has left behind is about this request.
     let service = served.service_for_request();
     let Some(record) = client.record.take() else {
         return (Next::Drop, None);
@@ -236,7 +236,7 @@ where
     (dispatch.write(client, begun, body).await, switch)
 }
 
-/// Makes an `http` request of a raw one. Beside the answer there is what brings the rest of the body (`upload`), and what a
+/// Makes an `http` request of a raw one. Beside the call there is what brings the rest of the body (`sender`), and what a
 /// `switch` of the protocol is done by, if there may be one.
 fn ask<T: Transport, S: Service<Request<RequestBody>> + 'static>(
     client: &mut Client<T>,

@@ -1,4 +1,4 @@
-//! The client's side of one stream.
+//! What a stream is served with: made for each, lent to the raw lane, and taken apart by the typed one.
 
 use bytes::Bytes;
 use h2::RecvStream;

@@ -1,4 +1,4 @@
-//! Drives one HTTP/2 connection: what speaks the protocol, and the clocks that it does not have.
+//! Drives one HTTP/2 connection: polls it, and watches the clocks that `h2` does not have.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use crate::server::limits::Limits;
 use crate::server::metrics::WorkerMetrics;
 use crate::server::mode::{Mode, ModeWatch};
 
-/// How long the engine is given to end a connection that it was told to end.
+/// How long `h2` is given to end a connection that it was told to end.
 const CLOSING: Duration = Duration::from_secs(3);
 
 /// How often a busy connection is looked at, at most.
@@ -114,7 +114,7 @@ enum Phase {
     Idle,
     /// A request is being answered.
     Busy,
-    /// The engine was told to end the connection.
+    /// The connection was told to end.
     Closing,
 }
 
@@ -158,7 +158,7 @@ impl Clock {
         }
     }
 
-    /// Looks at what the connection is doing, after the engine was polled.
+    /// Looks at what the connection is doing, after it was polled.
     fn look(&mut self) {
         let mode = self.state.worker.mode();
         if mode != self.mode {

@@ -5,16 +5,18 @@
 //! them have to say leaves with one write. `h2` reads and writes frames,
 //! keeps the windows, and ends connections that flood it; clocks, limits and the drain are here ([`driver`]).
 //!
-//! As on HTTP/1.1 there are two ways. If the server's service is a [`ProxyService`](crate::ProxyService), each request
-//! that passed the checks is first offered to [`engine::forward_stream`](crate::engine::forward_stream) with the
-//! [`Client`]. What that declines becomes an `http` request for the service ([`typed`]).
+//! As on HTTP/1.1 there are two lanes, of which [`engine`](crate::engine#four-relays) has a table. On the raw one, if the server's
+//! service is a [`ProxyService`](crate::ProxyService), each request that passed the checks is first offered to
+//! [`engine::forward_stream`](crate::engine::forward_stream) with the [`Client`]. What that declines takes the typed one: it becomes
+//! an `http` request for the service ([`typed`]).
 //!
 //! # Resets
 //!
 //! A client that resets a stream, or whose connection ends, has what is done for it dropped: the request is cancelled at the
 //! destination. One that does so too often is told to calm down ([`resets`]). A stream whose client does not take its
-//! response is reset with `CANCEL` ([`room`]), whatever goes on beside it. A response that breaks off is reset with `INTERNAL_ERROR`. A request whose response is complete before its
-//! body is is reset with `NO_ERROR` (RFC 9113 section 8.1), once nobody reads the body any more.
+//! response is reset with `CANCEL` ([`room`]), whatever goes on beside it. A response that breaks off is reset with
+//! `INTERNAL_ERROR`. A request whose response is complete before its body is is reset with `NO_ERROR` (RFC 9113 section 8.1), once
+//! nobody reads the body any more.
 
 mod blocks;
 mod body;
@@ -144,7 +146,7 @@ where
                 false => Ending::Settled,
             };
         }
-        // Boxed, so that requests that are forwarded as bytes have no room for it.
+        // Boxed, so that requests on the raw lane have no room for it.
         let ending = Box::pin(typed::serve(
             head,
             client,

@@ -1,4 +1,4 @@
-//! Requests that are served over `http` types.
+//! Requests that are served over `http` types: the typed lane of HTTP/2.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
