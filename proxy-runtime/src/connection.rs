@@ -1,4 +1,4 @@
-//! What is known of the connection that a request came over.
+//! What servers say of a client's connection, and transforms, filters, partitions and logs read.
 
 use std::net::SocketAddr;
 

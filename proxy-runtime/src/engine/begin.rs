@@ -1,4 +1,4 @@
-//! From the head of a request to the exchange.
+//! From the head of a request to what is relayed.
 
 use http::StatusCode;
 use tokio::time::Instant;

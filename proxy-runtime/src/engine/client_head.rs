@@ -105,7 +105,8 @@ fn write_head(
     rewrite: &ResponseRewrite<'_>,
     output: &mut Vec<u8>,
 ) {
-    lend(output);
+    // There was no need of room while the response was waited for.
+    spare::lend(output);
     write_response(buffer, response, table, rewrite, output);
     // If it does not say when it was made, who passes it on does (RFC 9110 section 6.6.1).
     if !has_date(table, rewrite) {
@@ -145,12 +146,4 @@ pub(super) fn append_date(output: &mut Vec<u8>) {
     output.extend_from_slice(b"date: ");
     write_date(output);
     output.extend_from_slice(b"\r\n\r\n");
-}
-
-/// Gives the output room, for which there was no need while the response was waited for.
-#[inline]
-pub(super) fn lend(output: &mut Vec<u8>) {
-    if output.capacity() == 0 {
-        *output = spare::take(spare::SMALL);
-    }
 }

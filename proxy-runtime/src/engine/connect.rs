@@ -4,9 +4,9 @@ use http::StatusCode;
 use proxy_model::RequestHead;
 
 use super::outgoing::{Invalid, Outgoing};
-use super::place::Place;
 use super::progress::Progress;
 use super::request::{Run, view_of};
+use super::resolved_route::ResolvedRoute;
 use super::tally::Tally;
 use crate::exchange::{pick_other, within};
 use crate::filter::{HeadEdits, Reply};
@@ -54,7 +54,7 @@ impl Unconnected {
     }
 }
 
-impl<'a> Place<'a> {
+impl<'a> ResolvedRoute<'a> {
     /// Another destination than `picked`, which the request was counted for, and to which no connection could be opened for this
     /// reason.
     ///

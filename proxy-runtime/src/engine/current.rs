@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, Cache};
 use proxy_model::compiled::RouteIndex;
 
-use super::Lane;
+use super::Forwarded;
 use crate::forward::FoundRoute;
 use crate::proxy::{ProxyService, Shared};
 use crate::state::Generation;
@@ -21,7 +21,7 @@ pub(crate) struct Engine {
     service: ProxyService,
     generation: RefCell<Cache<Published, Arc<Generation>>>,
     current: RefCell<Rc<Current>>,
-    /// The route of the request that was left to others a moment ago.
+    /// The route of the request that was left to the typed lane a moment ago.
     found: Cell<Option<FoundRoute>>,
 }
 
@@ -75,10 +75,11 @@ impl Engine {
         &self.service
     }
 
-    /// Leaves a request to others. Its route is noted here and not in the [`Lane`], since idle connections would have room for it.
-    pub(super) fn leave(&self, found: Option<FoundRoute>) -> Lane {
+    /// Leaves a request to the typed lane. Its route is noted here and not in [`Forwarded`], since idle connections would have
+    /// room for it.
+    pub(super) fn leave(&self, found: Option<FoundRoute>) -> Forwarded {
         self.found.set(found);
-        Lane::Typed
+        Forwarded::Typed
     }
 
     /// The route of the request that was left to others. To be asked as soon as it was, before anything is waited for.

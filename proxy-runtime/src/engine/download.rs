@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use http::StatusCode;
 
 use super::body::{Body, Part};
-use super::client_head::{ForClient, lend};
+use super::client_head::ForClient;
 use super::plan::HeadPlan;
 use super::progress::Progress;
 use crate::exchange::End;
@@ -14,7 +14,7 @@ use crate::http1::{
     Asked, CHUNK_END, ChunkHead, Framing, HeadTable, LAST_CHUNK, RawResponse, ResponseRewrite,
     Status, parse_response, write_response, write_trailers,
 };
-use crate::stream::{ByteStream, ReadBuffer, poll_write_all};
+use crate::stream::{ByteStream, ReadBuffer, poll_write_all, spare};
 use crate::upstream::{MOST_INTERIM, response_limits as limits};
 
 /// Parts of a body up to this size are copied behind what is in front of them, which costs less than a slice of its own.
@@ -289,7 +289,7 @@ impl Download {
         let mut rewrite = ResponseRewrite::new(response);
         rewrite.copied = plan.response_copy.copied();
         rewrite.operations = &removals;
-        lend(output);
+        spare::lend(output);
         write_response(input.filled(), response, table, &rewrite, output);
         input.consume(response.head_length());
         self.phase = Phase::Interim;

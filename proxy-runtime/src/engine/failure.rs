@@ -1,4 +1,4 @@
-//! Why an exchange ended before its end.
+//! What a relay ends with if it does not end well, which `Run::fail` of either version then answers or counts.
 
 use http::StatusCode;
 

@@ -1,4 +1,4 @@
-//! How far one request and its response have come.
+//! The state of one request on its way, which the thread keeps for the next; [`relay`](super::relay) drives it.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::upload::{Broken, Upload};
 use crate::exchange::{Deadlines, Stage};
 use crate::http1::{Asked, HeadLimits, HeadTable};
 use crate::observe::{InFlightGuard, Sample};
-use crate::server::connection::Exchange as ClientExchange;
+use crate::server::connection::RequestRecord;
 use crate::spare::{Lend, Spare};
 
 /// As many as requests are under way at a time on a busy thread: a third of a MiB, and at most 2 MiB for their tables.
@@ -97,7 +97,7 @@ impl Flow {
 
     /// Counts what has moved since this was last done.
     #[inline]
-    pub(super) fn count(&mut self, flight: &InFlightGuard, exchange: Option<&mut ClientExchange>) {
+    pub(super) fn count(&mut self, flight: &InFlightGuard, record: Option<&mut RequestRecord>) {
         let sent = self.upload.outbound.take_uncounted();
         if sent > 0 {
             flight.sent(sent);
@@ -106,9 +106,9 @@ impl Flow {
         if received > 0 {
             flight.received(received);
         }
-        if let Some(exchange) = exchange {
-            exchange.received = self.upload.outbound.received;
-            exchange.sent = self.download.sent();
+        if let Some(record) = record {
+            record.received = self.upload.outbound.received;
+            record.sent = self.download.sent();
         }
     }
 

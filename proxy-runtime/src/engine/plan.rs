@@ -1,4 +1,5 @@
-//! What a route does to heads, as operations on bytes.
+//! Transforms compiled to operations on bytes, when a configuration is published; [`RouteState`](crate::state::RouteState) holds
+//! them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,7 +15,7 @@ use crate::http1::{ClassSet, Copied, FieldClass, FieldName, FieldOperation, Fiel
 /// What most routes get along with.
 const FEW_OPERATIONS: usize = 8;
 
-/// The most changes of one head that are made on bytes. Routes with more go the way over `http` types.
+/// The most changes of one head that are made on bytes. Routes with more take the typed lane.
 pub(super) const MOST_OPERATIONS: usize = 24;
 
 /// What a route does to heads, as operations on bytes. Made when a configuration is compiled.

@@ -1,14 +1,15 @@
-//! A request that is forwarded as bytes: whether it can be, and what belongs to it.
+//! A request on the raw lane of HTTP/1.1: whether it can take that, and what belongs to it.
 
 use std::ops::Deref;
 
 use http::{Method as HttpMethod, Version as HttpVersion};
 use proxy_model::RequestHead;
 use proxy_model::compiled::RouteIndex;
+use proxy_model::matching::Lookup;
 use tokio::time::Instant;
 
 use super::Engine;
-use super::place::{Place, find_route};
+use super::resolved_route::ResolvedRoute;
 use super::tally::Tally;
 use crate::http1::{Asked, Framing, Method, RawRequest, RequestView, Version};
 use crate::server::http1::{Client, Transport};
@@ -31,14 +32,16 @@ pub(super) fn run<'a, T: Transport>(
         return Err(None);
     }
     let view = view_of(client, request);
-    let index = find_route(generation, &view).ok_or(None)?;
-    let place = Place::of_route(engine, generation, index, &view).ok_or(Some(index))?;
+    let Lookup::Matched(index) = generation.find_route(&view) else {
+        return Err(None);
+    };
+    let resolved = ResolvedRoute::of_route(engine, generation, index, &view).ok_or(Some(index))?;
     if let Framing::Length(length) = request.framing()
-        && length > place.allowed(client.state.worker.limits.body_bytes)
+        && length > resolved.allowed(client.state.worker.limits.body_bytes)
     {
         return Err(Some(index));
     }
-    Ok(Run { place, request })
+    Ok(Run { resolved, request })
 }
 
 #[inline]
@@ -57,7 +60,7 @@ pub(super) fn view_of<'a, T: Transport>(
 /// A request that is forwarded, and what the configuration says of it.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
-    pub(super) place: Place<'a>,
+    pub(super) resolved: ResolvedRoute<'a>,
     pub(super) request: &'a RawRequest,
 }
 
@@ -84,11 +87,11 @@ impl<'a> Run<'a> {
 }
 
 impl<'a> Deref for Run<'a> {
-    type Target = Place<'a>;
+    type Target = ResolvedRoute<'a>;
 
     #[inline]
-    fn deref(&self) -> &Place<'a> {
-        &self.place
+    fn deref(&self) -> &ResolvedRoute<'a> {
+        &self.resolved
     }
 }
 

@@ -1,15 +1,15 @@
-//! From a request's head to the end of its response.
+//! From a request's head to the end of its response: the raw lane's loop for HTTP/1.1.
 
 use std::future::poll_fn;
 
 use tokio::time::Instant;
 
 use super::connect::Unconnected;
-use super::exchange::Exchange;
 use super::failure::Failure;
 use super::filtering::Filtering;
+use super::relay::Relay;
 use super::request::{self, view_of};
-use super::{Engine, Lane};
+use super::{Engine, Forwarded};
 use crate::exchange::Stage;
 use crate::http1::RawRequest;
 use crate::server::http1::{Client, Transport};
@@ -21,7 +21,7 @@ pub(crate) async fn forward<T: Transport>(
     client: &mut Client<T>,
     request: &RawRequest,
     engine: &Engine,
-) -> Lane {
+) -> Forwarded {
     let generation = engine.current();
     let run = match request::run(client, request, engine, &generation) {
         Ok(run) => run,
@@ -72,7 +72,7 @@ pub(crate) async fn forward<T: Transport>(
             flow.upload.keep();
         }
         let peer = connection.peer;
-        let mut exchange = Exchange {
+        let mut relay = Relay {
             client: &mut *client,
             flow: &mut flow,
             run: &run,
@@ -81,18 +81,18 @@ pub(crate) async fn forward<T: Transport>(
             io: &mut connection.io,
             input: &mut connection.input,
         };
-        match poll_fn(|cx| exchange.poll_head(cx)).await {
+        match poll_fn(|cx| relay.poll_head(cx)).await {
             Ok(status) => {
                 let now = Instant::now();
                 let elapsed = tally.answered_over(&link.picked.in_flight, status, now);
-                run.log(exchange.client, status, &tally, peer);
-                exchange.flow.begun(now, elapsed);
-                match poll_fn(|cx| exchange.poll_body(cx)).await {
+                run.log(relay.client, status, &tally, peer);
+                relay.flow.begun(now, elapsed);
+                match poll_fn(|cx| relay.poll_body(cx)).await {
                     Ok(true) => {}
                     Ok(false) => {
-                        exchange.answered_early();
+                        relay.answered_early();
                         tally.end_early(Instant::now());
-                        poll_fn(|cx| exchange.poll_rest(cx)).await;
+                        poll_fn(|cx| relay.poll_rest(cx)).await;
                     }
                     Err(failure) => break Some(failure),
                 }
@@ -103,7 +103,7 @@ pub(crate) async fn forward<T: Transport>(
                 if let Some(failed) = failed.unless_tried_again(second_try, is_kept) {
                     break Some(failed);
                 }
-                flow.count(&link.picked.in_flight, client.exchange.as_mut());
+                flow.count(&link.picked.in_flight, client.record.as_mut());
                 let reconnecting = run.reconnect(link, &flow.progress);
                 // What is to come of the body is the upload's to read.
                 let is_watched = !flow.upload.needs_more();
@@ -128,7 +128,7 @@ pub(crate) async fn forward<T: Transport>(
     match failure {
         None => {
             tally.end_well(now, elapsed);
-            Lane::Served { keep: ended.keep }
+            Forwarded::Served { keep: ended.keep }
         }
         Some(failure) => Box::pin(run.fail(client, tally, filtering, failure, ended)).await,
     }

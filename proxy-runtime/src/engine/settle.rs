@@ -9,7 +9,7 @@ use std::task::Poll;
 use http::StatusCode;
 use tokio::time::Instant;
 
-use super::Lane;
+use super::Forwarded;
 use super::answer::write_own;
 use super::body::Body;
 use super::connect::{Link, Unconnected};
@@ -71,11 +71,11 @@ impl Run<'_> {
         if is_complete && flow.is_reusable() && link.lease.raw().is_some_and(is_clean) {
             link.lease.give_back(now);
         }
-        flow.count(&link.picked.in_flight, client.exchange.as_mut());
-        if let Some(exchange) = &mut client.exchange
+        flow.count(&link.picked.in_flight, client.record.as_mut());
+        if let Some(record) = &mut client.record
             && flow.download.is_done()
         {
-            exchange.outcome = Outcome::Complete;
+            record.outcome = Outcome::Complete;
         }
         let has_more = !flow.has_read_request();
         if has_more {
@@ -100,7 +100,7 @@ impl Run<'_> {
         filtering: Filtering,
         failure: Failure,
         ended: Ended,
-    ) -> Lane {
+    ) -> Forwarded {
         let kind = match failure {
             Failure::Withheld(status, kind, instead) => {
                 tally.answered(status, Instant::now());
@@ -127,9 +127,9 @@ impl Run<'_> {
                     .await;
             }
             Failure::Cut(kind) => {
-                if let Some(exchange) = &mut client.exchange {
-                    exchange.outcome = Outcome::Failed;
-                    if let Some(draft) = &mut exchange.draft {
+                if let Some(record) = &mut client.record {
+                    record.outcome = Outcome::Failed;
+                    if let Some(draft) = &mut record.draft {
                         draft.failed(Some(kind));
                     }
                 }
@@ -139,7 +139,7 @@ impl Run<'_> {
         };
         client.output.clear();
         tally.end(Some(kind), Instant::now());
-        Lane::Gone
+        Forwarded::Gone
     }
 
     /// Ends a request for which there is no connection, be it that a filter has answered it.
@@ -151,11 +151,11 @@ impl Run<'_> {
         filtering: Filtering,
         unconnected: Unconnected,
         has_more: bool,
-    ) -> Lane {
+    ) -> Forwarded {
         match unconnected {
             Unconnected::Gone => {
                 tally.end(Some(ForwardErrorKind::RequestCanceled), Instant::now());
-                Lane::Gone
+                Forwarded::Gone
             }
             Unconnected::Replied(reply) => {
                 self.reply(client, tally, filtering, reply, has_more).await
@@ -177,7 +177,7 @@ impl Run<'_> {
         filtering: Filtering,
         refusal: (ForwardErrorKind, StatusCode),
         has_more: bool,
-    ) -> Lane {
+    ) -> Forwarded {
         self.refuse_from(client, tally, filtering, refusal, has_more, None)
             .await
     }
@@ -192,7 +192,7 @@ impl Run<'_> {
         (kind, status): (ForwardErrorKind, StatusCode),
         has_more: bool,
         upstream: Option<SocketAddr>,
-    ) -> Lane {
+    ) -> Forwarded {
         let is_last = has_more || !self.request.is_persistent() || client.is_closing();
         let said = if filtering.is_interested() {
             let answer = Answer::Status(status);
@@ -219,7 +219,7 @@ impl Run<'_> {
         mut filtering: Filtering,
         reply: Box<Reply>,
         has_more: bool,
-    ) -> Lane {
+    ) -> Forwarded {
         let is_last = has_more || !self.request.is_persistent() || client.is_closing();
         let said = self.write_answer(client, &mut filtering, Answer::Reply(reply), is_last);
         let about = About::default();
@@ -257,21 +257,21 @@ impl Run<'_> {
             upstream,
         }: About,
         (has_more, is_last): (bool, bool),
-    ) -> Lane {
+    ) -> Forwarded {
         client.state.unread.store(has_more, Relaxed);
         tally.refused(status);
-        if let Some(exchange) = &mut client.exchange
-            && exchange.draft.is_some()
+        if let Some(record) = &mut client.record
+            && record.draft.is_some()
         {
             let mut info = self.info(&tally, upstream);
             info.error = kind;
-            exchange.answered(status, Some(info));
+            record.answered(status, Some(info));
         }
-        if let (Some(exchange), Some(ForwardErrorKind::RequestBodyClient)) =
-            (&mut client.exchange, kind)
+        if let (Some(record), Some(ForwardErrorKind::RequestBodyClient)) =
+            (&mut client.record, kind)
         {
             let allowed = self.allowed(client.state.worker.limits.body_bytes);
-            exchange.body_refused(status, allowed);
+            record.body_refused(status, allowed);
         }
         let mut written = 0;
         let wrote = poll_fn(|cx| {
@@ -288,13 +288,13 @@ impl Run<'_> {
         client.output.clear();
         tally.end(kind, Instant::now());
         if !wrote {
-            return Lane::Gone;
+            return Forwarded::Gone;
         }
-        if let Some(exchange) = &mut client.exchange {
-            exchange.sent = sent;
-            exchange.outcome = Outcome::Complete;
+        if let Some(record) = &mut client.record {
+            record.sent = sent;
+            record.outcome = Outcome::Complete;
         }
-        Lane::Served { keep: !is_last }
+        Forwarded::Served { keep: !is_last }
     }
 
     /// Consumes a request that is not sent, as far as it has come. Returns whether there is more of it.
@@ -321,11 +321,11 @@ impl Run<'_> {
         tally: &Tally<'_>,
         peer: SocketAddr,
     ) {
-        if let Some(exchange) = &mut client.exchange
-            && exchange.draft.is_some()
+        if let Some(record) = &mut client.record
+            && record.draft.is_some()
         {
             let info = self.info(tally, Some(peer));
-            exchange.answered(status, Some(info));
+            record.answered(status, Some(info));
         }
     }
 }

@@ -13,7 +13,7 @@ use proxy_model::transform::XForwardedPart;
 use super::outgoing::{Invalid, elsewhere};
 use super::plan::{HeadPlan, HostRule, known};
 use crate::forward::spare::{self, Kind};
-use crate::forward::{Framing as TypedFraming, HttpHead, headers};
+use crate::forward::{BodyKind, HttpHead, headers};
 use crate::http1::{
     ClassSet, Copied, FieldClass, FieldValue, Framing, HeadTable, OutgoingTarget, RawResponse,
     StreamRequest, classify, kept_fields, write_stream_request,
@@ -55,18 +55,18 @@ fn takes_along(fields: &HeaderMap) -> bool {
 }
 
 /// How a body is framed in HTTP/1.1.
-pub(crate) fn framing(head: &HttpHead<'_>, framing: TypedFraming) -> Framing {
+pub(crate) fn framing(head: &HttpHead<'_>, kind: BodyKind) -> Framing {
     let classes = head.classes();
-    match framing {
-        TypedFraming::Empty
+    match kind {
+        BodyKind::Empty
             if classes.contains(FieldClass::ContentLength)
                 && !classes.contains(FieldClass::TransferEncoding) =>
         {
             Framing::Length(0)
         }
-        TypedFraming::Empty => Framing::None,
-        TypedFraming::Length(length) => Framing::Length(length),
-        TypedFraming::Stream => Framing::Chunked,
+        BodyKind::Empty => Framing::None,
+        BodyKind::Length(length) => Framing::Length(length),
+        BodyKind::Stream => Framing::Chunked,
     }
 }
 

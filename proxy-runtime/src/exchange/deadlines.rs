@@ -1,4 +1,4 @@
-//! How long an exchange may take.
+//! The two timeouts of an exchange: whoever waits asks when they are due, and arms the timer.
 
 use std::time::Duration;
 

@@ -1,11 +1,13 @@
 //! What is the same of every exchange with a destination, whatever way its request takes there: as bytes, as a stream of
 //! HTTP/2, or over `http` types.
 
+mod body_limit;
 mod count;
 mod deadlines;
 mod end;
 mod pick;
 
+pub(crate) use self::body_limit::body_limit;
 pub(crate) use self::count::{Books, Count};
 pub(crate) use self::deadlines::{Deadlines, after, within};
 pub(crate) use self::end::{End, Stage};

@@ -23,7 +23,7 @@ pub use self::partition::ExplainedPartition;
 use self::partition::explained_partition;
 pub use self::request::request_from_text;
 use crate::connection::ConnectionInfo;
-use crate::forward::{ForwardError, Framing, HttpHead, OutgoingHead};
+use crate::forward::{BodyKind, ForwardError, HttpHead, OutgoingHead};
 use crate::health::Health;
 use crate::state::{Assessment, Generation, Nowhere, assess};
 use crate::support::refusal;
@@ -154,7 +154,7 @@ fn outgoing(
     route: &Route,
     destination: &Destination,
 ) -> Result<Request<()>, ForwardError> {
-    OutgoingHead::new(head, route, destination)?.into_request((), Framing::Empty, false)
+    OutgoingHead::new(head, route, destination)?.into_request((), BodyKind::Empty, false)
 }
 
 /// What would happen to a request at this moment.

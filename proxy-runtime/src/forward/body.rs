@@ -1,4 +1,4 @@
-//! The body of a response on its way to the client.
+//! The end of a response on the typed lane: whoever serves the client polls it, and by dropping it closes the accounts.
 
 use std::error::Error as StdError;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Requests to destinations of HTTP/1.1, written straight from their `http` types.
+//! The typed lane's short way: requests to destinations of HTTP/1.1, written straight from their `http` types.
 //!
 //! What [`Sending`] does for any request and any destination takes a map of fields of its own, a request made of it, and
 //! blocks for what both directions share. Most requests need none of that: their heads are written out of the client's map
@@ -23,13 +23,13 @@ use super::account::Account;
 use super::body::ProxyBody;
 use super::download::Download;
 use super::error::{ForwardError, ForwardErrorKind};
-use super::exchange::Exchange;
-use super::request::Framing as TypedFraming;
+use super::outgoing_body::OutgoingBody;
+use super::request::BodyKind;
 use super::response::TrailerRules;
 use super::send::{Prepared, Sending, broken};
+use super::shared_progress::SharedProgress;
 use super::spare::{self, Kind};
 use super::timeout::HeadTimer;
-use super::upload::RequestBody;
 use super::uptake_limit::UptakeLimit;
 use crate::BoxError;
 use crate::engine::HeadPlan;
@@ -38,7 +38,9 @@ use crate::exchange::{End, after, within};
 use crate::http1::{Asked, FieldValue, Framing, Method as RawMethod, OutgoingTarget, RawResponse};
 use crate::server::AddressText;
 use crate::state::{DestinationState, InFlight};
-use crate::upstream::{ExchangeError, Http1Error, IncomingBody, Lease, Output, Protocols, Written};
+use crate::upstream::{
+    ExchangeError, Http1Error, IncomingBody, Lease, Output, Protocols, RawRoundTrip,
+};
 
 /// Bytes of a response that is passed on as a whole: what is copied out of the connection's buffer.
 const WHOLE: usize = 8 * 1024 - 1;
@@ -58,13 +60,13 @@ pub(super) struct Direct<'a> {
 
 /// What both directions of a request share, if both of them are there.
 enum Shared {
-    Not(Exchange),
-    Between(Arc<Exchange>),
+    Not(SharedProgress),
+    Between(Arc<SharedProgress>),
 }
 
 /// A request that was sent, or is about to be.
 struct Waiting<'a> {
-    written: Written,
+    round_trip: RawRoundTrip,
     lease: Lease,
     shared: Shared,
     destination: &'a Arc<DestinationState>,
@@ -81,7 +83,7 @@ impl<'a> Direct<'a> {
         }
         Some(Self {
             target: typed::written_target(sending.head)?,
-            framing: typed::framing(sending.head, sending.framing),
+            framing: typed::framing(sending.head, sending.body_kind),
             sending,
             plan,
         })
@@ -150,13 +152,13 @@ impl<'a> Direct<'a> {
             ..
         } = prepared;
         let destination = sending.state.destination(picked.index);
-        let shared = Shared::Not(Exchange::new(
+        let shared = Shared::Not(SharedProgress::new(
             InFlight::new(Arc::clone(destination), picked.in_flight),
             sending.cluster.upstream().activity_timeout(),
             connected_at,
         ));
-        let (shared, body) = match sending.framing {
-            TypedFraming::Empty => (shared, RequestBody::empty()),
+        let (shared, body) = match sending.body_kind {
+            BodyKind::Empty => (shared, OutgoingBody::empty()),
             _ => {
                 let shared = shared.into_arc();
                 let body = sending.body(body, &shared, None);
@@ -164,7 +166,7 @@ impl<'a> Direct<'a> {
             }
         };
         Ok(Waiting {
-            written: self.written(&mut lease, head, body)?,
+            round_trip: self.round_trip(&mut lease, head, body)?,
             lease,
             shared,
             destination,
@@ -194,19 +196,25 @@ impl<'a> Direct<'a> {
         Ok(out)
     }
 
-    fn written(
+    fn round_trip(
         &self,
         lease: &mut Lease,
         head: Output,
-        body: RequestBody,
-    ) -> Result<Written, ForwardError> {
+        body: OutgoingBody,
+    ) -> Result<RawRoundTrip, ForwardError> {
         // A cluster of which all destinations are spoken to in HTTP/1.1 has no other connections.
         let connection = lease.raw().ok_or_else(bad_gateway)?;
         let asked = Asked {
             method: RawMethod::of(self.sending.head.method_value()),
             upgrade: false,
         };
-        Ok(Written::new(connection, head, self.framing, body, asked))
+        Ok(RawRoundTrip::new(
+            connection,
+            head,
+            self.framing,
+            body,
+            asked,
+        ))
     }
 
     /// Sends the request over another connection to the same destination, if that can do no harm.
@@ -217,7 +225,7 @@ impl<'a> Direct<'a> {
         deadline: Option<Instant>,
     ) -> Result<(RawResponse, Waiting<'a>), ForwardError> {
         let Waiting {
-            written,
+            round_trip,
             lease,
             shared,
             destination,
@@ -227,7 +235,7 @@ impl<'a> Direct<'a> {
             return Err(error);
         }
         let unsent = match &failed {
-            Failed::Sent(error) => written.into_again(error),
+            Failed::Sent(error) => round_trip.into_again(error),
             Failed::Expired(_) => None,
         };
         let Some((head, body)) = unsent else {
@@ -239,7 +247,7 @@ impl<'a> Direct<'a> {
         let mut lease = within(deadline, replacing).await?;
         shared.activity.touch();
         let mut waiting = Waiting {
-            written: self.written(&mut lease, head, body)?,
+            round_trip: self.round_trip(&mut lease, head, body)?,
             lease,
             shared,
             destination,
@@ -264,7 +272,7 @@ impl<'a> Direct<'a> {
         response: &mut Response<ProxyBody>,
     ) -> Result<Option<Box<Download>>, ForwardError> {
         let Waiting {
-            written,
+            round_trip,
             mut lease,
             shared,
             ..
@@ -285,10 +293,10 @@ impl<'a> Direct<'a> {
                 .filter(|whole| *whole <= WHOLE && *whole <= input.filled().len()),
             Framing::Chunked | Framing::UntilClose => None,
         };
-        let whole = whole.filter(|_| written.was_sent());
+        let whole = whole.filter(|_| round_trip.was_sent());
         // Head and body in one block, where that is all.
         let text = input.take_head(whole.unwrap_or(head_length));
-        let head = response_head(raw, &text, written.table(), self.plan, ADDED);
+        let head = response_head(raw, &text, round_trip.table(), self.plan, ADDED);
         let (status, fields) = head.ok_or_else(bad_gateway)?;
         let reason = raw.reason().get(&text);
         let reason = match status.canonical_reason().map(str::as_bytes) == Some(reason) {
@@ -317,11 +325,11 @@ impl<'a> Direct<'a> {
             Framing::Length(length) => Some(length),
             _ => None,
         };
-        let incoming = IncomingBody::Http1(written.into_body(raw));
-        let exchange = shared.into_arc();
-        account.limit_uptake(UptakeLimit::of(self.uptake(), &exchange));
+        let incoming = IncomingBody::Http1(round_trip.into_body(raw));
+        let progress = shared.into_arc();
+        account.limit_uptake(UptakeLimit::of(self.uptake(), &progress));
         let trailers = TrailerRules::default();
-        let download = Download::new(incoming, exchange, lease, promised, trailers);
+        let download = Download::new(incoming, progress, lease, promised, trailers);
         Ok(Some(Box::new(download)))
     }
 }
@@ -330,7 +338,7 @@ impl Waiting<'_> {
     /// Waits for the head of the response, for no longer than the exchange may be idle, nor beyond `deadline`.
     async fn answered(&mut self, deadline: Option<Instant>) -> Result<RawResponse, Failed> {
         let Self {
-            written,
+            round_trip,
             lease,
             shared,
             ..
@@ -340,10 +348,10 @@ impl Waiting<'_> {
             let Some(connection) = lease.raw() else {
                 return Poll::Ready(Err(Failed::Sent(Http1Error::NoResponse)));
             };
-            match written.poll_head(connection, cx) {
+            match round_trip.poll_head(connection, cx) {
                 Poll::Ready(answered) => Poll::Ready(answered.map_err(Failed::Sent)),
                 Poll::Pending => {
-                    if written.take_news() {
+                    if round_trip.take_news() {
                         shared.activity.touch();
                     }
                     timer
@@ -364,10 +372,10 @@ enum Failed {
 }
 
 impl Failed {
-    fn into_error(self, exchange: &Exchange) -> ForwardError {
+    fn into_error(self, progress: &SharedProgress) -> ForwardError {
         match self {
-            Self::Expired(end) => exchange.upload.unanswered(end),
-            Self::Sent(error) => broken(ExchangeError::Http1(error), exchange),
+            Self::Expired(end) => progress.upload.unanswered(end),
+            Self::Sent(error) => broken(ExchangeError::Http1(error), progress),
         }
     }
 }
@@ -377,21 +385,21 @@ fn bad_gateway() -> ForwardError {
 }
 
 impl Shared {
-    fn into_arc(self) -> Arc<Exchange> {
+    fn into_arc(self) -> Arc<SharedProgress> {
         match self {
-            Self::Not(exchange) => Arc::new(exchange),
-            Self::Between(exchange) => exchange,
+            Self::Not(progress) => Arc::new(progress),
+            Self::Between(progress) => progress,
         }
     }
 }
 
 impl Deref for Shared {
-    type Target = Exchange;
+    type Target = SharedProgress;
 
-    fn deref(&self) -> &Exchange {
+    fn deref(&self) -> &SharedProgress {
         match self {
-            Self::Not(exchange) => exchange,
-            Self::Between(exchange) => exchange,
+            Self::Not(progress) => progress,
+            Self::Between(progress) => progress,
         }
     }
 }

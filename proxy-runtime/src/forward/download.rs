@@ -16,8 +16,8 @@ use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 
 use super::error::{ForwardError, ForwardErrorKind};
-use super::exchange::Exchange;
 use super::response::TrailerRules;
+use super::shared_progress::SharedProgress;
 use super::timeout::IdleTimer;
 use crate::exchange::{End, Stage};
 use crate::observe::targets;
@@ -27,7 +27,7 @@ use crate::upstream::{IncomingBody, Lease};
 pub(crate) struct Download {
     /// What comes, and the connection that it comes over, until all of it has come.
     source: Option<Source>,
-    exchange: Arc<Exchange>,
+    progress: Arc<SharedProgress>,
     /// What came with the head.
     first: Option<Frame<Bytes>>,
     /// Bytes that `Content-Length` still promises.
@@ -48,14 +48,14 @@ type Next = Option<Result<Frame<Bytes>, ForwardErrorKind>>;
 impl Download {
     pub(crate) fn new(
         incoming: IncomingBody,
-        exchange: Arc<Exchange>,
+        progress: Arc<SharedProgress>,
         lease: Lease,
         promised: Option<u64>,
         trailers: TrailerRules,
     ) -> Self {
         Self {
             source: Some(Source { incoming, lease }),
-            exchange,
+            progress,
             first: None,
             promised,
             trailers,
@@ -80,7 +80,7 @@ impl Download {
                 Ok(())
             }
             Err(kind) => {
-                let upload = self.exchange.upload.failure();
+                let upload = self.progress.upload.failure();
                 Err(upload.unwrap_or_else(|| ForwardError::new(kind, StatusCode::BAD_GATEWAY)))
             }
         }
@@ -118,9 +118,9 @@ impl Download {
         }
         self.was_given = false;
         if was_given {
-            self.exchange.activity.touch();
+            self.progress.activity.touch();
         }
-        ready!(self.idle.poll_expired(cx, &self.exchange.activity));
+        ready!(self.idle.poll_expired(cx, &self.progress.activity));
         Poll::Ready(Some(Err(
             self.broken(End::Idle, &"nothing came for too long")
         )))
@@ -131,7 +131,7 @@ impl Download {
             return Poll::Ready(None);
         };
         let frame = ready!(lease.poll_frame(incoming, cx));
-        self.exchange.activity.touch();
+        self.progress.activity.touch();
         Poll::Ready(match frame {
             Some(Ok(frame)) => self.pass_on(frame),
             Some(Err(error)) => Some(Err(self.broken(End::Closed, &error))),
@@ -149,7 +149,7 @@ impl Download {
             Err(other) => return self.end(other.into_trailers().unwrap_or_default()),
         };
         let length = data.len() as u64;
-        self.exchange.in_flight().metrics().received(length);
+        self.progress.in_flight().metrics().received(length);
         if let Some(promised) = self.promised {
             let Some(rest) = promised.checked_sub(length) else {
                 return Some(Err(
@@ -184,9 +184,9 @@ impl Download {
         self.watch_upload(&lease);
         // A destination that did not ask for the body may still wait for it: only closing the connection tells it that
         // none will come.
-        if self.exchange.upload.stage() != Stage::Continue {
-            let exchange = &self.exchange;
-            lease.finish(incoming, || expired(Arc::clone(exchange)));
+        if self.progress.upload.stage() != Stage::Continue {
+            let progress = &self.progress;
+            lease.finish(incoming, || expired(Arc::clone(progress)));
         }
     }
 
@@ -201,11 +201,11 @@ impl Download {
     /// end it; one that takes no more of it and does not say so either would hold it for ever.
     #[cfg(feature = "http2")]
     fn watch_upload(&self, lease: &Lease) {
-        if self.exchange.upload.stage() != Stage::Done
+        if self.progress.upload.stage() != Stage::Done
             && let Some(closing) = lease.closing()
             && let Ok(runtime) = Handle::try_current()
         {
-            runtime.spawn(close_if_stuck(Arc::downgrade(&self.exchange), closing));
+            runtime.spawn(close_if_stuck(Arc::downgrade(&self.progress), closing));
         }
     }
 
@@ -214,11 +214,11 @@ impl Download {
     fn watch_upload(&self, _: &Lease) {}
 
     fn broken(&mut self, end: End, reason: &dyn std::fmt::Display) -> ForwardErrorKind {
-        let kind = self.exchange.upload.cut(end);
+        let kind = self.progress.upload.cut(end);
         self.cancel();
         debug!(
             target: targets::REQUEST,
-            destination = %self.exchange.in_flight().id(),
+            destination = %self.progress.in_flight().id(),
             error = kind.as_str(),
             %reason,
             "the response broke off",
@@ -238,11 +238,11 @@ impl Drop for Download {
 
 /// Closes the connection of an exchange if nothing happens on it for too long while it is still uploading.
 #[cfg(feature = "http2")]
-async fn close_if_stuck(exchange: Weak<Exchange>, closing: impl Future<Output = ()>) {
+async fn close_if_stuck(progress: Weak<SharedProgress>, closing: impl Future<Output = ()>) {
     loop {
-        let deadline = match exchange.upgrade() {
-            Some(exchange) if exchange.upload.stage() != Stage::Done => {
-                exchange.activity.deadline()
+        let deadline = match progress.upgrade() {
+            Some(progress) if progress.upload.stage() != Stage::Done => {
+                progress.activity.deadline()
             }
             _ => return,
         };
@@ -254,7 +254,7 @@ async fn close_if_stuck(exchange: Weak<Exchange>, closing: impl Future<Output = 
 }
 
 /// Ends when nothing has happened on an exchange for too long.
-async fn expired(exchange: Arc<Exchange>) {
+async fn expired(progress: Arc<SharedProgress>) {
     let mut idle = IdleTimer::default();
-    poll_fn(|cx| idle.poll_expired(cx, &exchange.activity)).await;
+    poll_fn(|cx| idle.poll_expired(cx, &progress.activity)).await;
 }

@@ -1,4 +1,4 @@
-//! What a switch of protocols adds to a request and its response.
+//! Switches of protocols as heads say them: wished by the client, asked of the destination, and agreed on with both.
 
 use http::header::{
     CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION,

@@ -17,7 +17,7 @@ use super::head::HttpHead;
 use super::in_place::put_in_place;
 use super::info::ExchangeInfo;
 use super::open_account::OpenAccount;
-use super::pipeline::{Routed, body_limit, finish};
+use super::pipeline::{Routed, finish};
 use super::plan;
 use super::response as answer;
 use super::service::ResponseFuture;
@@ -25,7 +25,7 @@ use super::service::ResponseFuture;
 use super::spare::{self, Kind};
 use super::upgrade::Upgrade;
 use crate::BoxError;
-use crate::exchange::{End, Stage, after};
+use crate::exchange::{End, Stage, after, body_limit};
 use crate::layer::{ProxyRequestBody, RouteContext, RouteFuture, RouteService};
 use crate::observe::targets;
 use crate::transform::apply_to_own_response;
@@ -43,7 +43,7 @@ pub(super) fn admit(
 ) -> Result<(), ForwardError> {
     let route = context.route();
     plan::check_refusal(route, context.generation().route(context.index()))?;
-    let limit = body_limit(context.service(), route);
+    let limit = body_limit(context.service().shared(), route);
     plan::admit(
         &HttpHead::new(parts),
         upgrade.map(Upgrade::wish),
@@ -84,7 +84,7 @@ impl Layered {
             upgrade.into_client().put_into(&mut parts);
         }
         put_in_place(&mut parts.extensions, context.clone());
-        let limit = body_limit(context.service(), context.route());
+        let limit = body_limit(context.service().shared(), context.route());
         let body = ProxyRequestBody::of_client(body, limit);
         let answer = layers.answer(Request::from_parts(parts, body));
         let timeout = context.route().timeout();

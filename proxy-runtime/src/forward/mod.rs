@@ -40,6 +40,9 @@
 //! client that does not take its response is the server's to notice: a body that nobody polls cannot look at a clock. The
 //! server of this crate gives it up by its own data rate or, where it asks for none, by the activity timeout.
 
+// This is the typed lane. `direct` and `send` are two of the crate's four relays: `engine/mod.rs` has a table of when each is
+// chosen.
+
 mod account;
 mod again;
 mod alarm;
@@ -49,7 +52,6 @@ mod continuation;
 mod direct;
 mod download;
 mod error;
-mod exchange;
 mod filtering;
 mod found;
 mod handshake;
@@ -60,6 +62,7 @@ mod info;
 mod layered;
 mod lent;
 mod open_account;
+mod outgoing_body;
 mod pipeline;
 mod plan;
 mod request;
@@ -68,13 +71,13 @@ mod response;
 mod same_name;
 mod send;
 mod service;
+mod shared_progress;
 #[cfg(feature = "server")]
 pub(crate) mod spare;
 #[cfg(test)]
 mod tests;
 pub(crate) mod timeout;
 mod upgrade;
-mod upload;
 #[cfg(feature = "server")]
 mod uptake_limit;
 mod websocket;
@@ -94,9 +97,10 @@ pub use self::info::ExchangeInfo;
 pub(crate) use self::layered::rest_of_route;
 pub(crate) use self::lent::LentFuture;
 pub(crate) use self::open_account::OpenAccount;
+pub(crate) use self::outgoing_body::{OutgoingBody, UploadError, status_of};
 #[cfg(all(feature = "http2", feature = "server"))]
-pub(crate) use self::request::framing_of;
-pub(crate) use self::request::{Framing, OutgoingHead, parse_length};
+pub(crate) use self::request::body_kind_of;
+pub(crate) use self::request::{BodyKind, OutgoingHead, parse_length};
 #[cfg(feature = "server")]
 pub(crate) use self::response::own_response;
 #[cfg(test)]
@@ -104,6 +108,5 @@ pub(crate) use self::response::pass_on;
 #[cfg(feature = "server")]
 pub(crate) use self::send::no_connection;
 pub use self::service::ResponseFuture;
-pub(crate) use self::upload::{RequestBody, UploadError, status_of};
 #[cfg(feature = "server")]
 pub(crate) use self::uptake_limit::UptakeLimit;

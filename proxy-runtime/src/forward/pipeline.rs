@@ -7,7 +7,7 @@ use std::task::Poll;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, response};
 use http_body::Body;
-use proxy_model::compiled::{BodyLimit, Route, RouteIndex};
+use proxy_model::compiled::{Route, RouteIndex};
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -34,7 +34,7 @@ use super::upgrade::{Agreed, Upgrade};
 #[cfg(feature = "server")]
 use super::uptake_limit::UptakeLimit;
 use crate::BoxError;
-use crate::exchange::{End, Stage};
+use crate::exchange::{End, Stage, body_limit};
 use crate::extensions::RouteExtensions;
 use crate::filter::{FilterContext, Filters, HeadEdits};
 use crate::layer::RouteContext;
@@ -201,8 +201,8 @@ impl<'a> Routed<'a> {
         let cluster = self.generation.snapshot().cluster_at(index);
         let state = self.generation.cluster(index);
         account.assigned(cluster.id(), state.live());
-        let body_limit = body_limit(self.service, route);
-        let framing = plan::admit(self.head, upgrade.map(Upgrade::wish), body_limit, is_empty)?;
+        let body_limit = body_limit(self.service.shared(), route);
+        let body_kind = plan::admit(self.head, upgrade.map(Upgrade::wish), body_limit, is_empty)?;
         Ok(Sending {
             head: self.head,
             route,
@@ -210,7 +210,7 @@ impl<'a> Routed<'a> {
             state,
             pool: self.service.pool(),
             handshake: &Handshake::None,
-            framing,
+            body_kind,
             body_limit,
             started: self.started,
         })
@@ -269,7 +269,7 @@ impl<'a> Routed<'a> {
         #[cfg(feature = "server")]
         account.limit_uptake(UptakeLimit::of(
             sending.cluster.upstream().activity_timeout(),
-            &answered.exchange,
+            &answered.progress,
         ));
         if handshake.is_agreed(status) {
             return self.switched(answered, upgrade, handshake, filtering);
@@ -298,9 +298,9 @@ impl<'a> Routed<'a> {
         let promised = answer::promised_length(self.head.method_value(), &head);
         let trailers = TrailerRules::new(self.generation, self.index, head.status);
         let Answered {
-            exchange, lease, ..
+            progress, lease, ..
         } = answered;
-        let download = Download::new(incoming, exchange, lease, promised, trailers);
+        let download = Download::new(incoming, progress, lease, promised, trailers);
         let mut download = Box::new(download);
         poll_fn(|cx| Poll::Ready(download.begin(cx))).await?;
         let edits = filtering.show(&head)?;
@@ -332,7 +332,7 @@ impl<'a> Routed<'a> {
                 client,
                 destination,
                 lease: answered.lease,
-                exchange: answered.exchange,
+                progress: answered.progress,
             }),
         ))
     }
@@ -368,15 +368,6 @@ impl<'a> Routed<'a> {
 
     fn filters(&self) -> Option<&'a Filters> {
         self.state().extensions().and_then(RouteExtensions::filters)
-    }
-}
-
-/// The largest body that a request may have: the route says, else the proxy.
-pub(super) fn body_limit(service: &ProxyService, route: &Route) -> Option<u64> {
-    match route.body_limit() {
-        BodyLimit::Server => service.shared().max_request_body(),
-        BodyLimit::Unlimited => None,
-        BodyLimit::Bytes(limit) => Some(limit),
     }
 }
 

@@ -7,7 +7,7 @@ use tracing::debug;
 
 use super::error::{ForwardError, ForwardErrorKind};
 use super::head::HttpHead;
-use super::request::{Framing, framing_of};
+use super::request::{BodyKind, body_kind_of};
 use super::upgrade::Wish;
 use super::websocket;
 use crate::balance::Random;
@@ -21,13 +21,12 @@ pub(super) enum Unrouted {
     MethodNotAllowed(MethodSet),
 }
 
-/// Finds the route that takes a request.
+/// Finds the route that takes a request, or why there is none.
 pub(super) fn find_route(
     generation: &Generation,
     head: &HttpHead<'_>,
 ) -> Result<RouteIndex, Unrouted> {
-    let snapshot = generation.snapshot();
-    match snapshot.table().find(snapshot.routes(), head) {
+    match generation.find_route(head) {
         Lookup::Matched(route) => Ok(route),
         Lookup::MethodNotAllowed(methods) => Err(Unrouted::MethodNotAllowed(methods)),
         Lookup::NotFound => Err(Unrouted::NotFound),
@@ -93,7 +92,7 @@ pub(super) fn admit(
     wish: Option<&Wish>,
     limit: Option<u64>,
     is_empty: bool,
-) -> Result<Framing, ForwardError> {
+) -> Result<BodyKind, ForwardError> {
     if *head.method_value() == Method::CONNECT && wish.is_none() {
         return Err(ForwardError::new(
             ForwardErrorKind::RequestCreation,
@@ -103,22 +102,22 @@ pub(super) fn admit(
     if wish.is_some_and(Wish::is_websocket) {
         websocket::check_request(head.method_value(), head.headers(), head.is_http2())?;
     }
-    let framing = match wish {
+    let body_kind = match wish {
         // What follows the head is not a body.
         #[cfg(feature = "http2")]
-        Some(Wish::Connect) => Framing::Empty,
-        _ => framing_of(head, is_empty)?,
+        Some(Wish::Connect) => BodyKind::Empty,
+        _ => body_kind_of(head, is_empty)?,
     };
-    if wish.is_some() && framing != Framing::Empty {
+    if wish.is_some() && body_kind != BodyKind::Empty {
         // Whether the body is part of the request or of what follows the switch is a matter of taste to servers, and so
         // a way to smuggle requests past the proxy.
         return Err(client_error(StatusCode::BAD_REQUEST));
     }
-    match (limit, framing) {
-        (Some(limit), Framing::Length(length)) if length > limit => {
+    match (limit, body_kind) {
+        (Some(limit), BodyKind::Length(length)) if length > limit => {
             Err(client_error(StatusCode::PAYLOAD_TOO_LARGE))
         }
-        _ => Ok(framing),
+        _ => Ok(body_kind),
     }
 }
 

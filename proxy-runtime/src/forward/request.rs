@@ -38,7 +38,7 @@ pub(crate) struct OutgoingHead {
 
 /// What the body of a request is said to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Framing {
+pub(crate) enum BodyKind {
     /// There is none.
     Empty,
     /// So many bytes.
@@ -132,16 +132,16 @@ impl OutgoingHead {
     pub(crate) fn into_request<B>(
         mut self,
         body: B,
-        framing: Framing,
+        body_kind: BodyKind,
         http2: bool,
     ) -> Result<Request<B>, ForwardError> {
         let mut request = Request::new(body);
-        match framing {
-            Framing::Empty => {}
-            Framing::Length(length) => {
+        match body_kind {
+            BodyKind::Empty => {}
+            BodyKind::Length(length) => {
                 self.headers.insert(CONTENT_LENGTH, length.into());
             }
-            Framing::Stream => {
+            BodyKind::Stream => {
                 self.headers.remove(CONTENT_LENGTH);
                 if !http2 && self.is_http10 {
                     return Err(invalid(
@@ -211,12 +211,12 @@ impl OutgoingHead {
 ///
 /// `Content-Length` is not a number, or there are several that differ (RFC 9112 section 6.3). Servers refuse such
 /// requests; this is for those that do not.
-pub(crate) fn framing(headers: &HeaderMap, is_empty: bool) -> Result<Framing, ForwardError> {
+pub(crate) fn body_kind(headers: &HeaderMap, is_empty: bool) -> Result<BodyKind, ForwardError> {
     if headers.contains_key(http::header::TRANSFER_ENCODING) {
         return Ok(if is_empty {
-            Framing::Empty
+            BodyKind::Empty
         } else {
-            Framing::Stream
+            BodyKind::Stream
         });
     }
     let mut length = None;
@@ -231,22 +231,22 @@ pub(crate) fn framing(headers: &HeaderMap, is_empty: bool) -> Result<Framing, Fo
         length = parsed;
     }
     Ok(match length {
-        Some(0) => Framing::Empty,
-        Some(length) => Framing::Length(length),
-        None if is_empty => Framing::Empty,
-        None => Framing::Stream,
+        Some(0) => BodyKind::Empty,
+        Some(length) => BodyKind::Length(length),
+        None if is_empty => BodyKind::Empty,
+        None => BodyKind::Stream,
     })
 }
 
 /// The same of a head, of most of which a look at its classes is enough.
-pub(crate) fn framing_of(head: &HttpHead<'_>, is_empty: bool) -> Result<Framing, ForwardError> {
+pub(crate) fn body_kind_of(head: &HttpHead<'_>, is_empty: bool) -> Result<BodyKind, ForwardError> {
     const SAID: ClassSet = ClassSet::EMPTY
         .with(FieldClass::ContentLength)
         .with(FieldClass::TransferEncoding);
     match head.classes().intersection(SAID).is_empty() {
-        true if is_empty => Ok(Framing::Empty),
-        true => Ok(Framing::Stream),
-        false => framing(head.headers(), is_empty),
+        true if is_empty => Ok(BodyKind::Empty),
+        true => Ok(BodyKind::Stream),
+        false => body_kind(head.headers(), is_empty),
     }
 }
 

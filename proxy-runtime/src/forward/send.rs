@@ -1,4 +1,4 @@
-//! From the pick of a destination to the head of its response.
+//! The typed lane's way to any destination, from its pick to the head of its response.
 
 use std::error::Error as StdError;
 use std::future::poll_fn;
@@ -17,13 +17,13 @@ use super::account::Account;
 use super::again::Failure;
 use super::continuation::{Continuation, Gate};
 use super::error::{ForwardError, ForwardErrorKind};
-use super::exchange::Exchange;
 use super::handshake::Handshake;
 use super::head::HttpHead;
 use super::headers;
-use super::request::{Framing, OutgoingHead};
+use super::outgoing_body::{OutgoingBody, UploadLimits};
+use super::request::{BodyKind, OutgoingHead};
+use super::shared_progress::SharedProgress;
 use super::timeout::HeadTimer;
-use super::upload::{RequestBody, UploadLimits};
 use crate::BoxError;
 use crate::exchange::{End, after, pick, pick_other, within};
 use crate::state::{ClusterState, DestinationState, InFlight, Picked};
@@ -40,7 +40,7 @@ pub(super) struct Sending<'a> {
     pub(super) state: &'a ClusterState,
     pub(super) pool: &'a UpstreamPool,
     pub(super) handshake: &'a Handshake,
-    pub(super) framing: Framing,
+    pub(super) body_kind: BodyKind,
     /// The largest body, in bytes.
     pub(super) body_limit: Option<u64>,
     /// When the request began.
@@ -50,7 +50,7 @@ pub(super) struct Sending<'a> {
 /// A response whose head has come.
 pub(super) struct Answered {
     pub(super) response: Response<IncomingBody>,
-    pub(super) exchange: Arc<Exchange>,
+    pub(super) progress: Arc<SharedProgress>,
     pub(super) lease: Lease,
 }
 
@@ -91,7 +91,7 @@ impl Sending<'_> {
         } = prepared;
         let index = picked.index;
         let destination = self.state.destination(index);
-        let exchange = Arc::new(Exchange::new(
+        let progress = Arc::new(SharedProgress::new(
             InFlight::new(Arc::clone(destination), picked.in_flight),
             self.cluster.upstream().activity_timeout(),
             connected_at,
@@ -99,25 +99,25 @@ impl Sending<'_> {
         let is_http2 = lease.is_http2();
         let continuation = self.continuation(is_http2);
         let head = self.handshake.ask(head);
-        let body = self.body(body, &exchange, continuation.as_ref());
-        let mut request = head.into_request(body, self.framing, is_http2)?;
+        let body = self.body(body, &progress, continuation.as_ref());
+        let mut request = head.into_request(body, self.body_kind, is_http2)?;
         if let Some(continuation) = &continuation {
             request.extensions_mut().insert(Arc::clone(continuation));
         }
-        let response = match wait(&mut lease, request, &exchange, deadline).await {
+        let response = match wait(&mut lease, request, &progress, deadline).await {
             Ok(response) => response,
             Err(failure) => {
-                if let Some(error) = exchange.upload.failure() {
+                if let Some(error) = progress.upload.failure() {
                     return Err(error);
                 }
-                let again = failure.again(self.framing)?;
+                let again = failure.again(self.body_kind)?;
                 let repeated = async {
                     let replacing = self.replace(lease, connected_at, destination, protocols);
                     let mut lease = within(deadline, replacing).await?;
-                    exchange.activity.touch();
+                    progress.activity.touch();
                     let make = || Ok(self.handshake.ask(make(self.destination(index))?));
                     let request = again.into_request(is_http2, lease.is_http2(), make)?;
-                    let answered = wait(&mut lease, request, &exchange, deadline).await;
+                    let answered = wait(&mut lease, request, &progress, deadline).await;
                     answered
                         .map(|response| (response, lease))
                         .map_err(|failure| failure.error)
@@ -129,7 +129,7 @@ impl Sending<'_> {
         };
         Ok(Answered {
             response,
-            exchange,
+            progress,
             lease,
         })
     }
@@ -297,7 +297,7 @@ impl Sending<'_> {
     /// Whether the destination has to ask for the body first. HTTP/2 has no interim responses here, and needs none: a
     /// destination that does not want the body resets the stream.
     fn continuation(&self, is_http2: bool) -> Option<Arc<Continuation>> {
-        let asks = self.framing != Framing::Empty
+        let asks = self.body_kind != BodyKind::Empty
             && !is_http2
             && headers::has_token(self.head.headers(), &EXPECT, "100-continue");
         asks.then(Arc::default)
@@ -306,17 +306,17 @@ impl Sending<'_> {
     pub(super) fn body<B>(
         &self,
         body: B,
-        exchange: &Arc<Exchange>,
+        progress: &Arc<SharedProgress>,
         continuation: Option<&Arc<Continuation>>,
-    ) -> RequestBody
+    ) -> OutgoingBody
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let promised = match self.framing {
-            Framing::Empty => return RequestBody::empty(),
-            Framing::Length(length) => Some(length),
-            Framing::Stream => None,
+        let promised = match self.body_kind {
+            BodyKind::Empty => return OutgoingBody::empty(),
+            BodyKind::Length(length) => Some(length),
+            BodyKind::Stream => None,
         };
         let allowed = self.body_limit;
         let limits = UploadLimits {
@@ -324,7 +324,7 @@ impl Sending<'_> {
             allowed,
             gate: continuation.map(|asked| Gate::new(asked, self.pool.options().continue_timeout)),
         };
-        RequestBody::new(body, exchange, limits)
+        OutgoingBody::new(body, progress, limits)
     }
 }
 
@@ -332,42 +332,42 @@ impl Sending<'_> {
 /// `deadline`.
 async fn wait(
     lease: &mut Lease,
-    request: Request<RequestBody>,
-    exchange: &Exchange,
+    request: Request<OutgoingBody>,
+    progress: &SharedProgress,
     deadline: Option<Instant>,
 ) -> Result<Response<IncomingBody>, Failure> {
     let mut sending = pin!(lease.send(request));
-    let mut timer = pin!(HeadTimer::new(&exchange.activity, deadline));
+    let mut timer = pin!(HeadTimer::new(&progress.activity, deadline));
     let sent = poll_fn(|cx| match sending.as_mut().poll(cx) {
         Poll::Ready(sent) => Poll::Ready(Ok(sent)),
         Poll::Pending => {
             if sending.take_news() {
-                exchange.activity.touch();
+                progress.activity.touch();
             }
             timer.as_mut().poll_expired(cx).map(Err)
         }
     });
     match sent.await {
-        Err(end) => Err(exchange.upload.unanswered(end).into()),
+        Err(end) => Err(progress.upload.unanswered(end).into()),
         Ok(Ok(response)) => {
-            exchange.activity.touch();
+            progress.activity.touch();
             Ok(response)
         }
         Ok(Err(failed)) => Err(Failure {
             unprocessed: failed.error.is_unprocessed(),
-            error: broken(failed.error, exchange),
+            error: broken(failed.error, progress),
             unsent: failed.unsent,
         }),
     }
 }
 
 /// Why a request that was sent has no response.
-pub(super) fn broken(error: ExchangeError, exchange: &Exchange) -> ForwardError {
+pub(super) fn broken(error: ExchangeError, progress: &SharedProgress) -> ForwardError {
     let end = match error.is_malformed_response() {
         true => End::Meaningless,
         false => End::Closed,
     };
-    exchange.upload.unanswered(end).with_source(error)
+    progress.upload.unanswered(end).with_source(error)
 }
 
 /// What it means for a request that there is no connection. Other destinations may have one, unless it took too long to

@@ -18,9 +18,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tracing::debug;
 
 use super::error::ForwardErrorKind;
-use super::exchange::Exchange;
 use super::headers;
 use super::open_account::OpenAccount;
+use super::shared_progress::SharedProgress;
 use super::timeout::IdleTimer;
 use crate::observe::targets;
 use crate::upstream::{Lease, Switching};
@@ -167,7 +167,7 @@ pub(crate) struct Agreed {
     pub(crate) destination: Switching,
     /// The destination's connection, of which the tunnel may be but one stream.
     pub(crate) lease: Lease,
-    pub(crate) exchange: Arc<Exchange>,
+    pub(crate) progress: Arc<SharedProgress>,
 }
 
 impl Agreed {
@@ -180,7 +180,7 @@ impl Agreed {
             client,
             destination,
             lease,
-            exchange,
+            progress,
         } = self;
         let mut idle = IdleTimer::default();
         let carried = async {
@@ -192,19 +192,19 @@ impl Agreed {
                 .upgraded()
                 .await
                 .ok_or(ForwardErrorKind::UpgradeRequestClient)?;
-            carry(client, destination, &exchange).await
+            carry(client, destination, &progress).await
         };
         let ended = tokio::select! {
             biased;
             carried = carried => carried,
-            () = std::future::poll_fn(|cx| idle.poll_expired(cx, &exchange.activity)) => {
+            () = std::future::poll_fn(|cx| idle.poll_expired(cx, &progress.activity)) => {
                 Err(ForwardErrorKind::UpgradeActivityTimeout)
             }
         };
         if let Err(kind) = ended {
             debug!(
                 target: targets::REQUEST,
-                destination = %exchange.in_flight().id(),
+                destination = %progress.in_flight().id(),
                 error = kind.as_str(),
                 "the tunnel broke",
             );
@@ -217,20 +217,20 @@ impl Agreed {
 async fn carry(
     client: Box<dyn Stream>,
     destination: impl AsyncRead + AsyncWrite,
-    exchange: &Exchange,
+    progress: &SharedProgress,
 ) -> Result<(), ForwardErrorKind> {
-    exchange.activity.touch();
-    let metrics = exchange.in_flight().metrics();
+    progress.activity.touch();
+    let metrics = progress.in_flight().metrics();
     let (client_reader, client_writer) = split(client);
     let (destination_reader, destination_writer) = split(destination);
     let up = Direction {
-        exchange,
+        progress,
         count: &|bytes| metrics.sent(bytes),
         read: ForwardErrorKind::UpgradeRequestClient,
         write: ForwardErrorKind::UpgradeRequestDestination,
     };
     let down = Direction {
-        exchange,
+        progress,
         count: &|bytes| metrics.received(bytes),
         read: ForwardErrorKind::UpgradeResponseDestination,
         write: ForwardErrorKind::UpgradeResponseClient,
@@ -254,7 +254,7 @@ async fn carry(
 
 /// One direction of a tunnel.
 struct Direction<'a> {
-    exchange: &'a Exchange,
+    progress: &'a SharedProgress,
     count: &'a (dyn Fn(u64) + Sync),
     /// What it means that reading fails.
     read: ForwardErrorKind,
@@ -280,7 +280,7 @@ impl Direction<'_> {
                 let _ = to.shutdown().await;
                 return Ok(());
             }
-            self.exchange.activity.touch();
+            self.progress.activity.touch();
             (self.count)(length as u64);
             let written = async {
                 to.write_all(&buffer[..length]).await?;
@@ -289,7 +289,7 @@ impl Direction<'_> {
             written
                 .await
                 .map_err(|error| self.failed(self.write, &error))?;
-            self.exchange.activity.touch();
+            self.progress.activity.touch();
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::exchange::Exchange;
+use super::shared_progress::SharedProgress;
 
 /// How long the client of a response may take nothing of it while nothing else happens in its exchange: the `ActivityTimeout` of
 /// the cluster.
@@ -16,7 +16,7 @@ use super::exchange::Exchange;
 pub(crate) struct UptakeLimit {
     timeout: Duration,
     /// What may still be uploaded beside the response.
-    exchange: Weak<Exchange>,
+    progress: Weak<SharedProgress>,
 }
 
 impl UptakeLimit {
@@ -24,22 +24,22 @@ impl UptakeLimit {
     pub(crate) fn new(timeout: Duration) -> Self {
         Self {
             timeout,
-            exchange: Weak::new(),
+            progress: Weak::new(),
         }
     }
 
     /// For the response of an exchange that goes on.
-    pub(crate) fn of(timeout: Duration, exchange: &Arc<Exchange>) -> Self {
+    pub(crate) fn of(timeout: Duration, progress: &Arc<SharedProgress>) -> Self {
         Self {
             timeout,
-            exchange: Arc::downgrade(exchange),
+            progress: Arc::downgrade(progress),
         }
     }
 
     /// When a client is given up that has taken nothing since then, if nothing happens.
     pub(crate) fn due(&self, since: Instant) -> Instant {
         let due = crate::server::connection::after(since, self.timeout);
-        let exchange = self.exchange.upgrade();
-        exchange.map_or(due, |exchange| due.max(exchange.activity.deadline()))
+        let progress = self.progress.upgrade();
+        progress.map_or(due, |progress| due.max(progress.activity.deadline()))
     }
 }

@@ -9,7 +9,7 @@ use proxy_model::compiled::{ActiveCheck, Cluster, Destination};
 use proxy_model::transform::path_and_query;
 
 use super::{Probe, ProbeError};
-use crate::forward::RequestBody;
+use crate::forward::OutgoingBody;
 use crate::upstream::Upstreams;
 
 /// What probes say that they come from.
@@ -19,8 +19,8 @@ const AGENT: &str = concat!(
     " (active health check)"
 );
 
-/// Probes with a `GET` of the destination's or the check's path, and the check's query, below the destination's health address, in the HTTP version that
-/// the cluster's requests have.
+/// Probes with a `GET` of the destination's or the check's path, and the check's query, below the destination's health address,
+/// in the HTTP version that the cluster's requests have.
 ///
 /// Each probe opens a connection of its own: one that is kept open would not notice that no new ones can be opened.
 pub(crate) struct UpstreamProbe(Arc<Upstreams>);
@@ -51,7 +51,7 @@ fn request(
     check: Option<&ActiveCheck>,
     destination: &Destination,
     http2: bool,
-) -> Result<Request<RequestBody>, http::Error> {
+) -> Result<Request<OutgoingBody>, http::Error> {
     let target = target(check, destination);
     let address = destination.health_address();
     let authority = destination.host().unwrap_or_else(|| address.authority());
@@ -68,7 +68,7 @@ fn request(
     } else {
         request.uri(target).header(HOST, authority)
     };
-    request.body(RequestBody::empty())
+    request.body(OutgoingBody::empty())
 }
 
 /// Path and query of the probe.
@@ -84,7 +84,7 @@ mod tests {
     use crate::fixtures::snapshot;
 
     /// The requests, in HTTP/1.1 and HTTP/2, for a destination and a check with these settings.
-    fn requests(destination: &str, check: &str) -> [Request<RequestBody>; 2] {
+    fn requests(destination: &str, check: &str) -> [Request<OutgoingBody>; 2] {
         let snapshot = snapshot(&format!(
             r#"{{"Clusters":{{"c":{{"HealthCheck":{{"Active":{{"Enabled":true{check}}}}},
                 "Destinations":{{"d":{{{destination}}}}}}}}}}}"#

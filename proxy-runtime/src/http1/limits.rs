@@ -1,4 +1,4 @@
-//! How much a head may be.
+//! What bounds those who parse heads and trailer sections.
 
 /// How much a head may be. The defaults are the server's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

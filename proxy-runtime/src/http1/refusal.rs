@@ -1,4 +1,4 @@
-//! Why a message is not passed on.
+//! What those who parse refuse, with the status and the text for it.
 
 use std::error::Error;
 use std::fmt;

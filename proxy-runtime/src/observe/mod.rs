@@ -1,8 +1,8 @@
 //! What the proxy tells about itself: counters, durations, and the names under which it logs.
 //!
-//! Counters are the proxy's own atomics; of what each request writes, busy things have a set for each worker. The handles are found when a generation of the configuration is built, so that
-//! a request counts without looking anything up. What is counted lives as long as the route, cluster or destination
-//! that it belongs to; its series disappear together with it.
+//! Counters are the proxy's own atomics; of what each request writes, busy things have a set for each worker. The handles are
+//! found when a generation of the configuration is built, so that a request counts without looking anything up. What is counted
+//! lives as long as the route, cluster or destination that it belongs to; its series disappear together with it.
 
 mod counter;
 mod histogram;

@@ -139,8 +139,8 @@ impl ProxyBuilder {
     ///
     /// # Errors
     ///
-    /// The first configuration names a policy, a filter or a layer that was not registered, or a policy was registered under the name of one
-    /// that is built in.
+    /// The first configuration names a policy, a filter or a layer that was not registered, or a policy was registered under the
+    /// name of one that is built in.
     pub fn build(self) -> Result<(Proxy, Driver), Problems> {
         let Self {
             settings,

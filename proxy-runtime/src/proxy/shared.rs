@@ -1,4 +1,4 @@
-//! What all handles of one proxy share.
+//! Behind the handles of a proxy: the configuration that serves, how the next is published, and what outlives both.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

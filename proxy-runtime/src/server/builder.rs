@@ -1,6 +1,5 @@
 //! From addresses and limits to a server that is bound, and on to one that serves.
 
-use std::error::Error as StdError;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -25,9 +24,8 @@ use super::open_files;
 use super::shared::WorkerShared;
 use super::sockets::ListeningSockets;
 use super::worker::{self, Command, Part, Socket};
+use crate::BoxError;
 use crate::observe::{WorkerPlace, targets};
-
-type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// Makes a [`Server`].
 ///

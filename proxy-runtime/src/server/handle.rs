@@ -1,4 +1,4 @@
-//! A server at work.
+//! By what a program ends a server that was started, or waits for its end.
 
 use std::fmt;
 use std::net::SocketAddr;

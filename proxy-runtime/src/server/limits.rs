@@ -238,7 +238,7 @@ impl Limits {
             .with_fields(self.header_fields)
     }
 
-    /// What the engine may hold per connection and direction; it must take a whole head.
+    /// What a connection may hold of what it sends, or `h2` may for it; a whole head must fit.
     pub(crate) fn effective_buffer(&self) -> usize {
         self.buffer_bytes.max(self.header_bytes).max(8 * 1024)
     }

@@ -2,8 +2,10 @@
 //!
 //! Each worker is a thread with a tokio runtime, listening sockets, connections and a service of its own; the kernel
 //! spreads the connections over the workers (`SO_REUSEPORT` on Linux; elsewhere the workers share a socket). A request
-//! never changes threads, and nothing on its way is shared between them. This is the one place of the crate that starts
-//! threads and makes runtimes: it is what it is for. It installs no signal handler and never ends the process.
+//! never changes threads. Workers share the configuration and the live state of destinations, which requests read or add to
+//! without waiting for each other; connections to destinations they share for clusters with `MaxConnectionsPerServer` only, whose
+//! limit is the whole proxy's and whose pool is one for all ([`upstream`](crate::upstream)). This is the one place of the crate that
+//! starts threads and makes runtimes: it is what it is for. It installs no signal handler and never ends the process.
 //!
 //! It hosts any tower service over [`RequestBody`]; [`Server::for_proxy`] hosts a [`Proxy`].
 //!

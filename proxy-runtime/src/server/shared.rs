@@ -1,4 +1,4 @@
-//! What the connections of one worker share.
+//! A worker's own: limits, counts and mode, held by it and by each of its connections.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};

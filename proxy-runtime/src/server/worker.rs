@@ -1,6 +1,5 @@
 //! One worker: a thread with a runtime, sockets, connections and a service of its own.
 
-use std::error::Error as StdError;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -22,11 +21,10 @@ use super::metrics::WorkerMetrics;
 use super::shared::{Occupied, WorkerShared};
 #[cfg(feature = "tls")]
 use super::tls::TlsServerConfig;
+use crate::BoxError;
 use crate::connection::ConnectionInfo;
 use crate::observe::targets;
 use crate::upstream::RuntimeGroup;
-
-type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// After an error that concerns all connections, such as being out of file descriptors: long enough to be no load,
 /// short enough to be no outage.

@@ -1,11 +1,12 @@
-//! One configuration together with the live state of everything in it.
+//! What is published: each request holds one generation from its beginning to its end.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use discovery_core::Moment;
 use proxy_model::compiled::{Cluster, ClusterIndex, RouteIndex};
-use proxy_model::{ClusterId, Problems, RouteId, Snapshot};
+use proxy_model::matching::Lookup;
+use proxy_model::{ClusterId, Problems, RequestHead, RouteId, Snapshot};
 
 use super::cluster::{ClientKey, ClusterState, PickContext};
 use super::destination::DestinationState;
@@ -138,6 +139,12 @@ impl Generation {
     /// The state of a route of this generation's snapshot.
     pub(crate) fn route(&self, index: RouteIndex) -> &RouteState {
         &self.routes[index.0 as usize]
+    }
+
+    /// The route that takes a request.
+    #[inline]
+    pub(crate) fn find_route<H: RequestHead>(&self, head: &H) -> Lookup {
+        self.snapshot.table().find(self.snapshot.routes(), head)
     }
 
     /// Each cluster with its state, in the order of the configuration.

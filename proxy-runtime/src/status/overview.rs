@@ -1,4 +1,4 @@
-//! The proxy in a few numbers.
+//! Sums over all routes and clusters, made when they are asked for.
 
 use discovery_core::Moment;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! What was read from a socket and has not been used yet.
+//! Between a socket and who parses: that one asks for reads, and consumes; the memory is the thread's.
 
 use std::io;
 use std::pin::pin;
@@ -16,8 +16,8 @@ const COPIED: usize = 8 * 1024;
 /// What was read from a socket and has not been used yet.
 ///
 /// It has no memory while nothing is in it and nothing comes, so that idle connections cost none. It begins with 32 KiB,
-/// has 256 KiB once a read has filled that, and begins with those as long as reads need them. A message whose head does not fit makes it grow further: who
-/// parses knows when that is enough.
+/// has 256 KiB once a read has filled that, and begins with those as long as reads need them. A message whose head does not fit
+/// makes it grow further: who parses knows when that is enough.
 #[derive(Debug, Default)]
 pub(crate) struct ReadBuffer {
     bytes: Vec<u8>,

@@ -63,6 +63,15 @@ pub(crate) fn take(size: usize) -> Vec<u8> {
     spare.unwrap_or_else(|| Vec::with_capacity(size))
 }
 
+/// Gives a buffer that has no memory as much as a [`SMALL`] one has.
+#[cfg(feature = "server")]
+#[inline]
+pub(crate) fn lend(buffer: &mut Vec<u8>) {
+    if buffer.capacity() == 0 {
+        *buffer = take(SMALL);
+    }
+}
+
 /// Keeps a buffer for the next one who needs it. Those for what is read are freed when they have grown.
 #[inline]
 pub(crate) fn give_back(mut buffer: Vec<u8>) {

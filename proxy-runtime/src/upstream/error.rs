@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::Request;
 
 use super::http1::Http1Error;
-use crate::forward::RequestBody;
+use crate::forward::OutgoingBody;
 
 /// Why a connection to a destination could not be had. No byte of a request was sent.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -91,5 +91,5 @@ fn is_unprocessed(error: &hyper::Error) -> bool {
 pub(crate) struct SendError {
     pub(crate) error: ExchangeError,
     /// The request, if it is known that nothing of it has left, or if it can do no harm the second time.
-    pub(crate) unsent: Option<Box<Request<RequestBody>>>,
+    pub(crate) unsent: Option<Box<Request<OutgoingBody>>>,
 }

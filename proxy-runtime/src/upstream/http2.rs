@@ -21,7 +21,7 @@ use super::error::ConnectError;
 use super::group::RuntimeGroup;
 use super::http1::MAX_HEAD;
 use super::io::UpstreamIo;
-use crate::forward::RequestBody;
+use crate::forward::OutgoingBody;
 use crate::observe::targets;
 
 /// What a destination may send per stream before the client has taken some of it: as much as a transfer over HTTP/1.1 has on the
@@ -77,7 +77,7 @@ impl Default for Settings {
 /// An HTTP/2 connection, shared by requests. It closes when the pool and all requests have let go of it.
 #[derive(Debug)]
 pub(super) struct Http2Connection {
-    send: SendRequest<RequestBody>,
+    send: SendRequest<OutgoingBody>,
     pub(super) peer: SocketAddr,
     /// Requests that are on it.
     streams: AtomicUsize,
@@ -201,7 +201,7 @@ impl Http2Connection {
         *self.lock_idle_since()
     }
 
-    pub(super) fn sender(&self) -> SendRequest<RequestBody> {
+    pub(super) fn sender(&self) -> SendRequest<OutgoingBody> {
         self.send.clone()
     }
 

@@ -1,4 +1,4 @@
-//! A connection while one request uses it.
+//! Connections out of the pool: a request holds one at a time, and gives it back or drops it.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -15,14 +15,14 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::error::{ConnectError, ExchangeError, SendError};
-use super::http1::{self, Http1Connection, Rest, Upload};
+use super::http1::{self, Http1Connection, RequestWriter, Rest};
 #[cfg(feature = "http2")]
 use super::http2::Http2Connection;
 use super::incoming::IncomingBody;
 use super::io::UpstreamIo;
 use super::slot::Slot;
 use super::tunnel::Switching;
-use crate::forward::RequestBody;
+use crate::forward::OutgoingBody;
 
 /// A connection while one request uses it.
 ///
@@ -163,16 +163,16 @@ impl Lease {
     /// # Panics
     ///
     /// Never: a lease that was finished cannot be used.
-    pub(crate) fn send(&mut self, request: Request<RequestBody>) -> Sent<'_> {
+    pub(crate) fn send(&mut self, request: Request<OutgoingBody>) -> SendFuture<'_> {
         match &mut self.held {
             Held::Http1(connection) => {
                 let connection = connection
                     .as_mut()
                     .expect("only what ends the lease takes it out");
-                Sent::Http1(connection.send(request))
+                SendFuture::Http1(connection.send(request))
             }
             #[cfg(feature = "http2")]
-            Held::Http2(connection) => Sent::Http2(Box::pin(send_http2(connection, request))),
+            Held::Http2(connection) => SendFuture::Http2(Box::pin(send_http2(connection, request))),
         }
     }
 
@@ -246,13 +246,13 @@ impl Lease {
         reason = "the large one is meant to be where it is; the other is small beside what a stream costs"
     )
 )]
-pub(crate) enum Sent<'a> {
-    Http1(http1::Sent<'a>),
+pub(crate) enum SendFuture<'a> {
+    Http1(http1::SendFuture<'a>),
     #[cfg(feature = "http2")]
     Http2(Pin<Box<dyn Future<Output = Result<Response<IncomingBody>, SendError>> + Send + 'a>>),
 }
 
-impl Sent<'_> {
+impl SendFuture<'_> {
     /// Whether something came since this was last asked, as far as that can be known: interim responses of HTTP/2 are not seen.
     pub(crate) fn take_news(&mut self) -> bool {
         match self {
@@ -263,7 +263,7 @@ impl Sent<'_> {
     }
 }
 
-impl Future for Sent<'_> {
+impl Future for SendFuture<'_> {
     type Output = Result<Response<IncomingBody>, SendError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -284,7 +284,7 @@ impl Future for Sent<'_> {
 #[cfg(feature = "http2")]
 async fn send_http2(
     connection: &Http2Connection,
-    request: Request<RequestBody>,
+    request: Request<OutgoingBody>,
 ) -> Result<Response<IncomingBody>, SendError> {
     match connection.sender().try_send_request(request).await {
         Ok(response) => Ok(response.map(IncomingBody::Http2)),
@@ -298,7 +298,7 @@ async fn send_http2(
 /// Sends the rest of a request whose response has ended, and closes the connection then; `give_up` cuts it off.
 async fn finish_upload(
     mut connection: Box<Http1Connection>,
-    mut upload: Box<Upload>,
+    mut upload: Box<RequestWriter>,
     give_up: impl Future<Output = ()>,
 ) {
     tokio::select! {

@@ -62,7 +62,7 @@ pub(crate) use self::error::{ConnectError, ExchangeError};
 pub(crate) use self::group::RuntimeGroup;
 #[cfg(feature = "server")]
 pub(crate) use self::http1::{
-    Early, Http1Connection, Http1Error, MOST_INTERIM, Output, SecondTry, Written,
+    Early, Http1Connection, Http1Error, MOST_INTERIM, Output, RawRoundTrip, SecondTry,
     limits as response_limits,
 };
 #[cfg(all(feature = "http2", feature = "server"))]

@@ -11,7 +11,7 @@ use super::http2::Http2Connection;
 use super::io::UpstreamIo;
 use super::protocol;
 use crate::BoxError;
-use crate::forward::RequestBody;
+use crate::forward::OutgoingBody;
 
 impl Upstreams {
     /// Sends one request over a connection of its own, which no pool counts, and gives the status of the answer. The
@@ -24,7 +24,7 @@ impl Upstreams {
         &self,
         address: &DestinationAddress,
         upstream: &Upstream,
-        request: impl FnOnce(bool) -> Result<Request<RequestBody>, http::Error>,
+        request: impl FnOnce(bool) -> Result<Request<OutgoingBody>, http::Error>,
     ) -> Result<StatusCode, BoxError> {
         let protocols =
             protocol::for_request(address.scheme(), upstream).map_err(ConnectError::Unsupported)?;

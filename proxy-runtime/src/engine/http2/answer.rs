@@ -102,7 +102,7 @@ pub(super) async fn send_own(
     }
     let length = text.len() as u64;
     let mut waiting = Waiting {
-        connection: &client.exchange.connection,
+        connection: &client.record.connection,
         deadline: &client.deadline,
         room: Room::default(),
         is_exempt: false,

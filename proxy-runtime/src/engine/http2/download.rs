@@ -14,7 +14,7 @@ use crate::server::http2::{Room, poll_room};
 use crate::upstream::{Http1Body, Http1Connection};
 
 /// A response whose head was sent.
-pub(super) struct Download {
+pub(super) struct StreamDownload {
     /// Its body, as it comes.
     pub(super) body: Http1Body,
     stream: Option<SendStream<Bytes>>,
@@ -37,7 +37,7 @@ pub(super) struct Download {
 /// The client wants no more.
 pub(super) struct Gone;
 
-impl Download {
+impl StreamDownload {
     /// Of which `data` has come. `is_exempt`: the client may be as slow as it likes.
     pub(super) fn of(body: Http1Body, data: Bytes, is_exempt: bool) -> Self {
         Self {

@@ -1,7 +1,7 @@
-//! Streams of HTTP/2, forwarded as HTTP/1.1 where that is all there is to do with them.
+//! The raw lane of HTTP/2: streams, forwarded to destinations of HTTP/1.1. What leaves it is in [`engine`](super).
 //!
 //! ```text
-//! head, as h2 read it ─▶ route ─▶ cluster ─▶ pick ─▶ connection ─▶ head, written in HTTP/1.1
+//! head, as `h2` read it ─▶ route ─▶ cluster ─▶ pick ─▶ connection ─▶ head, written in HTTP/1.1
 //!                                                                    │ with what came of the body, one write
 //! client ◀─ HEADERS ◀─ one map of fields ◀─ head, parsed in place ◀─ destination
 //! client ◀─ DATA, a frame for what came together ◀─ content, without its framing ◀─ destination
@@ -14,7 +14,7 @@
 mod answer;
 mod connect;
 mod download;
-mod exchange;
+mod relay;
 mod request;
 mod run;
 mod small;

@@ -1,4 +1,4 @@
-//! A stream that is forwarded: whether it can be, what belongs to it, and its head as a destination gets it.
+//! A stream on the raw lane: whether it can take that, what belongs to it, and its head as a destination gets it.
 
 use std::ops::Deref;
 
@@ -10,17 +10,17 @@ use super::upload::Allowed;
 use crate::engine::Engine;
 use crate::engine::connect::{Link, Unconnected};
 use crate::engine::outgoing::Invalid;
-use crate::engine::place::Place;
+use crate::engine::resolved_route::ResolvedRoute;
 use crate::engine::tally::Tally;
 use crate::engine::typed::{self, TypedRequest};
-use crate::forward::{Framing as TypedFraming, HttpHead, framing_of};
+use crate::forward::{BodyKind, HttpHead, body_kind_of};
 use crate::http1::{Asked, ClassSet, FieldClass, Framing, Method as RawMethod};
 use crate::server::http2::Client;
 use crate::state::{Generation, Picked};
 use crate::stream::spare as buffers;
 
-/// Begins with a request that was admitted, and so has a target of HTTP/1.1, if it can be forwarded as that: finds its route, and an idle connection to a destination, which
-/// nearly always there is.
+/// Begins with a request that was admitted, and so has a target of HTTP/1.1, if it can be forwarded as that: finds its route,
+/// and an idle connection to a destination, which nearly always there is.
 pub(super) fn start<'a>(
     head: &'a Parts,
     classes: ClassSet,
@@ -31,26 +31,26 @@ pub(super) fn start<'a>(
     if head.method == Method::CONNECT || classes.contains(FieldClass::Expect) {
         return None;
     }
-    let view = HttpHead::with_classes(head, client.exchange.connection.info, classes);
-    let place = Place::find(engine, generation, &view)?;
+    let view = HttpHead::with_classes(head, client.record.connection.info, classes);
+    let resolved = ResolvedRoute::find(engine, generation, &view)?;
     // Filters are shown heads in `http` types.
-    if place.filters().is_some() {
+    if resolved.filters().is_some() {
         return None;
     }
-    let framing = match framing_of(&view, client.body.is_none()).ok()? {
-        TypedFraming::Length(length) if length > allowed(place, client).content => return None,
+    let framing = match body_kind_of(&view, client.body.is_none()).ok()? {
+        BodyKind::Length(length) if length > allowed(resolved, client).content => return None,
         said => typed::framing(&view, said),
     };
     let run = Run {
-        place,
+        resolved,
         head: view,
         framing,
     };
     let now = Instant::now();
     let mut tally = Tally::new(
         engine.service().shared(),
-        place.route_state,
-        place.state,
+        resolved.route_state,
+        resolved.state,
         (&head.method, Version::HTTP_2),
         now,
     );
@@ -59,10 +59,10 @@ pub(super) fn start<'a>(
 }
 
 /// What the request may have beside its head.
-pub(super) fn allowed(place: Place<'_>, client: &Client) -> Allowed {
-    let limits = &client.exchange.connection.worker.limits;
+pub(super) fn allowed(resolved: ResolvedRoute<'_>, client: &Client) -> Allowed {
+    let limits = &client.record.connection.worker.limits;
     Allowed {
-        content: place.allowed(limits.body_bytes),
+        content: resolved.allowed(limits.body_bytes),
         trailers: limits.header_fields,
     }
 }
@@ -70,17 +70,17 @@ pub(super) fn allowed(place: Place<'_>, client: &Client) -> Allowed {
 /// A request that is forwarded.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
-    pub(super) place: Place<'a>,
+    pub(super) resolved: ResolvedRoute<'a>,
     pub(super) head: HttpHead<'a>,
     pub(super) framing: Framing,
 }
 
 impl<'a> Deref for Run<'a> {
-    type Target = Place<'a>;
+    type Target = ResolvedRoute<'a>;
 
     #[inline]
-    fn deref(&self) -> &Place<'a> {
-        &self.place
+    fn deref(&self) -> &ResolvedRoute<'a> {
+        &self.resolved
     }
 }
 
@@ -104,7 +104,7 @@ impl Run<'_> {
             route: self.route,
             plan: self.plan,
             framing: self.framing,
-            remote: client.exchange.connection.remote_value(),
+            remote: client.record.connection.remote_value(),
         };
         let destination = &self.cluster.destinations()[picked.index.0 as usize];
         request.write(destination, &mut out)?;

@@ -1,4 +1,4 @@
-//! From a stream's head to the end of its response.
+//! From a stream's head to the end of its response: the raw lane's loop for HTTP/2.
 
 use std::future::poll_fn;
 
@@ -9,9 +9,9 @@ use tokio::time::Instant;
 
 use super::answer::send_own;
 use super::connect::unless_gone;
-use super::exchange::{Exchange, Flow};
+use super::relay::{StreamFlow, StreamRelay};
 use super::request::{Run, allowed, start};
-use super::upload::Upload;
+use super::upload::StreamUpload;
 use crate::engine::Engine;
 use crate::engine::connect::{Link, Unconnected};
 use crate::engine::failure::Failure;
@@ -26,8 +26,8 @@ use crate::server::http2::{Client, Untaken};
 use crate::stream::spare as buffers;
 use crate::upstream::{Http1Connection, Rest};
 
-/// Forwards a request that was admitted, and has fields of these classes, as HTTP/1.1. Returns whether it was; if not, nothing was read or written, and it is to be served as an
-/// `http` request.
+/// Forwards a request that was admitted, and has fields of these classes, as HTTP/1.1. Returns whether it was; if not, nothing
+/// was read or written, and it is one for the typed lane.
 ///
 /// Cancel-safe: dropped, the request is cancelled at the destination.
 pub(crate) async fn forward(
@@ -49,7 +49,7 @@ pub(crate) async fn forward(
             .map(|link| (link, Instant::now())),
     };
     match link {
-        Ok((link, since)) => run.exchange(client, link, since, tally).await,
+        Ok((link, since)) => run.relay(client, link, since, tally).await,
         Err(Unconnected::Gone) => gone(client, tally),
         Err(unconnected) => {
             Box::pin(run.refuse(client, tally, unconnected.refusal())).await;
@@ -59,7 +59,7 @@ pub(crate) async fn forward(
 }
 
 impl<'a> Run<'a> {
-    async fn exchange(
+    async fn relay(
         &self,
         client: &mut Client,
         mut link: Link,
@@ -84,26 +84,26 @@ impl<'a> Run<'a> {
                 flow.upload.keep();
             }
             let peer = connection.peer;
-            let mut exchange = Exchange {
+            let mut relay = StreamRelay {
                 client: &mut *client,
                 flow: &mut flow,
                 plan: self.plan,
                 flight: &link.picked.in_flight,
                 connection,
             };
-            match poll_fn(|cx| exchange.poll_head(cx)).await {
+            match poll_fn(|cx| relay.poll_head(cx)).await {
                 Ok(status) => {
                     tally.answered(status, Instant::now());
-                    if exchange.client.exchange.draft.is_some() {
+                    if relay.client.record.draft.is_some() {
                         let info = self.info(&tally, Some(peer));
-                        exchange.client.exchange.answered(status, Some(info));
+                        relay.client.record.answered(status, Some(info));
                     }
-                    match poll_fn(|cx| exchange.poll_body(cx)).await {
+                    match poll_fn(|cx| relay.poll_body(cx)).await {
                         Ok(true) => {}
                         Ok(false) => {
-                            exchange.answered_early();
+                            relay.answered_early();
                             tally.end_early(Instant::now());
-                            poll_fn(|cx| exchange.poll_rest(cx)).await;
+                            poll_fn(|cx| relay.poll_rest(cx)).await;
                         }
                         Err(failure) => break Some(failure),
                     }
@@ -114,7 +114,7 @@ impl<'a> Run<'a> {
                     if let Some(failed) = failed.unless_tried_again(second_try, is_kept) {
                         break Some(failed);
                     }
-                    flow.count(&link.picked.in_flight, &mut client.exchange);
+                    flow.count(&link.picked.in_flight, &mut client.record);
                     let reconnecting = self.reconnect(link, &flow.progress);
                     match Box::pin(unless_gone(client, reconnecting)).await {
                         Some(Ok(fresh)) => link = fresh,
@@ -136,17 +136,24 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn begin(&self, client: &Client, head: Vec<u8>, since: Instant, tally: &Tally<'_>) -> Flow {
+    fn begin(
+        &self,
+        client: &Client,
+        head: Vec<u8>,
+        since: Instant,
+        tally: &Tally<'_>,
+    ) -> StreamFlow {
         let deadlines = self.deadlines(self.head_due(tally));
         let has_body = client.body.is_some();
-        let mut upload = Upload::new(head, self.framing, has_body, allowed(self.place, client));
+        let mut upload =
+            StreamUpload::new(head, self.framing, has_body, allowed(self.resolved, client));
         if has_body
-            && let Some(rate) = client.exchange.connection.worker.limits.data_rate
+            && let Some(rate) = client.record.connection.worker.limits.data_rate
             && !is_grpc_call(self.head.method_value(), self.head.headers())
         {
             upload.outbound.pace(rate);
         }
-        Flow::new(upload, self.asked(), Progress::new(deadlines, since))
+        StreamFlow::new(upload, self.asked(), Progress::new(deadlines, since))
     }
 
     /// Counts what went through, and puts away what the next request can use.
@@ -154,13 +161,13 @@ impl<'a> Run<'a> {
         &self,
         client: &mut Client,
         mut link: Link,
-        flow: &mut Flow,
+        flow: &mut StreamFlow,
         is_complete: bool,
         now: Instant,
     ) {
-        flow.count(&link.picked.in_flight, &mut client.exchange);
+        flow.count(&link.picked.in_flight, &mut client.record);
         if flow.is_sent() {
-            client.exchange.outcome = Outcome::Complete;
+            client.record.outcome = Outcome::Complete;
         }
         flow.upload.outbound.rest();
         let is_clean = |connection: &mut Http1Connection| connection.input.is_empty();
@@ -177,7 +184,13 @@ impl<'a> Run<'a> {
 
     /// Ends an exchange that did not come to its end.
     #[cold]
-    async fn fail(&self, client: &mut Client, mut tally: Tally<'_>, failure: Failure, flow: Flow) {
+    async fn fail(
+        &self,
+        client: &mut Client,
+        mut tally: Tally<'_>,
+        failure: Failure,
+        flow: StreamFlow,
+    ) {
         let kind = match failure {
             Failure::Unsent | Failure::Stale => {
                 let refusal = (ForwardErrorKind::Request, StatusCode::BAD_GATEWAY);
@@ -191,8 +204,8 @@ impl<'a> Run<'a> {
                 return self.refuse(client, tally, (kind, status)).await;
             }
             Failure::Cut(kind) => {
-                client.exchange.outcome = Outcome::Failed;
-                if let Some(draft) = &mut client.exchange.draft {
+                client.record.outcome = Outcome::Failed;
+                if let Some(draft) = &mut client.record.draft {
                     draft.failed(Some(kind));
                 }
                 if let Some(mut download) = flow.download {
@@ -214,19 +227,19 @@ impl<'a> Run<'a> {
         (kind, status): (ForwardErrorKind, StatusCode),
     ) {
         tally.refused(status);
-        if client.exchange.draft.is_some() {
+        if client.record.draft.is_some() {
             let mut info = self.info(&tally, None);
             info.error = Some(kind);
-            client.exchange.answered(status, Some(info));
+            client.record.answered(status, Some(info));
         }
         if kind == ForwardErrorKind::RequestBodyClient {
-            let allowed = allowed(self.place, client).content;
-            client.exchange.body_refused(status, allowed);
+            let allowed = allowed(self.resolved, client).content;
+            client.record.body_refused(status, allowed);
         }
         match send_own(client, status, self.is_head(), self.plan).await {
             Ok(sent) => {
-                client.exchange.sent = sent;
-                client.exchange.outcome = Outcome::Complete;
+                client.record.sent = sent;
+                client.record.outcome = Outcome::Complete;
             }
             Err(Untaken::Gone) => client.has_reset = true,
             Err(Untaken::TooSlow) => {}

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, DuplexStream, duplex};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::sleep;
 
-use super::upload::{Allowed, Upload};
+use super::upload::{Allowed, StreamUpload};
 use crate::engine::upload::Broken;
 use crate::http1::Framing;
 
@@ -44,7 +44,7 @@ async fn stream() -> (SendStream<Bytes>, RecvStream) {
 
 /// Sends a body to what is returned.
 fn upload(
-    mut upload: Upload,
+    mut upload: StreamUpload,
     body: RecvStream,
     room: usize,
 ) -> (DuplexStream, JoinHandle<Result<u64, Broken>>) {
@@ -58,8 +58,8 @@ fn upload(
     (far, task)
 }
 
-fn chunked() -> Upload {
-    Upload::new(b"head\r\n\r\n".to_vec(), Framing::Chunked, true, ALLOWED)
+fn chunked() -> StreamUpload {
+    StreamUpload::new(b"head\r\n\r\n".to_vec(), Framing::Chunked, true, ALLOWED)
 }
 
 async fn received(mut far: DuplexStream) -> String {
@@ -74,7 +74,7 @@ async fn the_window_opens_by_what_the_destination_has_taken() {
         const WINDOW: usize = 65_535;
         const ROOM: usize = 1000;
         let (mut up, body) = stream().await;
-        let plain = Upload::new(Vec::new(), Framing::Length(u64::MAX), true, ALLOWED);
+        let plain = StreamUpload::new(Vec::new(), Framing::Length(u64::MAX), true, ALLOWED);
         let (mut far, _task) = upload(plain, body, ROOM);
         let sent = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&sent);
@@ -153,7 +153,7 @@ async fn what_is_too_large_or_reset_is_the_clients_fault() {
             content: 3,
             ..ALLOWED
         };
-        let limited = Upload::new(Vec::new(), Framing::Chunked, true, allowed);
+        let limited = StreamUpload::new(Vec::new(), Framing::Chunked, true, allowed);
         let (far, task) = upload(limited, body, 1 << 16);
         let status = match task.await.unwrap().unwrap_err() {
             Broken::Client { status, .. } => status,

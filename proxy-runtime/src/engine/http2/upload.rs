@@ -32,7 +32,7 @@ pub(super) struct Allowed {
 ///
 /// The client's window opens by what the destination has taken.
 #[derive(Debug)]
-pub(super) struct Upload {
+pub(super) struct StreamUpload {
     /// The head, and later the framing.
     pub(super) outbound: Outbound,
     /// What of the body follows that: up to [`FRAMES`], for which there is no room before the first of them comes.
@@ -48,7 +48,7 @@ pub(super) struct Upload {
     limits: Allowed,
 }
 
-impl Upload {
+impl StreamUpload {
     /// Of a request that begins with `head`, and has a body unless `has_body` says otherwise.
     pub(super) fn new(head: Vec<u8>, framing: Framing, has_body: bool, limits: Allowed) -> Self {
         let left = match framing {

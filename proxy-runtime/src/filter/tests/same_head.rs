@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::fixtures::snapshot;
-use crate::forward::{Framing, OutgoingHead, pass_on};
+use crate::forward::{BodyKind, OutgoingHead, pass_on};
 use crate::http1::{
     Asked, FieldValue, OutgoingTarget, RequestRewrite, ResponseRewrite, parse_response,
     write_request, write_response,
@@ -111,7 +111,7 @@ fn sent_from_parts(parts: &Parts, edits: &HeadEdits) -> (String, BTreeMap<String
     let destination = &config.clusters()[0].destinations()[0];
     let request = OutgoingHead::new(&head, &config.routes()[0], destination)
         .unwrap()
-        .into_request((), Framing::Empty, false)
+        .into_request((), BodyKind::Empty, false)
         .unwrap();
     assert!(request.headers().contains_key(HOST));
     let fields = request

@@ -3,7 +3,7 @@
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, response};
 
-use crate::forward::request::{Framing, framing};
+use crate::forward::request::{BodyKind, body_kind};
 use crate::forward::response::promised_length;
 
 fn headers(lines: &[(http::HeaderName, &'static str)]) -> HeaderMap {
@@ -19,22 +19,22 @@ fn l24_to_l30_what_a_request_says_of_its_body() {
     let length = |value| (CONTENT_LENGTH, value);
     let chunked = (TRANSFER_ENCODING, "chunked");
     for (lines, is_empty, expected) in [
-        (vec![], true, Some(Framing::Empty)),
-        (vec![], false, Some(Framing::Stream)),
-        (vec![length("0")], true, Some(Framing::Empty)),
-        (vec![length("5")], false, Some(Framing::Length(5))),
+        (vec![], true, Some(BodyKind::Empty)),
+        (vec![], false, Some(BodyKind::Stream)),
+        (vec![length("0")], true, Some(BodyKind::Empty)),
+        (vec![length("5")], false, Some(BodyKind::Length(5))),
         (
             vec![length("5"), length("5")],
             false,
-            Some(Framing::Length(5)),
+            Some(BodyKind::Length(5)),
         ),
         (
             vec![length("5"), chunked.clone()],
             false,
-            Some(Framing::Stream),
+            Some(BodyKind::Stream),
         ),
-        (vec![chunked.clone()], false, Some(Framing::Stream)),
-        (vec![chunked], true, Some(Framing::Empty)),
+        (vec![chunked.clone()], false, Some(BodyKind::Stream)),
+        (vec![chunked], true, Some(BodyKind::Empty)),
         (vec![length("5"), length("6")], false, None),
         (vec![length("5, 5")], false, None),
         (vec![length("+5")], false, None),
@@ -42,7 +42,7 @@ fn l24_to_l30_what_a_request_says_of_its_body() {
         (vec![length("99999999999999999999")], false, None),
     ] {
         assert_eq!(
-            framing(&headers(&lines), is_empty).ok(),
+            body_kind(&headers(&lines), is_empty).ok(),
             expected,
             "{lines:?}"
         );

@@ -8,7 +8,7 @@ use http::request::Parts;
 use http::{Request, Version};
 use proxy_model::Snapshot;
 
-use super::request::Framing;
+use super::request::BodyKind;
 use super::{HttpHead, OutgoingHead};
 use crate::connection::ConnectionInfo;
 use crate::fixtures::snapshot;
@@ -40,14 +40,14 @@ fn outgoing(config: &Snapshot, request: &Parts) -> OutgoingHead {
 /// What a destination of HTTP/1.1 gets for a request without a body.
 fn forwarded(config: &Snapshot, request: &Parts) -> Request<()> {
     outgoing(config, request)
-        .into_request((), Framing::Empty, false)
+        .into_request((), BodyKind::Empty, false)
         .unwrap()
 }
 
 /// The same for HTTP/2.
 fn forwarded2(config: &Snapshot, request: &Parts) -> Request<()> {
     outgoing(config, request)
-        .into_request((), Framing::Empty, true)
+        .into_request((), BodyKind::Empty, true)
         .unwrap()
 }
 

@@ -5,7 +5,7 @@ use http::{HeaderValue, Method, Request, Version};
 use proxy_model::config::HttpVersion;
 
 use super::{config, forwarded, forwarded2, http2, outgoing, parts};
-use crate::forward::request::Framing;
+use crate::forward::request::BodyKind;
 
 #[test]
 fn f01_to_f08_urls() {
@@ -168,7 +168,7 @@ fn m11_only_the_upgrade_is_left_of_connection() {
     assert!(!plain.headers().contains_key(UPGRADE));
     let upgrade = outgoing(&config, &request)
         .with_upgrade(HeaderValue::from_static("websocket"))
-        .into_request((), Framing::Empty, false)
+        .into_request((), BodyKind::Empty, false)
         .unwrap();
     assert_eq!(upgrade.headers()[CONNECTION], "upgrade");
     assert_eq!(upgrade.headers()[UPGRADE], "websocket");
@@ -234,12 +234,12 @@ fn http10_is_spoken_if_the_cluster_says_so() {
     let request = parts(Request::get("/"));
     let sent = outgoing(&config, &request)
         .in_version(HttpVersion::Http10)
-        .into_request((), Framing::Empty, false)
+        .into_request((), BodyKind::Empty, false)
         .unwrap();
     assert_eq!(sent.version(), Version::HTTP_10);
     let streaming = outgoing(&config, &request)
         .in_version(HttpVersion::Http10)
-        .into_request((), Framing::Stream, false);
+        .into_request((), BodyKind::Stream, false);
     assert!(streaming.is_err(), "HTTP/1.0 has no chunked coding");
 }
 
@@ -251,7 +251,7 @@ fn a_host_that_is_no_authority_cannot_be_said_in_http2() {
     );
     let request = parts(Request::get("/"));
     assert_eq!(forwarded(&config, &request).headers()[HOST], "not a host");
-    let second = outgoing(&config, &request).into_request((), Framing::Empty, true);
+    let second = outgoing(&config, &request).into_request((), BodyKind::Empty, true);
     assert_eq!(second.unwrap_err().status(), 502);
 }
 
@@ -264,15 +264,15 @@ fn bodies_are_framed_by_the_proxy() {
             .into_request((), framing, is_http2)
             .unwrap()
     };
-    let length = sent(Framing::Length(5), false);
+    let length = sent(BodyKind::Length(5), false);
     assert_eq!(length.headers()["content-length"], "5");
-    let stream = sent(Framing::Stream, false);
+    let stream = sent(BodyKind::Stream, false);
     assert_eq!(
         stream.headers()[TRANSFER_ENCODING],
         "chunked",
         "even with GET"
     );
-    let stream = sent(Framing::Stream, true);
+    let stream = sent(BodyKind::Stream, true);
     assert!(!stream.headers().contains_key(TRANSFER_ENCODING));
 }
 

@@ -1,4 +1,4 @@
-//! What is known of a request at its end.
+//! A line of the log: a draft while the request is served, and at its end the record that sinks get.
 
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};

@@ -1,19 +1,31 @@
 //! One connection: its socket, its protocol, its requests, and its end.
+//!
+//! ```text
+//! serve_tls ─▶ handshake ─┬─ ALPN says h2 ────────────────────────────────────────────▶ http2::serve
+//!                         └─ else ────────▶ http1::serve                                  ▲
+//! serve_cleartext ────────────────────────▶ http1::serve ─ begins with HTTP/2's preface ──┘
+//!
+//! head ─▶ RequestRecord ─▶ edge ─┬─ a proxy is served, and nothing is against it ─▶ engine::forward, forward_stream (raw lane)
+//!                                └─ else ─▶ ServiceCall ─▶ the service ─▶ ResponseBody                             (typed lane)
+//! ```
+//!
+//! Here is what both versions have in common: the socket ([`ConnectionIo`]), what is known and counted of the connection
+//! ([`ConnectionState`]) and of each request ([`RequestRecord`]), and the way to the service and back ([`ServiceCall`],
+//! [`RequestBody`], [`ResponseBody`]).
 
 mod address_text;
-mod exchange;
 mod io;
 mod pace;
+mod record;
 mod request_body;
 mod response_body;
 mod served;
-mod service;
+mod service_call;
 mod state;
 #[cfg(test)]
 mod tests;
 mod uptake;
 
-use std::error::Error as StdError;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -26,16 +38,16 @@ use tokio::time::timeout;
 use tower_service::Service;
 
 pub(crate) use self::address_text::AddressText;
-pub(crate) use self::exchange::Exchange;
-pub use self::exchange::Outcome;
 pub(crate) use self::io::{ConnectionIo, Transport};
 pub(crate) use self::pace::{DownloadPace, Pace, after, spread};
+pub use self::record::Outcome;
+pub(crate) use self::record::RequestRecord;
 pub use self::request_body::{RequestBody, RequestBodyError};
 pub(crate) use self::response_body::ResponseBody;
 pub(crate) use self::served::Served;
-pub(crate) use self::service::{Answer, Asked};
 #[cfg(feature = "http2")]
-pub(crate) use self::service::{GRPC, is_grpc, is_grpc_call};
+pub(crate) use self::service_call::{GRPC, is_grpc, is_grpc_call};
+pub(crate) use self::service_call::{ResponseRules, ServiceCall};
 pub(crate) use self::state::ConnectionState;
 #[cfg(feature = "http2")]
 pub(crate) use self::state::OpenStream;
@@ -51,11 +63,10 @@ use super::metrics::WorkerMetrics;
 use super::shared::{Occupied, WorkerShared};
 #[cfg(feature = "tls")]
 use super::tls::TlsServerConfig;
+use crate::BoxError;
 use crate::connection::ConnectionInfo;
 #[cfg(feature = "tls")]
 use crate::observe::targets;
-
-type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// Shakes hands, and serves what was agreed on until the connection ends.
 ///

@@ -1,6 +1,5 @@
 //! A response's body on its way to the client: counts it, and notices its end.
 
-use std::error::Error as StdError;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,14 +10,13 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use super::exchange::{Exchange, Outcome};
+use super::record::{Outcome, RequestRecord};
 use super::state::ConnectionState;
 use super::uptake::Uptake;
+use crate::BoxError;
 use crate::forward::{BodyError, UptakeLimit};
 use crate::observe::targets;
 use crate::server::metrics::WorkerMetrics;
-
-type BoxError = Box<dyn StdError + Send + Sync>;
 
 pin_project! {
     /// A response's body on its way to the client.
@@ -42,12 +40,12 @@ impl<B: Body> ResponseBody<B> {
     /// the service cares.
     pub(crate) fn service(
         body: B,
-        exchange: Exchange,
+        record: RequestRecord,
         expected: Expected,
         uptake: Option<UptakeLimit>,
     ) -> Self {
         let is_complete = expected.is_complete(0) || body.is_end_stream();
-        let mut tracking = Tracking::new(exchange, expected, is_complete);
+        let mut tracking = Tracking::new(record, expected, is_complete);
         tracking.uptake = uptake;
         Self {
             content: Content::Service { body },
@@ -59,9 +57,9 @@ impl<B: Body> ResponseBody<B> {
     /// `may_be_exempt` and is.
     pub(crate) fn uptake(&self, may_be_exempt: bool) -> Option<Uptake> {
         let Tracking {
-            exchange, expected, ..
+            record, expected, ..
         } = &self.tracking;
-        let has_rate = exchange.connection.worker.limits.data_rate.is_some();
+        let has_rate = record.connection.worker.limits.data_rate.is_some();
         let is_held_to_it = has_rate && !(may_be_exempt && expected.is_exempt);
         let limit = self.tracking.uptake.as_ref().filter(|_| !is_held_to_it)?;
         Some(Uptake::new(limit.clone()))
@@ -76,11 +74,11 @@ impl<B: Body> ResponseBody<B> {
     }
 
     /// A fixed text of ours.
-    pub(crate) fn text(text: Bytes, exchange: Exchange) -> Self {
+    pub(crate) fn text(text: Bytes, record: RequestRecord) -> Self {
         let expected = Expected::default();
         Self {
             content: Content::Text { text: Some(text) },
-            tracking: Tracking::new(exchange, expected, true),
+            tracking: Tracking::new(record, expected, true),
         }
     }
 }
@@ -104,7 +102,7 @@ impl Expected {
 
 /// The part of a body that does not depend on where the data come from.
 struct Tracking {
-    exchange: Exchange,
+    record: RequestRecord,
     expected: Expected,
     /// The client has been handed data that it has not taken.
     is_untaken: bool,
@@ -115,9 +113,9 @@ struct Tracking {
 }
 
 impl Tracking {
-    fn new(exchange: Exchange, expected: Expected, is_complete: bool) -> Self {
+    fn new(record: RequestRecord, expected: Expected, is_complete: bool) -> Self {
         Self {
-            exchange,
+            record,
             expected,
             is_untaken: false,
             is_complete,
@@ -128,7 +126,7 @@ impl Tracking {
     }
 
     fn connection(&self) -> &Arc<ConnectionState> {
-        &self.exchange.connection
+        &self.record.connection
     }
 
     /// There is room for more: what was handed over is written, or waits within the connection's bounds.
@@ -139,8 +137,8 @@ impl Tracking {
     }
 
     fn handed_over(&mut self, bytes: u64, is_end: bool) {
-        self.exchange.sent += bytes;
-        self.is_complete |= is_end || self.expected.is_complete(self.exchange.sent);
+        self.record.sent += bytes;
+        self.is_complete |= is_end || self.expected.is_complete(self.record.sent);
         if bytes > 0 && !self.expected.is_exempt {
             self.is_untaken = true;
             self.connection().untaken.fetch_add(1, Relaxed);
@@ -148,8 +146,8 @@ impl Tracking {
     }
 
     fn failed(&mut self, error: &BoxError) {
-        self.exchange.outcome = Outcome::Failed;
-        if let Some(draft) = &mut self.exchange.draft {
+        self.record.outcome = Outcome::Failed;
+        if let Some(draft) = &mut self.record.draft {
             draft.failed(error.downcast_ref::<BodyError>().map(BodyError::kind));
         }
     }
@@ -158,10 +156,10 @@ impl Tracking {
 impl Drop for Tracking {
     fn drop(&mut self) {
         self.taken();
-        let sent = &mut self.exchange.sent;
+        let sent = &mut self.record.sent;
         *sent = sent.saturating_sub(self.unwritten);
         if self.is_complete && self.is_flushed {
-            self.exchange.outcome = Outcome::Complete;
+            self.record.outcome = Outcome::Complete;
         }
     }
 }

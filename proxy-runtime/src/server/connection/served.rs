@@ -9,7 +9,7 @@ use std::rc::Rc;
 use crate::engine::Engine;
 use crate::proxy::ProxyService;
 
-/// What a worker serves: a service, and if that is a proxy, what forwards requests without the detour over `http` types.
+/// What a worker serves: a service, and if that is a proxy, its raw lane.
 #[derive(Debug)]
 pub(crate) struct Served<S> {
     pub(crate) service: S,
@@ -35,7 +35,7 @@ impl<S: 'static> Served<S> {
         TypeId::of::<S>() == TypeId::of::<ProxyService>()
     }
 
-    /// The service for the request that the engine has left to it a moment ago, or has not seen.
+    /// The service for the request that the raw lane has left to it a moment ago, or was not offered.
     pub(crate) fn service_for_request(&self) -> S
     where
         S: Clone,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::time::Instant;
 
 use super::address_text::AddressText;
-use super::exchange::Outcome;
+use super::record::Outcome;
 use crate::connection::ConnectionInfo;
 use crate::http1::FieldValue;
 use crate::server::access_log::Draft;
@@ -35,7 +35,7 @@ pub(crate) struct ConnectionState {
     /// The client has acknowledged the settings of HTTP/2.
     #[cfg(feature = "http2")]
     pub(crate) acknowledged: AtomicBool,
-    /// Streams of HTTP/2 that the engine works on, tunnels among them.
+    /// Streams of HTTP/2 that are open, tunnels among them.
     #[cfg(feature = "http2")]
     streams: AtomicU32,
     /// Bytes read from the socket.

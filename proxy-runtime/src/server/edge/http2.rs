@@ -1,4 +1,4 @@
-//! What the HTTP/2 engine leaves open.
+//! What `h2` leaves open of a request.
 
 use http::header::{EXPECT, HOST};
 use http::request::Parts;
@@ -16,7 +16,7 @@ const LONGEST_METHOD: usize = 64;
 
 /// Checks `request`, and brings its target into the form that the service relies on: a path without dot segments. Returns
 /// the classes of its fields.
-pub(crate) fn admit(request: &mut Parts, limits: &Limits) -> Result<ClassSet, Refusal> {
+pub(crate) fn admit_http2(request: &mut Parts, limits: &Limits) -> Result<ClassSet, Refusal> {
     check_size(request, limits)?;
     check_method(request)?;
     let names = Names::of(&request.headers);
@@ -55,7 +55,7 @@ fn check_size(request: &Parts, limits: &Limits) -> Result<(), Refusal> {
             "the request's target is too long",
         ));
     }
-    // The engine counts bytes only.
+    // `h2` counts bytes only.
     if request.headers.len() > limits.header_fields {
         return Err(Refusal::new(
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
@@ -223,5 +223,4 @@ fn has_underscore(name: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-#[path = "http2_tests.rs"]
 mod tests;

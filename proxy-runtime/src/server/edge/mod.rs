@@ -1,7 +1,7 @@
 //! What is refused, or brought into one form, before a service sees it.
 //!
 //! What programs behind us may read in different ways is decided here. On HTTP/1 most of it is a matter of reading
-//! ([`crate::http1`]); for HTTP/2 the engine reads, which does not make it an edge.
+//! ([`crate::http1`]); on HTTP/2 `h2` reads, and leaves much of that open ([`admit_http2`]).
 
 #[cfg(feature = "http2")]
 mod http2;
@@ -11,7 +11,7 @@ use http::uri::PathAndQuery;
 use http::{StatusCode, Uri};
 
 #[cfg(feature = "http2")]
-pub(crate) use self::http2::admit;
+pub(crate) use self::http2::admit_http2;
 use self::path::Path;
 use super::limits::Limits;
 use crate::http1::{Framing, Method as RawMethod, RawRequest};
@@ -46,7 +46,7 @@ pub(crate) enum Admitted {
 }
 
 /// Checks what is left to check of a request of HTTP/1 that has been read: the rest is what makes it one.
-pub(crate) fn admit_1(
+pub(crate) fn admit_http1(
     buffer: &[u8],
     request: &RawRequest,
     limits: &Limits,
@@ -106,7 +106,7 @@ mod tests {
         let Ok(Status::Complete(request)) = parsed else {
             panic!("{parsed:?} of {head}");
         };
-        admit_1(head.as_bytes(), &request, limits)
+        admit_http1(head.as_bytes(), &request, limits)
     }
 
     fn admit_line(line: &str) -> Result<Admitted, u16> {

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::clock::Clock;
 use crate::http1::{LentTable, RawRequest, Refusal, Status, read_request};
-use crate::server::connection::{ConnectionIo, ConnectionState, Exchange, Transport, after};
+use crate::server::connection::{ConnectionIo, ConnectionState, RequestRecord, Transport, after};
 use crate::server::metrics::WorkerMetrics;
 use crate::server::mode::{Mode, ModeWatch};
 use crate::stream::{ByteStream, ReadBuffer, spare};
@@ -27,8 +27,8 @@ pub(crate) struct Client<T: Transport> {
     pub(crate) table: LentTable,
     pub(crate) clock: Clock,
     pub(crate) state: Arc<ConnectionState>,
-    /// The request that is being served, for the counters and the access log, which it is told to when it is dropped.
-    pub(crate) exchange: Option<Exchange>,
+    /// Of the request that is being served, until the typed lane takes it along.
+    pub(crate) record: Option<RequestRecord>,
     watch: Option<ModeWatch>,
     waiting: Waiting,
     /// The carriage return of an empty line has come, and its line feed has not.
@@ -90,7 +90,7 @@ impl<T: Transport> Client<T> {
             output: Vec::new(),
             table: LentTable::default(),
             clock: Clock::new(&state),
-            exchange: None,
+            record: None,
             watch: None,
             waiting: Waiting::First,
             has_half_line: false,
@@ -248,9 +248,7 @@ impl<T: Transport> Client<T> {
     /// Gives the output room for a response.
     #[inline]
     pub(crate) fn lend_output(&mut self) {
-        if self.output.capacity() == 0 {
-            self.output = spare::take(spare::SMALL);
-        }
+        spare::lend(&mut self.output);
     }
 
     /// Gives back what an idle connection does not need.

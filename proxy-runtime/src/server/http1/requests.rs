@@ -1,6 +1,5 @@
 //! The loop of a connection: requests, one after the other, and its end.
 
-use std::error::Error as StdError;
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
@@ -16,27 +15,27 @@ use tokio::task::coop::consume_budget;
 use tokio::time::Instant;
 use tower_service::Service;
 
+use super::body_channel::BodySender;
 use super::client::{CLOSING, Client, Head};
 use super::date::write_date;
+use super::dispatch::{Dispatch, Next};
 use super::fields::{Chosen, read_request};
 use super::response::Asker;
-use super::typed::{self, Next};
 use super::upgrade::{OnUpgrade, Switch};
-use super::upload::Upload;
-use crate::engine::{self, Lane};
+use crate::BoxError;
+use crate::engine::{self, Forwarded};
 use crate::forward::spare::{self, Kind};
 use crate::http1::{Framing, RawRequest, Refusal};
 use crate::layer::RouteContext;
 use crate::observe::targets;
 use crate::server::access_log::Draft;
 use crate::server::connection::{
-    Answer, Asked, ConnectionState, Exchange, Outcome, RequestBody, Served, Transport, after,
+    ConnectionState, Outcome, RequestBody, RequestRecord, ResponseRules, Served, ServiceCall,
+    Transport, after,
 };
 use crate::server::edge::{self, Admitted};
 use crate::server::metrics::WorkerMetrics;
 use crate::stream::write_all;
-
-type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// The answer to a head that took too long (RFC 9110 section 15.5.9).
 const TIMEOUT: &[u8] =
@@ -138,15 +137,15 @@ where
             && admit(client, &request) == Ok(Admitted::AsSent)
         {
             match engine::forward(client, &request, engine).await {
-                Lane::Typed => {}
-                Lane::Served { keep } => {
-                    client.exchange = None;
+                Forwarded::Typed => {}
+                Forwarded::Served { keep } => {
+                    client.record = None;
                     if keep {
                         continue;
                     }
                     return End::Close;
                 }
-                Lane::Gone => return End::Drop,
+                Forwarded::Gone => return End::Drop,
             }
         }
         // Boxed, so that idle connections have no room for it.
@@ -165,7 +164,7 @@ fn admit<T: Transport>(
     client: &Client<T>,
     request: &RawRequest,
 ) -> Result<Admitted, edge::Refusal> {
-    edge::admit_1(client.input.filled(), request, &client.state.worker.limits)
+    edge::admit_http1(client.input.filled(), request, &client.state.worker.limits)
 }
 
 /// Counts a request.
@@ -175,20 +174,20 @@ fn begin<T: Transport>(client: &mut Client<T>, request: &RawRequest) {
         state.retire();
     }
     client.clock.begin_exchange();
-    let mut exchange = Exchange::new(state.clone());
+    let mut record = RequestRecord::new(state.clone());
     if state.worker.access_log.is_some() {
         let head = Bytes::copy_from_slice(&client.input.filled()[..request.head_length()]);
         let mut read = Request::new(());
         if read_request(&head, request, &client.table, Chosen::Logged, &mut read).is_ok() {
             let (parts, ()) = read.into_parts();
-            exchange.draft = Some(Box::new(Draft::new(&parts, state.info)));
+            record.draft = Some(Box::new(Draft::new(&parts, state.info)));
             spare::give_back(Kind::Logged, parts.headers, parts.extensions);
         }
     }
-    client.exchange = Some(exchange);
+    client.record = Some(record);
 }
 
-/// Serves a request as one of `http` types.
+/// Serves a request on the typed lane.
 async fn serve_typed<T, S, B>(
     client: &mut Client<T>,
     served: &Served<S>,
@@ -202,27 +201,27 @@ where
     B: Body<Data = Bytes> + 'static,
     B::Error: Into<BoxError>,
 {
-    // First of all, since the engine's word is about this request.
+    // First of all, since what the raw lane has left behind is about this request.
     let service = served.service_for_request();
-    let Some(exchange) = client.exchange.take() else {
+    let Some(record) = client.record.take() else {
         return (Next::Drop, None);
     };
-    let mut typed = typed::Exchange {
-        upload: None,
+    let mut dispatch = Dispatch {
+        sender: None,
         asker: Asker::of(request),
         limits: client.state.worker.limits.head(),
     };
     let mut switch = None;
     let answered = {
-        let answer = pin!(ask(
+        let call = pin!(ask(
             client,
             service,
             request,
-            exchange,
-            &mut typed.upload,
+            record,
+            &mut dispatch.sender,
             &mut switch,
         ));
-        typed.wait(client, answer).await
+        dispatch.wait(client, call).await
     };
     let Some(response) = answered else {
         return (Next::Drop, None);
@@ -232,21 +231,21 @@ where
         let (head, made) = response.into_parts();
         let length = made.size_hint().exact();
         body.set(Some(made));
-        typed.begin(client, head, length)
+        dispatch.begin(client, head, length)
     };
-    (typed.write(client, begun, body).await, switch)
+    (dispatch.write(client, begun, body).await, switch)
 }
 
-/// Makes an `http` request of a raw one. Beside the answer there is what brings the rest of the body (`upload`), and what a
+/// Makes an `http` request of a raw one. Beside the call there is what brings the rest of the body (`sender`), and what a
 /// `switch` of the protocol is done by, if there may be one.
 fn ask<T: Transport, S: Service<Request<RequestBody>> + 'static>(
     client: &mut Client<T>,
     service: S,
     request: &RawRequest,
-    exchange: Exchange,
-    upload: &mut Option<Upload>,
+    record: RequestRecord,
+    sender: &mut Option<BodySender>,
     switch: &mut Option<Switch>,
-) -> Answer<S> {
+) -> ServiceCall<S> {
     let admitted = admit(client, request);
     let head = client.input.take_head(request.head_length());
     // It is filled where it is: to be moved is much of what it costs.
@@ -259,13 +258,13 @@ fn ask<T: Transport, S: Service<Request<RequestBody>> + 'static>(
         Ok(())
     });
     let (rest, body) = receive(client, request);
-    *upload = rest;
+    *sender = rest;
     client.input.rest();
     // A body would be on the way where the tunnel begins; such a request is served as if it had not asked.
     let can_switch = request.upgrade().is_some() && request.framing().is_empty();
-    let asked = Asked::of_raw(request, can_switch);
+    let rules = ResponseRules::of_raw(request, can_switch);
     if let Err(refusal) = read {
-        return Answer::refused(refusal, asked, exchange);
+        return ServiceCall::refused(refusal, rules, record);
     }
     if can_switch {
         let (on_upgrade, offered) = OnUpgrade::new();
@@ -277,14 +276,14 @@ fn ask<T: Transport, S: Service<Request<RequestBody>> + 'static>(
         // What requests to a proxy have a place for is nothing to another service.
         made.extensions_mut().remove::<RouteContext>();
     }
-    Answer::of(service, made, asked, exchange)
+    ServiceCall::of(service, made, rules, record)
 }
 
 /// The body of a request, and what brings it, if not all of it has come.
 fn receive<T: Transport>(
     client: &mut Client<T>,
     request: &RawRequest,
-) -> (Option<Upload>, RequestBody) {
+) -> (Option<BodySender>, RequestBody) {
     match request.framing() {
         Framing::Length(length @ 1..) if client.input.filled().len() as u64 >= length => {
             let whole = client.input.take(length as usize);
@@ -292,9 +291,9 @@ fn receive<T: Transport>(
         }
         framing if framing.is_empty() => (None, RequestBody::empty()),
         _ => {
-            let (upload, reader) = Upload::new(request);
+            let (sender, reader) = BodySender::new(request);
             let body = RequestBody::streamed(reader, &client.state);
-            (Some(upload), body)
+            (Some(sender), body)
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The body of a request as it comes over a stream.
+//! Content of a stream for the typed lane: a [`RequestBody`](crate::server::RequestBody) polls it, and drops it.
 
 use std::task::{Context, Poll, ready};
 

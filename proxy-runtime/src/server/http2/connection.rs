@@ -15,7 +15,6 @@ use tokio::time::Instant;
 
 use super::blocks::Blocks;
 use super::deadlines::{Alarm, Deadline};
-use super::driver::Engine;
 use super::ready::{CONNECTION, Part, Ready};
 use super::resets::Resets;
 use super::streams::{Ending, Streams};
@@ -212,13 +211,9 @@ where
     }
 }
 
-impl<T, S, F> Engine for Connection<T, S, F>
-where
-    T: Transport,
-    S: Fn(Accepted) -> F + Unpin,
-    F: Future<Output = Ending>,
-{
-    fn shut_down(&mut self) {
+impl<T: Transport, S, F> Connection<T, S, F> {
+    /// Ends the connection: at once if it is idle, else after what is in flight.
+    pub(super) fn shut_down(&mut self) {
         match &mut self.phase {
             Phase::Opening(_) => self.phase = Phase::Closed,
             Phase::Open(open) => {
@@ -233,7 +228,8 @@ where
         self.waker.wake_by_ref();
     }
 
-    fn end_now(&mut self, reason: Reason) {
+    /// Ends the connection at once, and tells why.
+    pub(super) fn end_now(&mut self, reason: Reason) {
         if let Phase::Open(open) = &mut self.phase
             && open.end_now(reason, &self.state)
         {
@@ -241,7 +237,8 @@ where
         }
     }
 
-    fn ping(&mut self) {
+    /// Sends what a client that is there must answer.
+    pub(super) fn ping(&mut self) {
         let Phase::Open(open) = &mut self.phase else {
             return;
         };

@@ -1,4 +1,4 @@
-//! Drives one HTTP/2 connection: what speaks the protocol, and the clocks that it does not have.
+//! Drives one HTTP/2 connection: polls it, and watches the clocks that `h2` does not have.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -10,13 +10,15 @@ use std::time::Duration;
 use h2::Reason;
 use tokio::time::{Instant, sleep_until};
 
+use super::connection::{Accepted, Connection};
+use super::streams::Ending;
 use crate::observe::targets;
-use crate::server::connection::{ConnectionState, DownloadPace, after, spread};
+use crate::server::connection::{ConnectionState, DownloadPace, Transport, after, spread};
 use crate::server::limits::Limits;
 use crate::server::metrics::WorkerMetrics;
 use crate::server::mode::{Mode, ModeWatch};
 
-/// How long the engine is given to end a connection that it was told to end.
+/// How long `h2` is given to end a connection that it was told to end.
 const CLOSING: Duration = Duration::from_secs(3);
 
 /// How often a busy connection is looked at, at most.
@@ -28,22 +30,15 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// How long it may take to answer that.
 const PONG: Duration = Duration::from_secs(20);
 
-/// A connection of the engine.
-pub(super) trait Engine: Future<Output = Result<(), h2::Error>> {
-    /// Ends the connection: at once if it is idle, else after what is in flight.
-    fn shut_down(&mut self);
-
-    /// Ends the connection at once, and tells why.
-    fn end_now(&mut self, reason: Reason);
-
-    /// Sends what a client that is there must answer.
-    fn ping(&mut self);
-}
-
 /// Serves the connection until it ends.
 ///
 /// Cancel safe: dropped, it closes the connection.
-pub(super) async fn drive(mut engine: impl Engine + Unpin, state: Arc<ConnectionState>) {
+pub(super) async fn drive<T, S, F>(mut connection: Connection<T, S, F>, state: Arc<ConnectionState>)
+where
+    T: Transport,
+    S: Fn(Accepted) -> F + Unpin,
+    F: Future<Output = Ending>,
+{
     let mut clock = Clock::new(&state);
     let mut watch = None;
     let mut alarm = std::pin::pin!(sleep_until(clock.due()));
@@ -52,7 +47,7 @@ pub(super) async fn drive(mut engine: impl Engine + Unpin, state: Arc<Connection
         let served = poll_fn(|cx| {
             // A change of the mode wakes the task.
             watch.get_or_insert_with(|| ModeWatch::new(&state.worker, cx.waker()));
-            if let Poll::Ready(result) = Pin::new(&mut engine).poll(cx) {
+            if let Poll::Ready(result) = Pin::new(&mut connection).poll(cx) {
                 return Poll::Ready(Some(result));
             }
             clock.look();
@@ -70,15 +65,15 @@ pub(super) async fn drive(mut engine: impl Engine + Unpin, state: Arc<Connection
             },
             () = alarm.as_mut() => match clock.expire() {
                 Verdict::Wait => {}
-                Verdict::Ping => engine.ping(),
-                Verdict::ShutDown => engine.shut_down(),
-                Verdict::Unacknowledged => engine.end_now(Reason::SETTINGS_TIMEOUT),
+                Verdict::Ping => connection.ping(),
+                Verdict::ShutDown => connection.shut_down(),
+                Verdict::Unacknowledged => connection.end_now(Reason::SETTINGS_TIMEOUT),
                 Verdict::Drop => return,
             },
         }
         if clock.has_news() {
             clock.is_announced = true;
-            engine.shut_down();
+            connection.shut_down();
         }
         alarm.as_mut().reset(clock.due());
     }
@@ -119,7 +114,7 @@ enum Phase {
     Idle,
     /// A request is being answered.
     Busy,
-    /// The engine was told to end the connection.
+    /// The connection was told to end.
     Closing,
 }
 
@@ -163,7 +158,7 @@ impl Clock {
         }
     }
 
-    /// Looks at what the connection is doing, after the engine was polled.
+    /// Looks at what the connection is doing, after it was polled.
     fn look(&mut self) {
         let mode = self.state.worker.mode();
         if mode != self.mode {

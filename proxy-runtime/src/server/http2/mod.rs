@@ -5,16 +5,18 @@
 //! them have to say leaves with one write. `h2` reads and writes frames,
 //! keeps the windows, and ends connections that flood it; clocks, limits and the drain are here ([`driver`]).
 //!
-//! As on HTTP/1.1 there are two ways. If the server's service is a [`ProxyService`](crate::ProxyService), each request
-//! that passed the checks is first offered to [`engine::forward_stream`](crate::engine::forward_stream) with the
-//! [`Client`]. What that declines becomes an `http` request for the service ([`typed`]).
+//! As on HTTP/1.1 there are two lanes, of which [`engine`](crate::engine#four-relays) has a table. On the raw one, if the server's
+//! service is a [`ProxyService`](crate::ProxyService), each request that passed the checks is first offered to
+//! [`engine::forward_stream`](crate::engine::forward_stream) with the [`Client`]. What that declines takes the typed one: it becomes
+//! an `http` request for the service ([`typed`]).
 //!
 //! # Resets
 //!
 //! A client that resets a stream, or whose connection ends, has what is done for it dropped: the request is cancelled at the
 //! destination. One that does so too often is told to calm down ([`resets`]). A stream whose client does not take its
-//! response is reset with `CANCEL` ([`room`]), whatever goes on beside it. A response that breaks off is reset with `INTERNAL_ERROR`. A request whose response is complete before its
-//! body is is reset with `NO_ERROR` (RFC 9113 section 8.1), once nobody reads the body any more.
+//! response is reset with `CANCEL` ([`room`]), whatever goes on beside it. A response that breaks off is reset with
+//! `INTERNAL_ERROR`. A request whose response is complete before its body is is reset with `NO_ERROR` (RFC 9113 section 8.1), once
+//! nobody reads the body any more.
 
 mod blocks;
 mod body;
@@ -33,7 +35,6 @@ mod tunnel;
 mod typed;
 mod watch;
 
-use std::error::Error as StdError;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -51,14 +52,15 @@ pub(crate) use self::fields::date;
 pub(crate) use self::room::{Room, Untaken, Waiting, poll_room};
 use self::streams::Ending;
 use super::access_log::Draft;
-use super::connection::{ConnectionIo, ConnectionState, Exchange, RequestBody, Served, Transport};
+use super::connection::{
+    ConnectionIo, ConnectionState, RequestBody, RequestRecord, Served, Transport,
+};
 use super::edge;
 use super::http1::said_length;
+use crate::BoxError;
 use crate::engine::forward_stream;
 use crate::forward::spare::{self, Kind};
 use crate::http1::FieldClass;
-
-type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// Serves HTTP/2 until the connection ends.
 ///
@@ -110,11 +112,11 @@ where
         deadline,
     } = accepted;
     let (mut head, body) = request.into_parts();
-    let mut exchange = Exchange::new(Arc::clone(state));
+    let mut record = RequestRecord::new(Arc::clone(state));
     if state.worker.access_log.is_some() {
-        exchange.draft = Some(Box::new(Draft::new(&head, state.info)));
+        record.draft = Some(Box::new(Draft::new(&head, state.info)));
     }
-    let admission = edge::admit(&mut head, limits).and_then(|classes| {
+    let admission = edge::admit_http2(&mut head, limits).and_then(|classes| {
         if classes.contains(FieldClass::ContentLength) {
             edge::admit_length(said_length(&head.headers), limits)?;
         }
@@ -123,7 +125,7 @@ where
     let mut client = Client {
         body: (!body.is_end_stream()).then_some(body),
         respond,
-        exchange,
+        record,
         deadline,
         has_reset: false,
     };
@@ -136,7 +138,7 @@ where
             spare::give_back(Kind::Request, head.headers, head.extensions);
             let has_unread = client.body.is_some_and(|body| !body.is_end_stream());
             if has_unread {
-                client.exchange.connection.unread.store(true, Relaxed);
+                client.record.connection.unread.store(true, Relaxed);
             }
             drop(open);
             return match client.has_reset {
@@ -144,7 +146,7 @@ where
                 false => Ending::Settled,
             };
         }
-        // Boxed, so that requests that are forwarded as bytes have no room for it.
+        // Boxed, so that requests on the raw lane have no room for it.
         let ending = Box::pin(typed::serve(
             head,
             client,

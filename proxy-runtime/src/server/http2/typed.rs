@@ -1,6 +1,5 @@
-//! Requests that are served over `http` types.
+//! Requests that are served over `http` types: the typed lane of HTTP/2.
 
-use std::error::Error as StdError;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -22,13 +21,12 @@ use super::fields::settle;
 use super::room::{Room, Untaken, Waiting};
 use super::streams::Ending;
 use super::tunnel::Tunnel;
+use crate::BoxError;
 use crate::server::connection::{
-    Answer, Asked, ConnectionState, RequestBody, ResponseBody, is_grpc, is_grpc_call,
+    ConnectionState, RequestBody, ResponseBody, ResponseRules, ServiceCall, is_grpc, is_grpc_call,
 };
 use crate::server::edge::Refusal;
 use crate::server::http1::{OnUpgrade, Switch, said_length};
-
-type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// Serves one request with `service`.
 ///
@@ -48,21 +46,21 @@ where
     let Client {
         respond,
         body,
-        exchange,
+        record,
         deadline,
         ..
     } = client;
-    let connection = exchange.connection.clone();
-    let asked = Asked::of(&head);
+    let connection = record.connection.clone();
+    let rules = ResponseRules::of(&head);
     let is_head = head.method == Method::HEAD;
     let mut tunnel = None;
     let mut refused = None;
     let has_body = body.is_some();
-    let answer = match admission {
+    let call = match admission {
         Ok(()) if head.method == Method::CONNECT => {
             tunnel = body.map(|body| (body, offer(&mut head)));
             let request = Request::from_parts(head, RequestBody::empty());
-            Answer::of(service, request, asked, exchange)
+            ServiceCall::of(service, request, rules, record)
         }
         Ok(()) => {
             let body = match body {
@@ -73,22 +71,22 @@ where
                 }
                 None => RequestBody::empty(),
             };
-            Answer::of(service, Request::from_parts(head, body), asked, exchange)
+            ServiceCall::of(service, Request::from_parts(head, body), rules, record)
         }
         Err(refusal) => {
             // Until the client has its answer, what it sends is not in the way.
             refused = body;
-            Answer::refused(refusal, asked, exchange)
+            ServiceCall::refused(refusal, rules, record)
         }
     };
     let mut respond = respond;
-    let mut answer = pin!(answer);
+    let mut call = pin!(call);
     let answered = poll_fn(|cx| {
         // First, where the service would see it as well: as a body that broke off.
         if has_body && respond.poll_reset(cx).is_ready() {
             return Poll::Ready(None);
         }
-        if let Poll::Ready(answered) = answer.as_mut().poll(cx) {
+        if let Poll::Ready(answered) = call.as_mut().poll(cx) {
             return Poll::Ready(Some(answered));
         }
         match has_body {

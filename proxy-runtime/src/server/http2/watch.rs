@@ -157,7 +157,7 @@ impl<T: Transport> AsyncRead for Watched<T> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        // The engine looks with all that it does, and mostly in vain.
+        // `h2` looks with all that it does, and mostly in vain.
         ready!(this.io.poll_readable(cx))?;
         let before = buffer.filled().len();
         ready!(Pin::new(&mut this.io).poll_read(cx, buffer))?;

@@ -1,4 +1,4 @@
-//! What is particular to HTTP/2.
+//! Limits that `h2` is given, and those that the server sees to beside it.
 
 /// What is particular to HTTP/2.
 ///

@@ -12,7 +12,7 @@ use proxy_model::Snapshot;
 
 use crate::connection::ConnectionInfo;
 use crate::fixtures::snapshot;
-use crate::forward::{Framing, HttpHead, OutgoingHead};
+use crate::forward::{BodyKind, HttpHead, OutgoingHead};
 
 /// One route with these transforms, to one destination with these settings.
 fn config(path: &str, transforms: &str, destination: &str) -> Arc<Snapshot> {
@@ -34,7 +34,7 @@ fn forwarded(config: &Snapshot, request: &Parts, connection: ConnectionInfo) -> 
     let destination = &config.clusters()[0].destinations()[0];
     OutgoingHead::new(&head, &config.routes()[0], destination)
         .unwrap()
-        .into_request((), Framing::Empty, false)
+        .into_request((), BodyKind::Empty, false)
         .unwrap()
 }
 

@@ -7,7 +7,7 @@ use http::HeaderMap;
 use http_body::Frame;
 
 use super::response_head::{limits, to_map};
-use super::{Http1Connection, Http1Error, Upload};
+use super::{Http1Connection, Http1Error, RequestWriter};
 use crate::http1::{ChunkTracker, Framing, LentTable, RawResponse};
 
 /// Data of a chunk that is handed on as it is, rather than copied together with that of other chunks.
@@ -47,7 +47,7 @@ pub(super) enum Sending {
         is_late: bool,
     },
     /// It is being sent.
-    Going(Box<Upload>),
+    Going(Box<RequestWriter>),
     /// It was not sent to its end.
     Broken,
 }
@@ -67,7 +67,7 @@ pub(crate) enum Rest {
     Nothing,
     /// To send the rest of the request, and then to close the connection: a destination that answers before it has all of a
     /// request may take what is left for the next one.
-    Upload(Box<Upload>),
+    Upload(Box<RequestWriter>),
     /// To close the connection.
     Close,
 }

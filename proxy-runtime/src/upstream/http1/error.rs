@@ -1,4 +1,4 @@
-//! Why an exchange over HTTP/1.1 failed.
+//! What ends a round trip without a response, or the body of one before its end.
 
 use std::io;
 

@@ -19,15 +19,15 @@
 mod body;
 mod early;
 mod error;
-mod exchange;
 mod output;
+#[cfg(feature = "server")]
+mod raw_round_trip;
 mod request_head;
+mod request_writer;
 mod response_head;
+mod round_trip;
 #[cfg(test)]
 mod tests;
-mod upload;
-#[cfg(feature = "server")]
-mod written;
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -42,14 +42,14 @@ pub(crate) use self::body::{Http1Body, Rest};
 #[cfg(feature = "server")]
 pub(crate) use self::early::Early;
 pub(crate) use self::error::Http1Error;
-pub(super) use self::exchange::Sent;
 #[cfg(feature = "server")]
 pub(crate) use self::output::Output;
 #[cfg(feature = "server")]
-pub(crate) use self::response_head::{MOST_INTERIM, limits};
-pub(super) use self::upload::Upload;
+pub(crate) use self::raw_round_trip::RawRoundTrip;
+pub(super) use self::request_writer::RequestWriter;
 #[cfg(feature = "server")]
-pub(crate) use self::written::Written;
+pub(crate) use self::response_head::{MOST_INTERIM, limits};
+pub(super) use self::round_trip::SendFuture;
 use super::group::RuntimeGroup;
 use super::io::UpstreamIo;
 use crate::http1::Method;
@@ -163,12 +163,12 @@ impl Http1Connection {
 
     /// Sends the rest of a request whose response has ended, as long as the destination takes it. The connection has to be
     /// closed then.
-    pub(super) async fn finish_upload(&mut self, upload: &mut Upload) {
+    pub(super) async fn finish_upload(&mut self, rest: &mut RequestWriter) {
         poll_fn(|cx| {
             if self.poll_disturbed(cx).is_ready() {
                 return Poll::Ready(());
             }
-            upload.poll(&mut self.io, cx).map(drop)
+            rest.poll(&mut self.io, cx).map(drop)
         })
         .await
     }

@@ -7,7 +7,7 @@ use super::Http1Error;
 
 /// Where the body of a request ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Framing {
+pub(super) enum RequestFraming {
     /// There is none.
     None,
     /// It has so many bytes.
@@ -16,7 +16,7 @@ pub(super) enum Framing {
     Chunked,
 }
 
-impl Framing {
+impl RequestFraming {
     /// What the head says. `is_empty` is what the body knows.
     pub(super) fn of(head: &request::Parts, is_empty: bool) -> Result<Self, Http1Error> {
         if is_empty {
@@ -33,7 +33,7 @@ impl Framing {
 
 /// Writes the head. Its fields are as they are, but for those that say where the body ends: these are written here, so
 /// that they are what is done.
-pub(super) fn write(head: &request::Parts, framing: Framing, out: &mut Vec<u8>) {
+pub(super) fn write(head: &request::Parts, framing: RequestFraming, out: &mut Vec<u8>) {
     out.extend_from_slice(head.method.as_str().as_bytes());
     out.push(b' ');
     write_target(head, out);
@@ -54,10 +54,10 @@ pub(super) fn write(head: &request::Parts, framing: Framing, out: &mut Vec<u8>) 
         }
     }
     match framing {
-        Framing::None if has_length => write_field(&CONTENT_LENGTH, &0.into(), out),
-        Framing::None => {}
-        Framing::Length(length) => write_field(&CONTENT_LENGTH, &length.into(), out),
-        Framing::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
+        RequestFraming::None if has_length => write_field(&CONTENT_LENGTH, &0.into(), out),
+        RequestFraming::None => {}
+        RequestFraming::Length(length) => write_field(&CONTENT_LENGTH, &length.into(), out),
+        RequestFraming::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
     }
     out.extend_from_slice(b"\r\n");
 }
@@ -89,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    fn written(request: request::Builder, framing: Framing) -> String {
+    fn written(request: request::Builder, framing: RequestFraming) -> String {
         let (head, ()) = request.body(()).unwrap().into_parts();
         let mut out = Vec::new();
         write(&head, framing, &mut out);
@@ -104,7 +104,7 @@ mod tests {
             .header("host", "shop.example:81")
             .header("x-name", "again");
         assert_eq!(
-            written(request, Framing::None),
+            written(request, RequestFraming::None),
             "GET /a?b HTTP/1.1\r\nhost: shop.example:81\r\nx-name: Value, as it  is\r\n\
              x-name: again\r\ncookie: a=b\r\n\r\n"
         );
@@ -119,9 +119,9 @@ mod tests {
                 .header("transfer-encoding", "gzip")
         };
         for (framing, said) in [
-            (Framing::None, "content-length: 0\r\n"),
-            (Framing::Length(5), "content-length: 5\r\n"),
-            (Framing::Chunked, "transfer-encoding: chunked\r\n"),
+            (RequestFraming::None, "content-length: 0\r\n"),
+            (RequestFraming::Length(5), "content-length: 5\r\n"),
+            (RequestFraming::Chunked, "transfer-encoding: chunked\r\n"),
         ] {
             assert_eq!(
                 written(request(), framing),
@@ -129,7 +129,7 @@ mod tests {
             );
         }
         assert_eq!(
-            written(Request::post("/"), Framing::None),
+            written(Request::post("/"), RequestFraming::None),
             "POST / HTTP/1.1\r\n\r\n"
         );
     }
@@ -146,15 +146,21 @@ mod tests {
             let target = PathAndQuery::try_from(target).unwrap();
             let request = Request::get(Uri::from(target));
             let head = format!("GET {expected} HTTP/1.1\r\n\r\n");
-            assert_eq!(written(request, Framing::None), head);
+            assert_eq!(written(request, RequestFraming::None), head);
         }
         let absolute = Request::get("http://h.example");
-        assert_eq!(written(absolute, Framing::None), "GET / HTTP/1.1\r\n\r\n");
+        assert_eq!(
+            written(absolute, RequestFraming::None),
+            "GET / HTTP/1.1\r\n\r\n"
+        );
     }
 
     #[test]
     fn the_old_version_is_said() {
         let request = Request::get("/").version(Version::HTTP_10);
-        assert_eq!(written(request, Framing::None), "GET / HTTP/1.0\r\n\r\n");
+        assert_eq!(
+            written(request, RequestFraming::None),
+            "GET / HTTP/1.0\r\n\r\n"
+        );
     }
 }

@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 use super::{Http1Body, Http1Connection, Http1Error};
 use crate::BoxError;
-use crate::forward::RequestBody;
+use crate::forward::OutgoingBody;
 use crate::upstream::io::{Transport, UpstreamIo};
 use crate::upstream::tests::Scripted;
 
@@ -33,12 +33,12 @@ fn connection() -> (Http1Connection, DuplexStream) {
     (over(near), far)
 }
 
-fn get() -> Request<RequestBody> {
+fn get() -> Request<OutgoingBody> {
     empty(Request::get("/"))
 }
 
-fn empty(head: Builder) -> Request<RequestBody> {
-    head.body(RequestBody::empty()).unwrap()
+fn empty(head: Builder) -> Request<OutgoingBody> {
+    head.body(OutgoingBody::empty()).unwrap()
 }
 
 fn chunked() -> Builder {
@@ -55,26 +55,26 @@ fn trailers(value: &'static str) -> Frame<Bytes> {
     Frame::trailers(trailers)
 }
 
-fn body(frames: Vec<Frame<Bytes>>) -> RequestBody {
+fn body(frames: Vec<Frame<Bytes>>) -> OutgoingBody {
     let frames = frames.into_iter().map(Ok::<_, BoxError>);
-    RequestBody::of(StreamBody::new(futures_util::stream::iter(frames)))
+    OutgoingBody::of(StreamBody::new(futures_util::stream::iter(frames)))
 }
 
 /// A body whose frames come when the test sends them.
 fn fed() -> (
     tokio::sync::mpsc::UnboundedSender<Frame<Bytes>>,
-    RequestBody,
+    OutgoingBody,
 ) {
     let (feed, mut fed) = tokio::sync::mpsc::unbounded_channel();
     let frames = futures_util::stream::poll_fn(move |cx| {
         fed.poll_recv(cx).map(|frame| frame.map(Ok::<_, BoxError>))
     });
-    (feed, RequestBody::of(StreamBody::new(frames)))
+    (feed, OutgoingBody::of(StreamBody::new(frames)))
 }
 
 /// What comes back when a destination answers with these bytes and closes.
 async fn answer(
-    request: Request<RequestBody>,
+    request: Request<OutgoingBody>,
     bytes: impl AsRef<[u8]>,
 ) -> Result<Whole, Http1Error> {
     let (mut near, mut far) = connection();

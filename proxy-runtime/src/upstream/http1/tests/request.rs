@@ -13,7 +13,7 @@ use crate::upstream::tests::{Counted, Resetting};
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
 /// What a destination gets, and in how many writes.
-async fn sent(request: Request<RequestBody>) -> (String, usize) {
+async fn sent(request: Request<OutgoingBody>) -> (String, usize) {
     let (near, mut far) = duplex(ROOM);
     let writes = Arc::new(AtomicUsize::new(0));
     let mut near = over(Counted {

@@ -10,7 +10,7 @@ use super::*;
 const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
 /// What is to be done with the connection after this answer, and whether it looks open.
-async fn after(request: Request<RequestBody>, bytes: &[u8]) -> (Rest, bool) {
+async fn after(request: Request<OutgoingBody>, bytes: &[u8]) -> (Rest, bool) {
     let (mut near, mut far) = connection();
     far.write_all(bytes).await.unwrap();
     let response = near.send(request).await.map_err(|failed| failed.0).unwrap();

@@ -10,12 +10,12 @@ use proptest::sample::{select, subsequence};
 use proxy_model::Snapshot;
 use proxy_model::transform::HeaderCopy;
 
-use super::super::request_head::{self, Framing as WrittenFraming};
+use super::super::request_head::{self, RequestFraming};
 use crate::connection::ConnectionInfo;
 use crate::engine::HeadPlan;
 use crate::engine::typed::{TypedRequest, framing, written_target};
 use crate::fixtures::snapshot;
-use crate::forward::{Framing, HttpHead, OutgoingHead};
+use crate::forward::{BodyKind, HttpHead, OutgoingHead};
 use crate::http1::FieldValue;
 use crate::server::AddressText;
 
@@ -95,18 +95,18 @@ fn said(head: &[u8]) -> (String, BTreeMap<String, Vec<String>>) {
 }
 
 /// By way of a map of its own.
-fn by_map(config: &Snapshot, head: &HttpHead<'_>, body: Framing) -> Vec<u8> {
+fn by_map(config: &Snapshot, head: &HttpHead<'_>, body: BodyKind) -> Vec<u8> {
     let destination = &config.clusters()[0].destinations()[0];
     let outgoing = OutgoingHead::new(head, &config.routes()[0], destination).unwrap();
     let (head, ()) = outgoing.into_request((), body, false).unwrap().into_parts();
-    let framing = WrittenFraming::of(&head, body == Framing::Empty).unwrap();
+    let framing = RequestFraming::of(&head, body == BodyKind::Empty).unwrap();
     let mut out = Vec::new();
     request_head::write(&head, framing, &mut out);
     out
 }
 
 /// Straight from the client's map; `None` if that is not for requests like this one.
-fn straight(config: &Snapshot, head: &HttpHead<'_>, body: Framing) -> Option<Vec<u8>> {
+fn straight(config: &Snapshot, head: &HttpHead<'_>, body: BodyKind) -> Option<Vec<u8>> {
     let route = &config.routes()[0];
     let plan = HeadPlan::of(route).expect("the route's changes can be made on bytes");
     written_target(head)?;
@@ -144,14 +144,14 @@ fn parts(method: Method, version: Version, target: &str, fields: &[(&str, &str)]
 }
 
 /// Whether it was written both ways.
-fn compare(config: &Snapshot, parts: &Parts, body: Framing) -> bool {
+fn compare(config: &Snapshot, parts: &Parts, body: BodyKind) -> bool {
     let head = HttpHead::with_connection(parts, connection());
     let Some(straight) = straight(config, &head, body) else {
         return false;
     };
     let (line, mut fields) = said(&straight);
     let copies_all = *config.routes()[0].transforms().request_copy() == HeaderCopy::All;
-    if body == Framing::Empty && !copies_all && parts.headers.contains_key(CONTENT_LENGTH) {
+    if body == BodyKind::Empty && !copies_all && parts.headers.contains_key(CONTENT_LENGTH) {
         // It says nothing new, and servers may insist on it (RFC 9110 section 8.6), whatever a route copies.
         fields.remove("content-length");
     }
@@ -172,7 +172,7 @@ fn what_is_usual_is_written_straight() {
         &[("connection", "close, te, not-there")],
     ] {
         let parts = parts(Method::GET, Version::HTTP_11, "/a?b=c", fields);
-        assert!(compare(&config, &parts, Framing::Empty), "{fields:?}");
+        assert!(compare(&config, &parts, BodyKind::Empty), "{fields:?}");
     }
 }
 
@@ -199,7 +199,7 @@ proptest! {
         method in select(vec![Method::GET, Method::HEAD, Method::POST]),
         target in select(&["/", "/a", "/a/b?c=d&e", "/a?", "/a%20b/%C3%A9?q=/?", "http://other.example:82/a?x"][..]),
         is_http2 in any::<bool>(),
-        body in select(&[Framing::Empty, Framing::Length(12), Framing::Stream][..]),
+        body in select(&[BodyKind::Empty, BodyKind::Length(12), BodyKind::Stream][..]),
     ) {
         let transforms: Vec<_> = transforms.into_iter().filter(|one| !one.is_empty()).collect();
         let config = route(&transforms.join(","), address);

@@ -1,4 +1,4 @@
-//! One request and its response, both directions at once as far as they must be.
+//! Bytes from client to destination and back, both directions at once as far as they must be. [`run`](super::run) polls it.
 
 use std::task::{Context, Poll, ready};
 
@@ -20,8 +20,8 @@ use crate::server::http1::{Client, Transport};
 use crate::server::metrics::WorkerMetrics;
 use crate::stream::{ByteStream, ReadBuffer};
 
-/// One request and its response.
-pub(super) struct Exchange<'e, T: Transport, U> {
+/// One request and its response between two connections, while both are in use.
+pub(super) struct Relay<'e, T: Transport, U> {
     pub(super) client: &'e mut Client<T>,
     pub(super) flow: &'e mut Flow,
     pub(super) run: &'e Run<'e>,
@@ -33,7 +33,7 @@ pub(super) struct Exchange<'e, T: Transport, U> {
     pub(super) input: &'e mut ReadBuffer,
 }
 
-impl<T, U> Exchange<'_, T, U>
+impl<T, U> Relay<'_, T, U>
 where
     T: Transport,
     U: ByteStream,
@@ -127,9 +127,9 @@ where
     /// The client has its response, though there is more of its request.
     #[cold]
     pub(super) fn answered_early(&mut self) {
-        self.flow.count(self.flight, self.client.exchange.as_mut());
-        if let Some(exchange) = &mut self.client.exchange {
-            exchange.complete();
+        self.flow.count(self.flight, self.client.record.as_mut());
+        if let Some(record) = &mut self.client.record {
+            record.complete();
         }
     }
 
@@ -200,7 +200,7 @@ where
     #[inline]
     fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
         self.flow.whole = None;
-        self.flow.count(self.flight, self.client.exchange.as_mut());
+        self.flow.count(self.flight, self.client.record.as_mut());
         // In this order, since the first may be due sooner.
         let is_gone = (self.flow.upload.outbound.stage() == Stage::Done
             && self.client.poll_gone(cx).is_ready())
@@ -228,8 +228,8 @@ where
         while let Some(pace_due) = outbound.pace_due().filter(|pace_due| *pace_due < due) {
             ready!(self.client.clock.poll_due(cx, pace_due));
             if outbound.is_too_slow() {
-                if let Some(exchange) = &mut self.client.exchange {
-                    exchange.upload_is_too_slow();
+                if let Some(record) = &mut self.client.record {
+                    record.upload_is_too_slow();
                 }
                 let (end, upload) = (End::TooSlow, outbound.stage());
                 let progress = &self.flow.progress;

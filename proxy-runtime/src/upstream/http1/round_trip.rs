@@ -12,12 +12,12 @@ use super::body::{Http1Body, Sending};
 use super::early::Early;
 use super::output::Output;
 use super::response_head::{MOST_INTERIM, limits, to_response};
-use super::{Http1Connection, Http1Error, Upload};
-use crate::forward::{Continuation, RequestBody};
+use super::{Http1Connection, Http1Error, RequestWriter};
+use crate::forward::{Continuation, OutgoingBody};
 use crate::http1::{self, Asked, LentTable, RawResponse, Refusal, Status, parse_response};
 
 /// Why there is no response. The request is given back if it can be sent again.
-pub(crate) type Failed = (Http1Error, Option<Box<Request<RequestBody>>>);
+pub(crate) type Failed = (Http1Error, Option<Box<Request<OutgoingBody>>>);
 
 impl Http1Connection {
     /// Sends a request and waits for the head of its response.
@@ -28,49 +28,49 @@ impl Http1Connection {
     ///
     /// With the request, if it is to be sent over another connection: this one had carried others, and broke before it took a
     /// byte, or was closed without an answer to a request that can do no harm the second time.
-    pub(in crate::upstream) fn send(&mut self, request: Request<RequestBody>) -> Sent<'_> {
+    pub(in crate::upstream) fn send(&mut self, request: Request<OutgoingBody>) -> SendFuture<'_> {
         let (head, body) = request.into_parts();
         let asked = asked(&head);
-        let upload = Upload::new(&head, body, self.second_try(asked.method));
+        let writer = RequestWriter::new(&head, body, self.second_try(asked.method));
         // It stays in the head as well, which may be sent again.
         let continuation = head.extensions.get().cloned();
-        let exchange = upload.map(|upload| Exchange::new(upload, asked, continuation));
-        Sent {
+        let round_trip = writer.map(|writer| RoundTrip::new(writer, asked, continuation));
+        SendFuture {
             connection: self,
-            asked: Some((head, exchange)),
+            asked: Some((head, round_trip)),
         }
     }
 }
 
 /// The head of a response to come.
 #[must_use = "futures do nothing unless polled"]
-pub(crate) struct Sent<'a> {
+pub(crate) struct SendFuture<'a> {
     connection: &'a mut Http1Connection,
     /// The request's head and what becomes of it, until it is over.
-    asked: Option<(request::Parts, Result<Exchange, Http1Error>)>,
+    asked: Option<(request::Parts, Result<RoundTrip, Http1Error>)>,
 }
 
-impl Sent<'_> {
+impl SendFuture<'_> {
     /// Whether something came since this was last asked.
     pub(crate) fn take_news(&mut self) -> bool {
         match &mut self.asked {
-            Some((_, Ok(exchange))) => exchange.take_news(),
+            Some((_, Ok(round_trip))) => round_trip.take_news(),
             _ => false,
         }
     }
 }
 
-impl Future for Sent<'_> {
+impl Future for SendFuture<'_> {
     type Output = Result<Response<Http1Body>, Failed>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Self { connection, asked } = &mut *self;
         let answered = match asked {
-            Some((_, Ok(exchange))) => ready!(exchange.poll(connection, cx)),
+            Some((_, Ok(round_trip))) => ready!(round_trip.poll(connection, cx)),
             _ => Err(Http1Error::NoResponse),
         };
-        let (head, exchange) = match asked.take() {
-            Some((head, Ok(exchange))) => (head, exchange),
+        let (head, round_trip) = match asked.take() {
+            Some((head, Ok(round_trip))) => (head, round_trip),
             Some((_, Err(error))) => return Poll::Ready(Err((error, None))),
             // Polled after its end.
             None => return Poll::Ready(Err((Http1Error::NoResponse, None))),
@@ -78,10 +78,10 @@ impl Future for Sent<'_> {
         Poll::Ready(match answered {
             Ok(answer) => {
                 let bytes = connection.input.take_head(answer.head_length());
-                let response = exchange.into_response(&answer, &bytes);
+                let response = round_trip.into_response(&answer, &bytes);
                 response.map_err(|error| (error, None))
             }
-            Err(error) => Err(exchange.fail(error, head)),
+            Err(error) => Err(round_trip.fail(error, head)),
         })
     }
 }
@@ -94,12 +94,12 @@ fn asked(head: &request::Parts) -> Asked {
 }
 
 /// A request on its way, and the head of its response.
-pub(super) struct Exchange {
+pub(super) struct RoundTrip {
     asked: Asked,
     /// Wants to know what was answered.
     continuation: Option<Arc<Continuation>>,
     /// There until all of the request was sent, or longer if it can be sent a second time.
-    upload: Option<Upload>,
+    writer: Option<RequestWriter>,
     /// All of the request was sent.
     is_sent: bool,
     /// Why the rest of the request cannot be sent.
@@ -112,16 +112,16 @@ pub(super) struct Exchange {
     table: LentTable,
 }
 
-impl Exchange {
+impl RoundTrip {
     pub(super) fn new(
-        upload: Upload,
+        writer: RequestWriter,
         asked: Asked,
         continuation: Option<Arc<Continuation>>,
     ) -> Self {
         Self {
             asked,
             continuation,
-            upload: Some(upload),
+            writer: Some(writer),
             is_sent: false,
             broken: None,
             interim: 0,
@@ -137,23 +137,23 @@ impl Exchange {
         connection: &mut Http1Connection,
         cx: &mut Context<'_>,
     ) -> Poll<Result<RawResponse, Http1Error>> {
-        if let Some(upload) = &mut self.upload
+        if let Some(writer) = &mut self.writer
             && self.broken.is_none()
             && !self.is_sent
         {
-            if upload.is_begun() {
+            if writer.is_begun() {
                 let Http1Connection { io, input, .. } = &mut *connection;
                 self.has_news |= self.early.look(input, io, cx);
             }
-            match upload.poll(&mut connection.io, cx) {
+            match writer.poll(&mut connection.io, cx) {
                 Poll::Ready(Ok(())) => {
                     self.is_sent = true;
-                    if !upload.is_kept() {
-                        self.upload = None;
+                    if !writer.is_kept() {
+                        self.writer = None;
                     }
                 }
                 // The answer may have come all the same, and says why.
-                Poll::Ready(Err(error @ Http1Error::Write(_))) if upload.is_begun() => {
+                Poll::Ready(Err(error @ Http1Error::Write(_))) if writer.is_begun() => {
                     self.broken = Some(error);
                 }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
@@ -204,11 +204,11 @@ impl Exchange {
     }
 
     /// Head and body of the request, if after this error they are to be sent over another connection.
-    pub(super) fn into_again(self, error: &Http1Error) -> Option<(Output, RequestBody)> {
+    pub(super) fn into_again(self, error: &Http1Error) -> Option<(Output, OutgoingBody)> {
         let is_silent = !self.table.is_lent() && self.interim == 0;
         // A request whose own body failed is not whole any more.
-        let upload = self.upload.filter(|_| error.is_of_connection());
-        upload.and_then(|upload| upload.into_again(is_silent))
+        let writer = self.writer.filter(|_| error.is_of_connection());
+        writer.and_then(|writer| writer.into_again(is_silent))
     }
 
     /// Whether all of the request was sent before anything of the response came.
@@ -230,13 +230,13 @@ impl Exchange {
 
     /// The response's body, and what is left of the request.
     pub(super) fn into_body(self, head: &RawResponse) -> Http1Body {
-        let sending = match self.upload {
+        let sending = match self.writer {
             _ if self.is_sent => Sending::Done {
                 is_late: self.early.is_known(),
             },
             None => Sending::Done { is_late: false },
             Some(_) if self.broken.is_some() => Sending::Broken,
-            Some(upload) => Sending::Going(Box::new(upload)),
+            Some(writer) => Sending::Going(Box::new(writer)),
         };
         Http1Body::new(head, self.table, sending)
     }

@@ -1,6 +1,6 @@
-//! One request served by a service over `http` types.
+//! One request served by a service over `http` types: the typed lane of HTTP/1.1. The loop of the connection makes it, and drops it
+//! with the response.
 
-use std::error::Error as StdError;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -14,16 +14,15 @@ use tokio::io::AsyncWrite;
 use tower_service::Service;
 
 use super::batch::Batch;
+use super::body_channel::BodySender;
 use super::client::Client;
 use super::response::{Asker, Begun, Writing, write_head};
-use super::upload::Upload;
+use crate::BoxError;
 use crate::forward::Alarm;
 use crate::forward::spare::{self, Kind};
 use crate::http1::HeadLimits;
 use crate::observe::targets;
-use crate::server::connection::{Answer, RequestBody, ResponseBody, Transport};
-
-type BoxError = Box<dyn StdError + Send + Sync>;
+use crate::server::connection::{RequestBody, ResponseBody, ServiceCall, Transport};
 
 /// What follows a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,19 +37,20 @@ pub(super) enum Next {
     Tunnel,
 }
 
-/// A request on its way.
-pub(super) struct Exchange {
-    pub(super) upload: Option<Upload>,
+/// A request on its way through the service.
+pub(super) struct Dispatch {
+    /// What brings the rest of its body.
+    pub(super) sender: Option<BodySender>,
     pub(super) asker: Asker,
     pub(super) limits: HeadLimits,
 }
 
-impl Exchange {
+impl Dispatch {
     /// Waits for the answer. `None`: nobody is there any more to get it.
     pub(super) async fn wait<T, S, B>(
         &mut self,
         client: &mut Client<T>,
-        mut answer: Pin<&mut Answer<S>>,
+        mut call: Pin<&mut ServiceCall<S>>,
     ) -> Option<Response<ResponseBody<B>>>
     where
         T: Transport,
@@ -65,7 +65,7 @@ impl Exchange {
                 if client.clock.is_retired() {
                     client.state.retire();
                 }
-                if let Poll::Ready(response) = alarm.watch(cx, |cx| answer.as_mut().poll(cx)) {
+                if let Poll::Ready(response) = alarm.watch(cx, |cx| call.as_mut().poll(cx)) {
                     let response = response.unwrap_or_else(|never| match never {});
                     return Poll::Ready(Some(response));
                 }
@@ -121,11 +121,11 @@ impl Exchange {
         if begun.is_switch {
             return Next::Tunnel;
         }
-        let is_read = match &mut self.upload {
+        let is_read = match &mut self.sender {
             // The client waits for the end of the connection.
-            Some(upload) if ends_with_connection => upload.has_ended(),
+            Some(sender) if ends_with_connection => sender.has_ended(),
             // Boxed, since most requests have no body, or it has come.
-            Some(upload) => Box::pin(upload.finish(client, &self.limits, begun.keep)).await,
+            Some(sender) => Box::pin(sender.finish(client, &self.limits, begun.keep)).await,
             None => true,
         };
         if !is_read {
@@ -149,9 +149,9 @@ impl Exchange {
         if client.clock.poll_slow_reader(cx, &client.state).is_ready() {
             return Meanwhile::Stop;
         }
-        match &mut self.upload {
-            Some(upload) if !upload.has_ended() => {
-                match upload.poll_pump(cx, client, &self.limits, may_continue) {
+        match &mut self.sender {
+            Some(sender) if !sender.has_ended() => {
+                match sender.poll_pump(cx, client, &self.limits, may_continue) {
                     Poll::Ready(()) => Meanwhile::Again,
                     Poll::Pending => Meanwhile::Wait,
                 }
@@ -171,7 +171,8 @@ impl Exchange {
         length: Option<u64>,
     ) -> Begun {
         client.lend_output();
-        let can_keep = !client.is_closing() && self.upload.as_ref().is_none_or(|u| !u.is_lost());
+        let can_keep =
+            !client.is_closing() && self.sender.as_ref().is_none_or(|sender| !sender.is_lost());
         let begun = write_head(&head, length, self.asker, can_keep, &mut client.output);
         spare::give_back(Kind::Response, head.headers, head.extensions);
         begun

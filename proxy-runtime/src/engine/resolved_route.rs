@@ -1,16 +1,17 @@
-//! Where a request goes, whatever version of HTTP its client speaks.
+//! Where a request on the raw lane goes, whatever version of HTTP its client speaks.
 
 use std::net::SocketAddr;
 
 use proxy_model::RequestHead;
-use proxy_model::compiled::{BodyLimit, Cluster, Route, RouteIndex};
+use proxy_model::compiled::{Cluster, Route, RouteIndex};
+#[cfg(feature = "http2")]
 use proxy_model::matching::Lookup;
 use tokio::time::Instant;
 
 use super::Engine;
 use super::plan::HeadPlan;
 use super::tally::Tally;
-use crate::exchange::{Deadlines, after, pick, within};
+use crate::exchange::{Deadlines, after, body_limit, pick, within};
 use crate::filter::Filters;
 use crate::forward::{ExchangeInfo, ForwardError, no_connection};
 use crate::state::{ClusterState, DestinationState, Generation, Picked, RouteState};
@@ -18,7 +19,7 @@ use crate::upstream::{Lease, Protocols, Wanted};
 
 /// The route that takes a request and can do so on bytes, and what the configuration says of it and of its cluster.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct ResolvedRoute<'a> {
     pub(super) engine: &'a Engine,
     pub(super) route: &'a Route,
     pub(super) route_state: &'a RouteState,
@@ -27,18 +28,8 @@ pub(super) struct Place<'a> {
     pub(super) state: &'a ClusterState,
 }
 
-/// The route that takes a request.
-#[inline]
-pub(super) fn find_route<H: RequestHead>(generation: &Generation, head: &H) -> Option<RouteIndex> {
-    let snapshot = generation.snapshot();
-    match snapshot.table().find(snapshot.routes(), head) {
-        Lookup::Matched(index) => Some(index),
-        _ => None,
-    }
-}
-
-impl<'a> Place<'a> {
-    /// `None` if the request is one for the way over `http` types.
+impl<'a> ResolvedRoute<'a> {
+    /// `None` if the request is one for the typed lane.
     #[cfg(feature = "http2")]
     #[inline]
     pub(super) fn find<H: RequestHead>(
@@ -46,7 +37,10 @@ impl<'a> Place<'a> {
         generation: &'a Generation,
         head: &H,
     ) -> Option<Self> {
-        Self::of_route(engine, generation, find_route(generation, head)?, head)
+        match generation.find_route(head) {
+            Lookup::Matched(index) => Self::of_route(engine, generation, index, head),
+            _ => None,
+        }
     }
 
     /// The same where the route is known.
@@ -77,14 +71,10 @@ impl<'a> Place<'a> {
         })
     }
 
-    /// The most content that a request may have: the route says, else the proxy; and never more than the `server` allows.
+    /// The most content that a request may have: [`body_limit`], and never more than the `server` allows.
     #[inline]
     pub(super) fn allowed(&self, server: Option<u64>) -> u64 {
-        let most = match self.route.body_limit() {
-            BodyLimit::Server => self.engine.service().shared().max_request_body(),
-            BodyLimit::Unlimited => None,
-            BodyLimit::Bytes(limit) => Some(limit),
-        };
+        let most = body_limit(self.engine.service().shared(), self.route);
         most.unwrap_or(u64::MAX).min(server.unwrap_or(u64::MAX))
     }
 

@@ -10,9 +10,9 @@ use http_body::{Body, Frame};
 
 use super::super::io::UpstreamIo;
 use super::output::Output;
-use super::request_head::{self, Framing, write_field};
+use super::request_head::{self, RequestFraming, write_field};
 use super::{Http1Error, SecondTry};
-use crate::forward::RequestBody;
+use crate::forward::OutgoingBody;
 use crate::http1::{CHUNK_END, ChunkHead, LAST_CHUNK};
 use crate::stream::poll_write_all;
 
@@ -29,9 +29,9 @@ const CHUNK_END_AND_LAST: &[u8; 7] = b"\r\n0\r\n\r\n";
 ///
 /// It writes what the head says: a body that has another length is an error, behind which nothing else can be sent.
 #[derive(Debug)]
-pub(crate) struct Upload {
-    body: RequestBody,
-    framing: Framing,
+pub(crate) struct RequestWriter {
+    body: OutgoingBody,
+    framing: RequestFraming,
     /// What is written first.
     front: Output,
     /// What is written then.
@@ -54,16 +54,16 @@ pub(crate) struct Upload {
     head: usize,
 }
 
-impl Upload {
+impl RequestWriter {
     /// The request with this head. Nothing is done before it is polled.
     ///
     /// In case of a `second_try`, [`into_again`](Self::into_again) may give the body back.
     pub(super) fn new(
         head: &request::Parts,
-        body: RequestBody,
+        body: OutgoingBody,
         second_try: SecondTry,
     ) -> Result<Self, Http1Error> {
-        let framing = Framing::of(head, body.is_end_stream())?;
+        let framing = RequestFraming::of(head, body.is_end_stream())?;
         let mut front = Output::lend();
         request_head::write(head, framing, &mut front);
         Ok(Self::of_written(front, framing, body, second_try))
@@ -72,11 +72,11 @@ impl Upload {
     /// The same of a head that was written already.
     pub(super) fn of_written(
         front: Output,
-        framing: Framing,
-        body: RequestBody,
+        framing: RequestFraming,
+        body: OutgoingBody,
         second_try: SecondTry,
     ) -> Self {
-        let is_last = matches!(framing, Framing::None | Framing::Length(0));
+        let is_last = matches!(framing, RequestFraming::None | RequestFraming::Length(0));
         Self {
             head: front.len(),
             body,
@@ -108,7 +108,7 @@ impl Upload {
 
     /// The head and the body, as whole as they were, if they may be sent a second time, now that the connection broke: before
     /// anything was handed to the transport, or behind that while the destination `is_silent`.
-    pub(super) fn into_again(self, is_silent: bool) -> Option<(Output, RequestBody)> {
+    pub(super) fn into_again(self, is_silent: bool) -> Option<(Output, OutgoingBody)> {
         let is_unsent = self.second_try.if_unsent && !self.is_begun;
         let is_repeatable = is_silent && self.is_kept();
         if !is_unsent && !is_repeatable {
@@ -209,23 +209,23 @@ impl Upload {
         };
         self.content += size.get();
         let is_last = match &mut self.framing {
-            Framing::None => return Err(Http1Error::BodyTooLong),
-            Framing::Length(left) => {
+            RequestFraming::None => return Err(Http1Error::BodyTooLong),
+            RequestFraming::Length(left) => {
                 *left = left
                     .checked_sub(size.get())
                     .ok_or(Http1Error::BodyTooLong)?;
                 *left == 0
             }
-            Framing::Chunked => {
+            RequestFraming::Chunked => {
                 let head = ChunkHead::new(size);
                 self.front.extend_from_slice(head.as_bytes());
                 self.body.is_end_stream()
             }
         };
         let tail: &'static [u8] = match self.framing {
-            Framing::Chunked if is_last => CHUNK_END_AND_LAST,
-            Framing::Chunked => CHUNK_END,
-            Framing::None | Framing::Length(_) => b"",
+            RequestFraming::Chunked if is_last => CHUNK_END_AND_LAST,
+            RequestFraming::Chunked => CHUNK_END,
+            RequestFraming::None | RequestFraming::Length(_) => b"",
         };
         if data.len() <= COPIED {
             self.front.extend_from_slice(&data);
@@ -241,16 +241,18 @@ impl Upload {
     /// The body is over. Only chunks can have trailers (RFC 9112 section 7.1.2).
     fn end(&mut self, trailers: &HeaderMap) -> Result<(), Http1Error> {
         match self.framing {
-            Framing::Length(left) if left > 0 => return Err(Http1Error::BodyTooShort),
-            Framing::Chunked if trailers.is_empty() => self.front.extend_from_slice(LAST_CHUNK),
-            Framing::Chunked => {
+            RequestFraming::Length(left) if left > 0 => return Err(Http1Error::BodyTooShort),
+            RequestFraming::Chunked if trailers.is_empty() => {
+                self.front.extend_from_slice(LAST_CHUNK)
+            }
+            RequestFraming::Chunked => {
                 self.front.extend_from_slice(b"0\r\n");
                 for (name, value) in trailers {
                     write_field(name, value, &mut self.front);
                 }
                 self.front.extend_from_slice(b"\r\n");
             }
-            Framing::None | Framing::Length(_) => {}
+            RequestFraming::None | RequestFraming::Length(_) => {}
         }
         self.is_last = true;
         Ok(())

@@ -1,4 +1,4 @@
-//! The body of a request on its way to a destination.
+//! A client's body on the typed lane, as connections to destinations take it: each polls it, and drops it when it has ended.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -13,8 +13,8 @@ use http_body_util::BodyExt;
 
 use super::continuation::Gate;
 use super::error::{ForwardError, ForwardErrorKind};
-use super::exchange::Exchange;
 use super::headers;
+use super::shared_progress::SharedProgress;
 use super::timeout::IdleTimer;
 use crate::BoxError;
 use crate::exchange::Stage;
@@ -28,12 +28,12 @@ type Client = Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>;
 ///
 /// Who can tell what was sent takes it by [`poll_part`](Self::poll_part), and tells. As a [`Body`] it takes what it has handed out
 /// for sent: more cannot be known of who polls it.
-pub(crate) struct RequestBody {
+pub(crate) struct OutgoingBody {
     client: Option<Box<Uploading>>,
     /// A frame that was taken and could not be sent.
     put_back: Option<Box<Frame<Bytes>>>,
     /// There until all was sent.
-    exchange: Option<Arc<Exchange>>,
+    progress: Option<Arc<SharedProgress>>,
 }
 
 struct Uploading {
@@ -59,13 +59,13 @@ pub(crate) struct UploadLimits {
     pub(crate) gate: Option<Gate>,
 }
 
-impl RequestBody {
+impl OutgoingBody {
     /// No body.
     pub(crate) const fn empty() -> Self {
         Self {
             client: None,
             put_back: None,
-            exchange: None,
+            progress: None,
         }
     }
 
@@ -79,12 +79,12 @@ impl RequestBody {
         let destination = crate::fixtures::destination();
         let guard = destination.enter();
         let in_flight = crate::state::InFlight::new(destination, guard);
-        let exchange = Exchange::new(
+        let progress = SharedProgress::new(
             in_flight,
             std::time::Duration::from_secs(100),
             tokio::time::Instant::now(),
         );
-        Self::new(client, &Arc::new(exchange), UploadLimits::default())
+        Self::new(client, &Arc::new(progress), UploadLimits::default())
     }
 
     /// Makes the frame that was taken last the next one again.
@@ -94,40 +94,40 @@ impl RequestBody {
 
     /// The destination has taken some more of what was taken of it.
     pub(crate) fn has_moved(&self) {
-        if let Some(exchange) = &self.exchange {
-            exchange.activity.touch();
+        if let Some(progress) = &self.progress {
+            progress.activity.touch();
         }
     }
 
     /// What was taken of it waits for the destination, although the client was asked for more.
     pub(crate) fn wait_for_destination(&self) {
-        if let Some(exchange) = &self.exchange
-            && exchange.upload.stage() == Stage::Client
+        if let Some(progress) = &self.progress
+            && progress.upload.stage() == Stage::Client
         {
-            exchange.upload.enter(Stage::Destination);
+            progress.upload.enter(Stage::Destination);
         }
     }
 
     /// The destination takes no more of it, whatever the client was asked for.
     pub(crate) fn broke_at_destination(&self) {
-        if let Some(exchange) = &self.exchange
-            && exchange.upload.stage() != Stage::Continue
+        if let Some(progress) = &self.progress
+            && progress.upload.stage() != Stage::Continue
         {
-            exchange.upload.enter(Stage::Destination);
+            progress.upload.enter(Stage::Destination);
         }
     }
 
     /// So much content was sent.
     pub(crate) fn sent(&self, bytes: u64) {
-        if let Some(exchange) = self.exchange.as_ref().filter(|_| bytes > 0) {
-            exchange.in_flight().metrics().sent(bytes);
+        if let Some(progress) = self.progress.as_ref().filter(|_| bytes > 0) {
+            progress.in_flight().metrics().sent(bytes);
         }
     }
 
     /// All of it was sent, or no more will be. It holds nothing any more.
     pub(crate) fn end(&mut self) {
-        if let Some(exchange) = self.exchange.take() {
-            exchange.upload.enter(Stage::Done);
+        if let Some(progress) = self.progress.take() {
+            progress.upload.enter(Stage::Done);
         }
         *self = Self::empty();
     }
@@ -141,10 +141,10 @@ impl RequestBody {
         if let Some(frame) = self.put_back.take() {
             return Poll::Ready(Some(Ok(*frame)));
         }
-        let (Some(uploading), Some(exchange)) = (&mut self.client, &self.exchange) else {
+        let (Some(uploading), Some(progress)) = (&mut self.client, &self.progress) else {
             return Poll::Ready(None);
         };
-        let polled = ready!(uploading.poll_frame(exchange, cx));
+        let polled = ready!(uploading.poll_frame(progress, cx));
         let has_ended = match &polled {
             Some(Ok(frame)) => frame.is_trailers(),
             Some(Err(_)) | None => true,
@@ -157,7 +157,7 @@ impl RequestBody {
     }
 
     /// The client's body.
-    pub(crate) fn new<B>(client: B, exchange: &Arc<Exchange>, limits: UploadLimits) -> Self
+    pub(crate) fn new<B>(client: B, progress: &Arc<SharedProgress>, limits: UploadLimits) -> Self
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
@@ -167,7 +167,7 @@ impl RequestBody {
             allowed,
             gate,
         } = limits;
-        exchange.upload.enter(match gate {
+        progress.upload.enter(match gate {
             Some(_) => Stage::Continue,
             None => Stage::Client,
         });
@@ -181,7 +181,7 @@ impl RequestBody {
                 idle: IdleTimer::default(),
             })),
             put_back: None,
-            exchange: Some(Arc::clone(exchange)),
+            progress: Some(Arc::clone(progress)),
         }
     }
 }
@@ -189,44 +189,44 @@ impl RequestBody {
 impl Uploading {
     fn poll_frame(
         &mut self,
-        exchange: &Exchange,
+        progress: &SharedProgress,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
         if let Some(gate) = &mut self.gate {
             ready!(gate.poll_open(cx));
             self.gate = None;
         }
-        exchange.upload.enter(Stage::Client);
+        progress.upload.enter(Stage::Client);
         let was_given = std::mem::replace(&mut self.was_given, true);
         match self.client.as_mut().poll_frame(cx) {
             Poll::Pending => {
                 self.was_given = false;
                 if was_given {
-                    exchange.activity.touch();
+                    progress.activity.touch();
                 }
-                ready!(self.idle.poll_expired(cx, &exchange.activity));
-                Poll::Ready(Some(Err(fail(exchange, StatusCode::REQUEST_TIMEOUT))))
+                ready!(self.idle.poll_expired(cx, &progress.activity));
+                Poll::Ready(Some(Err(fail(progress, StatusCode::REQUEST_TIMEOUT))))
             }
             Poll::Ready(Some(Ok(mut frame))) => {
-                exchange.activity.touch();
+                progress.activity.touch();
                 if let Some(data) = frame.data_ref() {
                     let checked = self.check(data.len());
-                    checked.map_err(|status| fail(exchange, status))?;
+                    checked.map_err(|status| fail(progress, status))?;
                 } else if let Some(trailers) = frame.trailers_mut() {
                     headers::strip_trailers(trailers);
                 }
-                exchange.upload.enter(Stage::Destination);
+                progress.upload.enter(Stage::Destination);
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => {
                 let status = status_of(error.as_ref());
-                Poll::Ready(Some(Err(fail(exchange, status))))
+                Poll::Ready(Some(Err(fail(progress, status))))
             }
             Poll::Ready(None) if self.promised.is_some_and(|rest| rest > 0) => {
-                Poll::Ready(Some(Err(fail(exchange, StatusCode::BAD_REQUEST))))
+                Poll::Ready(Some(Err(fail(progress, StatusCode::BAD_REQUEST))))
             }
             Poll::Ready(None) => {
-                exchange.upload.enter(Stage::Destination);
+                progress.upload.enter(Stage::Destination);
                 Poll::Ready(None)
             }
         }
@@ -255,14 +255,14 @@ impl Uploading {
     }
 }
 
-fn fail(exchange: &Exchange, status: StatusCode) -> UploadError {
-    let upload = &exchange.upload;
+fn fail(progress: &SharedProgress, status: StatusCode) -> UploadError {
+    let upload = &progress.upload;
     upload.enter(Stage::Done);
     upload.fail(ForwardErrorKind::RequestBodyClient, status);
     UploadError::new()
 }
 
-impl Body for RequestBody {
+impl Body for OutgoingBody {
     type Data = Bytes;
     type Error = UploadError;
 
@@ -275,14 +275,14 @@ impl Body for RequestBody {
             self.sent(frame.data_ref().map_or(0, |data| data.len() as u64));
         }
         let has_ended = self.client.as_ref().is_none_or(|client| client.has_ended());
-        if let Some(exchange) = &self.exchange
+        if let Some(progress) = &self.progress
             && has_ended
         {
-            exchange.upload.enter(Stage::Done);
+            progress.upload.enter(Stage::Done);
         }
         if self.client.is_none() {
             // The request is no longer in flight on this side.
-            self.exchange = None;
+            self.progress = None;
         }
         Poll::Ready(polled)
     }
@@ -309,15 +309,15 @@ impl Body for RequestBody {
     }
 }
 
-impl fmt::Debug for RequestBody {
+impl fmt::Debug for OutgoingBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RequestBody")
+        f.debug_struct("OutgoingBody")
             .field("size", &self.size_hint())
             .finish_non_exhaustive()
     }
 }
 
-/// The error of a request's body. What happened is noted in the [`Exchange`]; this only ends the request.
+/// The error of a request's body. What happened is noted in the [`SharedProgress`]; this only ends the request.
 #[derive(Debug)]
 pub(crate) struct UploadError {
     /// Found by hyper, it becomes the code of the stream's reset (RFC 9113 section 7).

@@ -1,4 +1,5 @@
-//! One request and its response, from the end of the request's head to the end of the response's body.
+//! What the server keeps of one request while it is served, whichever lane it takes: its counts, and the draft of its line in the
+//! access log.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -36,8 +37,9 @@ impl Outcome {
     }
 }
 
-/// An exchange: counts as long as it lives, and is accounted for when it is dropped, wherever that happens.
-pub(crate) struct Exchange {
+/// A request that is being served: it counts as active as long as this lives, from the end of its head, and is logged when this is
+/// dropped, wherever that happens, unless it was before.
+pub(crate) struct RequestRecord {
     pub(crate) connection: Arc<ConnectionState>,
     pub(crate) meter: Option<Arc<BodyMeter>>,
     pub(crate) draft: Option<Box<Draft>>,
@@ -53,9 +55,8 @@ pub(crate) struct Exchange {
 /// Why a request is refused whose body was.
 pub(super) const BODY_REFUSED: &str = "the request's body was refused";
 
-impl Exchange {
-    /// Begins the exchange that `connection` has counted with
-    /// [`begin_request`](ConnectionState::begin_request).
+impl RequestRecord {
+    /// Of the request that `connection` has counted with [`begin_request`](ConnectionState::begin_request).
     pub(crate) fn new(connection: Arc<ConnectionState>) -> Self {
         let metrics = connection.metrics();
         WorkerMetrics::add(&metrics.requests);
@@ -139,7 +140,7 @@ impl Exchange {
     }
 }
 
-impl Drop for Exchange {
+impl Drop for RequestRecord {
     fn drop(&mut self) {
         self.connection.end_request();
         WorkerMetrics::subtract(&self.connection.worker.metrics.active_requests);

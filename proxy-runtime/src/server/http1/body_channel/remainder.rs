@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{DISCARDED, Rest, Upload, lock};
+use super::{BodySender, DISCARDED, Rest, lock};
 use crate::http1::HeadLimits;
 use crate::server::connection::{Transport, after};
 use crate::server::http1::client::Client;
@@ -15,7 +15,7 @@ use crate::server::http1::client::Client;
 /// segment of its own, which the response overtakes.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-impl Upload {
+impl BodySender {
     /// Behind the response: lets whoever reads the body read on, and if the connection is to be kept, passes over what
     /// nobody wants, unless it is too much or does not come. Returns whether the next request follows.
     pub(in crate::server::http1) async fn finish<T: Transport>(

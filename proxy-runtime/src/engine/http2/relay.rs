@@ -1,4 +1,4 @@
-//! One request and its response, both directions at once as far as they must be.
+//! A stream's request and response, both directions at once as far as they must be. [`run`](super::run) polls it.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
@@ -8,9 +8,9 @@ use h2::Reason;
 use http::StatusCode;
 
 use super::answer::{final_head, interim_head, is_grpc_response};
-use super::download::{Download, Gone};
+use super::download::{Gone, StreamDownload};
 use super::small::take_whole;
-use super::upload::Upload;
+use super::upload::StreamUpload;
 use crate::engine::failure::Failure;
 use crate::engine::plan::HeadPlan;
 use crate::engine::progress::Progress;
@@ -19,25 +19,25 @@ use crate::exchange::{End, Stage};
 use crate::forward::ForwardErrorKind;
 use crate::http1::{Asked, Framing, LentTable, RawResponse, Status, parse_response};
 use crate::observe::InFlightGuard;
-use crate::server::connection::Exchange as ClientExchange;
+use crate::server::connection::RequestRecord;
 use crate::server::http2::Client;
 use crate::server::metrics::WorkerMetrics;
 use crate::upstream::{Http1Body, Http1Connection, MOST_INTERIM, response_limits as limits};
 
-/// How far one request and its response have come.
-pub(super) struct Flow {
-    pub(super) upload: Upload,
+/// How far a stream's request and its response have come.
+pub(super) struct StreamFlow {
+    pub(super) upload: StreamUpload,
     pub(super) progress: Progress,
     asked: Asked,
     /// The fields of the response's head.
     table: LentTable,
     interim: u32,
     /// The response, once its head was sent.
-    pub(super) download: Option<Download>,
+    pub(super) download: Option<StreamDownload>,
 }
 
-impl Flow {
-    pub(super) fn new(upload: Upload, asked: Asked, progress: Progress) -> Self {
+impl StreamFlow {
+    pub(super) fn new(upload: StreamUpload, asked: Asked, progress: Progress) -> Self {
         Self {
             upload,
             progress,
@@ -56,15 +56,15 @@ impl Flow {
     }
 
     /// Counts what has moved since this was last done.
-    pub(super) fn count(&mut self, flight: &InFlightGuard, exchange: &mut ClientExchange) {
+    pub(super) fn count(&mut self, flight: &InFlightGuard, record: &mut RequestRecord) {
         let sent = self.upload.outbound.take_uncounted();
         if sent > 0 {
             flight.sent(sent);
         }
-        exchange.received = self.upload.outbound.received;
+        record.received = self.upload.outbound.received;
         if let Some(download) = &mut self.download {
             flight.received(download.take_uncounted());
-            exchange.sent = download.sent;
+            record.sent = download.sent;
         }
     }
 
@@ -74,10 +74,10 @@ impl Flow {
     }
 }
 
-/// One request and its response.
-pub(super) struct Exchange<'e> {
+/// One request and its response between a stream and a connection, while both are in use.
+pub(super) struct StreamRelay<'e> {
     pub(super) client: &'e mut Client,
-    pub(super) flow: &'e mut Flow,
+    pub(super) flow: &'e mut StreamFlow,
     /// What the route does to heads.
     pub(super) plan: &'e HeadPlan,
     /// The request in flight at its destination.
@@ -85,7 +85,7 @@ pub(super) struct Exchange<'e> {
     pub(super) connection: &'e mut Http1Connection,
 }
 
-impl Exchange<'_> {
+impl StreamRelay<'_> {
     /// Sends the request, and passes on the head of the response.
     pub(super) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<StatusCode, Failure>> {
         if let Err(failure) = self.poll_upload(cx) {
@@ -156,8 +156,8 @@ impl Exchange<'_> {
     /// The client has its response, though there is more of its request.
     #[cold]
     pub(super) fn answered_early(&mut self) {
-        self.flow.count(self.flight, &mut self.client.exchange);
-        self.client.exchange.complete();
+        self.flow.count(self.flight, &mut self.client.record);
+        self.client.record.complete();
     }
 
     /// Whether the connection, which had been idle, was closed without a byte of a response to a request that may be sent twice.
@@ -208,10 +208,10 @@ impl Exchange<'_> {
         };
         let is_exempt = is_grpc_response(&head, &text, &table, self.plan);
         let mut download = match content {
-            Some(content) => Download::of(Http1Body::read(response), content, is_exempt),
+            Some(content) => StreamDownload::of(Http1Body::read(response), content, is_exempt),
             None => {
                 let body = Http1Body::received(response, table);
-                let mut download = Download::of(body, Bytes::new(), is_exempt);
+                let mut download = StreamDownload::of(body, Bytes::new(), is_exempt);
                 // The client can still be told of a body that is broken from the start.
                 if let Poll::Ready(Err(_)) = download.poll_read(self.connection, cx) {
                     let (kind, instead) = End::BrokenBody.verdict(Stage::Done, true);
@@ -234,7 +234,7 @@ impl Exchange<'_> {
             return Poll::Ready(Ok(()));
         };
         loop {
-            let client = &self.client.exchange.connection;
+            let client = &self.client.record.connection;
             let before = download.sent;
             let sent = download.poll_send(cx);
             self.flow.progress.has_news |= download.sent != before;
@@ -299,7 +299,7 @@ impl Exchange<'_> {
     /// Sends no more of the request, while its response goes on.
     fn stop_upload(&mut self, broken: Broken) {
         if self.client.body.is_some() {
-            let client = &self.client.exchange.connection;
+            let client = &self.client.record.connection;
             client.unread.store(true, Relaxed);
         }
         self.flow.upload.stop(&mut self.client.body);
@@ -334,7 +334,7 @@ impl Exchange<'_> {
 
     /// Ready when it took too long, or when the client has gone.
     fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
-        self.flow.count(self.flight, &mut self.client.exchange);
+        self.flow.count(self.flight, &mut self.client.record);
         if let Poll::Ready(gone) = self.poll_gone(cx) {
             return Poll::Ready(gone);
         }
@@ -353,7 +353,7 @@ impl Exchange<'_> {
             ready!(self.client.deadline.poll_due(due));
             if pace_due == Some(due) {
                 if outbound.is_too_slow() {
-                    self.client.exchange.upload_is_too_slow();
+                    self.client.record.upload_is_too_slow();
                     let (end, upload) = (End::TooSlow, outbound.stage());
                     return Poll::Ready(flow.progress.failure(end, upload, is_unanswered));
                 }
@@ -367,7 +367,7 @@ impl Exchange<'_> {
             if room_due.is_none() || is_too_slow {
                 // It is the client that was waited for, be it that the cluster's clock says so.
                 if is_too_slow {
-                    let slow_clients = &self.client.exchange.connection.metrics().slow_clients;
+                    let slow_clients = &self.client.record.connection.metrics().slow_clients;
                     WorkerMetrics::add(slow_clients);
                 }
                 download.cut(Reason::CANCEL);

@@ -18,7 +18,7 @@ fn get(target: &str, headers: &[(&str, &str)]) -> Parts {
 }
 
 fn status(mut request: Parts) -> u16 {
-    match admit(&mut request, &Limits::default()) {
+    match admit_http2(&mut request, &Limits::default()) {
         Ok(_) => 200,
         Err(refusal) => refusal.status.as_u16(),
     }
@@ -54,11 +54,11 @@ fn targets_in_other_forms_are_refused() {
 #[test]
 fn dot_segments_go_and_the_query_stays() {
     let mut parts = get("/pub/%2e%2e/adm?x=/../y", &[("host", "t.example")]);
-    admit(&mut parts, &Limits::default()).unwrap();
+    admit_http2(&mut parts, &Limits::default()).unwrap();
     assert_eq!(parts.uri, "/adm?x=/../y");
 
     let mut parts = get("https://t.example/pub/../adm", &[]);
-    admit(&mut parts, &Limits::default()).unwrap();
+    admit_http2(&mut parts, &Limits::default()).unwrap();
     assert_eq!(parts.uri, "https://t.example/adm");
 }
 

@@ -1,4 +1,5 @@
-//! What both directions of a request share while it is at a destination.
+//! What upload and download of the typed lane know of each other: both hold it, and the last of them to drop it ends the request
+//! at the destination.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -15,18 +16,18 @@ use crate::state::InFlight;
 /// What both directions of a request share while it is at a destination, where it is in flight for as long as one of
 /// them holds this.
 #[derive(Debug)]
-pub(crate) struct Exchange {
+pub(crate) struct SharedProgress {
     pub(crate) activity: Activity,
-    pub(crate) upload: Upload,
+    pub(crate) upload: UploadStatus,
     in_flight: InFlight,
 }
 
-impl Exchange {
+impl SharedProgress {
     /// It begins at `start`, and nothing may happen for no longer than `activity_timeout`.
     pub(crate) fn new(in_flight: InFlight, activity_timeout: Duration, start: Instant) -> Self {
         Self {
             activity: Activity::new(activity_timeout, start),
-            upload: Upload::default(),
+            upload: UploadStatus::default(),
             in_flight,
         }
     }
@@ -39,12 +40,12 @@ impl Exchange {
 
 /// How far the request's body has come.
 #[derive(Debug, Default)]
-pub(crate) struct Upload {
+pub(crate) struct UploadStatus {
     stage: AtomicU8,
     failure: OnceLock<(ForwardErrorKind, StatusCode)>,
 }
 
-impl Upload {
+impl UploadStatus {
     pub(crate) fn enter(&self, stage: Stage) {
         self.stage.store(stage as u8, Ordering::Relaxed);
     }

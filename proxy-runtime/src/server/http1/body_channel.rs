@@ -64,7 +64,7 @@ struct Shared {
     connection: Option<Waker>,
 }
 
-/// The side of the service.
+/// The side of the service, which drops it when it wants no more.
 #[derive(Debug)]
 pub(crate) struct BodyReader {
     shared: Arc<Mutex<Shared>>,
@@ -132,9 +132,9 @@ impl Drop for BodyReader {
     }
 }
 
-/// The side of the connection.
+/// The side of the connection, which fills the channel when the reader asks.
 #[derive(Debug)]
-pub(crate) struct Upload {
+pub(crate) struct BodySender {
     shared: Arc<Mutex<Shared>>,
     rest: Rest,
     /// The client waits to be told that its body is wanted.
@@ -160,7 +160,7 @@ enum Part {
     },
 }
 
-impl Upload {
+impl BodySender {
     /// The two sides of a request's body that has not come yet.
     pub(crate) fn new(request: &RawRequest) -> (Self, BodyReader) {
         let (rest, left) = match request.framing() {
@@ -174,12 +174,12 @@ impl Upload {
             left,
             has_ended: false,
         };
-        let upload = Self {
+        let sender = Self {
             shared,
             rest,
             awaits_continue: request.expects_continue(),
         };
-        (upload, reader)
+        (sender, reader)
     }
 
     /// Whether the whole body was read, so that the next request follows.
@@ -329,7 +329,7 @@ impl Upload {
     }
 }
 
-impl Drop for Upload {
+impl Drop for BodySender {
     fn drop(&mut self) {
         let mut shared = lock(&self.shared);
         shared.end.get_or_insert(Err(UploadError::Closed));

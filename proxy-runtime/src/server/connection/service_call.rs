@@ -1,7 +1,6 @@
-//! From the connection to the service and back: admits requests, and dresses responses.
+//! From the connection to the service and back: calls it, contains its panics, and dresses its responses.
 
 use std::convert::Infallible;
-use std::error::Error as StdError;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,10 +19,11 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use super::exchange::{BODY_REFUSED, Exchange};
+use super::record::{BODY_REFUSED, RequestRecord};
 use super::request_body::{BodyMeter, RequestBody};
 use super::response_body::{Expected, ResponseBody};
 use super::state::ConnectionState;
+use crate::BoxError;
 use crate::forward::{ExchangeInfo, ForwardErrorKind, UptakeLimit, put_in_place};
 use crate::http1::{Method as RawMethod, RawRequest};
 use crate::observe::targets;
@@ -32,17 +32,15 @@ use crate::server::http1::said_length;
 use crate::server::metrics::WorkerMetrics;
 use crate::server::mode::Mode;
 
-type BoxError = Box<dyn StdError + Send + Sync>;
-
 /// What of the request the response depends on.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct ResponseRules {
     is_head: bool,
     /// The connection may become a tunnel.
     can_switch: bool,
 }
 
-impl Asked {
+impl ResponseRules {
     /// Of a request of HTTP/2.
     #[cfg(feature = "http2")]
     pub(crate) fn of(request: &Parts) -> Self {
@@ -61,16 +59,16 @@ impl Asked {
 }
 
 pin_project! {
-    /// The response to one request.
-    pub(crate) struct Answer<S>
+    /// One request at the service, and the response to it.
+    pub(crate) struct ServiceCall<S>
     where
         S: Service<Request<RequestBody>>,
     {
         #[pin]
         step: Step<S, S::Future>,
-        asked: Asked,
+        rules: ResponseRules,
         // Taken with the response.
-        exchange: Option<Exchange>,
+        record: Option<RequestRecord>,
     }
 }
 
@@ -85,37 +83,37 @@ pin_project! {
     }
 }
 
-impl<S: Service<Request<RequestBody>>> Answer<S> {
-    /// The answer of `service`.
+impl<S: Service<Request<RequestBody>>> ServiceCall<S> {
+    /// To be answered by `service`.
     pub(crate) fn of(
         service: S,
         mut request: Request<RequestBody>,
-        asked: Asked,
-        mut exchange: Exchange,
+        rules: ResponseRules,
+        mut record: RequestRecord,
     ) -> Self {
-        exchange.meter = request.body().meter().cloned();
-        put_in_place(request.extensions_mut(), exchange.connection.info);
+        record.meter = request.body().meter().cloned();
+        put_in_place(request.extensions_mut(), record.connection.info);
         Self {
             step: Step::Ready {
                 service,
                 request: Some(request),
             },
-            asked,
-            exchange: Some(exchange),
+            rules,
+            record: Some(record),
         }
     }
 
-    /// The answer to a request that the service does not see.
-    pub(crate) fn refused(refusal: Refusal, asked: Asked, exchange: Exchange) -> Self {
+    /// To be answered by the server: the service does not see it.
+    pub(crate) fn refused(refusal: Refusal, rules: ResponseRules, record: RequestRecord) -> Self {
         Self {
             step: Step::Refuse { refusal },
-            asked,
-            exchange: Some(exchange),
+            rules,
+            record: Some(record),
         }
     }
 }
 
-impl<S, B> Future for Answer<S>
+impl<S, B> Future for ServiceCall<S>
 where
     S: Service<Request<RequestBody>, Response = Response<B>>,
     S::Error: Into<BoxError>,
@@ -129,7 +127,7 @@ where
             match this.step.as_mut().project() {
                 StepProjection::Refuse { refusal } => break Err(*refusal),
                 StepProjection::Ready { service, request } => {
-                    let called = unwinding(this.exchange, || {
+                    let called = unwinding(this.record, || {
                         Poll::Ready(match ready!(service.poll_ready(cx)) {
                             Ok(()) => {
                                 Ok(service.call(request.take().expect("a request is sent once")))
@@ -143,20 +141,20 @@ where
                     }
                 }
                 StepProjection::Called { future } => {
-                    break ready!(unwinding(this.exchange, || future.poll(cx)));
+                    break ready!(unwinding(this.record, || future.poll(cx)));
                 }
                 StepProjection::Done => return Poll::Pending,
             }
         };
         let mut this = self.project();
         this.step.set(Step::Done);
-        let exchange = this
-            .exchange
+        let record = this
+            .record
             .take()
             .expect("a finished response is not polled");
         Poll::Ready(Ok(match answer {
-            Ok(response) => pass_on(response, *this.asked, exchange),
-            Err(refusal) => refuse(refusal, exchange),
+            Ok(response) => pass_on(response, *this.rules, record),
+            Err(refusal) => refuse(refusal, record),
         }))
     }
 }
@@ -169,7 +167,7 @@ const FAILED: Refusal = Refusal::new(
 
 /// Polls the service, and turns its errors and panics into a response: one request's bug is not another's.
 fn unwinding<T, E: Into<BoxError>>(
-    exchange: &Option<Exchange>,
+    record: &Option<RequestRecord>,
     poll: impl FnOnce() -> Poll<Result<T, E>>,
 ) -> Poll<Result<T, Refusal>> {
     // The service is not called again after a panic: the response ends its future, and each request has its own clone.
@@ -182,8 +180,8 @@ fn unwinding<T, E: Into<BoxError>>(
             Poll::Ready(Err(FAILED))
         }
         Err(_) => {
-            if let Some(exchange) = exchange {
-                WorkerMetrics::add(&exchange.connection.metrics().panics);
+            if let Some(record) = record {
+                WorkerMetrics::add(&record.connection.metrics().panics);
             }
             tracing::error!(target: targets::SERVER, "the service panicked");
             Poll::Ready(Err(FAILED))
@@ -194,58 +192,58 @@ fn unwinding<T, E: Into<BoxError>>(
 /// The service's response, with what the connection adds to it.
 fn pass_on<B: Body<Data = Bytes>>(
     mut response: Response<B>,
-    asked: Asked,
-    mut exchange: Exchange,
+    rules: ResponseRules,
+    mut record: RequestRecord,
 ) -> Response<ResponseBody<B>> {
-    if let Some(draft) = &mut exchange.draft {
+    if let Some(draft) = &mut record.draft {
         draft.responded(&response);
     }
     let info = response.extensions().get::<ExchangeInfo>();
     let is_forwarded = info.is_some();
     let is_cut_short =
         info.and_then(ExchangeInfo::error) == Some(ForwardErrorKind::RequestBodyClient);
-    match body_refusal(exchange.meter.as_ref(), response.status()) {
+    match body_refusal(record.meter.as_ref(), response.status()) {
         // A proxy knows why its reading ended, and has answered for its route.
         Some(_) if is_forwarded => {
-            exchange.refused(Refusal::new(response.status(), BODY_REFUSED));
+            record.refused(Refusal::new(response.status(), BODY_REFUSED));
         }
-        Some(status) => return refuse(Refusal::new(status, BODY_REFUSED), exchange),
+        Some(status) => return refuse(Refusal::new(status, BODY_REFUSED), record),
         None => {}
     }
-    if is_cut_short && exchange.connection.is_http1() {
+    if is_cut_short && record.connection.is_http1() {
         // As wherever a request is refused: what follows may mean something else.
-        exchange.connection.retire();
+        record.connection.retire();
     }
     let is_switch = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    if response.status().is_informational() && !(is_switch && asked.can_switch) {
+    if response.status().is_informational() && !(is_switch && rules.can_switch) {
         tracing::error!(
             target: targets::SERVER,
             status = response.status().as_u16(),
             "the service's response is not one that ends the request"
         );
-        return refuse(FAILED, exchange);
+        return refuse(FAILED, record);
     }
     if is_switch {
-        exchange.hand_to_tunnel();
+        record.hand_to_tunnel();
     } else {
-        announce_close(response.headers_mut(), &exchange.connection);
+        announce_close(response.headers_mut(), &record.connection);
     }
     let status = response.status();
     let length = content_length(response.headers(), response.body());
     let expected = Expected {
-        is_bodiless: asked.is_head
+        is_bodiless: rules.is_head
             || status.is_informational()
             || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED),
         length,
         is_exempt: is_grpc(response.headers()),
     };
     let is_held_to_rate =
-        exchange.connection.worker.limits.data_rate.is_some() && !expected.is_exempt;
+        record.connection.worker.limits.data_rate.is_some() && !expected.is_exempt;
     let uptake = match is_held_to_rate {
         true => None,
         false => uptake_limit(&response),
     };
-    response.map(|body| ResponseBody::service(body, exchange, expected, uptake))
+    response.map(|body| ResponseBody::service(body, record, expected, uptake))
 }
 
 /// How long the client may take nothing of the response, as far as the service cares.
@@ -266,9 +264,9 @@ fn body_refusal(meter: Option<&Arc<BodyMeter>>, status: StatusCode) -> Option<St
 /// may mean something else by what follows it.
 fn refuse<B: Body<Data = Bytes>>(
     refusal: Refusal,
-    mut exchange: Exchange,
+    mut record: RequestRecord,
 ) -> Response<ResponseBody<B>> {
-    exchange.refused(refusal);
+    record.refused(refusal);
     let mut response = Response::new(());
     *response.status_mut() = refusal.status;
     let headers = response.headers_mut();
@@ -279,12 +277,12 @@ fn refuse<B: Body<Data = Bytes>>(
     if refusal.status == StatusCode::METHOD_NOT_ALLOWED {
         headers.insert(ALLOW, HeaderValue::from_static(edge::ALLOWED_METHODS));
     }
-    if exchange.connection.is_http1() {
-        exchange.connection.retire();
+    if record.connection.is_http1() {
+        record.connection.retire();
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     let text = Bytes::from_static(refusal.reason.as_bytes());
-    response.map(|()| ResponseBody::text(text, exchange))
+    response.map(|()| ResponseBody::text(text, record))
 }
 
 /// RFC 9112 section 9.6: says that no further request will be read, so that the client does not send one.

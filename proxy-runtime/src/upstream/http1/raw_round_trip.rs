@@ -2,35 +2,35 @@
 
 use std::task::{Context, Poll};
 
-use super::exchange::Exchange;
 use super::output::Output;
-use super::request_head::Framing;
-use super::{Http1Body, Http1Connection, Http1Error, Upload};
-use crate::forward::RequestBody;
+use super::request_head::RequestFraming;
+use super::round_trip::RoundTrip;
+use super::{Http1Body, Http1Connection, Http1Error, RequestWriter};
+use crate::forward::OutgoingBody;
 use crate::http1::{self, Asked, HeadTable, RawResponse};
 
 /// A request whose head was written already, on its way, and the head of its response as it came.
 ///
 /// After an error, or if this is dropped before the response has ended, the connection is of no use any more.
-pub(crate) struct Written(Exchange);
+pub(crate) struct RawRoundTrip(RoundTrip);
 
-impl Written {
+impl RawRoundTrip {
     /// Sends `head`, with the empty line behind it, and `body`, which is framed as that says.
     pub(crate) fn new(
         connection: &Http1Connection,
         head: Output,
         framing: http1::Framing,
-        body: RequestBody,
+        body: OutgoingBody,
         asked: Asked,
     ) -> Self {
         let framing = match framing {
-            http1::Framing::Chunked => Framing::Chunked,
-            http1::Framing::Length(length @ 1..) => Framing::Length(length),
-            _ => Framing::None,
+            http1::Framing::Chunked => RequestFraming::Chunked,
+            http1::Framing::Length(length @ 1..) => RequestFraming::Length(length),
+            _ => RequestFraming::None,
         };
         let second_try = connection.second_try(asked.method);
-        let upload = Upload::of_written(head, framing, body, second_try);
-        Self(Exchange::new(upload, asked, None))
+        let writer = RequestWriter::of_written(head, framing, body, second_try);
+        Self(RoundTrip::new(writer, asked, None))
     }
 
     /// Sends on; ready with the final head, which stays at the front of the connection's input.
@@ -44,7 +44,7 @@ impl Written {
 
     /// Head and body, if after this error they are to be sent over another connection: this one had carried other requests,
     /// and broke before it took a byte, or was closed without an answer to a request that can do no harm the second time.
-    pub(crate) fn into_again(self, error: &Http1Error) -> Option<(Output, RequestBody)> {
+    pub(crate) fn into_again(self, error: &Http1Error) -> Option<(Output, OutgoingBody)> {
         self.0.into_again(error)
     }
 
