@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -77,6 +78,9 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// For how long the socket of a new client is not watched that waits for its first response.
 const EARLY: Duration = Duration::from_millis(250);
+
+/// What a new connection sends without waiting for the client (RFC 6928): what is no more than that has left.
+const SENT_AT_ONCE: u64 = 10 * 1460;
 
 /// What some clients send behind a body, and is no beginning of a request (RFC 9112 section 2.2).
 const EMPTY_LINE: &[u8] = b"\r\n";
@@ -279,6 +283,19 @@ impl<T: Transport> Client<T> {
             }
         }
         Poll::Pending
+    }
+
+    /// Whether something has come that nobody will read.
+    ///
+    /// Of a client that has only just come that is not known, and the system is asked for responses alone that a reset may cut.
+    pub(super) fn has_unread(&mut self, cx: &mut Context<'_>) -> bool {
+        if !self.input.is_empty() {
+            return true;
+        }
+        if self.io.is_early() {
+            return self.state.written.load(Relaxed) > SENT_AT_ONCE && self.io.has_come_early();
+        }
+        matches!(self.input.poll_read(&mut self.io, cx), Poll::Ready(Ok(1..)))
     }
 
     /// Waits for `work`; `None` when the client is gone before it is done. What comes meanwhile of a client that
