@@ -267,7 +267,7 @@ impl<T: Transport> Client<T> {
     }
 
     /// Reads from a client that waits for its response, to see whether it is still there; what comes is the next
-    /// request, and is left until it is its turn. Ready when the client is gone.
+    /// request, and is left until it is its turn. Ready when the client is gone, be it behind that, as long as there is room for it.
     ///
     /// To be polled when the request's body is at its end and there is nothing to do but wait. Of a client that has only just
     /// come, the runtime need not know its socket for that.
@@ -276,7 +276,7 @@ impl<T: Transport> Client<T> {
         if self.io.is_early() {
             ready!(self.clock.poll_due(cx, after(self.state.accepted, EARLY)));
         }
-        while self.input.is_empty() {
+        while self.input.has_room() {
             match ready!(self.input.poll_read(&mut self.io, cx)) {
                 Ok(1..) => {}
                 Ok(0) | Err(_) => return Poll::Ready(()),
@@ -299,7 +299,7 @@ impl<T: Transport> Client<T> {
     }
 
     /// Waits for `work`; `None` when the client is gone before it is done. What comes meanwhile of a client that
-    /// `is_watched` is read once, behind what is there, and then left to the network.
+    /// `is_watched` is read once, behind what is there, again as long as there is room for it, and then left to the network.
     pub(crate) async fn unless_gone<F: Future>(
         &mut self,
         mut is_watched: bool,
@@ -310,10 +310,10 @@ impl<T: Transport> Client<T> {
             if let Poll::Ready(done) = work.as_mut().poll(cx) {
                 return Poll::Ready(Some(done));
             }
-            if is_watched {
+            while is_watched {
                 match ready!(self.input.poll_read(&mut self.io, cx)) {
                     Ok(0) | Err(_) => return Poll::Ready(None),
-                    Ok(_) => is_watched = false,
+                    Ok(_) => is_watched = self.input.has_room(),
                 }
             }
             Poll::Pending
