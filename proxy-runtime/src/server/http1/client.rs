@@ -234,12 +234,14 @@ impl<T: Transport> Client<T> {
             Waiting::Next => after(self.since, limits.keep_alive),
             _ => after(self.since, limits.header_timeout),
         };
-        if is_silent && self.mode != Mode::Serving {
+        let grace = match self.mode {
+            Mode::Serving => return deadline,
             // Read from for a little longer: a request may be on its way.
-            let since = self.since.max(self.mode_since);
-            return deadline.min(after(since, limits.closing_grace));
-        }
-        deadline
+            _ if is_silent => limits.closing_grace,
+            Mode::Full => limits.haste(),
+            Mode::Draining => return deadline,
+        };
+        deadline.min(after(self.since.max(self.mode_since), grace))
     }
 
     /// Notes when a request was served.
