@@ -85,7 +85,8 @@ pub struct Limits {
     /// Bytes of a request's body. Unlimited: bodies are streamed, not held, and destinations have limits of their own.
     pub body_bytes: Option<u64>,
     /// How slow a client may be, where the proxy waits for it. `None` allows any pace, and so does a rate of 0; a client that takes
-    /// nothing at all of a destination's response is then given up after the `ActivityTimeout` of the cluster.
+    /// nothing at all of a destination's response is then given up after the `ActivityTimeout` of the cluster, and one that takes
+    /// nothing of another response after 100 s.
     ///
     /// On HTTP/2 it is asked of each stream that waits for its client's window. While the socket is full, it is enough if
     /// the connection takes as much as is asked of those streams together.

@@ -223,7 +223,7 @@ impl<'a> Run<'a> {
             let allowed = allowed(self.place, client).content;
             client.exchange.body_refused(status, allowed);
         }
-        match send_own(client, status, self.is_head(), self.plan).await {
+        match send_own(client, status, self.is_head(), &self.place).await {
             Ok(sent) => {
                 client.exchange.sent = sent;
                 client.exchange.outcome = Outcome::Complete;

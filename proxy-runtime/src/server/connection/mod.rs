@@ -39,7 +39,6 @@ pub(crate) use self::service::{GRPC, is_grpc, is_grpc_call};
 pub(crate) use self::state::ConnectionState;
 #[cfg(feature = "http2")]
 pub(crate) use self::state::OpenStream;
-#[cfg(feature = "http2")]
 pub(crate) use self::uptake::Uptake;
 #[cfg(feature = "tls")]
 use super::accept::ClientSocket;
