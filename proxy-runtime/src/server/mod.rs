@@ -85,6 +85,9 @@
 //! [`Limits::closing_grace`]. HTTP/2 connections get GOAWAY. After a refusal, and after a response with which the server ends a
 //! connection of HTTP/1.1, the rest of what the client sends is read and discarded for up to two seconds, so that the
 //! response gets there.
+//!
+//! A client of HTTP/1.1 that closes its side of the connection while it waits for a response is taken for gone, and its request
+//! is given up, unless the response comes before that is noticed: within the first 250 ms of a cleartext connection nobody looks.
 
 mod accept;
 mod access_log;
