@@ -223,7 +223,8 @@ async fn the_ends_of_the_ranges_serve() {
         "Http2": {
             "ConcurrentStreams": 1, "StreamWindow": 1024, "ConnectionWindow": 65535,
             "PendingResets": 1, "ResetsPerSecond": 1, "ResetsPerConnection": 1,
-            "PingsPerSecond": 1, "SettingsPerSecond": 1, "ErrorResets": 1,
+            "PingsPerSecond": 1, "SettingsPerSecond": 1,
+            "OtherFramesPerSecond": 1, "ErrorResets": 1,
         },
     });
     let most = json!({
@@ -235,7 +236,8 @@ async fn the_ends_of_the_ranges_serve() {
         "Http2": {
             "ConcurrentStreams": ANY, "StreamWindow": 2_147_483_647, "ConnectionWindow": 2_147_483_647,
             "PendingResets": ANY, "ResetsPerSecond": ANY, "ResetsPerConnection": ANY,
-            "PingsPerSecond": ANY, "SettingsPerSecond": ANY, "ErrorResets": ANY,
+            "PingsPerSecond": ANY, "SettingsPerSecond": ANY,
+            "OtherFramesPerSecond": ANY, "ErrorResets": ANY,
         },
     });
     for limits in [least, most] {

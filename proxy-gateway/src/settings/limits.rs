@@ -128,6 +128,10 @@ fn http2(limits: &mut ObjectReader<'_, '_>) -> Http2Limits {
         &mut read.settings_per_second,
         limits.integer("SettingsPerSecond", COUNT),
     );
+    set(
+        &mut read.other_frames_per_second,
+        limits.integer("OtherFramesPerSecond", COUNT),
+    );
     set(&mut read.error_resets, whole(limits, "ErrorResets", COUNT));
     read
 }

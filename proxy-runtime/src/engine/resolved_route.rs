@@ -13,7 +13,9 @@ use super::plan::HeadPlan;
 use super::tally::Tally;
 use crate::exchange::{Deadlines, after, body_limit, pick, within};
 use crate::filter::Filters;
-use crate::forward::{ExchangeInfo, ForwardError, no_connection};
+use crate::forward::{ExchangeInfo, ForwardError, UptakeLimit, no_connection};
+use crate::server::DataRate;
+use crate::server::connection::Uptake;
 use crate::state::{ClusterState, DestinationState, Generation, Picked, RouteState};
 use crate::upstream::{Lease, Protocols, Wanted};
 
@@ -103,6 +105,14 @@ impl<'a> ResolvedRoute<'a> {
             head,
             activity: self.cluster.upstream().activity_timeout(),
         }
+    }
+
+    /// The clock of a client that does not take what the proxy says itself, where no rate is asked of it.
+    #[cold]
+    pub(super) fn uptake(&self, rate: Option<DataRate>) -> Option<Uptake> {
+        let timeout = self.cluster.upstream().activity_timeout();
+        let limit = UptakeLimit::new(timeout);
+        rate.is_none().then(|| Uptake::new(limit))
     }
 
     #[inline]

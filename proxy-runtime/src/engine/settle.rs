@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::atomic::Ordering::Relaxed;
-use std::task::Poll;
+use std::task::{Poll, ready};
 
 use http::StatusCode;
 use tokio::time::Instant;
@@ -273,16 +273,24 @@ impl Run<'_> {
             let allowed = self.allowed(client.state.worker.limits.body_bytes);
             record.body_refused(status, allowed);
         }
-        let mut written = 0;
+        let mut uptake = self.uptake(client.state.worker.limits.data_rate);
+        let (mut written, mut before) = (0, 0);
         let wrote = poll_fn(|cx| {
             let slices = [&*client.output, &[]];
-            match poll_write_all(&mut client.io, cx, slices, &mut written) {
-                Poll::Pending => client
-                    .clock
-                    .poll_slow_reader(cx, &client.state)
-                    .map(|()| false),
-                Poll::Ready(result) => Poll::Ready(result.is_ok()),
+            if let Poll::Ready(result) = poll_write_all(&mut client.io, cx, slices, &mut written) {
+                return Poll::Ready(result.is_ok());
             }
+            let Some(uptake) = &mut uptake else {
+                let slow = client.clock.poll_slow_reader(cx, &client.state);
+                return slow.map(|()| false);
+            };
+            if std::mem::replace(&mut before, written) != written {
+                uptake.moved();
+            }
+            ready!(client.clock.poll_due(cx, uptake.due()));
+            // It is not to take what it has for the whole.
+            client.state.abort.store(true, Relaxed);
+            Poll::Ready(false)
         });
         let wrote = pin!(wrote).await;
         client.output.clear();

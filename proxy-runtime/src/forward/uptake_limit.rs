@@ -19,6 +19,13 @@ pub(crate) struct UptakeLimit {
     progress: Weak<SharedProgress>,
 }
 
+/// For what the server says itself, or a service that does not care: as long as where a cluster does not say.
+impl Default for UptakeLimit {
+    fn default() -> Self {
+        Self::new(Duration::from_secs(100))
+    }
+}
+
 impl UptakeLimit {
     /// For a response all of which has come.
     pub(crate) fn new(timeout: Duration) -> Self {

@@ -9,6 +9,9 @@ pub use self::data_rate::DataRate;
 pub use self::http2::Http2Limits;
 use crate::http1::HeadLimits;
 
+/// Some round trips, and a packet that was lost.
+const HASTE: Duration = Duration::from_secs(2);
+
 /// What the server allows a client.
 ///
 /// The defaults are meant for the open internet: each bounds the memory, the time or the work that a client can cost
@@ -47,7 +50,9 @@ pub struct Limits {
     /// Bytes of method and target together. 8 KiB; RFC 9112 section 3 asks for 8000 at least.
     ///
     pub request_line: usize,
-    /// Time from a request's first byte to the end of its head. 10 s in total: further bytes do not extend it.
+    /// Time from a request's first byte to the end of its head. 10 s in total: further bytes do not extend it. On HTTP/1.1 it is
+    /// 2 s at most, or [`closing_grace`](Self::closing_grace) if that is longer, from when a worker has its share of
+    /// [`connections`](Self::connections).
     ///
     /// On HTTP/2 it is the time until a client has said what it must say first, and acknowledged the server's settings.
     ///
@@ -80,7 +85,8 @@ pub struct Limits {
     /// Bytes of a request's body. Unlimited: bodies are streamed, not held, and destinations have limits of their own.
     pub body_bytes: Option<u64>,
     /// How slow a client may be, where the proxy waits for it. `None` allows any pace, and so does a rate of 0; a client that takes
-    /// nothing at all of a destination's response is then given up after the `ActivityTimeout` of the cluster.
+    /// nothing at all of a destination's response is then given up after the `ActivityTimeout` of the cluster, and one that takes
+    /// nothing of another response after 100 s.
     ///
     /// On HTTP/2 it is asked of each stream that waits for its client's window. While the socket is full, it is enough if
     /// the connection takes as much as is asked of those streams together.
@@ -96,7 +102,9 @@ pub struct Limits {
     /// Requests, and responses that are forwarded as they come, are read into 32 KiB, and into 256 KiB while more is sent at
     /// once than that; in between, and while a connection is idle, it holds no buffer.
     pub buffer_bytes: usize,
-    /// Time from the connection to the end of the TLS handshake. 10 s.
+    /// Time from the connection to the end of the TLS handshake. 10 s, and 2 s at most, or
+    /// [`closing_grace`](Self::closing_grace) if that is longer, from when a worker has its share of
+    /// [`connections`](Self::connections) or the server is told to stop.
     pub tls_handshake_timeout: Duration,
     /// What is particular to HTTP/2.
     pub http2: Http2Limits,
@@ -228,6 +236,11 @@ impl Limits {
         self.data_rate = self.data_rate.and_then(DataRate::effective);
         self.http2 = self.http2.effective();
         self
+    }
+
+    /// How long a client may take for what it has begun, and is no request yet, once its place is wanted.
+    pub(crate) fn haste(&self) -> Duration {
+        self.closing_grace.max(HASTE)
     }
 
     /// What bounds a head of HTTP/1.

@@ -84,8 +84,12 @@
 //!
 //! Whenever the server decides to end an HTTP/1.1 connection – it drains, or the connection has had its requests or its
 //! age – it says so with the next response (`Connection: close`), and still reads from an idle one for
-//! [`Limits::closing_grace`]. HTTP/2 connections get GOAWAY. After a refusal the rest of what the client sends is read
-//! and discarded for up to two seconds, so that the response gets there.
+//! [`Limits::closing_grace`]. HTTP/2 connections get GOAWAY. After a refusal, and after a response with which the server ends a
+//! connection of HTTP/1.1, the rest of what the client sends is read and discarded for up to two seconds, so that the
+//! response gets there.
+//!
+//! A client of HTTP/1.1 that closes its side of the connection while it waits for a response is taken for gone, and its request
+//! is given up, unless the response comes before that is noticed: within the first 250 ms of a cleartext connection nobody looks.
 
 mod accept;
 mod access_log;

@@ -16,6 +16,12 @@ pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Unpin {
         false
     }
 
+    /// Whether something has come on a stream that is [early](Self::is_early): the system is asked.
+    #[cfg(feature = "server")]
+    fn has_come_early(&self) -> bool {
+        false
+    }
+
     /// Whether something may have come, as far as that is known without asking the system.
     #[inline]
     fn may_be_readable(&self) -> bool {

@@ -136,6 +136,13 @@ impl ByteStream for LateSocket {
         matches!(self.0, State::Early { .. })
     }
 
+    fn has_come_early(&self) -> bool {
+        match &self.0 {
+            State::Early { socket, .. } => socket.peek(&mut [0]).is_ok_and(|count| count > 0),
+            _ => false,
+        }
+    }
+
     #[inline]
     fn may_be_readable(&self) -> bool {
         match &self.0 {

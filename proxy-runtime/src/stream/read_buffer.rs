@@ -51,6 +51,13 @@ impl ReadBuffer {
         self.start == self.bytes.len()
     }
 
+    /// Whether more can be read without more memory than an empty buffer takes, or this one has.
+    #[cfg(feature = "server")]
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.is_empty() || self.bytes.len() < self.bytes.capacity()
+    }
+
     /// The first `count` bytes have been used.
     ///
     /// # Panics

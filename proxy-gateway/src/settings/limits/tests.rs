@@ -62,6 +62,7 @@ fn every_limit_can_be_said() {
             "ResetsPerConnection": 1000,
             "PingsPerSecond": 7,
             "SettingsPerSecond": 5,
+            "OtherFramesPerSecond": 3,
             "ErrorResets": 30,
         },
     });
@@ -76,6 +77,7 @@ fn every_limit_can_be_said() {
         .with_resets_per_connection(1000)
         .with_pings_per_second(7)
         .with_settings_per_second(5)
+        .with_other_frames_per_second(3)
         .with_error_resets(30);
     let expected = Limits::default()
         .with_header_bytes(16_384)
@@ -148,7 +150,7 @@ fn numbers_have_the_ranges_of_the_schema() {
             assert_eq!(too_much, [format!("out_of_range {pointer}")], "{most}");
         }
     }
-    assert_eq!(looked_at, 17);
+    assert_eq!(looked_at, 18);
 }
 
 #[test]

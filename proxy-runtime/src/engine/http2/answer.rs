@@ -5,6 +5,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use crate::engine::plan::HeadPlan;
+use crate::engine::resolved_route::ResolvedRoute;
 use crate::engine::typed::{kept, response_head};
 use crate::forward::headers::{MOST_SHARED, take_apart};
 use crate::http1::{Field, FieldClass, HeadTable, RawResponse};
@@ -81,7 +82,7 @@ pub(super) async fn send_own(
     client: &mut Client,
     status: StatusCode,
     is_head: bool,
-    plan: &HeadPlan,
+    resolved: &ResolvedRoute<'_>,
 ) -> Result<u64, Untaken> {
     let reason = status.canonical_reason().unwrap_or_default();
     let text = format!("{} {reason}\n", status.as_u16());
@@ -89,7 +90,7 @@ pub(super) async fn send_own(
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     fields.insert(CONTENT_TYPE, kind);
     fields.insert(CONTENT_LENGTH, text.len().into());
-    for operation in &plan.response {
+    for operation in &resolved.plan.response {
         operation.apply(status, &mut fields);
     }
     if !fields.contains_key(DATE) {
@@ -101,12 +102,13 @@ pub(super) async fn send_own(
         return Ok(0);
     }
     let length = text.len() as u64;
+    let connection = &client.record.connection;
     let mut waiting = Waiting {
-        connection: &client.record.connection,
+        connection,
         deadline: &client.deadline,
         room: Room::default(),
         is_exempt: false,
-        uptake: None,
+        uptake: resolved.uptake(connection.worker.limits.data_rate),
     };
     waiting
         .send(&mut stream, text.into(), true, |_| {})

@@ -236,7 +236,7 @@ impl<'a> Run<'a> {
             let allowed = allowed(self.resolved, client).content;
             client.record.body_refused(status, allowed);
         }
-        match send_own(client, status, self.is_head(), self.plan).await {
+        match send_own(client, status, self.is_head(), &self.resolved).await {
             Ok(sent) => {
                 client.record.sent = sent;
                 client.record.outcome = Outcome::Complete;

@@ -4,20 +4,18 @@ use std::time::Duration;
 
 use testkit::raw::RawOrigin;
 #[cfg(feature = "http2")]
-use testkit::raw::frame::{CANCEL, Frame};
+use testkit::raw::frame::{CANCEL, Frame, RST_STREAM};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::time::{Instant, pause, resume, sleep, timeout};
 
 use super::scene::{
-    ACTIVITY_TIMEOUT, connected_with, local, read_to, serve, serve_disguised, serve_disguised_with,
-    serve_with,
+    ACTIVITY_TIMEOUT, Disguised, connected_with, local, read_to, serve, serve_by, serve_disguised,
+    serve_disguised_with, serve_with, worker,
 };
-#[cfg(feature = "http2")]
-use super::scene::{Disguised, serve_by, worker};
 use crate::ProxyService;
-use crate::server::Limits;
 #[cfg(feature = "http2")]
 use crate::server::http2::peer::{INITIAL_WINDOW_SIZE, Peer};
+use crate::server::{Limits, ServerMetrics};
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -209,6 +207,65 @@ async fn a_client_that_takes_nothing_is_given_up() {
             let mut taken = Vec::new();
             let _ = client.read_to_end(&mut taken).await;
             assert!(taken.len() < 300_000, "{way}: {}", taken.len());
+            resume();
+        })
+        .await;
+    }
+}
+
+/// How long the proxy waits for a client with an answer of its own, and the same of one that goes over `http` types, which knows
+/// nothing of the cluster.
+const OWN_ANSWERS: [(&str, u64); 2] = [("bytes", ACTIVITY_TIMEOUT), ("http types", 100)];
+
+/// A server by one of the ways, behind which is a destination that says nothing, and what the server counts.
+async fn silent(way: &str, capacity: usize) -> (DuplexStream, DuplexStream, ServerMetrics) {
+    let (destination, service) = destination(1024).await;
+    let (worker, metrics) = worker(without_rate(), None);
+    let (client, far) = duplex(capacity);
+    match way {
+        "bytes" => serve_by(far, service, worker),
+        _ => serve_by(far, Disguised(service), worker),
+    }
+    (client, destination, metrics)
+}
+
+#[tokio::test]
+async fn nor_does_one_that_takes_no_answer_of_the_proxy_keep_its_place() {
+    for (way, wait) in OWN_ANSWERS {
+        local(async {
+            let (mut client, _destination, metrics) = silent(way, 16).await;
+            let request = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+            client.write_all(request).await.unwrap();
+            seconds(ACTIVITY_TIMEOUT + wait - 1).await;
+            assert_eq!(metrics.counts().active_connections, 1, "{way}");
+            seconds(3).await;
+            assert_eq!(metrics.counts().active_connections, 0, "{way}");
+            resume();
+        })
+        .await;
+    }
+}
+
+#[cfg(feature = "http2")]
+#[tokio::test]
+async fn nor_does_a_stream() {
+    for (way, wait) in OWN_ANSWERS {
+        local(async {
+            let (client, _destination, _) = silent(way, 64 * 1024).await;
+            let mut peer = Peer::open(client, &[(INITIAL_WINDOW_SIZE, 0)]).await;
+            let begin = Instant::now();
+            peer.get(1, "/").await;
+            let is_reset = |frame: &Frame| frame.kind == RST_STREAM;
+            while !peer.frames().iter().any(is_reset) && begin.elapsed().as_secs() < 300 {
+                // Else it is asked whether it is there.
+                peer.ping().await;
+                seconds(5).await;
+            }
+            let ended = timeout(Duration::from_secs(5), peer.end_of(1)).await;
+            let (when, code) = ended.unwrap_or_else(|_| panic!("{way}: it does not end"));
+            assert_eq!(code, Some(CANCEL), "{way}");
+            let waited = (when - begin).as_secs() - ACTIVITY_TIMEOUT;
+            assert!((wait..=wait + 2).contains(&waited), "{way}: {waited} s");
             resume();
         })
         .await;

@@ -197,29 +197,88 @@ async fn a_response_that_begins_before_its_request_ends_goes_on_beside_it() {
 }
 
 #[cfg(target_os = "linux")]
-#[tokio::test]
-async fn a_new_client_that_leaves_before_its_answer_is_noticed() {
+mod early {
+    use testkit::time::eventually;
+
+    use super::*;
+    use crate::engine::tests::scene::{Disguised, serve_by, worker};
+    use crate::server::Limits;
     use crate::stream::LateSocket;
 
-    local(async {
-        let (proxy, destination) = destination().await;
+    const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+    /// A client that has sent a request before anybody looked at its socket, and that socket.
+    async fn client(request: &str) -> (TcpStream, LateSocket) {
         let near = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(near.local_addr().unwrap())
             .await
             .unwrap();
-        client
-            .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-            .await
-            .unwrap();
+        client.write_all(request.as_bytes()).await.unwrap();
         let accepted = near.accept().unwrap().0;
         accepted.set_nonblocking(true).unwrap();
-        serve_over(LateSocket::new(accepted), proxy);
-        let mut destination = destination.await.unwrap();
-        head(&mut destination).await;
-        drop(client);
-        // The request is given up, and its connection with it.
-        let end = destination.read(&mut [0]).await;
-        assert_eq!(end.unwrap_or_default(), 0);
-    })
-    .await;
+        (client, LateSocket::new(accepted))
+    }
+
+    #[tokio::test]
+    async fn a_new_client_that_leaves_before_its_answer_is_noticed() {
+        local(async {
+            let (proxy, destination) = destination().await;
+            let (client, accepted) = client(GET).await;
+            serve_over(accepted, proxy);
+            let mut destination = destination.await.unwrap();
+            head(&mut destination).await;
+            drop(client);
+            // The request is given up, and its connection with it.
+            let end = destination.read(&mut [0]).await;
+            assert_eq!(end.unwrap_or_default(), 0);
+        })
+        .await;
+    }
+
+    /// A reset would take what has not left yet with it (RFC 9112 section 9.6).
+    #[tokio::test]
+    async fn what_a_new_client_sends_before_the_end_does_not_cut_its_response() {
+        // More than the client's system takes before it reads, and less than the server's.
+        const LENGTH: usize = 400_000;
+        let post = "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi";
+        // Either the client asks for the end, and sends an empty line behind its body (RFC 9112 section 2.2), or the server
+        // decides.
+        for (request, further) in [(post, "\r\n"), (GET, GET)] {
+            for is_typed in [false, true] {
+                local(async {
+                    let (service, destination) = destination().await;
+                    // The connection to the destination is there already: nothing is waited for but the answer.
+                    let (mut first, accepted) = client(GET).await;
+                    serve_over(accepted, service.clone());
+                    let mut destination = destination.await.unwrap();
+                    head(&mut destination).await;
+                    destination.write_all(answer(0).as_bytes()).await.unwrap();
+                    head(&mut first).await;
+
+                    let limits = Limits::default().with_requests_per_connection(1);
+                    let (worker, metrics) = worker(limits, None);
+                    let (mut client, accepted) = client(request).await;
+                    match is_typed {
+                        false => serve_by(accepted, service.clone(), worker),
+                        true => serve_by(accepted, Disguised(service.clone()), worker),
+                    }
+                    head(&mut destination).await;
+                    client.write_all(further.as_bytes()).await.unwrap();
+                    let begun = answer(LENGTH);
+                    destination.write_all(begun.as_bytes()).await.unwrap();
+                    destination.write_all(&body(LENGTH)).await.unwrap();
+                    // From then on the server has closed, or waits for the client.
+                    eventually("the end of the request", async || {
+                        let counts = metrics.counts();
+                        (counts.requests, counts.active_requests) == (1, 0)
+                    })
+                    .await;
+                    head(&mut client).await;
+                    let came = content(&mut client, LENGTH).await;
+                    assert!(came == body(LENGTH), "{request}");
+                })
+                .await;
+            }
+        }
+    }
 }

@@ -1,16 +1,17 @@
-//! The time that a request waits for a connection.
+//! Requests that wait, for a connection or for their response.
 
 use std::time::Duration;
 
+use proxy_model::compiled::ClusterIndex;
 use testkit::raw::RawOrigin;
-use tokio::io::{AsyncWriteExt, duplex};
-use tokio::time::{Instant, pause, sleep};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+use tokio::time::{Instant, pause, resume, sleep};
 
-use super::scene::{ACTIVITY_TIMEOUT, connected, local, read_to, serve};
+use super::scene::{ACTIVITY_TIMEOUT, connected, local, read_to, serve, serve_disguised};
 
 /// A destination cannot be silent before it is asked.
 #[tokio::test]
-async fn is_not_counted_as_the_destinations_silence() {
+async fn the_time_for_a_connection_is_not_counted_as_the_destinations_silence() {
     local(async {
         let origin = RawOrigin::script(|mut connection| async move { connection.hold().await });
         let (mut destination, transport) = duplex(64 * 1024);
@@ -45,4 +46,46 @@ async fn is_not_counted_as_the_destinations_silence() {
         );
     })
     .await;
+}
+
+/// What comes before the end is the beginning of the next request, and hides it from nobody.
+#[tokio::test]
+async fn a_client_that_leaves_is_noticed_behind_what_it_sent_meanwhile() {
+    for serve in [serve, serve_disguised] {
+        for waits_for_connection in [true, false] {
+            local(async {
+                let origin = RawOrigin::script(|mut conn| async move { conn.hold().await });
+                let (mut destination, transport) = duplex(64 * 1024);
+                let (service, lease) = connected(&origin.url(), transport).await;
+                pause();
+                let generation = service.shared().load_full();
+                let state = generation.cluster(ClusterIndex(0));
+                let in_flight = || state.destinations()[0].in_flight();
+                let mut client = serve(service.clone(), 64 * 1024);
+                let held = match waits_for_connection {
+                    true => Some(lease),
+                    false => {
+                        lease.give_back(Instant::now());
+                        None
+                    }
+                };
+                for part in ["GET / HTTP/1.1\r\nHost: h\r\n\r\n", "G", "ET"] {
+                    client.write_all(part.as_bytes()).await.unwrap();
+                    sleep(Duration::from_secs(1)).await;
+                    assert_eq!(in_flight(), 1);
+                }
+                drop(client);
+                sleep(Duration::from_secs(1)).await;
+                assert_eq!(in_flight(), 0, "{waits_for_connection}");
+                if !waits_for_connection {
+                    let mut asked = String::new();
+                    destination.read_to_string(&mut asked).await.unwrap();
+                    assert!(asked.ends_with("\r\n\r\n"), "{asked}");
+                }
+                drop(held);
+                resume();
+            })
+            .await;
+        }
+    }
 }

@@ -248,6 +248,10 @@ impl<T: Transport> ByteStream for ConnectionIo<T> {
         self.transport.is_early()
     }
 
+    fn has_come_early(&self) -> bool {
+        self.transport.has_come_early()
+    }
+
     #[inline]
     fn may_be_readable(&self) -> bool {
         self.prefix.is_some() || self.transport.may_be_readable()

@@ -14,6 +14,8 @@
 //! [`RequestBody`], [`ResponseBody`]).
 
 mod address_text;
+#[cfg(feature = "tls")]
+mod handshake;
 mod io;
 mod pace;
 mod record;
@@ -33,8 +35,6 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use tokio::time::Instant;
-#[cfg(feature = "tls")]
-use tokio::time::timeout;
 use tower_service::Service;
 
 pub(crate) use self::address_text::AddressText;
@@ -51,7 +51,6 @@ pub(crate) use self::service_call::{ResponseRules, ServiceCall};
 pub(crate) use self::state::ConnectionState;
 #[cfg(feature = "http2")]
 pub(crate) use self::state::OpenStream;
-#[cfg(feature = "http2")]
 pub(crate) use self::uptake::Uptake;
 #[cfg(feature = "tls")]
 use super::accept::ClientSocket;
@@ -88,9 +87,9 @@ pub(crate) async fn serve_tls<S, B>(
 {
     let accepted = Instant::now();
     let acceptor = tokio_rustls::TlsAcceptor::from(tls.rustls());
-    let limit = worker.limits.tls_handshake_timeout;
-    let error: BoxError = match timeout(limit, acceptor.accept(stream)).await {
-        Ok(Ok(stream)) => {
+    let error: BoxError = match handshake::within(acceptor.accept(stream), accepted, &worker).await
+    {
+        Some(Ok(stream)) => {
             #[cfg(feature = "http2")]
             let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
             let state = ConnectionState::new(worker, info.with_tls(true), accepted);
@@ -101,8 +100,8 @@ pub(crate) async fn serve_tls<S, B>(
             }
             return http1::serve(Client::new(io, state), service).await;
         }
-        Ok(Err(error)) => error.into(),
-        Err(elapsed) => elapsed.into(),
+        Some(Err(error)) => error.into(),
+        None => "it took too long".into(),
     };
     WorkerMetrics::add(&worker.metrics.tls_failures);
     tracing::debug!(

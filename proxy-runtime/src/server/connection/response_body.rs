@@ -60,9 +60,15 @@ impl<B: Body> ResponseBody<B> {
             record, expected, ..
         } = &self.tracking;
         let has_rate = record.connection.worker.limits.data_rate.is_some();
-        let is_held_to_it = has_rate && !(may_be_exempt && expected.is_exempt);
-        let limit = self.tracking.uptake.as_ref().filter(|_| !is_held_to_it)?;
-        Some(Uptake::new(limit.clone()))
+        let is_exempt = may_be_exempt && expected.is_exempt;
+        if has_rate && !is_exempt {
+            return None;
+        }
+        match &self.tracking.uptake {
+            Some(limit) => Some(Uptake::new(limit.clone())),
+            None if is_exempt => None,
+            None => Some(Uptake::new(UptakeLimit::default())),
+        }
     }
 
     /// Notes how much of what was handed over, and of its framing, is still to be written, and whether the socket has

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -77,6 +78,9 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// For how long the socket of a new client is not watched that waits for its first response.
 const EARLY: Duration = Duration::from_millis(250);
+
+/// What a new connection sends without waiting for the client (RFC 6928): what is no more than that has left.
+const SENT_AT_ONCE: u64 = 10 * 1460;
 
 /// What some clients send behind a body, and is no beginning of a request (RFC 9112 section 2.2).
 const EMPTY_LINE: &[u8] = b"\r\n";
@@ -230,12 +234,14 @@ impl<T: Transport> Client<T> {
             Waiting::Next => after(self.since, limits.keep_alive),
             _ => after(self.since, limits.header_timeout),
         };
-        if is_silent && self.mode != Mode::Serving {
+        let grace = match self.mode {
+            Mode::Serving => return deadline,
             // Read from for a little longer: a request may be on its way.
-            let since = self.since.max(self.mode_since);
-            return deadline.min(after(since, limits.closing_grace));
-        }
-        deadline
+            _ if is_silent => limits.closing_grace,
+            Mode::Full => limits.haste(),
+            Mode::Draining => return deadline,
+        };
+        deadline.min(after(self.since.max(self.mode_since), grace))
     }
 
     /// Notes when a request was served.
@@ -261,7 +267,7 @@ impl<T: Transport> Client<T> {
     }
 
     /// Reads from a client that waits for its response, to see whether it is still there; what comes is the next
-    /// request, and is left until it is its turn. Ready when the client is gone.
+    /// request, and is left until it is its turn. Ready when the client is gone, be it behind that, as long as there is room for it.
     ///
     /// To be polled when the request's body is at its end and there is nothing to do but wait. Of a client that has only just
     /// come, the runtime need not know its socket for that.
@@ -270,7 +276,7 @@ impl<T: Transport> Client<T> {
         if self.io.is_early() {
             ready!(self.clock.poll_due(cx, after(self.state.accepted, EARLY)));
         }
-        while self.input.is_empty() {
+        while self.input.has_room() {
             match ready!(self.input.poll_read(&mut self.io, cx)) {
                 Ok(1..) => {}
                 Ok(0) | Err(_) => return Poll::Ready(()),
@@ -279,8 +285,21 @@ impl<T: Transport> Client<T> {
         Poll::Pending
     }
 
+    /// Whether something has come that nobody will read.
+    ///
+    /// Of a client that has only just come that is not known, and the system is asked for responses alone that a reset may cut.
+    pub(super) fn has_unread(&mut self, cx: &mut Context<'_>) -> bool {
+        if !self.input.is_empty() {
+            return true;
+        }
+        if self.io.is_early() {
+            return self.state.written.load(Relaxed) > SENT_AT_ONCE && self.io.has_come_early();
+        }
+        matches!(self.input.poll_read(&mut self.io, cx), Poll::Ready(Ok(1..)))
+    }
+
     /// Waits for `work`; `None` when the client is gone before it is done. What comes meanwhile of a client that
-    /// `is_watched` is read once, behind what is there, and then left to the network.
+    /// `is_watched` is read once, behind what is there, again as long as there is room for it, and then left to the network.
     pub(crate) async fn unless_gone<F: Future>(
         &mut self,
         mut is_watched: bool,
@@ -291,10 +310,10 @@ impl<T: Transport> Client<T> {
             if let Poll::Ready(done) = work.as_mut().poll(cx) {
                 return Poll::Ready(Some(done));
             }
-            if is_watched {
+            while is_watched {
                 match ready!(self.input.poll_read(&mut self.io, cx)) {
                     Ok(0) | Err(_) => return Poll::Ready(None),
-                    Ok(_) => is_watched = false,
+                    Ok(_) => is_watched = self.input.has_room(),
                 }
             }
             Poll::Pending

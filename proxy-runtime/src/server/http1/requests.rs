@@ -45,6 +45,11 @@ const TIMEOUT: &[u8] =
 enum End {
     /// With what is in the output.
     Close,
+    /// Behind a response.
+    Answered {
+        /// The client wanted no other one.
+        is_asked: bool,
+    },
     /// At once.
     Drop,
     Tunnel(Switch),
@@ -75,6 +80,14 @@ where
         match serve_requests(&mut client, &service).await {
             End::Drop => {}
             End::Close => close(&mut client).await,
+            End::Answered { is_asked } => {
+                // Who did not ask for the end may have sent another request. To close on that is to reset, and a reset takes the
+                // response with it (RFC 9112 section 9.6).
+                if !is_asked || poll_fn(|cx| Poll::Ready(client.has_unread(cx))).await {
+                    client.state.unread.store(true, Relaxed);
+                }
+                close(&mut client).await;
+            }
             End::Tunnel(switch) => {
                 client.state.begin_tunnel(client.input.filled().len());
                 switch.complete(client.io, client.input);
@@ -143,7 +156,7 @@ where
                     if keep {
                         continue;
                     }
-                    return End::Close;
+                    return answered(&request);
                 }
                 Forwarded::Gone => return End::Drop,
             }
@@ -151,11 +164,17 @@ where
         // Boxed, so that idle connections have no room for it.
         match Box::pin(serve_typed(client, served, &request)).await {
             (Next::Request, _) => {}
-            (Next::Close, _) => return End::Close,
+            (Next::Close, _) => return answered(&request),
             (Next::Drop, _) => return End::Drop,
             (Next::Tunnel, switch) => return switch.map_or(End::Drop, End::Tunnel),
         }
     }
+}
+
+/// The end behind the response to the last request.
+fn answered(request: &RawRequest) -> End {
+    let is_asked = !request.is_persistent();
+    End::Answered { is_asked }
 }
 
 /// What the edge says of a request.

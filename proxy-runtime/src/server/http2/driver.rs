@@ -293,9 +293,19 @@ impl Clock {
     /// Whether the client is to be told that the connection ends, and has not been: GOAWAY says which requests are still
     /// served.
     fn has_news(&self) -> bool {
+        let has_to_leave = || match self.mode {
+            Mode::Serving => false,
+            Mode::Full => match self.phase {
+                Phase::Busy => true,
+                // Who has asked for nothing, be it since then, has the grace of an idle connection.
+                Phase::Idle => self.requests > 0 && self.since >= self.mode_since,
+                Phase::Opening | Phase::Closing => false,
+            },
+            Mode::Draining => true,
+        };
         !self.is_announced
             && self.phase != Phase::Opening
-            && (self.mode == Mode::Draining || self.state.is_retiring())
+            && (has_to_leave() || self.state.is_retiring())
     }
 }
 

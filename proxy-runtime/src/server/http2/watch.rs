@@ -21,19 +21,34 @@ const PREFACE: usize = 24;
 /// A frame's head (RFC 9113 section 4.1).
 const HEAD: usize = 9;
 
+const PRIORITY: u8 = 2;
 const SETTINGS: u8 = 4;
 const PING: u8 = 6;
+const WINDOW_UPDATE: u8 = 8;
+/// Beyond it there are types that `h2` reads over (RFC 9113 section 5.5).
+const CONTINUATION: u8 = 9;
 const ACK: u8 = 1;
 
 /// What answers a PING, and a frame's head: more than that is sent to a client that asks about data that it gets.
 const PONG_AND_HEAD: u64 = 17 + 9;
+
+/// The answer to a request is longer: who sends one frame of another type with each may do so however many there are.
+const ANSWER: u64 = 32;
+
+/// Half of the shortest DATA frame that has something in it, for which there may be a WINDOW_UPDATE of the stream and one of the
+/// connection (RFC 9113 section 6.9).
+const DATA_OF_UPDATE: u64 = 5;
+
+/// WINDOW_UPDATE frames that a client may send within a second, whatever it is sent, besides two for each stream that it may
+/// have.
+const UPDATES: u32 = 1000;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// What was noticed.
 #[derive(Debug, Default)]
 pub(super) struct Noticed {
-    /// The client sends more PING or SETTINGS than it may.
+    /// The client sends more of some frames than it may.
     has_flood: Cell<bool>,
 }
 
@@ -60,6 +75,8 @@ impl<T: Transport> Watched<T> {
             have: 0,
             pings: Rate::new(limits.pings_per_second, PONG_AND_HEAD),
             settings: Rate::new(limits.settings_per_second, u64::MAX),
+            updates: Rate::of_updates(limits.concurrent_streams),
+            others: Rate::new(limits.other_frames_per_second, ANSWER),
             state: Arc::clone(state),
             noticed: Rc::clone(&noticed),
         };
@@ -76,6 +93,8 @@ struct Watch {
     have: usize,
     pings: Rate,
     settings: Rate,
+    updates: Rate,
+    others: Rate,
     state: Arc<ConnectionState>,
     noticed: Rc<Noticed>,
 }
@@ -107,6 +126,9 @@ impl Watch {
             (SETTINGS, true) => return self.state.acknowledged.store(true, Relaxed),
             (SETTINGS, false) => &mut self.settings,
             (PING, false) => &mut self.pings,
+            (WINDOW_UPDATE, _) => &mut self.updates,
+            (PRIORITY, _) => &mut self.others,
+            (kind, _) if kind > CONTINUATION => &mut self.others,
             _ => return,
         };
         let written = self.state.written.load(Relaxed);
@@ -116,12 +138,14 @@ impl Watch {
     }
 }
 
-/// How often a client sends what costs an answer.
+/// How often a client sends what costs an answer, or work.
 #[derive(Debug)]
 struct Rate {
     per_second: u32,
     /// Whoever is sent so much for each may send more of them.
     least: u64,
+    /// What it was sent and has sent nothing for counts later as well.
+    keeps_rest: bool,
     count: u32,
     /// When the count began, and how much had been written by then.
     began: (Instant, u64),
@@ -132,8 +156,18 @@ impl Rate {
         Self {
             per_second,
             least,
+            keeps_rest: false,
             count: 0,
             began: (Instant::now(), 0),
+        }
+    }
+
+    /// Of WINDOW_UPDATE. All that was written may be taken, and acknowledged, at a later time and at once.
+    fn of_updates(streams: u32) -> Self {
+        let per_second = streams.saturating_mul(2).saturating_add(UPDATES);
+        Self {
+            keeps_rest: true,
+            ..Self::new(per_second, DATA_OF_UPDATE)
         }
     }
 
@@ -146,7 +180,12 @@ impl Rate {
         let now = Instant::now();
         let count = u64::from(std::mem::take(&mut self.count));
         let (since, before) = std::mem::replace(&mut self.began, (now, written));
-        now < since + SECOND && written - before < self.least.saturating_mul(count)
+        let needed = self.least.saturating_mul(count);
+        let is_covered = written - before >= needed;
+        if self.keeps_rest {
+            self.began.1 = if is_covered { before + needed } else { before };
+        }
+        now < since + SECOND && !is_covered
     }
 }
 

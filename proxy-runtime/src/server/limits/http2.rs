@@ -3,7 +3,7 @@
 /// What is particular to HTTP/2.
 ///
 /// Beyond these, a connection ends that floods the server with CONTINUATION or with empty DATA frames (RUSTSEC-2024-0332,
-/// RUSTSEC-2026-0258). A client that sends nothing at all for a minute while something is being answered is asked with a ping
+/// RUSTSEC-2026-0258), or with more WINDOW_UPDATE frames than what it was sent can be acknowledged with. A client that sends nothing at all for a minute while something is being answered is asked with a ping
 /// whether it is there, and cut if it has not answered within 20 s. One that does not acknowledge the server's settings within
 /// [`header_timeout`](super::Limits::header_timeout) is sent GOAWAY `SETTINGS_TIMEOUT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,9 @@ pub struct Http2Limits {
     /// SETTINGS frames that a client may send within a second. 50, then the same (CVE-2019-9515). One at least, with which
     /// it begins: 0 is taken for 1.
     pub settings_per_second: u32,
+    /// PRIORITY frames, and frames of types that the server does not know, that a client may send within a second, together.
+    /// 1000, then the same: they ask for nothing, and each is read. Whoever sends one with each request may send more.
+    pub other_frames_per_second: u32,
     /// Streams that the server may have had to reset because of a client's errors. 100, then GOAWAY: the answer to
     /// resets that a client provokes (CVE-2025-8671).
     pub error_resets: usize,
@@ -48,6 +51,7 @@ impl Default for Http2Limits {
             resets_per_connection: 500,
             pings_per_second: 100,
             settings_per_second: 50,
+            other_frames_per_second: 1000,
             error_resets: 100,
         }
     }
@@ -132,6 +136,13 @@ impl Http2Limits {
     #[must_use]
     pub fn with_settings_per_second(mut self, settings: u32) -> Self {
         self.settings_per_second = settings;
+        self
+    }
+
+    /// Sets [`other_frames_per_second`](Self::other_frames_per_second).
+    #[must_use]
+    pub fn with_other_frames_per_second(mut self, frames: u32) -> Self {
+        self.other_frames_per_second = frames;
         self
     }
 

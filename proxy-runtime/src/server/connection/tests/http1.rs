@@ -293,6 +293,23 @@ async fn idle_connections_give_way_at_the_limit() {
     .await;
 }
 
+/// Whoever has said a byte has a little longer than whoever has said nothing, and not as long as where there is room.
+#[tokio::test(start_paused = true)]
+async fn so_do_those_whose_request_is_not_there_yet() {
+    local(async {
+        let bench = Bench::new(Limits::default().with_connections(2));
+        let mut slow = bench.client(Handler::path());
+        slow.send("GET / HTTP/1.1\r\n").await;
+        sleep(secs(3)).await;
+        let begin = Instant::now();
+        let _other = bench.worker.enter();
+        let rest = slow.read_to_end().await;
+        assert!(rest.starts_with("HTTP/1.1 408 "), "{rest}");
+        assert_elapsed(begin, secs(2));
+    })
+    .await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn connections_end_with_their_response_at_the_limit() {
     local(async {

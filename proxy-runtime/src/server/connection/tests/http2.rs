@@ -1,4 +1,5 @@
 use hyper::client::conn::http2::{SendRequest, handshake};
+use testkit::raw::frame;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -6,6 +7,7 @@ use hyper_util::rt::TokioIo;
 
 use super::*;
 use crate::server::OnUpgrade;
+use crate::server::http2::peer::Peer;
 
 /// Runs the client's tasks.
 #[derive(Clone)]
@@ -271,6 +273,46 @@ async fn a_stream_that_never_rests_holds_nobody_up() {
         let response = other.send_request(get("/")).await.unwrap();
         assert_eq!(body(response).await, "calm");
         busy.abort();
+    })
+    .await;
+}
+
+/// As those of HTTP/1.1 do, whose responses say so.
+#[tokio::test(start_paused = true)]
+async fn connections_with_requests_get_goaway_at_the_limit() {
+    local(async {
+        let handler = Handler::new(|request| async move {
+            if request.uri().path() == "/slow" {
+                sleep(secs(20)).await;
+            }
+            text("done")
+        });
+        for path in ["/slow", "/"] {
+            let bench = Bench::new(Limits::default().with_connections(2));
+            let (client, _) = bench.connect(handler.clone());
+            let mut peer = Peer::open(client.stream, &[]).await;
+            peer.get(1, "/slow").await;
+            if path == "/" {
+                // It is not busy whenever somebody looks, and never idle for long.
+                peer.end_of(1).await;
+            }
+            let _other = bench.worker.enter();
+            let told = async {
+                for stream in (3..).step_by(2) {
+                    sleep(Duration::from_millis(100)).await;
+                    if peer
+                        .frames()
+                        .iter()
+                        .any(|frame| frame.kind == frame::GOAWAY)
+                    {
+                        break;
+                    }
+                    peer.get(stream, path).await;
+                }
+            };
+            tokio::time::timeout(secs(5), told).await.expect(path);
+            assert_eq!(peer.end_of(1).await.1, None);
+        }
     })
     .await;
 }

@@ -272,3 +272,23 @@ async fn a_response_that_waits_for_its_source_is_not_cut() {
     })
     .await;
 }
+
+/// Each time that it takes something counts.
+#[tokio::test(start_paused = true)]
+async fn a_client_of_which_no_rate_is_asked_takes_something_now_and_then() {
+    local(async {
+        let bench = Bench::new(Limits::default().with_data_rate(None));
+        let handler = Handler::new(|_| async { text(&"x".repeat(100_000)) });
+        let (mut client, task) = bench.connect(handler);
+        client.send("GET / HTTP/1.1\r\nhost: t\r\n\r\n").await;
+        for _ in 0..3 {
+            sleep(secs(90)).await;
+            client.stream.read_exact(&mut [0; 1000]).await.unwrap();
+        }
+        let begin = Instant::now();
+        let ended = timeout(secs(1000), task).await;
+        ended.expect("it ends").unwrap();
+        assert_elapsed(begin, secs(100));
+    })
+    .await;
+}

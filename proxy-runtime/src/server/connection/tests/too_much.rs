@@ -2,6 +2,9 @@
 
 use std::cell::Cell;
 
+use futures_util::stream;
+use http_body::Frame as BodyFrame;
+use http_body_util::StreamBody;
 use testkit::raw::frame::{self, Frame};
 use tokio::time::{sleep, timeout};
 
@@ -239,6 +242,72 @@ async fn settings_that_are_not_acknowledged_end_the_connection() {
         assert_eq!(bench.metrics.counts().header_timeouts, 1);
         drop(peer);
         task.await.unwrap();
+    })
+    .await;
+}
+
+/// They ask for nothing, and cost the reading of them.
+#[tokio::test(start_paused = true)]
+async fn floods_of_frames_without_an_answer_end_the_connection() {
+    const UNKNOWN: u8 = 0xfa;
+    local(async {
+        let update = Frame::new(frame::WINDOW_UPDATE, 0, 0, 1_u32.to_be_bytes());
+        let priority = Frame::new(frame::PRIORITY, 0, 1, [0, 0, 0, 0, 15]);
+        let unknown = Frame::new(UNKNOWN, 0, 0, *b"grease");
+        // So many of each in a second.
+        for (flood, count, ends) in [
+            (&update, 2000, true),
+            (&update, 1000, false),
+            (&priority, 2000, true),
+            (&priority, 500, false),
+            (&unknown, 2000, true),
+            (&unknown, 500, false),
+        ] {
+            let bench = Bench::new(Limits::default());
+            let (handler, _) = hole();
+            let (client, _task) = bench.connect(handler);
+            let mut peer = Peer::open(client.stream, &[]).await;
+            peer.get(1, "/").await;
+            for number in 0..4 * count {
+                if number % 10 == 0 {
+                    sleep(secs(1) * 10 / count).await;
+                }
+                if !peer.try_send(flood.clone()).await {
+                    break;
+                }
+            }
+            assert_eq!(peer.has_ended(), ends, "{flood:?}, {count} a second");
+            if ends {
+                assert_eq!(peer.end().await.1, Some(frame::ENHANCE_YOUR_CALM));
+            }
+        }
+    })
+    .await;
+}
+
+/// RFC 9113 section 6.9: be it two frames for each piece of data, and all of them at last.
+#[tokio::test(start_paused = true)]
+async fn what_was_sent_to_a_client_may_be_acknowledged() {
+    const PIECES: u32 = 5000;
+    local(async {
+        let handler = Handler::new(|_| async {
+            let piece = || BodyFrame::data(Bytes::from_static(b"x"));
+            let pieces = (0..PIECES).map(move |_| Ok::<_, BoxError>(piece()));
+            Response::new(StreamBody::new(stream::iter(pieces)).boxed_unsync())
+        });
+        let bench = Bench::new(Limits::default());
+        let (client, _task) = bench.connect(handler);
+        let mut peer = Peer::open(client.stream, &[]).await;
+        peer.get(1, "/").await;
+        peer.end_of(1).await;
+        peer.get(3, "/").await;
+        sleep(secs(2)).await;
+        for _ in 0..PIECES {
+            peer.open_window(0, 1).await;
+            peer.open_window(0, 1).await;
+        }
+        peer.get(5, "/").await;
+        assert_eq!(peer.end_of(5).await.1, None);
     })
     .await;
 }

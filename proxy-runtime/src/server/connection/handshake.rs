@@ -1,0 +1,111 @@
+//! How long a handshake may take.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use tokio::time::{Instant, sleep_until};
+
+use super::pace::after;
+use crate::server::mode::{Mode, ModeWatch};
+use crate::server::shared::WorkerShared;
+
+/// Waits for the handshake of a client that was `accepted`; `None` when it took too long, which it does sooner once the client's
+/// place is wanted or the server is told to stop.
+pub(super) async fn within<F: Future>(
+    handshake: F,
+    accepted: Instant,
+    worker: &Arc<WorkerShared>,
+) -> Option<F::Output> {
+    let limits = &worker.limits;
+    let latest = after(accepted, limits.tls_handshake_timeout);
+    let mut handshake = pin!(handshake);
+    let mut alarm = pin!(sleep_until(latest));
+    let mut watch = None;
+    let mut mode = Mode::Serving;
+    poll_fn(|cx| {
+        if let Poll::Ready(done) = handshake.as_mut().poll(cx) {
+            return Poll::Ready(Some(done));
+        }
+        watch.get_or_insert_with(|| ModeWatch::new(worker, cx.waker()));
+        let before = std::mem::replace(&mut mode, worker.mode());
+        if mode != before {
+            alarm.as_mut().reset(match mode {
+                Mode::Serving => latest,
+                Mode::Full | Mode::Draining => latest.min(after(Instant::now(), limits.haste())),
+            });
+        }
+        alarm.as_mut().poll(cx).map(|()| None)
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::time::Duration;
+
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::server::limits::Limits;
+
+    fn worker() -> Arc<WorkerShared> {
+        let limits = Limits::default();
+        Arc::new(WorkerShared::new(limits, 2, Arc::default(), None))
+    }
+
+    /// How long a client is waited for that says nothing, if this happens after a second.
+    async fn waited<C>(worker: &Arc<WorkerShared>, change: impl FnOnce() -> C) -> Duration {
+        let begin = Instant::now();
+        let _place = worker.enter();
+        let changing = async {
+            sleep(Duration::from_secs(1)).await;
+            change()
+        };
+        let handshake = within(pending::<()>(), begin, worker);
+        let (done, _changed) = tokio::join!(handshake, changing);
+        assert!(done.is_none());
+        begin.elapsed()
+    }
+
+    #[track_caller]
+    fn assert_seconds(waited: Duration, expected: u64) {
+        assert_eq!(waited.as_millis() / 100, u128::from(expected) * 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_says_nothing_gives_way_soon_where_its_place_is_wanted() {
+        let serving = worker();
+        assert_seconds(waited(&serving, || ()).await, 10);
+        let full = worker();
+        assert_seconds(waited(&full, || full.enter()).await, 1 + 2);
+        let draining = worker();
+        assert_seconds(waited(&draining, || draining.drain()).await, 1 + 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_was_in_haste_has_its_time_again_once_there_is_room() {
+        let worker = worker();
+        let begin = Instant::now();
+        let _place = worker.enter();
+        let other = worker.enter();
+        let leaving = async {
+            sleep(Duration::from_secs(1)).await;
+            drop(other);
+        };
+        let (done, ()) = tokio::join!(within(pending::<()>(), begin, &worker), leaving);
+        assert!(done.is_none());
+        assert_seconds(begin.elapsed(), 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_ends_in_time_is_not_cut() {
+        let worker = worker();
+        worker.drain();
+        let handshake = sleep(Duration::from_millis(1900));
+        let done = within(handshake, Instant::now(), &worker).await;
+        assert!(done.is_some());
+    }
+}
