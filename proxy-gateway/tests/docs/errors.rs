@@ -118,6 +118,7 @@ fn every_target_of_the_log_is_listed_and_no_other() {
         "discovery-servicefabric",
         "proxy-gateway",
         "proxy-runtime",
+        "xds-control-plane",
     ];
     for package in packages {
         each_source(&root().join(package).join("src"), &mut |_, text| {

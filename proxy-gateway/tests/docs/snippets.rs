@@ -3,17 +3,32 @@
 use crate::common::{ConfigFile, output};
 use crate::{pages, root};
 
+/// What follows the fence of a configuration that is given beside the one above it.
+const OVERLAY: &str = "json config overlay";
+
 #[tokio::test]
 async fn every_configuration_is_valid_and_without_a_warning() {
     let mut seen = 0;
     for page in pages() {
+        let mut above: Option<ConfigFile> = None;
         for block in &page.blocks {
-            if block.info != "json config" {
+            // An overlay lies on top of the configuration above it.
+            let is_overlay = block.info == OVERLAY;
+            if block.info != "json config" && !is_overlay {
                 continue;
             }
             seen += 1;
             let file = ConfigFile::new(&block.text);
-            let arguments = ["check", "--config", &file.argument(), "--format", "json"];
+            let below = above.filter(|_| is_overlay);
+            let files: Vec<_> = below
+                .iter()
+                .chain([&file])
+                .map(ConfigFile::argument)
+                .collect();
+            let mut arguments = vec!["check", "--format", "json"];
+            for file in &files {
+                arguments.extend(["--config", file]);
+            }
             let verdict = output(&arguments).await.stdout;
             let verdict: serde_json::Value = serde_json::from_str(&verdict).unwrap();
             let place = format!("{}:{}", page.path, block.line);
@@ -25,6 +40,7 @@ async fn every_configuration_is_valid_and_without_a_warning() {
                 .iter()
                 .find(|p| !elsewhere.iter().any(|code| p["code"] == *code));
             assert_eq!(found, None, "{place}");
+            above = Some(file);
         }
     }
     assert!(seen > 5, "only {seen} configurations found");
@@ -33,9 +49,10 @@ async fn every_configuration_is_valid_and_without_a_warning() {
 #[test]
 fn blocks_are_of_the_kinds_that_something_looks_at() {
     // Those in YAML and plain JSON belong to the control plane and to Envoy; the control plane's own tests read them.
-    const KINDS: [&str; 8] = [
+    const KINDS: [&str; 9] = [
         "json",
         "json config",
+        OVERLAY,
         "mermaid",
         "rust",
         "rust,no_run",
