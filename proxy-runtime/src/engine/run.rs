@@ -27,6 +27,8 @@ pub(crate) async fn forward<T: Transport>(
         Ok(run) => run,
         Err(index) => return engine.leave(index.map(|index| generation.found(index))),
     };
+    #[cfg(test)]
+    super::tests::lane::is_raw();
     // All that looks at the head is done here, without waiting for anything: nearly always there is an idle connection.
     let now = Instant::now();
     let mut tally = run.tally(&view_of(client, request), now);

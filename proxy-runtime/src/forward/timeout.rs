@@ -242,10 +242,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_late_look_sees_that_it_is_over() {
-        let activity = Activity::new(Duration::from_secs(10), Instant::now());
+        let started = Instant::now();
+        let activity = Activity::new(Duration::from_secs(10), started);
         advance(Duration::from_secs(11)).await;
         let mut timer = IdleTimer::default();
         poll_fn(|cx| timer.poll_expired(cx, &activity)).await;
+        // Nothing was waited for, which the clock would have gone on for.
+        assert_eq!(started.elapsed().as_secs(), 11);
     }
 
     #[tokio::test(start_paused = true)]

@@ -41,6 +41,8 @@ pub(crate) async fn forward(
     else {
         return false;
     };
+    #[cfg(test)]
+    crate::engine::tests::lane::is_raw();
     let link = match connecting {
         Ok(link) => Ok((link, tally.started())),
         // Boxed, since it is seldom needed.

@@ -13,6 +13,7 @@ use tokio::io::{DuplexStream, duplex};
 use tokio::task::spawn_local;
 use tokio::time::{Instant, pause, sleep};
 
+use super::super::lane;
 use super::super::scene::{ACTIVITY_TIMEOUT, Disguised};
 use super::client::Client;
 use super::scene::{Connection, Content, LONGEST, Scene, Step};
@@ -57,11 +58,20 @@ pub(super) struct Way {
 pub(super) fn play(scene: &Scene, way: Way) -> Seen {
     let runtime = runtime().unwrap();
     runtime.block_on(async {
+        lane::take_raw();
         let mut stage = Stage::build(scene, way).await;
         // From here on all is in memory, but for what comes over a second connection.
         pause();
         stage.play().await;
-        stage.look().await
+        let seen = stage.look().await;
+        let is_raw = lane::take_raw() > 0;
+        let expected = matches!(way.means, Means::Bytes);
+        assert_eq!(
+            is_raw, expected,
+            "{} on the way as {}",
+            scene.name, way.name
+        );
+        seen
     })
 }
 
