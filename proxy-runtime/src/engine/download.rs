@@ -124,6 +124,12 @@ impl Download {
         self.received - self.unwritten
     }
 
+    /// So many bytes of what there is were not written. Content comes last, and what frames it counts as content.
+    #[cold]
+    fn keep_unwritten(&mut self, unwritten: usize) {
+        self.unwritten = self.part.content.min(unwritten as u64);
+    }
+
     /// Whether nothing more is to come of the body.
     #[inline]
     pub(super) fn has_all(&self) -> bool {
@@ -223,11 +229,10 @@ impl Download {
                 let written = poll_write_all(client, cx, slices, &mut self.written);
                 *has_news |= self.written != before;
                 if !matches!(written, Poll::Ready(Ok(()))) {
-                    // Content comes last. What frames it counts as content, as far as it is not written.
                     let unwritten = output.len() + self.part.bytes - self.written;
-                    self.unwritten = self.part.content.min(unwritten as u64);
+                    self.keep_unwritten(unwritten);
+                    return written.map(|_| Err(Cut::Client));
                 }
-                ready!(written).map_err(|_| Cut::Client)?;
                 self.unwritten = 0;
                 self.part.content = 0;
                 self.written = 0;
