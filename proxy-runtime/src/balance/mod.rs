@@ -11,8 +11,12 @@
 //! `LeastRequests` the sums. Turns are taken by all workers from one row, and limits of connections hold
 //! for all workers together. With one candidate no policy is asked, and no turn is taken.
 //!
+//! If no connection can be opened to the destination that was picked, the policy is asked again, once, among the others: they are
+//! those that would be available if the failed one were unhealthy, so also the next tier, or another zone.
+//!
 //! # Differences from YARP
 //!
+//! * A destination that cannot be reached is passed over; in YARP, its requests fail.
 //! * Destinations have weights: they are drawn, take turns, and bear load in proportion.
 //! * Two choices compare what the worker knows itself of busy destinations; in YARP, what all threads know.
 //! * Turns go in the order of the configuration; in YARP, in the order of a hash table.
