@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use h2::Reason;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
+use http_body_util::BodyExt;
 use proxy_runtime::server::{Http2Limits, Limits};
 use serde_json::json;
 use testkit::raw::frame::{self, Frame};
@@ -12,6 +13,7 @@ use testkit::raw::{RawClient, RawOrigin};
 use testkit::time::{eventually, guarded};
 
 use crate::streams::{Client, post, serve};
+use crate::support::{self, Handler, text};
 use crate::ways::{OK, as_bytes, over_types, proxy};
 
 /// CVE-2023-44487, by a client that waits until each request has reached its destination.
@@ -78,6 +80,33 @@ async fn too_many_trailer_fields_are_431() {
             assert_eq!(answer.status, status, "{count}");
         }
     }
+}
+
+/// RFC 9110 section 6.5.1: nobody looks for such fields behind a body, and a service might use them all the same.
+#[tokio::test]
+async fn trailers_name_neither_hosts_nor_senders() {
+    let names = Handler::new(|request| async move {
+        let body = request.into_body().collect().await.unwrap();
+        let names = body.trailers().unwrap().keys().map(HeaderName::as_str);
+        text(&names.collect::<Vec<_>>().join(" "))
+    });
+    let (_server, address) = support::serve(names, Limits::default());
+    let mut client = Client::connect(address).await;
+    let mut trailers = HeaderMap::new();
+    for name in [
+        "x-sum",
+        "host",
+        "authorization",
+        "x-forwarded-for",
+        "x_forwarded_for",
+        "cookie",
+    ] {
+        trailers.append(name, "1".parse().unwrap());
+    }
+    let body = Some(Bytes::from_static(b"body"));
+    let sent = client.send(post("/"), body, Some(trailers));
+    let answer = guarded("an answer", sent).await.unwrap();
+    assert_eq!(answer.body, b"x-sum");
 }
 
 /// RFC 9113 section 8.2.2, and section 8.3 for what has no authority.

@@ -7,8 +7,8 @@ use http::{Method, Request, StatusCode, Uri, Version};
 
 use crate::forward::spare::{self, Kind};
 use crate::http1::{
-    ClassSet, Field, FieldClass, HeadTable, Method as RawMethod, RawRequest, TargetForm,
-    Version as RawVersion,
+    Field, FieldClass, HeadTable, Method as RawMethod, RawRequest, TargetForm,
+    Version as RawVersion, is_dropped_from_trailers,
 };
 use crate::server::edge::Refusal;
 
@@ -123,10 +123,11 @@ fn slice(head: &Bytes, span: crate::http1::Span) -> Bytes {
 pub(super) fn read_trailers(section: &[u8], table: &HeadTable) -> HeaderMap {
     let mut trailers = HeaderMap::new();
     for field in table.fields() {
-        if ClassSet::DROPPED_FROM_TRAILERS.contains(field.class()) {
+        let name = field.name().get(section);
+        if is_dropped_from_trailers(name, field.class()) {
             continue;
         }
-        let name = HeaderName::from_bytes(field.name().get(section));
+        let name = HeaderName::from_bytes(name);
         let value = HeaderValue::from_bytes(field.value().get(section));
         if let (Ok(name), Ok(value)) = (name, value) {
             trailers.append(name, value);

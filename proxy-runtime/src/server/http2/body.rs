@@ -6,6 +6,8 @@ use bytes::Bytes;
 use h2::RecvStream;
 use http_body::Frame;
 
+use crate::forward::headers::strip_trailers;
+
 /// The body of a request as it comes over a stream.
 ///
 /// The client may send more when what it has sent was used: the window opens by what was handed out when the next part is
@@ -75,7 +77,10 @@ impl BodyReader {
         let trailers = ready!(self.stream.poll_trailers(cx));
         self.has_ended = true;
         Poll::Ready(match trailers {
-            Ok(trailers) => trailers.map(|trailers| Ok(Frame::trailers(trailers))),
+            Ok(trailers) => trailers.map(|mut trailers| {
+                strip_trailers(&mut trailers);
+                Ok(Frame::trailers(trailers))
+            }),
             Err(error) => Some(Err(error)),
         })
     }

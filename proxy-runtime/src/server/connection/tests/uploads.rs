@@ -124,7 +124,7 @@ async fn a_body_may_be_read_by_another_task() {
 async fn chunks_and_trailers_arrive_however_they_come() {
     local(async {
         let bench = Bench::new(Limits::default());
-        let body = "3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\nx-sum: 7\r\nauthorization: me\r\n\r\n";
+        let body = "3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\nx-sum: 7\r\nauthorization: me\r\nX_Forwarded_For: me\r\nx-real-ip: me\r\n\r\n";
         let request =
             format!("POST / HTTP/1.1\r\nhost: t\r\ntransfer-encoding: chunked\r\n\r\n{body}");
         for size in [1, 7, request.len()] {
