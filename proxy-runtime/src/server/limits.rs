@@ -76,8 +76,9 @@ pub struct Limits {
     /// Connections at a time, all listeners and workers together.
     ///
     /// A worker has an equal share. At its share it stops accepting, so that new connections wait in the kernel's backlog;
-    /// connections without a request are closed, and others end with their next response, until an eighth of the share
-    /// is free. Those that wait when the server is told to stop are served as far as there is room, and reset beyond it.
+    /// connections without a request are closed, and others end with their next response (of HTTP/2, with the one behind which no
+    /// stream is open), until an eighth of the share is free. Those that wait when the server is told to stop are served as far as
+    /// there is room, and reset beyond it.
     ///
     /// `None` takes 80 % of half the process' limit of open files, since each connection may need a second one to a
     /// destination, and at most 50 000; where the limit cannot be read it is 10 000.

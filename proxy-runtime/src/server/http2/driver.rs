@@ -295,12 +295,11 @@ impl Clock {
     fn has_news(&self) -> bool {
         let has_to_leave = || match self.mode {
             Mode::Serving => false,
-            Mode::Full => match self.phase {
-                Phase::Busy => true,
-                // Who has asked for nothing, be it since then, has the grace of an idle connection.
-                Phase::Idle => self.requests > 0 && self.since >= self.mode_since,
-                Phase::Opening | Phase::Closing => false,
-            },
+            // Who has asked for nothing, be it since then, has the grace of an idle connection. One with requests stays: its
+            // client would open another one beside it, for which there is no place until the last of them is over.
+            Mode::Full => {
+                self.phase == Phase::Idle && self.requests > 0 && self.since >= self.mode_since
+            }
             Mode::Draining => true,
         };
         !self.is_announced

@@ -32,8 +32,9 @@ const ACK: u8 = 1;
 /// What answers a PING, and a frame's head: more than that is sent to a client that asks about data that it gets.
 const PONG_AND_HEAD: u64 = 17 + 9;
 
-/// The answer to a request is longer: who sends one frame of another type with each may do so however many there are.
-const ANSWER: u64 = 32;
+/// The shortest answer to a request, a frame's head and an indexed status: who sends one frame of another type with each request may
+/// do so however many there are.
+const ANSWER: u64 = 10;
 
 /// Half of the shortest DATA frame that has something in it, for which there may be a WINDOW_UPDATE of the stream and one of the
 /// connection (RFC 9113 section 6.9).
@@ -76,7 +77,10 @@ impl<T: Transport> Watched<T> {
             pings: Rate::new(limits.pings_per_second, PONG_AND_HEAD),
             settings: Rate::new(limits.settings_per_second, u64::MAX),
             updates: Rate::of_updates(limits.concurrent_streams),
-            others: Rate::new(limits.other_frames_per_second, ANSWER),
+            others: Rate {
+                keeps_rest: true,
+                ..Rate::new(limits.other_frames_per_second, ANSWER)
+            },
             state: Arc::clone(state),
             noticed: Rc::clone(&noticed),
         };
