@@ -35,6 +35,9 @@ const ROOM: usize = 256 * 1024;
 /// The same of one that is not read.
 const LITTLE_ROOM: usize = 1024;
 
+/// What a client of HTTP/2 has room for unless it says otherwise (RFC 9113 section 6.9.2), and is handed to its stream.
+const WINDOW: usize = 65_535;
+
 /// How a request is forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Means {
@@ -89,6 +92,8 @@ struct Stage<'a> {
     server: ServerMetrics,
     log: Arc<Log>,
     sent: usize,
+    /// How much fits between the proxy and its client.
+    room: usize,
     /// When the last step was taken.
     last: Instant,
 }
@@ -140,6 +145,10 @@ impl<'a> Stage<'a> {
             server,
             log,
             sent: 0,
+            room: match way.is_http2 {
+                true => WINDOW,
+                false => room,
+            },
             last: Instant::now(),
         }
     }
@@ -209,6 +218,7 @@ impl<'a> Stage<'a> {
             destination,
             again: self.origin.traffic().requests(),
             lines,
+            room: self.room,
             server,
             active,
             cluster,

@@ -28,6 +28,8 @@ pub(super) struct Seen {
     /// Requests that came over second connections.
     pub(super) again: u64,
     pub(super) lines: Vec<Line>,
+    /// How much fits between the proxy and a client that takes nothing.
+    pub(super) room: usize,
     pub(super) server: ServerCounts,
     pub(super) active: i64,
     pub(super) cluster: Cluster,
@@ -161,9 +163,17 @@ impl Seen {
             ),
             (
                 "log sent",
-                line.map_or(String::new(), |line| taken(line.sent, scene)),
+                line.map_or(String::new(), |line| self.taken(line.sent, scene)),
             ),
         ]
+    }
+
+    /// Bytes that a client was sent, whatever came for it.
+    fn taken(&self, count: u64, scene: &Scene) -> String {
+        match count <= self.room as u64 {
+            true => bytes(count, scene),
+            false => count.to_string(),
+        }
     }
 
     fn answer(&self) -> String {
@@ -233,15 +243,6 @@ fn bytes(count: u64, scene: &Scene) -> String {
     match scene.takes_response {
         true => count.to_string(),
         false => "some".to_owned(),
-    }
-}
-
-/// A client that takes nothing has room for little, and has told so over HTTP/2, whatever came for it.
-fn taken(count: u64, scene: &Scene) -> String {
-    const ROOM: u64 = 65_535;
-    match count {
-        ..=ROOM => bytes(count, scene),
-        _ => count.to_string(),
     }
 }
 
