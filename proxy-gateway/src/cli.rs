@@ -1,29 +1,36 @@
 //! The command line.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-const DEMO_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
-const DEMO_ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9901);
-const DEMO_CLUSTER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 19080);
-
 /// A reverse proxy that discovers its services.
-///
-/// Without a command it runs a demo: an emulated Service Fabric cluster in this process, whose services are discovered,
-/// routed and balanced, and change over a minute so that you see discovery work.
 #[derive(Debug, Parser)]
-#[command(name = "proxy-gateway", version, propagate_version = true)]
+#[command(
+    name = "proxy-gateway",
+    version,
+    propagate_version = true,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = FIRST_STEPS
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
-    pub(crate) command: Option<Command>,
+    pub(crate) command: Command,
 }
+
+/// The end of the help: a first configuration, and what to do with it.
+const FIRST_STEPS: &str = r#"First steps:
+  Write appsettings.json:
+    { "ReverseProxy": {
+        "Routes":   { "web": { "ClusterId": "web", "Match": { "Path": "/{**rest}" } } },
+        "Clusters": { "web": { "Destinations": { "1": { "Address": "http://127.0.0.1:5001/" } } } } } }
+  proxy-gateway check --config appsettings.json    names everything that is wrong with it
+  proxy-gateway run --config appsettings.json      serves it on http://127.0.0.1:8080"#;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run the demo (what happens without a command)
-    Demo(Demo),
     /// Run the proxy from configuration files, which are reloaded when they change
     Run(Files),
     /// Say everything that is wrong with the configuration; exit with 1 if it cannot be used
@@ -34,37 +41,6 @@ pub(crate) enum Command {
     Discover(Discover),
     /// Print the JSON Schema of the configuration
     Schema,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Demo {
-    /// Where the proxy listens
-    #[arg(long, value_name = "IP:PORT", default_value_t = DEMO_LISTEN)]
-    pub(crate) listen: SocketAddr,
-    /// Where the admin page listens
-    #[arg(long, value_name = "IP:PORT", default_value_t = DEMO_ADMIN)]
-    pub(crate) admin: SocketAddr,
-    /// Where the emulated cluster's REST gateway listens
-    #[arg(long, value_name = "IP:PORT", default_value_t = DEMO_CLUSTER)]
-    pub(crate) cluster: SocketAddr,
-    /// Play the story once and stop, instead of again and again
-    #[arg(long)]
-    pub(crate) once: bool,
-    /// Play the story so many times faster
-    #[arg(long, value_name = "TIMES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub(crate) speed: u32,
-}
-
-impl Default for Demo {
-    fn default() -> Self {
-        Self {
-            listen: DEMO_LISTEN,
-            admin: DEMO_ADMIN,
-            cluster: DEMO_CLUSTER,
-            once: false,
-            speed: 1,
-        }
-    }
 }
 
 #[derive(Debug, Args)]
@@ -134,9 +110,16 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    /// The configuration that the help shows is one.
     #[test]
-    fn no_command_is_allowed() {
-        let cli = Cli::try_parse_from(["proxy-gateway"]).unwrap();
-        assert!(cli.command.is_none());
+    fn the_first_steps_can_be_followed() {
+        let (_, example) = FIRST_STEPS.split_once("appsettings.json:").unwrap();
+        let (example, _) = example.split_once("\n  proxy-gateway").unwrap();
+        let document: serde_json::Value = serde_json::from_str(example).unwrap();
+        let config = document["ReverseProxy"].to_string();
+        let config = proxy_model::config::ProxyConfig::from_json(&config).unwrap();
+        let options = proxy_model::CompileOptions::default();
+        let (snapshot, warnings) = proxy_model::Snapshot::compile(config, &options).unwrap();
+        assert_eq!((snapshot.routes().len(), warnings.len()), (1, 0));
     }
 }

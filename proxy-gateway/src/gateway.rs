@@ -186,10 +186,6 @@ impl Gateway {
         self.admin.as_ref().map(|page| page.address)
     }
 
-    pub(crate) fn proxy(&self) -> &Proxy {
-        &self.proxy
-    }
-
     /// Waits until every source has given a configuration, and serves it from then on. Clients that come earlier wait in
     /// the queue of the kernel rather than being told that there is nothing.
     ///

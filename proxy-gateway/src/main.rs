@@ -4,7 +4,6 @@ mod certificates;
 mod check;
 mod cli;
 mod commands;
-mod demo;
 mod document;
 mod gateway;
 #[cfg(target_os = "linux")]
@@ -50,12 +49,10 @@ fn main() -> ExitCode {
 
 async fn dispatch(cli: Cli) -> Result<(), Failure> {
     match cli.command {
-        None => demo::run(&cli::Demo::default()).await,
-        Some(Command::Demo(options)) => demo::run(&options).await,
-        Some(Command::Run(files)) => commands::run(&files).await,
-        Some(Command::Check(options)) => commands::check(&options),
-        Some(Command::Explain(options)) => commands::explain(&options),
-        Some(Command::Discover(options)) => commands::discover(&options).await,
-        Some(Command::Schema) => commands::schema(),
+        Command::Run(files) => commands::run(&files).await,
+        Command::Check(options) => commands::check(&options),
+        Command::Explain(options) => commands::explain(&options),
+        Command::Discover(options) => commands::discover(&options).await,
+        Command::Schema => commands::schema(),
     }
 }

@@ -166,7 +166,9 @@ async fn every_option_of_every_command_exists() {
     for (_, text) in blocks("sh") {
         for line in text.lines() {
             let arguments = line
-                .strip_prefix("cargo run --release --bin xds-control-plane -- ")
+                .strip_prefix(
+                    "cargo run --release --package xds-control-plane --features program -- ",
+                )
                 .or_else(|| line.strip_prefix("xds-control-plane "));
             let Some(arguments) = arguments else { continue };
             seen += 1;

@@ -16,7 +16,7 @@ fn commands(document: &str) -> Vec<Vec<String>> {
             continue;
         }
         let arguments = line
-            .strip_prefix("cargo run --release --bin azure-loadbalancer -- ")
+            .strip_prefix("cargo run --release --package azure-loadbalancer --features program -- ")
             .or_else(|| line.strip_prefix("azure-loadbalancer "));
         if let (true, Some(arguments)) = (is_code, arguments) {
             found.push(arguments.split_whitespace().map(str::to_owned).collect());

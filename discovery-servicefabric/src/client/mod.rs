@@ -46,7 +46,7 @@
 //! None, an X.509 certificate ([`ClientIdentity`]), or a bearer token ([`TokenSource`]). A token that the gateway refuses is
 //! asked for anew, once. Kerberos is not supported. Whom the client trusts is a [`ServerTrust`].
 //!
-//! Those two types, like [`ReqwestTransport`], need the feature `reqwest`, which is on by default. Without it, a
+//! Those two types, like [`ReqwestTransport`], need the feature `reqwest`. Without it, a
 //! [`Transport`] is brought along.
 
 mod aad;

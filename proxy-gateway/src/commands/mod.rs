@@ -15,7 +15,7 @@ use serde::Serialize;
 pub(crate) use self::check::check;
 pub(crate) use self::discover::discover;
 pub(crate) use self::explain::explain;
-pub(crate) use self::run::{drain, listen, run};
+pub(crate) use self::run::run;
 pub(crate) use self::schema::schema;
 
 /// Why the program ends with something else than success.

@@ -181,12 +181,12 @@ fn announce(gateway: &Gateway, settings: &Settings, state: &MergedState) {
 }
 
 /// Begins to listen to signals.
-pub(crate) fn listen() -> Result<Signals, Failure> {
+fn listen() -> Result<Signals, Failure> {
     Signals::listen().map_err(|error| Failure::new(format!("signals cannot be received: {error}")))
 }
 
 /// Ends a gateway as gently as its settings allow.
-pub(crate) async fn drain(gateway: Gateway, has_successor: bool, signals: &mut Signals) {
+async fn drain(gateway: Gateway, has_successor: bool, signals: &mut Signals) {
     if has_successor {
         eprintln!("a successor serves; requests in flight may end here");
     } else {

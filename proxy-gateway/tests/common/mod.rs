@@ -2,13 +2,14 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use tempfile::TempDir;
 use testkit::peers::{self, PeerOutput, PeerProcess};
 use tokio::process::Command;
+
+pub(crate) use testkit::peers::address_after;
 
 /// The program with these arguments.
 pub(crate) fn command(arguments: &[&str]) -> Command {
@@ -72,18 +73,4 @@ impl ConfigFile {
     pub(crate) fn argument(&self) -> String {
         self.path().display().to_string()
     }
-}
-
-/// The address that follows `before` in the program's output.
-pub(crate) fn address_after(output: &str, before: &str) -> SocketAddr {
-    let (_, rest) = output
-        .split_once(before)
-        .unwrap_or_else(|| panic!("there is no `{before}` in:\n{output}"));
-    let end = rest
-        .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | ':')))
-        .unwrap_or(rest.len());
-    rest[..end]
-        .trim_end_matches([':', '.'])
-        .parse()
-        .unwrap_or_else(|_| panic!("no address in `{rest}`"))
 }

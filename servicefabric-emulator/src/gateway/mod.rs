@@ -17,4 +17,6 @@ pub use self::emulator::{
     BoxFuture, Builder, Dialect, Emulator, Endpoints, Responder, StartError, Time, Workload,
 };
 pub use self::faults::{Fault, FaultAction, FaultError, Faults};
-pub use self::security::{AadMetadata, Role, TlsError, TlsOptions};
+pub use self::security::{AadMetadata, Role};
+#[cfg(feature = "tls")]
+pub use self::security::{TlsError, TlsOptions};

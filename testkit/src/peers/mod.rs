@@ -50,7 +50,7 @@ use std::process::Stdio;
 use tokio::process::Command;
 
 use self::lookup::Lookup;
-pub use self::output::{PeerOutput, output, output_within};
+pub use self::output::{PeerOutput, address_after, output, output_within};
 pub use self::process::{PeerProcess, spawn};
 
 /// A real program that is there.

@@ -1,3 +1,4 @@
+use std::net::SocketAddr;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -83,4 +84,23 @@ async fn read(stream: Option<impl AsyncRead + Unpin>) -> String {
         let _ = stream.take(MOST_OUTPUT).read_to_end(&mut bytes).await;
     }
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The address that follows `before` in a program's output.
+///
+/// # Panics
+///
+/// There is none.
+#[must_use]
+pub fn address_after(output: &str, before: &str) -> SocketAddr {
+    let (_, rest) = output
+        .split_once(before)
+        .unwrap_or_else(|| panic!("there is no `{before}` in:\n{output}"));
+    let end = rest
+        .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | ':')))
+        .unwrap_or(rest.len());
+    rest[..end]
+        .trim_end_matches([':', '.'])
+        .parse()
+        .unwrap_or_else(|_| panic!("no address in `{rest}`"))
 }

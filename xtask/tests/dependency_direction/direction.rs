@@ -23,7 +23,9 @@ enum Edge {
 use Edge::{Development, On, Optional};
 
 /// Packages that only tests, benchmarks and people at a terminal use. No published package may need them.
-const UNPUBLISHED: [&str; 6] = [
+const UNPUBLISHED: [&str; 8] = [
+    "demo",
+    "servicefabric-emulator",
     "testkit",
     "xtask",
     "examples",
@@ -54,7 +56,7 @@ fn knows(package: &str) -> Option<Knows> {
             Development("servicefabric-emulator"),
         ]),
         "azure-loadbalancer" => Knows::Only(&[Optional("proxy-model"), Optional("discovery-core")]),
-        "proxy-gateway" | "examples" | "benches" | "bench-peers" => Knows::All,
+        "proxy-gateway" | "demo" | "examples" | "benches" | "bench-peers" => Knows::All,
         "testkit" | "xtask" => Knows::Only(&[]),
         _ => return None,
     })

@@ -14,7 +14,9 @@ use super::driver::Driver;
 use super::shared::{Shared, Surroundings};
 use super::workload::Workload;
 use crate::cluster::Cluster;
-use crate::gateway::security::{AadMetadata, Role, Security, TlsError, TlsOptions};
+use crate::gateway::security::{AadMetadata, Role, Security, Tls};
+#[cfg(feature = "tls")]
+use crate::gateway::security::{TlsError, TlsOptions};
 use crate::gateway::server::{Gateway, Server};
 use crate::topology::{Topology, TopologyError};
 
@@ -30,7 +32,7 @@ const DEFAULT_LISTEN: &str = "127.0.0.1:19080";
 /// | [`workload`](Self::workload) | none: addresses are made up, and nobody listens there |
 /// | [`page_size`](Self::page_size) | as many items as callers ask for |
 /// | [`report_interval`](Self::report_interval) | what the topology says, by default 30 s |
-/// | [`tls`](Self::tls), [`bearer`](Self::bearer) | none: everybody may do everything |
+/// | `tls` (with the feature `tls`), [`bearer`](Self::bearer) | none: everybody may do everything |
 #[must_use = "an emulator begins to run with `start`"]
 pub struct Builder {
     topology: Topology,
@@ -39,6 +41,7 @@ pub struct Builder {
     workload: Option<Arc<dyn Workload>>,
     page_size: Option<usize>,
     report_interval: Option<Duration>,
+    #[cfg(feature = "tls")]
     tls: Option<TlsOptions>,
     tokens: Vec<(String, Role)>,
     metadata: AadMetadata,
@@ -52,7 +55,7 @@ impl std::fmt::Debug for Builder {
             .field("listen", &self.listen)
             .field("time", &self.time)
             .field("workload", &self.workload.is_some())
-            .field("secured", &(self.tls.is_some() || !self.tokens.is_empty()))
+            .field("secured", &(self.has_tls() || !self.tokens.is_empty()))
             .finish_non_exhaustive()
     }
 }
@@ -73,6 +76,7 @@ pub enum StartError {
         source: io::Error,
     },
     /// There can be no TLS.
+    #[cfg(feature = "tls")]
     #[error("cannot serve TLS")]
     Tls(#[from] TlsError),
     /// Time cannot go like this.
@@ -95,6 +99,7 @@ impl Builder {
             workload: None,
             page_size: None,
             report_interval: None,
+            #[cfg(feature = "tls")]
             tls: None,
             tokens: Vec::new(),
             metadata: AadMetadata::default(),
@@ -144,6 +149,7 @@ impl Builder {
     }
 
     /// Serves TLS.
+    #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: TlsOptions) -> Self {
         self.tls = Some(tls);
         self
@@ -194,6 +200,7 @@ impl Builder {
         if self.page_size == Some(0) {
             return Err(StartError::PageSize);
         }
+        let tls = self.build_tls()?;
         let mut topology = self.topology;
         if let Some(interval) = self.report_interval {
             topology.cluster.health_report_interval = interval.into();
@@ -214,9 +221,8 @@ impl Builder {
                     unreachable!("nobody aborts it, and a runtime that ends does not poll this")
                 }
             })?;
-        let tls = self.tls.as_ref().map(TlsOptions::build).transpose()?;
         let security = Security {
-            certificates: tls.as_ref().is_some_and(|tls| tls.trust.is_some()),
+            certificates: tls.as_ref().is_some_and(Tls::asks_for_certificates),
             tokens: self.tokens,
             metadata: self.metadata,
         };
@@ -249,5 +255,34 @@ impl Builder {
             stop,
             driver: Some(driver),
         })
+    }
+
+    #[cfg(feature = "tls")]
+    fn has_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    #[cfg(feature = "tls")]
+    fn build_tls(&self) -> Result<Option<Tls>, StartError> {
+        Ok(self.tls.as_ref().map(TlsOptions::build).transpose()?)
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[expect(
+        clippy::unused_self,
+        reason = "its twin with the feature reads the options"
+    )]
+    fn has_tls(&self) -> bool {
+        false
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[expect(
+        clippy::unused_self,
+        clippy::unnecessary_wraps,
+        reason = "its twin with the feature can fail"
+    )]
+    fn build_tls(&self) -> Result<Option<Tls>, StartError> {
+        Ok(None)
     }
 }

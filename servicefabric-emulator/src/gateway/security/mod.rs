@@ -1,5 +1,9 @@
 //! Who may do what: nobody asked, client certificates, bearer tokens.
 
+#[cfg(not(feature = "tls"))]
+#[path = "without_tls.rs"]
+mod tls;
+#[cfg(feature = "tls")]
 mod tls;
 
 #[cfg(test)]
@@ -12,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use super::server::Peer;
 use super::wire::Answer;
 
-pub(crate) use self::tls::ClientTrust;
+pub(crate) use self::tls::Tls;
+#[cfg(feature = "tls")]
 pub use self::tls::{TlsError, TlsOptions};
 
 /// What a client may do.

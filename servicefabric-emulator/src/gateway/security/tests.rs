@@ -101,6 +101,7 @@ fn certificates_count_by_who_vouches_for_them() {
     }
 }
 
+#[cfg(feature = "tls")]
 #[test]
 fn keys_that_are_none_are_refused() {
     let error = TlsOptions::new("", "").build().map(|_| ()).unwrap_err();

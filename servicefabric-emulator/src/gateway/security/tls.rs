@@ -1,3 +1,4 @@
+use std::io;
 use std::sync::Arc;
 
 use rustls::client::danger::HandshakeSignatureValid;
@@ -9,10 +10,12 @@ use rustls::{
 };
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use super::Role;
-use crate::gateway::server::Tls;
+use crate::gateway::server::Peer;
 
 /// The gateway over TLS. All values are PEM text.
 #[derive(Clone, Debug, Default)]
@@ -112,6 +115,41 @@ impl TlsOptions {
     }
 }
 
+/// The TLS settings of a listener.
+#[derive(Clone)]
+pub(crate) struct Tls {
+    acceptor: TlsAcceptor,
+    trust: Option<Arc<ClientTrust>>,
+}
+
+impl Tls {
+    /// Returns whether clients are asked for a certificate.
+    pub(crate) fn asks_for_certificates(&self) -> bool {
+        self.trust.is_some()
+    }
+
+    /// Completes the handshake of a client.
+    ///
+    /// Dropped before it is done, it closes the connection.
+    pub(crate) async fn accept(
+        &self,
+        stream: TcpStream,
+    ) -> io::Result<(TlsStream<TcpStream>, Peer)> {
+        let stream = self.acceptor.accept(stream).await?;
+        let certificates = stream.get_ref().1.peer_certificates();
+        let role = self
+            .trust
+            .as_ref()
+            .zip(certificates)
+            .and_then(|(trust, certificates)| trust.role(certificates));
+        let peer = Peer {
+            certificate: certificates.is_some_and(|certificates| !certificates.is_empty()),
+            role,
+        };
+        Ok((stream, peer))
+    }
+}
+
 fn certificates(what: &'static str, pem: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let found: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
         .collect::<Result<_, _>>()
@@ -125,7 +163,7 @@ fn certificates(what: &'static str, pem: &str) -> Result<Vec<CertificateDer<'sta
 /// Judges certificates of clients: not in the handshake, where a refusal is only a broken connection, but for each call,
 /// which then is answered 403.
 #[derive(Debug)]
-pub(crate) struct ClientTrust {
+struct ClientTrust {
     admins: Option<Arc<dyn ClientCertVerifier>>,
     readers: Option<Arc<dyn ClientCertVerifier>>,
     provider: Arc<CryptoProvider>,
@@ -151,7 +189,7 @@ impl ClientTrust {
     }
 
     /// What the holder of this chain may do; nothing when nobody vouches for it.
-    pub(crate) fn role(&self, chain: &[CertificateDer<'static>]) -> Option<Role> {
+    fn role(&self, chain: &[CertificateDer<'static>]) -> Option<Role> {
         let (leaf, between) = chain.split_first()?;
         let trusted = |verifier: &Option<Arc<dyn ClientCertVerifier>>| {
             verifier.as_ref().is_some_and(|verifier| {

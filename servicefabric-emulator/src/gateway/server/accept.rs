@@ -7,14 +7,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
-use tokio_rustls::TlsAcceptor;
 
 use super::Answers;
 use super::activity::Activity;
 use super::connection::{Connection, Peer};
 use super::places::Places;
 use super::seldom::Seldom;
-use crate::gateway::security::ClientTrust;
+use crate::gateway::security::Tls;
 
 /// How many connections are open at a time. The next takes the place of one whose client does nothing, or waits.
 const MAX_CONNECTIONS: usize = 1_024;
@@ -22,19 +21,12 @@ const MAX_CONNECTIONS: usize = 1_024;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long a client may read nothing of its answer.
 const STALL: Duration = Duration::from_secs(60);
-/// How long a client may take to shake hands.
+/// The time that a client has for its TLS handshake. Default: 10 s.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long connections get to end by themselves.
 const DRAIN: Duration = Duration::from_secs(5);
 /// How long to wait after the system refused to accept, for example because there are no descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// How a connection becomes a secured one.
-#[derive(Clone)]
-pub(crate) struct Tls {
-    pub(crate) acceptor: TlsAcceptor,
-    pub(crate) trust: Option<Arc<ClientTrust>>,
-}
 
 /// What clients may take.
 #[derive(Clone, Copy, Debug)]
@@ -179,20 +171,8 @@ async fn serve<A: Answers>(
     let Some(tls) = tls else {
         return connection.serve(stream, Peer::default(), answers).await;
     };
-    match timeout(HANDSHAKE, tls.acceptor.accept(stream)).await {
-        Ok(Ok(stream)) => {
-            let certificates = stream.get_ref().1.peer_certificates();
-            let role = tls
-                .trust
-                .as_ref()
-                .zip(certificates)
-                .and_then(|(trust, certificates)| trust.role(certificates));
-            let peer = Peer {
-                certificate: certificates.is_some_and(|certificates| !certificates.is_empty()),
-                role,
-            };
-            connection.serve(stream, peer, answers).await;
-        }
+    match timeout(HANDSHAKE, tls.accept(stream)).await {
+        Ok(Ok((stream, peer))) => connection.serve(stream, peer, answers).await,
         Ok(Err(error)) => tracing::debug!(%error, "no TLS with a client"),
         Err(_) => tracing::debug!("a client took too long for its handshake"),
     }

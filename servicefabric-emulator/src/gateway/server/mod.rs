@@ -15,7 +15,7 @@ use std::future::Future;
 use http::{Request, Response};
 use hyper::body::Incoming;
 
-pub(crate) use self::accept::{Server, Tls, until};
+pub(crate) use self::accept::{Server, until};
 pub(crate) use self::body::Reply;
 pub(crate) use self::connection::{ClosedByFault, Connection, Peer};
 pub(crate) use self::request::Gateway;

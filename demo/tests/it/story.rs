@@ -1,15 +1,12 @@
 //! The demo: what it prints works.
 
-mod common;
-
-use common::{address_after, command};
+use crate::command;
 use testkit::client::Connection;
-use testkit::peers;
+use testkit::peers::{self, address_after};
 
 #[tokio::test]
 async fn every_url_that_the_demo_prints_works() {
     let mut demo = peers::spawn(command(&[
-        "demo",
         "--listen",
         "127.0.0.1:0",
         "--admin",
@@ -59,7 +56,6 @@ async fn every_url_that_the_demo_prints_works() {
 #[tokio::test]
 async fn the_story_told_once_shows_all_that_happens_in_the_cluster() {
     let arguments = [
-        "demo",
         "--listen",
         "127.0.0.1:0",
         "--admin",

@@ -9,18 +9,18 @@ use servicefabric_emulator::cluster::{
 };
 use servicefabric_emulator::hosting::{PackageKey, Span};
 
-use super::workload::Instances;
+use crate::workload::Instances;
 
 /// How long one telling of the story takes at normal speed.
-pub(super) const LENGTH: Duration = Duration::from_secs(66);
+pub(crate) const LENGTH: Duration = Duration::from_secs(66);
 
 /// One thing that happens.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub(crate) struct Step {
     /// When, from the beginning of the story.
-    pub(super) at: Duration,
+    pub(crate) at: Duration,
     /// What, for the person at the terminal.
-    pub(super) says: &'static str,
+    pub(crate) says: &'static str,
     act: Act,
 }
 
@@ -33,7 +33,7 @@ enum Act {
 }
 
 /// Everything that happens, in order.
-pub(super) const STEPS: [Step; 10] = [
+pub(crate) const STEPS: [Step; 10] = [
     step(8, "scale-out: Catalog gets a third instance", |cluster| {
         set_instances(cluster, "fabric:/Shop/Catalog", 3)
     }),
@@ -107,7 +107,7 @@ const fn ill(at: u64, says: &'static str, ill: bool) -> Step {
 
 impl Step {
     /// Lets it happen.
-    pub(super) fn act(
+    pub(crate) fn act(
         self,
         cluster: &mut Cluster,
         instances: &Instances,
@@ -123,7 +123,7 @@ impl Step {
 }
 
 /// Whether every partition has the replicas that it should have, and they can be reached.
-pub(super) fn is_settled(cluster: &Cluster) -> bool {
+pub(crate) fn is_settled(cluster: &Cluster) -> bool {
     let page = PageRequest::default();
     let applications = cluster.applications(None, &page);
     let services = applications
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_story_can_be_told_three_times_and_ends_as_it_began() {
-        let topology = Topology::from_toml(super::super::TOPOLOGY).unwrap();
+        let topology = Topology::from_toml(crate::TOPOLOGY).unwrap();
         let mut cluster = Cluster::new(&topology).unwrap();
         let moment = |after: Duration| Moment::from_millis(after.as_secs() * 1000);
         let began = |cluster: &Cluster| {

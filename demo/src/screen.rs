@@ -1,4 +1,4 @@
-//! What the person at the terminal sees.
+//! The output for the person at the terminal.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write as _};
@@ -11,18 +11,23 @@ use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
-use crate::commands::Failure;
-use crate::gateway::Gateway;
+use crate::failure::Failure;
+use crate::proxy::RunningProxy;
+
+/// Reports a stage of the start, so that the terminal is never silent for long.
+pub(crate) fn stage(what: &str) {
+    print(&format!("  {what}"));
+}
 
 /// Shows what was started and what to try.
-pub(super) fn show(gateway: &Gateway, emulator: &Emulator, took: Duration) {
-    let snapshot = gateway.proxy().snapshot();
+pub(crate) fn show(proxy: &RunningProxy, emulator: &Emulator, took: Duration) {
+    let snapshot = proxy.snapshot();
     let instances: usize = snapshot
         .clusters()
         .iter()
         .map(|c| c.destinations().len())
         .sum();
-    let proxy = gateway.addresses()[0];
+    let (admin, proxy) = (proxy.admin_address(), proxy.address());
     let cluster = emulator.endpoint();
     print(&format!(
         "\n  An emulated Service Fabric cluster was started, and {} routes to {instances} replicas of its services \
@@ -50,16 +55,14 @@ pub(super) fn show(gateway: &Gateway, emulator: &Emulator, took: Duration) {
     ] {
         print(&format!("    {command:<50} # {what}"));
     }
-    if let Some(admin) = gateway.admin() {
-        print(&format!("\n  See what it does:  http://{admin}/"));
-    }
+    print(&format!("\n  See what it does:  http://{admin}/"));
     print(
         "\n  Over the next minute services scale, crash, are upgraded and mislabelled. Ctrl-C stops.\n",
     );
 }
 
-/// Tells what happens to the services.
-pub(super) fn say(what: &str) {
+/// Reports what happens to the services.
+pub(crate) fn say(what: &str) {
     print(&format!("  ▸ {what}"));
 }
 
@@ -69,7 +72,7 @@ fn print(text: &str) {
 }
 
 /// Shows one line for each event that matters to a person, instead of a log.
-pub(super) fn log_events() -> Result<(), Failure> {
+pub(crate) fn log_events() -> Result<(), Failure> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
         EnvFilter::new("warn,proxy::health=info,discovery::runner=info,discovery::merge=error")
     });
@@ -81,7 +84,7 @@ pub(super) fn log_events() -> Result<(), Failure> {
             .with_filter(filter),
         )
         .try_init()
-        .map_err(|error| Failure::new(format!("events cannot be shown: {error}")))
+        .map_err(|error| Failure::of("events cannot be shown", &error))
 }
 
 /// Writes an event as one line: its message and its fields.

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use servicefabric_emulator::cluster::{OpenedReplica, ReplicaRef};
 use servicefabric_emulator::gateway::{BoxFuture, Endpoints, Workload};
 
-use super::instance::{About, Instance};
+use crate::instance::{About, Instance};
 
 /// The instances that run, by replica. Cheap to clone; clones share them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Instances(Arc<Mutex<BTreeMap<ReplicaRef, Instance>>>);
+pub(crate) struct Instances(Arc<Mutex<BTreeMap<ReplicaRef, Instance>>>);
 
 impl Workload for Instances {
     fn open(&self, replica: OpenedReplica) -> BoxFuture<'_, io::Result<Endpoints>> {
@@ -41,7 +41,7 @@ impl Workload for Instances {
 
 impl Instances {
     /// Makes one instance of a service ill, or all of them well.
-    pub(super) fn set_ill(&self, service: &str, ill: bool) {
+    pub(crate) fn set_ill(&self, service: &str, ill: bool) {
         let running = self.running();
         let mut instances = running.values().filter(|one| one.service() == service);
         if ill {

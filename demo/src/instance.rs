@@ -17,7 +17,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 /// A running replica; dropping it stops the server and closes its connections, as a crash would.
 #[derive(Debug)]
-pub(super) struct Instance {
+pub(crate) struct Instance {
     about: Arc<About>,
     address: SocketAddr,
     server: AbortHandle,
@@ -25,17 +25,17 @@ pub(super) struct Instance {
 
 /// What a replica says about itself.
 #[derive(Debug)]
-pub(super) struct About {
-    pub(super) service: String,
-    pub(super) version: String,
-    pub(super) node: Arc<str>,
+pub(crate) struct About {
+    pub(crate) service: String,
+    pub(crate) version: String,
+    pub(crate) node: Arc<str>,
     /// Whether its probes are answered with 503. It serves requests all the same.
-    pub(super) is_ill: AtomicBool,
+    pub(crate) is_ill: AtomicBool,
 }
 
 impl Instance {
     /// Starts a replica on a free port of the loopback interface.
-    pub(super) async fn start(about: About) -> io::Result<Self> {
+    pub(crate) async fn start(about: About) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let about = Arc::new(about);
@@ -47,16 +47,16 @@ impl Instance {
         })
     }
 
-    pub(super) fn service(&self) -> &str {
+    pub(crate) fn service(&self) -> &str {
         &self.about.service
     }
 
     /// Makes the replica answer its health probes with 503, or with 200 again.
-    pub(super) fn set_ill(&self, ill: bool) {
+    pub(crate) fn set_ill(&self, ill: bool) {
         self.about.is_ill.store(ill, Ordering::Relaxed);
     }
 
-    pub(super) fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 }

@@ -1,13 +1,11 @@
 //! The admin page in a real browser, by day, by night and on a phone. Its screenshots are those of the docs: they are
 //! written to `docs/images` when `UPDATE_SCREENSHOTS` is set, and to a folder of the test otherwise.
 
-mod common;
-
 use std::path::Path;
 use std::time::Duration;
 
-use common::{address_after, command};
-use testkit::peers;
+use crate::command;
+use testkit::peers::{self, address_after};
 
 /// A browser takes its time, and the story of the demo is waited for.
 const LIMIT: Duration = Duration::from_secs(400);
@@ -21,7 +19,6 @@ async fn the_page_shows_what_happens_by_day_by_night_and_on_a_phone() {
         return;
     };
     let mut demo = peers::spawn(command(&[
-        "demo",
         "--listen",
         "127.0.0.1:0",
         "--admin",

@@ -1,0 +1,41 @@
+//! The reason why the demo ends early.
+
+use std::error::Error;
+use std::fmt;
+use std::net::SocketAddr;
+
+/// A sentence for the person at the terminal.
+#[derive(Debug)]
+pub(crate) struct Failure(String);
+
+impl Failure {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+
+    /// A failure with an error and its causes.
+    pub(crate) fn of(what: &str, error: &dyn Error) -> Self {
+        let mut text = format!("{what}: {error}");
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            text.push_str(": ");
+            text.push_str(&error.to_string());
+            cause = error.source();
+        }
+        Self(text)
+    }
+
+    /// An address that cannot be listened on, with the option that chooses another one.
+    pub(crate) fn of_address(address: SocketAddr, option: &str, error: &dyn Error) -> Self {
+        let Self(text) = Self::of(&format!("cannot listen on {address}"), error);
+        Self(format!(
+            "{text}\nChoose another address: --{option} 127.0.0.1:0"
+        ))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
