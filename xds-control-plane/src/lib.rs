@@ -3,10 +3,8 @@
 pub mod admin;
 pub mod assemble;
 pub mod bridge;
-#[cfg(feature = "client")]
-pub mod client;
 pub mod options;
-#[cfg(any(feature = "client", feature = "tls"))]
+#[cfg(feature = "tls")]
 mod pem;
 pub mod pipeline;
 mod proto;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use envoy_types::pb::envoy::config::route::v3::DirectResponseAction;
-use envoy_types::pb::envoy::config::route::v3::route::Action;
-use envoy_types::pb::envoy::r#type::matcher::v3::RegexMatcher;
-use envoy_types::pb::google::protobuf::{Any, Duration as ProtoDuration, UInt32Value};
 use prost::{Message, Name};
+use xds_types::pb::envoy::config::route::v3::DirectResponseAction;
+use xds_types::pb::envoy::config::route::v3::route::Action;
+use xds_types::pb::envoy::r#type::matcher::v3::RegexMatcher;
+use xds_types::pb::google::protobuf::{Any, Duration as ProtoDuration, UInt32Value};
 
 /// A length of time. Too long ones become the longest that the format has.
 pub(crate) fn duration(time: Duration) -> ProtoDuration {
@@ -53,7 +53,3 @@ pub(crate) fn unpacked<M: Name + Default>(any: &Any) -> Option<M> {
         .then(|| M::decode(any.value.as_slice()).ok())
         .flatten()
 }
-
-/// What clients of this family say among the features of their node: what they refuse of a response they name, and the rest of
-/// it they take.
-pub(crate) const ACCEPTS_IN_PART: &str = "xds-control-plane.accepts-in-part";

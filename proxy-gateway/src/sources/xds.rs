@@ -1,9 +1,9 @@
 //! xDS: section `XdsDiscovery`.
 
 use discovery_core::Runner;
+use discovery_xds::{Section, XdsDiscoverer};
 use proxy_model::json::ObjectReader;
 use proxy_model::{CompileOptions, Problem, pointer_to};
-use xds_control_plane::client::{Section, XdsDiscoverer};
 
 use super::Answer;
 use crate::commands::Failure;

@@ -3,13 +3,13 @@
 use std::process::{Child, Command};
 use std::sync::Arc;
 
-use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
-use envoy_types::pb::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use futures_util::{Stream, stream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tonic::transport::{Channel, Endpoint};
 use xds_control_plane::snapshot::ResourceType;
+use xds_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
+use xds_types::pb::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 
 use crate::fleet::{ROUTES, clusters};
 

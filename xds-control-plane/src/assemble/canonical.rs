@@ -149,10 +149,10 @@ fn take_varint(rest: &mut &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use envoy_types::pb::envoy::config::cluster::v3::Cluster;
-    use envoy_types::pb::envoy::config::core::v3::Metadata;
-    use envoy_types::pb::google::protobuf::{Any, Struct, Value, value};
     use proptest::prelude::*;
+    use xds_types::pb::envoy::config::cluster::v3::Cluster;
+    use xds_types::pb::envoy::config::core::v3::Metadata;
+    use xds_types::pb::google::protobuf::{Any, Struct, Value, value};
 
     use super::*;
 

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use envoy_types::pb::envoy::config::core::v3::address::Address as AnyAddress;
-use envoy_types::pb::envoy::config::core::v3::socket_address::PortSpecifier;
-use envoy_types::pb::envoy::config::listener::v3::Listener;
-use envoy_types::pb::envoy::config::route::v3::VirtualHost;
+use xds_types::pb::envoy::config::core::v3::address::Address as AnyAddress;
+use xds_types::pb::envoy::config::core::v3::socket_address::PortSpecifier;
+use xds_types::pb::envoy::config::listener::v3::Listener;
+use xds_types::pb::envoy::config::route::v3::VirtualHost;
 
 use super::accepted::Accepted;
 use super::encode;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use envoy_types::pb::envoy::config::core::v3::api_config_source::ApiType;
-use envoy_types::pb::envoy::config::core::v3::config_source::ConfigSourceSpecifier;
-use envoy_types::pb::envoy::config::core::v3::grpc_service::{EnvoyGrpc, TargetSpecifier};
-use envoy_types::pb::envoy::config::core::v3::{
+use xds_types::pb::envoy::config::core::v3::api_config_source::ApiType;
+use xds_types::pb::envoy::config::core::v3::config_source::ConfigSourceSpecifier;
+use xds_types::pb::envoy::config::core::v3::grpc_service::{EnvoyGrpc, TargetSpecifier};
+use xds_types::pb::envoy::config::core::v3::{
     AggregatedConfigSource, ApiConfigSource, ApiVersion, ConfigSource, GrpcService,
 };
 

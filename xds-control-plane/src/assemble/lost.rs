@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use envoy_types::pb::envoy::config::route::v3::route::Action;
-use envoy_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
-use envoy_types::pb::envoy::config::route::v3::weighted_cluster::ClusterWeight;
-use envoy_types::pb::envoy::config::route::v3::{Route, RouteMatch, VirtualHost};
+use xds_types::pb::envoy::config::route::v3::route::Action;
+use xds_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
+use xds_types::pb::envoy::config::route::v3::weighted_cluster::ClusterWeight;
+use xds_types::pb::envoy::config::route::v3::{Route, RouteMatch, VirtualHost};
 
 use crate::proto::{number, unavailable};
 
@@ -92,8 +92,8 @@ fn takes_all_of(route: &Route, other: &Route) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use envoy_types::pb::envoy::config::route::v3::HeaderMatcher;
-    use envoy_types::pb::envoy::config::route::v3::route_match::PathSpecifier;
+    use xds_types::pb::envoy::config::route::v3::HeaderMatcher;
+    use xds_types::pb::envoy::config::route::v3::route_match::PathSpecifier;
 
     use super::*;
     use crate::assemble::testing::host_to;

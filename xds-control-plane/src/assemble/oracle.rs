@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use envoy_types::pb::envoy::config::cluster::v3::Cluster;
-use envoy_types::pb::envoy::config::route::v3::RouteConfiguration;
-use envoy_types::pb::google::protobuf::BoolValue;
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::{Value, json};
 use testkit::peers::{self, Peer};
+use xds_types::pb::envoy::config::cluster::v3::Cluster;
+use xds_types::pb::envoy::config::route::v3::RouteConfiguration;
+use xds_types::pb::google::protobuf::BoolValue;
 
 use crate::assemble::{AssembleOptions, ServiceResources, encode};
 use crate::server::ENVOY_DESCRIPTORS;

@@ -3,10 +3,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use envoy_types::pb::envoy::config::cluster::v3::Cluster;
-use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
-use envoy_types::pb::envoy::config::listener::v3::Listener;
-use envoy_types::pb::envoy::config::route::v3::VirtualHost;
+use xds_types::pb::envoy::config::cluster::v3::Cluster;
+use xds_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
+use xds_types::pb::envoy::config::listener::v3::Listener;
+use xds_types::pb::envoy::config::route::v3::VirtualHost;
 
 use super::unknown::UnknownZones;
 

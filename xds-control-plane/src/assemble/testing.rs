@@ -1,22 +1,22 @@
 //! Resources for tests, good ones.
 
-use envoy_types::pb::envoy::config::cluster::v3::Cluster;
-use envoy_types::pb::envoy::config::cluster::v3::cluster::{ClusterDiscoveryType, DiscoveryType};
-use envoy_types::pb::envoy::config::core::v3::address::Address as AnyAddress;
-use envoy_types::pb::envoy::config::core::v3::socket_address::PortSpecifier;
-use envoy_types::pb::envoy::config::core::v3::{Address, Locality, SocketAddress};
-use envoy_types::pb::envoy::config::endpoint::v3::lb_endpoint::HostIdentifier;
-use envoy_types::pb::envoy::config::endpoint::v3::{
+use xds_types::pb::envoy::config::cluster::v3::Cluster;
+use xds_types::pb::envoy::config::cluster::v3::cluster::{ClusterDiscoveryType, DiscoveryType};
+use xds_types::pb::envoy::config::core::v3::address::Address as AnyAddress;
+use xds_types::pb::envoy::config::core::v3::socket_address::PortSpecifier;
+use xds_types::pb::envoy::config::core::v3::{Address, Locality, SocketAddress};
+use xds_types::pb::envoy::config::endpoint::v3::lb_endpoint::HostIdentifier;
+use xds_types::pb::envoy::config::endpoint::v3::{
     ClusterLoadAssignment, Endpoint, LbEndpoint, LocalityLbEndpoints,
 };
-use envoy_types::pb::envoy::config::listener::v3::filter::ConfigType;
-use envoy_types::pb::envoy::config::listener::v3::{Filter, FilterChain, Listener};
-use envoy_types::pb::envoy::config::route::v3::route::Action;
-use envoy_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
-use envoy_types::pb::envoy::config::route::v3::route_match::PathSpecifier;
-use envoy_types::pb::envoy::config::route::v3::{Route, RouteAction, RouteMatch, VirtualHost};
-use envoy_types::pb::envoy::extensions::filters::network::tcp_proxy::v3::TcpProxy;
-use envoy_types::pb::envoy::extensions::filters::network::tcp_proxy::v3::tcp_proxy::ClusterSpecifier as TcpTarget;
+use xds_types::pb::envoy::config::listener::v3::filter::ConfigType;
+use xds_types::pb::envoy::config::listener::v3::{Filter, FilterChain, Listener};
+use xds_types::pb::envoy::config::route::v3::route::Action;
+use xds_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
+use xds_types::pb::envoy::config::route::v3::route_match::PathSpecifier;
+use xds_types::pb::envoy::config::route::v3::{Route, RouteAction, RouteMatch, VirtualHost};
+use xds_types::pb::envoy::extensions::filters::network::tcp_proxy::v3::TcpProxy;
+use xds_types::pb::envoy::extensions::filters::network::tcp_proxy::v3::tcp_proxy::ClusterSpecifier as TcpTarget;
 
 use super::{Owner, ServiceResources};
 use crate::proto::any;

@@ -2,16 +2,14 @@
 
 use std::time::Duration;
 
-use envoy_types::pb::envoy::config::cluster::v3::Cluster;
-use envoy_types::pb::envoy::config::core::v3::config_source::ConfigSourceSpecifier;
-use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
-use envoy_types::pb::envoy::config::route::v3::route::Action;
-use envoy_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
-use envoy_types::pb::envoy::config::route::v3::weighted_cluster::ClusterWeight;
-use envoy_types::pb::envoy::config::route::v3::{
-    HeaderMatcher, RouteConfiguration, WeightedCluster,
-};
 use prost::Message;
+use xds_types::pb::envoy::config::cluster::v3::Cluster;
+use xds_types::pb::envoy::config::core::v3::config_source::ConfigSourceSpecifier;
+use xds_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
+use xds_types::pb::envoy::config::route::v3::route::Action;
+use xds_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
+use xds_types::pb::envoy::config::route::v3::weighted_cluster::ClusterWeight;
+use xds_types::pb::envoy::config::route::v3::{HeaderMatcher, RouteConfiguration, WeightedCluster};
 
 use super::testing::{assignment, cluster, host, listener, service};
 use super::*;

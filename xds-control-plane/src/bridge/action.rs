@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use envoy_types::pb::envoy::config::route::v3::route::Action;
-use envoy_types::pb::envoy::config::route::v3::route_action::hash_policy;
-use envoy_types::pb::envoy::config::route::v3::route_action::{
-    ClusterSpecifier, HashPolicy, HostRewriteSpecifier, UpgradeConfig,
-};
-use envoy_types::pb::envoy::config::route::v3::weighted_cluster::ClusterWeight;
-use envoy_types::pb::envoy::config::route::v3::{RouteAction, WeightedCluster};
-use envoy_types::pb::google::protobuf;
 use proxy_model::Snapshot;
 use proxy_model::compiled::{BodyLimit, Cluster, ClusterIndex, Route, RouteTarget};
 use proxy_model::config::SessionAffinityConfig;
+use xds_types::pb::envoy::config::route::v3::route::Action;
+use xds_types::pb::envoy::config::route::v3::route_action::hash_policy;
+use xds_types::pb::envoy::config::route::v3::route_action::{
+    ClusterSpecifier, HashPolicy, HostRewriteSpecifier, UpgradeConfig,
+};
+use xds_types::pb::envoy::config::route::v3::weighted_cluster::ClusterWeight;
+use xds_types::pb::envoy::config::route::v3::{RouteAction, WeightedCluster};
+use xds_types::pb::google::protobuf;
 
 use super::report::{Inexpressible, Report};
 use super::rewrite;

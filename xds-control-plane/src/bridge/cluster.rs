@@ -2,17 +2,17 @@
 
 use std::net::IpAddr;
 
-use envoy_types::pb::envoy::config::cluster::v3::circuit_breakers::Thresholds;
-use envoy_types::pb::envoy::config::cluster::v3::cluster::{
+use proxy_model::compiled::{AvailabilityPolicy, BalancingPolicy, Cluster};
+use proxy_model::config::ClusterConfig;
+use xds_types::pb::envoy::config::cluster::v3::circuit_breakers::Thresholds;
+use xds_types::pb::envoy::config::cluster::v3::cluster::{
     ClusterDiscoveryType, CommonLbConfig, DiscoveryType, EdsClusterConfig, LbConfig, LbPolicy,
     LeastRequestLbConfig,
 };
-use envoy_types::pb::envoy::config::cluster::v3::{CircuitBreakers, Cluster as EnvoyCluster};
-use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
-use envoy_types::pb::envoy::r#type::v3::Percent;
-use envoy_types::pb::google::protobuf::UInt32Value;
-use proxy_model::compiled::{AvailabilityPolicy, BalancingPolicy, Cluster};
-use proxy_model::config::ClusterConfig;
+use xds_types::pb::envoy::config::cluster::v3::{CircuitBreakers, Cluster as EnvoyCluster};
+use xds_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
+use xds_types::pb::envoy::r#type::v3::Percent;
+use xds_types::pb::google::protobuf::UInt32Value;
 
 use super::report::{Inexpressible, Report};
 use super::{BridgeOptions, action, endpoints, health, protocol, source, tls};

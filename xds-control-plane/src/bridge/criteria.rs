@@ -3,13 +3,13 @@
 //! Envoy's own matchers of query parameters compare names with their case, look at the first value only and do not decode;
 //! expressions over `:path` say what is meant. Envoy joins the lines of a header with commas before it compares.
 
-use envoy_types::pb::envoy::config::route::v3::HeaderMatcher;
-use envoy_types::pb::envoy::config::route::v3::header_matcher::HeaderMatchSpecifier;
-use envoy_types::pb::envoy::r#type::matcher::v3::StringMatcher;
-use envoy_types::pb::envoy::r#type::matcher::v3::string_matcher::MatchPattern;
 use proxy_model::config::{
     HeaderMatchMode, QueryMatchMode, RouteHeader, RouteMatch, RouteQueryParameter,
 };
+use xds_types::pb::envoy::config::route::v3::HeaderMatcher;
+use xds_types::pb::envoy::config::route::v3::header_matcher::HeaderMatchSpecifier;
+use xds_types::pb::envoy::r#type::matcher::v3::StringMatcher;
+use xds_types::pb::envoy::r#type::matcher::v3::string_matcher::MatchPattern;
 
 use super::re2;
 use super::re2_size;

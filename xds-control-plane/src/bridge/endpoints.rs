@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use envoy_types::pb::envoy::config::core::v3::address::Address as AddressKind;
-use envoy_types::pb::envoy::config::core::v3::socket_address::PortSpecifier;
-use envoy_types::pb::envoy::config::core::v3::{Address, Locality, Metadata, SocketAddress};
-use envoy_types::pb::envoy::config::endpoint::v3::cluster_load_assignment::Policy;
-use envoy_types::pb::envoy::config::endpoint::v3::endpoint::HealthCheckConfig;
-use envoy_types::pb::envoy::config::endpoint::v3::lb_endpoint::HostIdentifier;
-use envoy_types::pb::envoy::config::endpoint::v3::{
-    ClusterLoadAssignment, Endpoint, LbEndpoint, LocalityLbEndpoints,
-};
-use envoy_types::pb::google::protobuf::UInt32Value;
 use proxy_model::compiled::{Cluster, Destination, DestinationAddress};
 use proxy_model::config::DestinationConfig;
 use serde::Serialize;
+use xds_types::pb::envoy::config::core::v3::address::Address as AddressKind;
+use xds_types::pb::envoy::config::core::v3::socket_address::PortSpecifier;
+use xds_types::pb::envoy::config::core::v3::{Address, Locality, Metadata, SocketAddress};
+use xds_types::pb::envoy::config::endpoint::v3::cluster_load_assignment::Policy;
+use xds_types::pb::envoy::config::endpoint::v3::endpoint::HealthCheckConfig;
+use xds_types::pb::envoy::config::endpoint::v3::lb_endpoint::HostIdentifier;
+use xds_types::pb::envoy::config::endpoint::v3::{
+    ClusterLoadAssignment, Endpoint, LbEndpoint, LocalityLbEndpoints,
+};
+use xds_types::pb::google::protobuf::UInt32Value;
 
 use super::{BridgeOptions, source, tls};
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use envoy_types::pb::envoy::config::core::v3::header_value_option::HeaderAppendAction;
-use envoy_types::pb::envoy::config::core::v3::{HeaderValue, HeaderValueOption};
 use proxy_model::transform::{
     ForwardedAction, HeaderChange, HeaderCopy, RequestTransform, ResponseCondition, SetOrAppend,
     Transforms, XForwarded, XForwardedPart,
 };
+use xds_types::pb::envoy::config::core::v3::header_value_option::HeaderAppendAction;
+use xds_types::pb::envoy::config::core::v3::{HeaderValue, HeaderValueOption};
 
 use super::report::{Inexpressible, Report};
 

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use envoy_types::pb::envoy::config::cluster::v3::OutlierDetection;
-use envoy_types::pb::envoy::config::core::v3::HealthCheck;
-use envoy_types::pb::envoy::config::core::v3::health_check::{HealthChecker, HttpHealthCheck};
-use envoy_types::pb::envoy::r#type::v3::{CodecClientType, Int64Range};
-use envoy_types::pb::google::protobuf::UInt32Value;
 use proxy_model::compiled::Cluster;
+use xds_types::pb::envoy::config::cluster::v3::OutlierDetection;
+use xds_types::pb::envoy::config::core::v3::HealthCheck;
+use xds_types::pb::envoy::config::core::v3::health_check::{HealthChecker, HttpHealthCheck};
+use xds_types::pb::envoy::r#type::v3::{CodecClientType, Int64Range};
+use xds_types::pb::google::protobuf::UInt32Value;
 
 use super::action::duration;
 use super::protocol::{self, Protocols};

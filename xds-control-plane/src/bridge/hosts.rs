@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use envoy_types::pb::envoy::config::route::v3::{Route as EnvoyRoute, VirtualHost};
 use proxy_model::compiled::Route;
 use proxy_model::matching::RequestHost;
+use xds_types::pb::envoy::config::route::v3::{Route as EnvoyRoute, VirtualHost};
 
 use super::BridgeOptions;
 

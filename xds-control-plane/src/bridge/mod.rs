@@ -1,4 +1,4 @@
-//! Between the family's own model and Envoy's resources, in both directions and without pretending.
+//! Writes the family's own model as Envoy's resources. The crate `discovery-xds` reads them.
 //!
 //! [`to_envoy`] makes virtual hosts, clusters and endpoints of a [`Snapshot`], so that whatever provides configuration (a
 //! Service Fabric or Serf cluster, Consul, a file) drives Envoys. What Envoy does a little differently is published with a
@@ -33,7 +33,6 @@ mod protocol;
 mod provide;
 mod re2;
 mod re2_size;
-mod read;
 mod report;
 mod rewrite;
 mod route;
@@ -46,10 +45,6 @@ use proxy_model::{Problems, Snapshot, pointer_to};
 
 pub use self::options::BridgeOptions;
 pub use self::provide::provide;
-pub use self::read::{
-    Composed, NOT_HONOURED, ReadCluster, ReadEndpoints, ReadListener, ReadRoutes, RouteSource,
-    compose, read_cluster, read_endpoints, read_listener, read_routes, read_routes_after,
-};
 use self::report::Report;
 pub use self::report::{DIFFERS, LEFT_OUT};
 use crate::assemble::{Owner, ServiceResources};

@@ -1,7 +1,7 @@
 //! Path templates as Envoy's path matchers.
 
-use envoy_types::pb::envoy::config::route::v3::route_match::PathSpecifier;
 use proxy_model::matching::{PathTemplate, TemplateParameter, TemplatePart, TemplateSegment};
+use xds_types::pb::envoy::config::route::v3::route_match::PathSpecifier;
 
 use super::re2;
 use super::re2_size;
@@ -93,7 +93,7 @@ fn prefix(segments: &[TemplateSegment<'_>]) -> Option<String> {
 }
 
 /// RFC 3986 section 2.3
-pub(super) fn is_unreserved(byte: u8) -> bool {
+fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 

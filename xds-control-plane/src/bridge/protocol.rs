@@ -1,13 +1,13 @@
 //! The version of HTTP that is spoken with destinations.
 
-use envoy_types::pb::envoy::config::cluster::v3::Cluster as EnvoyCluster;
-use envoy_types::pb::envoy::config::core::v3::{Http1ProtocolOptions, Http2ProtocolOptions};
-use envoy_types::pb::envoy::extensions::upstreams::http::v3::HttpProtocolOptions;
-use envoy_types::pb::envoy::extensions::upstreams::http::v3::http_protocol_options::explicit_http_config::ProtocolConfig;
-use envoy_types::pb::envoy::extensions::upstreams::http::v3::http_protocol_options::{
+use xds_types::pb::envoy::config::cluster::v3::Cluster as EnvoyCluster;
+use xds_types::pb::envoy::config::core::v3::{Http1ProtocolOptions, Http2ProtocolOptions};
+use xds_types::pb::envoy::extensions::upstreams::http::v3::HttpProtocolOptions;
+use xds_types::pb::envoy::extensions::upstreams::http::v3::http_protocol_options::explicit_http_config::ProtocolConfig;
+use xds_types::pb::envoy::extensions::upstreams::http::v3::http_protocol_options::{
     AutoHttpConfig, ExplicitHttpConfig, UpstreamProtocolOptions,
 };
-use envoy_types::pb::google::protobuf::Any;
+use xds_types::pb::google::protobuf::Any;
 use prost::Message as _;
 use proxy_model::compiled::{Cluster, Destination, Scheme};
 use proxy_model::config::{HttpVersion, VersionPolicy};

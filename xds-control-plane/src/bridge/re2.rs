@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use envoy_types::pb::envoy::r#type::matcher::v3::{RegexMatchAndSubstitute, RegexMatcher};
+use xds_types::pb::envoy::r#type::matcher::v3::{RegexMatchAndSubstitute, RegexMatcher};
 
 /// A matcher for a whole text.
 pub(super) fn matcher(regex: impl Into<String>) -> RegexMatcher {

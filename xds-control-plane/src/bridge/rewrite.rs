@@ -1,8 +1,8 @@
 //! Changes of the path as one replacement by a regular expression, which is all that Envoy has for it.
 
-use envoy_types::pb::envoy::r#type::matcher::v3::RegexMatchAndSubstitute;
 use proxy_model::matching::{PathTemplate, TemplateSegment};
 use proxy_model::transform::{PathText, TargetTransform};
+use xds_types::pb::envoy::r#type::matcher::v3::RegexMatchAndSubstitute;
 
 use super::path;
 use super::re2;

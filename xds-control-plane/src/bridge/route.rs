@@ -1,11 +1,11 @@
 //! Routes.
 
-use envoy_types::pb::envoy::config::route::v3::{Route as EnvoyRoute, RouteMatch};
-use envoy_types::pb::google::protobuf::BoolValue;
 use proxy_model::Snapshot;
 use proxy_model::compiled::Route;
 use proxy_model::config::RouteConfig;
 use serde::Serialize;
+use xds_types::pb::envoy::config::route::v3::{Route as EnvoyRoute, RouteMatch};
+use xds_types::pb::google::protobuf::BoolValue;
 
 use super::report::{Inexpressible, Report};
 use super::{BridgeOptions, action, criteria, headers, path, source};

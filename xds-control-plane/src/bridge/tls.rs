@@ -2,23 +2,23 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use envoy_types::pb::envoy::config::cluster::v3::Cluster as EnvoyCluster;
-use envoy_types::pb::envoy::config::cluster::v3::cluster::TransportSocketMatch;
-use envoy_types::pb::envoy::config::core::v3::transport_socket::ConfigType;
-use envoy_types::pb::envoy::config::core::v3::{DataSource, TransportSocket, data_source};
-use envoy_types::pb::envoy::extensions::transport_sockets::tls::v3::common_tls_context::ValidationContextType;
-use envoy_types::pb::envoy::extensions::transport_sockets::tls::v3::subject_alt_name_matcher::SanType;
-use envoy_types::pb::envoy::extensions::transport_sockets::tls::v3::tls_parameters::TlsProtocol;
-use envoy_types::pb::envoy::extensions::transport_sockets::tls::v3::{
+use prost::Message as _;
+use proxy_model::compiled::{Cluster, Destination, Scheme};
+use xds_types::pb::envoy::config::cluster::v3::Cluster as EnvoyCluster;
+use xds_types::pb::envoy::config::cluster::v3::cluster::TransportSocketMatch;
+use xds_types::pb::envoy::config::core::v3::transport_socket::ConfigType;
+use xds_types::pb::envoy::config::core::v3::{DataSource, TransportSocket, data_source};
+use xds_types::pb::envoy::extensions::transport_sockets::tls::v3::common_tls_context::ValidationContextType;
+use xds_types::pb::envoy::extensions::transport_sockets::tls::v3::subject_alt_name_matcher::SanType;
+use xds_types::pb::envoy::extensions::transport_sockets::tls::v3::tls_parameters::TlsProtocol;
+use xds_types::pb::envoy::extensions::transport_sockets::tls::v3::{
     CertificateValidationContext, CommonTlsContext, SubjectAltNameMatcher, TlsParameters,
     UpstreamTlsContext,
 };
-use envoy_types::pb::envoy::r#type::matcher::v3::StringMatcher;
-use envoy_types::pb::envoy::r#type::matcher::v3::string_matcher::MatchPattern;
-use envoy_types::pb::google::protobuf::value::Kind;
-use envoy_types::pb::google::protobuf::{Any, Struct, Value};
-use prost::Message as _;
-use proxy_model::compiled::{Cluster, Destination, Scheme};
+use xds_types::pb::envoy::r#type::matcher::v3::StringMatcher;
+use xds_types::pb::envoy::r#type::matcher::v3::string_matcher::MatchPattern;
+use xds_types::pb::google::protobuf::value::Kind;
+use xds_types::pb::google::protobuf::{Any, Struct, Value};
 
 use super::BridgeOptions;
 use super::protocol::{self, Protocols};

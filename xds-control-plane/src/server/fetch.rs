@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use envoy_types::pb::envoy::service::discovery::v3::DiscoveryRequest;
+use xds_types::pb::envoy::service::discovery::v3::DiscoveryRequest;
 
 use super::context::Context;
 use super::nodes::NodeIdentity;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use envoy_types::pb::envoy::config::route::v3::route::Action;
-use envoy_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
-use envoy_types::pb::envoy::config::route::v3::weighted_cluster::ClusterWeight;
-use envoy_types::pb::envoy::config::route::v3::{
+use prost::Message;
+use xds_types::pb::envoy::config::route::v3::route::Action;
+use xds_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
+use xds_types::pb::envoy::config::route::v3::weighted_cluster::ClusterWeight;
+use xds_types::pb::envoy::config::route::v3::{
     HeaderMatcher, Route, RouteAction, RouteConfiguration, RouteMatch, VirtualHost, WeightedCluster,
 };
-use prost::Message;
 
 use crate::proto::number;
 use crate::snapshot::{Bodies, Resource, ResourceSet, ResourceType, Snapshot};

@@ -7,9 +7,9 @@ use axum::Router;
 use axum::body::Body;
 use axum::response::IntoResponse;
 use axum::routing::post;
-use envoy_types::pb::envoy::service::discovery::v3::DiscoveryRequest;
 use http::{Request, Response as HttpResponse, StatusCode, header};
 use prost_reflect::{DeserializeOptions, DynamicMessage, SerializeOptions};
+use xds_types::pb::envoy::service::discovery::v3::DiscoveryRequest;
 
 use super::context::Context;
 use super::descriptors;

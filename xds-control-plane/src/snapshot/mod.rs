@@ -4,14 +4,13 @@
 //! what differs.
 
 mod resource;
-mod resource_type;
 mod set;
-mod version;
+mod subscription;
 
 pub use self::resource::{Bodies, Resource};
-pub use self::resource_type::{ResourceType, Subscription};
 pub use self::set::ResourceSet;
-pub use self::version::{ForeignVersion, Version};
+pub use self::subscription::Subscription;
+pub use xds_types::{ForeignVersion, ResourceType, Version};
 
 use std::sync::Arc;
 

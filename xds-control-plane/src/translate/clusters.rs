@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use envoy_types::pb::envoy::config::cluster::v3::circuit_breakers::Thresholds;
-use envoy_types::pb::envoy::config::cluster::v3::cluster::{ClusterDiscoveryType, DiscoveryType};
-use envoy_types::pb::envoy::config::cluster::v3::{CircuitBreakers, Cluster};
-use envoy_types::pb::envoy::config::core::v3::health_check::{
+use prost::Name;
+use xds_types::pb::envoy::config::cluster::v3::circuit_breakers::Thresholds;
+use xds_types::pb::envoy::config::cluster::v3::cluster::{ClusterDiscoveryType, DiscoveryType};
+use xds_types::pb::envoy::config::cluster::v3::{CircuitBreakers, Cluster};
+use xds_types::pb::envoy::config::core::v3::health_check::{
     GrpcHealthCheck, HealthChecker, HttpHealthCheck, TcpHealthCheck,
 };
-use envoy_types::pb::envoy::config::core::v3::{
+use xds_types::pb::envoy::config::core::v3::{
     HealthCheck, Http1ProtocolOptions, Http2ProtocolOptions,
 };
-use envoy_types::pb::envoy::extensions::upstreams::http::v3::HttpProtocolOptions;
-use envoy_types::pb::envoy::extensions::upstreams::http::v3::http_protocol_options::{
+use xds_types::pb::envoy::extensions::upstreams::http::v3::HttpProtocolOptions;
+use xds_types::pb::envoy::extensions::upstreams::http::v3::http_protocol_options::{
     ExplicitHttpConfig, UpstreamProtocolOptions, explicit_http_config::ProtocolConfig,
 };
-use prost::Name;
 
 use super::defaults::Defaults;
 use super::model::{Limits, Protocol};

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use discovery_core::text::shortened;
-use envoy_types::pb::envoy::config::cluster::v3::cluster::LbPolicy;
 use serde_json::Value;
+use xds_types::pb::envoy::config::cluster::v3::cluster::LbPolicy;
 
 use super::model::Limits;
 

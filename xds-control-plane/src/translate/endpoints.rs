@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use envoy_types::pb::envoy::config::core::v3::address::Address as AnyAddress;
-use envoy_types::pb::envoy::config::core::v3::socket_address::PortSpecifier;
-use envoy_types::pb::envoy::config::core::v3::{Address, Locality, SocketAddress};
-use envoy_types::pb::envoy::config::endpoint::v3::lb_endpoint::HostIdentifier;
-use envoy_types::pb::envoy::config::endpoint::v3::{
+use xds_types::pb::envoy::config::core::v3::address::Address as AnyAddress;
+use xds_types::pb::envoy::config::core::v3::socket_address::PortSpecifier;
+use xds_types::pb::envoy::config::core::v3::{Address, Locality, SocketAddress};
+use xds_types::pb::envoy::config::endpoint::v3::lb_endpoint::HostIdentifier;
+use xds_types::pb::envoy::config::endpoint::v3::{
     ClusterLoadAssignment, Endpoint, LbEndpoint, LocalityLbEndpoints,
 };
 

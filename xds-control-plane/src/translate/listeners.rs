@@ -1,16 +1,16 @@
 //! LDS: the listeners of the static file.
 
-use envoy_types::pb::envoy::config::listener::v3::filter::ConfigType;
-use envoy_types::pb::envoy::config::listener::v3::{Filter, FilterChain, Listener};
-use envoy_types::pb::envoy::extensions::filters::http::router::v3::Router;
-use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::http_connection_manager::RouteSpecifier;
-use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::http_filter::ConfigType as HttpConfigType;
-use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::{
+use xds_types::pb::envoy::config::listener::v3::filter::ConfigType;
+use xds_types::pb::envoy::config::listener::v3::{Filter, FilterChain, Listener};
+use xds_types::pb::envoy::extensions::filters::http::router::v3::Router;
+use xds_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::http_connection_manager::RouteSpecifier;
+use xds_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::http_filter::ConfigType as HttpConfigType;
+use xds_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::{
     HttpConnectionManager, HttpFilter, Rds,
 };
-use envoy_types::pb::envoy::extensions::filters::network::tcp_proxy::v3::TcpProxy;
-use envoy_types::pb::envoy::extensions::filters::network::tcp_proxy::v3::tcp_proxy::ClusterSpecifier;
-use envoy_types::pb::google::protobuf::{Any, BoolValue};
+use xds_types::pb::envoy::extensions::filters::network::tcp_proxy::v3::TcpProxy;
+use xds_types::pb::envoy::extensions::filters::network::tcp_proxy::v3::tcp_proxy::ClusterSpecifier;
+use xds_types::pb::google::protobuf::{Any, BoolValue};
 
 use super::endpoints::socket_address;
 use super::model::{HttpListener, ListenerKind, StaticListener, TcpListener};

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use envoy_types::pb::envoy::config::route::v3::header_matcher::HeaderMatchSpecifier;
-use envoy_types::pb::envoy::config::route::v3::route::Action;
-use envoy_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
-use envoy_types::pb::envoy::config::route::v3::route_match::PathSpecifier;
-use envoy_types::pb::envoy::config::route::v3::weighted_cluster::ClusterWeight;
-use envoy_types::pb::envoy::config::route::v3::{
+use xds_types::pb::envoy::config::route::v3::header_matcher::HeaderMatchSpecifier;
+use xds_types::pb::envoy::config::route::v3::route::Action;
+use xds_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
+use xds_types::pb::envoy::config::route::v3::route_match::PathSpecifier;
+use xds_types::pb::envoy::config::route::v3::weighted_cluster::ClusterWeight;
+use xds_types::pb::envoy::config::route::v3::{
     Decorator, HeaderMatcher, Route, RouteAction, RouteMatch, VirtualHost, WeightedCluster,
 };
-use envoy_types::pb::envoy::r#type::matcher::v3::regex_matcher::{EngineType, GoogleRe2};
-use envoy_types::pb::envoy::r#type::matcher::v3::string_matcher::MatchPattern;
-use envoy_types::pb::envoy::r#type::matcher::v3::{RegexMatcher, StringMatcher};
+use xds_types::pb::envoy::r#type::matcher::v3::regex_matcher::{EngineType, GoogleRe2};
+use xds_types::pb::envoy::r#type::matcher::v3::string_matcher::MatchPattern;
+use xds_types::pb::envoy::r#type::matcher::v3::{RegexMatcher, StringMatcher};
 
 use super::options::TranslateOptions;
 use crate::assemble::re2_size;

@@ -1,14 +1,14 @@
 //! Being asked once: unary calls, and polls with JSON.
 
-use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
-use envoy_types::pb::envoy::service::discovery::v3::DiscoveryRequest;
-use envoy_types::pb::envoy::service::endpoint::v3::endpoint_discovery_service_client::EndpointDiscoveryServiceClient;
-use envoy_types::pb::envoy::service::listener::v3::listener_discovery_service_client::ListenerDiscoveryServiceClient;
 use http::StatusCode;
 use prost::Message;
 use serde_json::{Value, json};
 use testkit::client::{Answer, Connection};
 use tonic::Code;
+use xds_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
+use xds_types::pb::envoy::service::discovery::v3::DiscoveryRequest;
+use xds_types::pb::envoy::service::endpoint::v3::endpoint_discovery_service_client::EndpointDiscoveryServiceClient;
+use xds_types::pb::envoy::service::listener::v3::listener_discovery_service_client::ListenerDiscoveryServiceClient;
 
 use crate::support::Running;
 use crate::support::resources::Plan;

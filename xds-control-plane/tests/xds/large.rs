@@ -3,13 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
-use envoy_types::pb::envoy::service::discovery::v3::{
-    self as discovery, DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest,
-    DiscoveryResponse,
-};
-use envoy_types::pb::envoy::service::endpoint::v3::endpoint_discovery_service_client::EndpointDiscoveryServiceClient;
-use envoy_types::pb::google::protobuf::Any;
 use futures_util::{StreamExt, stream};
 use testkit::time::guarded;
 use tonic::Streaming;
@@ -18,6 +11,13 @@ use xds_control_plane::server::ServerOptions;
 use xds_control_plane::snapshot::{
     Bodies, Resource, ResourceSet, ResourceType, Snapshot, Subscription,
 };
+use xds_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
+use xds_types::pb::envoy::service::discovery::v3::{
+    self as discovery, DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest,
+    DiscoveryResponse,
+};
+use xds_types::pb::envoy::service::endpoint::v3::endpoint_discovery_service_client::EndpointDiscoveryServiceClient;
+use xds_types::pb::google::protobuf::Any;
 
 use crate::support::Running;
 

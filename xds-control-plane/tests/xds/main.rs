@@ -7,7 +7,8 @@ mod connections;
 mod envoy;
 mod large;
 mod reflection;
+mod registry;
 mod streams;
 mod support;
-#[cfg(all(feature = "client", feature = "tls"))]
+#[cfg(feature = "tls")]
 mod tls;

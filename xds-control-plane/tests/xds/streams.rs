@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use envoy_types::pb::envoy::config::core::v3::Node;
-use envoy_types::pb::envoy::service::cluster::v3::cluster_discovery_service_client::ClusterDiscoveryServiceClient;
-use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
-use envoy_types::pb::envoy::service::discovery::v3::{
-    DeltaDiscoveryRequest, DiscoveryRequest, DiscoveryResponse,
-};
-use envoy_types::pb::google::rpc::Status as Refusal;
 use futures_util::stream;
 use testkit::time::{eventually, guarded};
 use tokio::sync::mpsc;
 use tonic::{Code, Status, Streaming};
 use xds_control_plane::server::ServerOptions;
 use xds_control_plane::snapshot::ResourceType::{self, Cluster, Endpoint, Route};
+use xds_types::pb::envoy::config::core::v3::Node;
+use xds_types::pb::envoy::service::cluster::v3::cluster_discovery_service_client::ClusterDiscoveryServiceClient;
+use xds_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
+use xds_types::pb::envoy::service::discovery::v3::{
+    DeltaDiscoveryRequest, DiscoveryRequest, DiscoveryResponse,
+};
+use xds_types::pb::google::rpc::Status as Refusal;
 
 use crate::support::Running;
 use crate::support::resources::Plan;

@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use discovery_core::ConfigProvider;
+use discovery_xds::{Mode, TlsOptions, XdsDiscoverer, XdsOptions};
 use serde_json::{Value, json};
 use testkit::certs::{Alpn, CertificateAuthority, PemFiles};
 use testkit::client::Connection;
 use testkit::origin::Origin;
 use testkit::time::{eventually, guarded};
 use tokio::net::TcpStream;
-use xds_control_plane::client::{Mode, TlsOptions, XdsDiscoverer, XdsOptions};
 use xds_control_plane::server::{ServerOptions, ServerTls};
 
 use crate::support::Running;

@@ -23,7 +23,7 @@ enum Edge {
 use Edge::{Development, On, Optional};
 
 /// Packages that only tests, benchmarks and people at a terminal use. No published package may need them.
-const UNPUBLISHED: [&str; 8] = [
+const UNPUBLISHED: [&str; 9] = [
     "demo",
     "servicefabric-emulator",
     "testkit",
@@ -32,6 +32,7 @@ const UNPUBLISHED: [&str; 8] = [
     "benches",
     "bench-peers",
     "fuzz",
+    "xds-types-generator",
 ];
 
 /// The table of DESIGN.md, section "Crates".
@@ -47,17 +48,20 @@ fn knows(package: &str) -> Option<Knows> {
         "discovery-serf" | "discovery-consul" | "proxy-runtime" => {
             Knows::Only(&[On("proxy-model"), On("discovery-core")])
         }
+        "discovery-xds" => Knows::Only(&[On("proxy-model"), On("discovery-core"), On("xds-types")]),
         "xds-control-plane" => Knows::Only(&[
             On("proxy-model"),
             On("discovery-core"),
             On("discovery-consul"),
+            On("xds-types"),
+            Development("discovery-xds"),
             Optional("discovery-serf"),
             Optional("discovery-servicefabric"),
             Development("servicefabric-emulator"),
         ]),
         "azure-loadbalancer" => Knows::Only(&[Optional("proxy-model"), Optional("discovery-core")]),
         "proxy-gateway" | "demo" | "examples" | "benches" | "bench-peers" => Knows::All,
-        "testkit" | "xtask" => Knows::Only(&[]),
+        "xds-types" | "xds-types-generator" | "testkit" | "xtask" => Knows::Only(&[]),
         _ => return None,
     })
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{object, switch, text, texts, word};
 
-/// As `xds_control_plane::client::Section` reads it.
+/// As `discovery_xds::Section` reads it.
 pub(super) fn section() -> Value {
     let node = object(
         "Who this proxy is.",

@@ -1,15 +1,15 @@
-use envoy_types::pb::envoy::config::cluster::v3::cluster::{
+use prost::Name;
+use xds_types::pb::envoy::config::cluster::v3::cluster::{
     ClusterDiscoveryType, DiscoveryType, LbPolicy,
 };
-use envoy_types::pb::envoy::config::cluster::v3::{Cluster, OutlierDetection};
-use envoy_types::pb::envoy::config::core::v3::HealthCheck;
-use envoy_types::pb::envoy::config::core::v3::health_check::HealthChecker;
-use envoy_types::pb::envoy::config::core::v3::transport_socket::ConfigType;
-use envoy_types::pb::envoy::extensions::transport_sockets::tls::v3::UpstreamTlsContext;
-use envoy_types::pb::envoy::extensions::upstreams::http::v3::HttpProtocolOptions;
-use envoy_types::pb::envoy::extensions::upstreams::http::v3::http_protocol_options::UpstreamProtocolOptions;
-use envoy_types::pb::google::protobuf::Any;
-use prost::Name;
+use xds_types::pb::envoy::config::cluster::v3::{Cluster, OutlierDetection};
+use xds_types::pb::envoy::config::core::v3::HealthCheck;
+use xds_types::pb::envoy::config::core::v3::health_check::HealthChecker;
+use xds_types::pb::envoy::config::core::v3::transport_socket::ConfigType;
+use xds_types::pb::envoy::extensions::transport_sockets::tls::v3::UpstreamTlsContext;
+use xds_types::pb::envoy::extensions::upstreams::http::v3::HttpProtocolOptions;
+use xds_types::pb::envoy::extensions::upstreams::http::v3::http_protocol_options::UpstreamProtocolOptions;
+use xds_types::pb::google::protobuf::Any;
 
 use super::{Findings, assignment};
 use crate::proto::unpacked;

@@ -16,7 +16,7 @@ mod tests;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use envoy_types::pb::google::protobuf::Duration as ProtoDuration;
+use xds_types::pb::google::protobuf::Duration as ProtoDuration;
 
 use super::outcome::Reason;
 use super::services::ServiceResources;
@@ -60,7 +60,7 @@ pub(super) fn validate(resources: &ServiceResources) -> Vec<Reason> {
 
 /// What is wrong with endpoints that are replaced alone.
 pub(super) fn validate_assignment(
-    assignment: &envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment,
+    assignment: &xds_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment,
 ) -> Vec<Reason> {
     let mut findings = Findings::default();
     findings.of(format!("endpoints {}", shown(&assignment.cluster_name)));

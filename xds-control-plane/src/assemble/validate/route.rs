@@ -1,17 +1,17 @@
 use std::collections::BTreeSet;
 
-use envoy_types::pb::envoy::config::core::v3::HeaderValueOption;
-use envoy_types::pb::envoy::config::route::v3::header_matcher::HeaderMatchSpecifier;
-use envoy_types::pb::envoy::config::route::v3::route::Action;
-use envoy_types::pb::envoy::config::route::v3::route_action::{
+use xds_types::pb::envoy::config::core::v3::HeaderValueOption;
+use xds_types::pb::envoy::config::route::v3::header_matcher::HeaderMatchSpecifier;
+use xds_types::pb::envoy::config::route::v3::route::Action;
+use xds_types::pb::envoy::config::route::v3::route_action::{
     ClusterSpecifier, HostRewriteSpecifier,
 };
-use envoy_types::pb::envoy::config::route::v3::route_match::PathSpecifier;
-use envoy_types::pb::envoy::config::route::v3::{
+use xds_types::pb::envoy::config::route::v3::route_match::PathSpecifier;
+use xds_types::pb::envoy::config::route::v3::{
     HeaderMatcher, Route, RouteAction, RouteMatch, VirtualHost, WeightedCluster,
 };
-use envoy_types::pb::envoy::r#type::matcher::v3::StringMatcher;
-use envoy_types::pb::envoy::r#type::matcher::v3::string_matcher::MatchPattern;
+use xds_types::pb::envoy::r#type::matcher::v3::StringMatcher;
+use xds_types::pb::envoy::r#type::matcher::v3::string_matcher::MatchPattern;
 
 use super::{Findings, regex, shown};
 
@@ -156,7 +156,7 @@ fn route_match(field: &str, matcher: &RouteMatch, findings: &mut Findings) {
         header_matcher(&format!("{field}.headers[{at}]"), header, findings);
     }
     for (at, parameter) in matcher.query_parameters.iter().enumerate() {
-        use envoy_types::pb::envoy::config::route::v3::query_parameter_matcher::QueryParameterMatchSpecifier;
+        use xds_types::pb::envoy::config::route::v3::query_parameter_matcher::QueryParameterMatchSpecifier;
         let field = format!("{field}.query_parameters[{at}]");
         findings.name(&format!("{field}.name"), &parameter.name);
         if parameter.name.len() > 1024 {

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use envoy_types::pb::envoy::config::core::v3::HealthCheck;
-use envoy_types::pb::envoy::config::core::v3::health_check::{HealthChecker, TcpHealthCheck};
-use envoy_types::pb::envoy::config::route::v3::header_matcher::HeaderMatchSpecifier;
-use envoy_types::pb::envoy::config::route::v3::route::Action;
-use envoy_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
-use envoy_types::pb::envoy::config::route::v3::weighted_cluster::ClusterWeight;
-use envoy_types::pb::envoy::config::route::v3::{HeaderMatcher, WeightedCluster};
-use envoy_types::pb::envoy::extensions::upstreams::http::v3::HttpProtocolOptions;
-use envoy_types::pb::envoy::extensions::upstreams::http::v3::http_protocol_options::{
+use prost::Name;
+use xds_types::pb::envoy::config::core::v3::HealthCheck;
+use xds_types::pb::envoy::config::core::v3::health_check::{HealthChecker, TcpHealthCheck};
+use xds_types::pb::envoy::config::route::v3::header_matcher::HeaderMatchSpecifier;
+use xds_types::pb::envoy::config::route::v3::route::Action;
+use xds_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
+use xds_types::pb::envoy::config::route::v3::weighted_cluster::ClusterWeight;
+use xds_types::pb::envoy::config::route::v3::{HeaderMatcher, WeightedCluster};
+use xds_types::pb::envoy::extensions::upstreams::http::v3::HttpProtocolOptions;
+use xds_types::pb::envoy::extensions::upstreams::http::v3::http_protocol_options::{
     AutoHttpConfig, UpstreamProtocolOptions,
 };
-use prost::Name;
 
 use super::super::oracle;
 use super::super::testing::{assignment_at, listener, service};
@@ -60,7 +60,7 @@ fn set_regex(service: &mut ServiceResources, pattern: &str) {
 
 fn endpoint(
     service: &mut ServiceResources,
-) -> &mut envoy_types::pb::envoy::config::endpoint::v3::LbEndpoint {
+) -> &mut xds_types::pb::envoy::config::endpoint::v3::LbEndpoint {
     &mut service.assignments[0].endpoints[0].lb_endpoints[0]
 }
 

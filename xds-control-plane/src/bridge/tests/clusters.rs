@@ -1,11 +1,11 @@
 //! Clusters, endpoints and headers.
 
-use envoy_types::pb::envoy::config::cluster::v3::cluster::{
+use xds_types::pb::envoy::config::cluster::v3::cluster::{
     ClusterDiscoveryType, DiscoveryType, LbPolicy,
 };
-use envoy_types::pb::envoy::config::endpoint::v3::lb_endpoint::HostIdentifier;
-use envoy_types::pb::envoy::config::route::v3::route::Action;
-use envoy_types::pb::envoy::config::route::v3::route_action::{
+use xds_types::pb::envoy::config::endpoint::v3::lb_endpoint::HostIdentifier;
+use xds_types::pb::envoy::config::route::v3::route::Action;
+use xds_types::pb::envoy::config::route::v3::route_action::{
     ClusterSpecifier, HostRewriteSpecifier,
 };
 

@@ -1,12 +1,12 @@
 //! What Envoy does with routes, as its documentation has it, for comparing with the model.
 
-use envoy_types::pb::envoy::config::route::v3::header_matcher::HeaderMatchSpecifier;
-use envoy_types::pb::envoy::config::route::v3::route::Action;
-use envoy_types::pb::envoy::config::route::v3::route_match::PathSpecifier;
-use envoy_types::pb::envoy::config::route::v3::{HeaderMatcher, Route, RouteMatch, VirtualHost};
-use envoy_types::pb::envoy::r#type::matcher::v3::string_matcher::MatchPattern;
 use proxy_model::RequestHead;
 use regex::Regex;
+use xds_types::pb::envoy::config::route::v3::header_matcher::HeaderMatchSpecifier;
+use xds_types::pb::envoy::config::route::v3::route::Action;
+use xds_types::pb::envoy::config::route::v3::route_match::PathSpecifier;
+use xds_types::pb::envoy::config::route::v3::{HeaderMatcher, Route, RouteMatch, VirtualHost};
+use xds_types::pb::envoy::r#type::matcher::v3::string_matcher::MatchPattern;
 
 /// A request in parts.
 #[derive(Debug, Clone)]

@@ -2,17 +2,16 @@
 
 mod clusters;
 mod envoy;
-mod foreign;
 mod paths;
 mod round_trip;
 mod routes;
 mod said;
 mod validate;
 
-use envoy_types::pb::envoy::config::cluster::v3::Cluster;
-use envoy_types::pb::envoy::config::route::v3::VirtualHost;
 use proxy_model::config::ProxyConfig;
 use proxy_model::{CompileOptions, Snapshot};
+use xds_types::pb::envoy::config::cluster::v3::Cluster;
+use xds_types::pb::envoy::config::route::v3::VirtualHost;
 
 use super::{BridgeOptions, Bridged, to_envoy};
 

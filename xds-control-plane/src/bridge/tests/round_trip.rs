@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use envoy_types::pb::envoy::config::cluster::v3::Cluster;
-use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
-use envoy_types::pb::envoy::config::route::v3::RouteConfiguration;
+use discovery_xds::read::{Composed, compose, read_cluster, read_endpoints, read_routes};
 use proptest::prelude::*;
 use proxy_model::config::ProxyConfig;
 use proxy_model::matching::Lookup;
 use proxy_model::{CompileOptions, Snapshot};
+use xds_types::pb::envoy::config::cluster::v3::Cluster;
+use xds_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
+use xds_types::pb::envoy::config::route::v3::RouteConfiguration;
 
-use super::super::{
-    BridgeOptions, Bridged, Composed, compose, read_cluster, read_endpoints, read_routes, to_envoy,
-};
+use super::super::{BridgeOptions, Bridged, to_envoy};
 use super::envoy::Request;
 use super::{compiled, hosts};
 

@@ -1,6 +1,6 @@
 //! What Envoy cannot do is said.
 
-use envoy_types::pb::envoy::config::route::v3::route::Action;
+use xds_types::pb::envoy::config::route::v3::route::Action;
 
 use super::super::{DIFFERS, LEFT_OUT};
 use super::{bridged, hosts};

@@ -2,24 +2,39 @@
 
 use std::io::Write as _;
 
-use envoy_types::pb::envoy::config::bootstrap::v3::Bootstrap;
-use envoy_types::pb::envoy::config::bootstrap::v3::bootstrap::StaticResources;
-use envoy_types::pb::envoy::config::cluster::v3::cluster::{ClusterDiscoveryType, DiscoveryType};
-use envoy_types::pb::envoy::config::core::v3::address::Address as AddressKind;
-use envoy_types::pb::envoy::config::core::v3::socket_address::PortSpecifier;
-use envoy_types::pb::envoy::config::core::v3::{Address, SocketAddress};
-use envoy_types::pb::envoy::config::listener::v3::{Filter, FilterChain, Listener, filter};
-use envoy_types::pb::envoy::config::route::v3::RouteConfiguration;
-use envoy_types::pb::envoy::extensions::filters::http::router::v3::Router;
-use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::http_connection_manager::RouteSpecifier;
-use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::{
+use xds_types::pb::envoy::config::cluster::v3::Cluster;
+use xds_types::pb::envoy::config::cluster::v3::cluster::{ClusterDiscoveryType, DiscoveryType};
+use xds_types::pb::envoy::config::core::v3::address::Address as AddressKind;
+use xds_types::pb::envoy::config::core::v3::socket_address::PortSpecifier;
+use xds_types::pb::envoy::config::core::v3::{Address, SocketAddress};
+use xds_types::pb::envoy::config::listener::v3::{Filter, FilterChain, Listener, filter};
+use xds_types::pb::envoy::config::route::v3::RouteConfiguration;
+use xds_types::pb::envoy::extensions::filters::http::router::v3::Router;
+use xds_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::http_connection_manager::RouteSpecifier;
+use xds_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::{
     HttpConnectionManager, HttpFilter, http_filter,
 };
-use envoy_types::pb::google::protobuf::Any;
+use xds_types::pb::google::protobuf::Any;
 use prost::Message;
 use testkit::peers;
 
 use super::{bridged, hosts};
+
+/// The part of `envoy.config.bootstrap.v3.Bootstrap` that is written here.
+#[derive(Clone, PartialEq, Message)]
+struct Bootstrap {
+    #[prost(message, optional, tag = "2")]
+    static_resources: Option<StaticResources>,
+}
+
+/// Listeners and clusters that Envoy does not ask for.
+#[derive(Clone, PartialEq, Message)]
+struct StaticResources {
+    #[prost(message, repeated, tag = "1")]
+    listeners: Vec<Listener>,
+    #[prost(message, repeated, tag = "2")]
+    clusters: Vec<Cluster>,
+}
 
 /// Everything that has a form in Envoy.
 const EVERYTHING: &str = r#"{"Routes":{
@@ -100,7 +115,7 @@ async fn a_real_envoy_accepts_what_is_written() {
             name: "main".into(),
             virtual_hosts: hosts(&bridged),
             // One of the clusters does not exist.
-            validate_clusters: Some(envoy_types::pb::google::protobuf::BoolValue { value: false }),
+            validate_clusters: Some(xds_types::pb::google::protobuf::BoolValue { value: false }),
             ..RouteConfiguration::default()
         })),
         ..HttpConnectionManager::default()
@@ -130,9 +145,7 @@ async fn a_real_envoy_accepts_what_is_written() {
         static_resources: Some(StaticResources {
             clusters,
             listeners: vec![listener],
-            ..StaticResources::default()
         }),
-        ..Bootstrap::default()
     };
     let mut file = tempfile::Builder::new().suffix(".pb").tempfile().unwrap();
     file.write_all(&bootstrap.encode_to_vec()).unwrap();

@@ -11,9 +11,9 @@ use std::time::Duration;
 use discovery_consul::client::HealthStatus;
 use discovery_consul::testing::{FakeConsul, Fault};
 use discovery_consul::watch::Datacenters;
-use envoy_types::pb::envoy::config::route::v3::RouteConfiguration;
 use prost::Message;
 use tokio::time::{Instant, sleep, timeout};
+use xds_types::pb::envoy::config::route::v3::RouteConfiguration;
 
 use self::world::{
     Kept, Snapshots, consul_says, hosts, instance, ports_of, registry, served, served_of, until,

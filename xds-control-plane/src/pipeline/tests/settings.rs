@@ -1,7 +1,7 @@
 //! The settings of all clusters.
 
-use envoy_types::pb::envoy::config::cluster::v3::Cluster;
-use envoy_types::pb::envoy::config::route::v3::route::Action;
+use xds_types::pb::envoy::config::cluster::v3::Cluster;
+use xds_types::pb::envoy::config::route::v3::route::Action;
 
 use super::*;
 

@@ -8,12 +8,12 @@ use async_trait::async_trait;
 use discovery_consul::client::{CheckDefinition, HealthStatus, ServiceDefinition};
 use discovery_consul::testing::FakeConsul;
 use discovery_consul::watch::Datacenters;
-use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
-use envoy_types::pb::envoy::config::route::v3::RouteConfiguration;
 use prost::Message;
 use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
+use xds_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
+use xds_types::pb::envoy::config::route::v3::RouteConfiguration;
 
 use crate::assemble::testing::ports;
 use crate::pipeline::{Pipeline, PipelineOptions};

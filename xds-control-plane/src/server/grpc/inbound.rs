@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
-use envoy_types::pb::envoy::config::core::v3::Node;
-use envoy_types::pb::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use prost::Message;
+use xds_types::pb::envoy::config::core::v3::Node;
+use xds_types::pb::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 
 use crate::server::protocol::{Protocol, Request, Wants};
 

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::Request;
 use axum::routing::post;
-use envoy_types::pb::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use futures_util::{Stream, stream as streams};
 use tonic::Status;
+use xds_types::pb::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 
 use self::inbound::Inbound;
 use self::requests::{RequestLimits, Requests};

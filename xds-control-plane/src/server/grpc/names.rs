@@ -60,11 +60,11 @@ fn varint(message: &mut &[u8]) -> Option<u64> {
 mod tests {
     use std::collections::HashMap;
 
-    use envoy_types::pb::envoy::config::core::v3::Node;
-    use envoy_types::pb::envoy::service::discovery::v3::{
+    use proptest::prelude::*;
+    use xds_types::pb::envoy::config::core::v3::Node;
+    use xds_types::pb::envoy::service::discovery::v3::{
         DeltaDiscoveryRequest, DiscoveryRequest, ResourceLocator,
     };
-    use proptest::prelude::*;
 
     use super::super::inbound::Inbound;
     use super::*;

@@ -150,10 +150,10 @@ impl<R: Inbound> Requests<R> {
 
 #[cfg(test)]
 mod tests {
-    use envoy_types::pb::envoy::service::discovery::v3::DiscoveryRequest;
     use futures_util::stream;
     use hyper::body::Frame;
     use prost::Message;
+    use xds_types::pb::envoy::service::discovery::v3::DiscoveryRequest;
 
     use super::*;
 

@@ -12,13 +12,13 @@ use tonic::Status;
 
 use super::inbound::Inbound;
 use super::requests::Requests;
-use crate::proto::ACCEPTS_IN_PART;
 use crate::server::context::Context;
 use crate::server::nodes::{NodeIdentity, Record};
 use crate::server::protocol::{Exchange, ExchangeOptions, Heard, Reply};
 use crate::server::view::View;
 use crate::server::wire::{Framed, Response};
 use crate::snapshot::{ResourceType, Subscription};
+use xds_types::ACCEPTS_IN_PART;
 
 /// One stream of a client.
 ///

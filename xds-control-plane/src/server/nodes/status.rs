@@ -1,9 +1,9 @@
 use std::net::SocketAddr;
 use std::time::SystemTime;
 
-use envoy_types::pb::envoy::config::core::v3::Node;
-use envoy_types::pb::envoy::config::core::v3::node::UserAgentVersionType;
 use serde::{Serialize, Serializer};
+use xds_types::pb::envoy::config::core::v3::Node;
+use xds_types::pb::envoy::config::core::v3::node::UserAgentVersionType;
 
 use super::record::clean;
 use crate::snapshot::{ResourceType, Subscription, Version};

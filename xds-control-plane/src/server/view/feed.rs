@@ -3,9 +3,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
 use prost::Message;
 use tokio::time::Instant;
+use xds_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
 
 use super::late::Late;
 use super::{Resources, Served, View};

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use envoy_types::pb::envoy::config::route::v3::{RouteConfiguration, VirtualHost};
 use prost::Message;
+use xds_types::pb::envoy::config::route::v3::{RouteConfiguration, VirtualHost};
 
 use crate::assemble::{encode, targets, without};
 use crate::snapshot::{Bodies, Resource, ResourceSet, Subscription};

@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use envoy_types::pb::envoy::config::core::v3::ControlPlane;
-use envoy_types::pb::envoy::service::discovery::v3::{self as discovery, DeltaDiscoveryResponse};
-use envoy_types::pb::google::protobuf::Any;
 use proptest::prelude::*;
 use prost::Message;
+use xds_types::pb::envoy::config::core::v3::ControlPlane;
+use xds_types::pb::envoy::service::discovery::v3::{self as discovery, DeltaDiscoveryResponse};
+use xds_types::pb::google::protobuf::Any;
 
 use super::*;
 use crate::server::fixtures::resource;

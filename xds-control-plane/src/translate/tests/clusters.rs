@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use envoy_types::pb::envoy::config::cluster::v3::cluster::LbPolicy;
-use envoy_types::pb::envoy::config::core::v3::health_check::HealthChecker;
-use envoy_types::pb::envoy::extensions::upstreams::http::v3::HttpProtocolOptions;
-use envoy_types::pb::envoy::extensions::upstreams::http::v3::http_protocol_options::{
+use xds_types::pb::envoy::config::cluster::v3::cluster::LbPolicy;
+use xds_types::pb::envoy::config::core::v3::health_check::HealthChecker;
+use xds_types::pb::envoy::extensions::upstreams::http::v3::HttpProtocolOptions;
+use xds_types::pb::envoy::extensions::upstreams::http::v3::http_protocol_options::{
     UpstreamProtocolOptions, explicit_http_config::ProtocolConfig,
 };
 
@@ -29,8 +29,7 @@ fn limits(served: &Translated, name: &str) -> [u32; 4] {
     let [threshold] = &breakers.thresholds[..] else {
         panic!("{breakers:?}")
     };
-    let value =
-        |limit: Option<envoy_types::pb::google::protobuf::UInt32Value>| limit.unwrap().value;
+    let value = |limit: Option<xds_types::pb::google::protobuf::UInt32Value>| limit.unwrap().value;
     [
         value(threshold.max_connections),
         value(threshold.max_pending_requests),

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use envoy_types::pb::envoy::config::route::v3::Route;
-use envoy_types::pb::envoy::config::route::v3::header_matcher::HeaderMatchSpecifier;
+use xds_types::pb::envoy::config::route::v3::Route;
+use xds_types::pb::envoy::config::route::v3::header_matcher::HeaderMatchSpecifier;
 
 use super::world::{SUFFIX, World};
 use crate::translate::Translator;

@@ -5,37 +5,37 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use envoy_types::pb::envoy::config::cluster::v3::Cluster;
-use envoy_types::pb::envoy::config::cluster::v3::cluster::{
+use xds_types::pb::envoy::config::cluster::v3::Cluster;
+use xds_types::pb::envoy::config::cluster::v3::cluster::{
     ClusterDiscoveryType, DiscoveryType, EdsClusterConfig,
 };
-use envoy_types::pb::envoy::config::core::v3::api_config_source::ApiType;
-use envoy_types::pb::envoy::config::core::v3::config_source::ConfigSourceSpecifier;
-use envoy_types::pb::envoy::config::core::v3::grpc_service::{EnvoyGrpc, TargetSpecifier};
-use envoy_types::pb::envoy::config::core::v3::socket_address::PortSpecifier;
-use envoy_types::pb::envoy::config::core::v3::{
+use xds_types::pb::envoy::config::core::v3::api_config_source::ApiType;
+use xds_types::pb::envoy::config::core::v3::config_source::ConfigSourceSpecifier;
+use xds_types::pb::envoy::config::core::v3::grpc_service::{EnvoyGrpc, TargetSpecifier};
+use xds_types::pb::envoy::config::core::v3::socket_address::PortSpecifier;
+use xds_types::pb::envoy::config::core::v3::{
     Address, AggregatedConfigSource, ApiConfigSource, ApiVersion, ConfigSource, GrpcService,
     HealthCheck, SocketAddress, address,
 };
-use envoy_types::pb::envoy::config::endpoint::v3::lb_endpoint::HostIdentifier;
-use envoy_types::pb::envoy::config::endpoint::v3::{
+use xds_types::pb::envoy::config::endpoint::v3::lb_endpoint::HostIdentifier;
+use xds_types::pb::envoy::config::endpoint::v3::{
     ClusterLoadAssignment, Endpoint, LbEndpoint, LocalityLbEndpoints,
 };
-use envoy_types::pb::envoy::config::listener::v3::filter::ConfigType as NetworkConfig;
-use envoy_types::pb::envoy::config::listener::v3::{Filter, FilterChain, Listener};
-use envoy_types::pb::envoy::config::route::v3::route::Action;
-use envoy_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
-use envoy_types::pb::envoy::config::route::v3::route_match::PathSpecifier;
-use envoy_types::pb::envoy::config::route::v3::{
+use xds_types::pb::envoy::config::listener::v3::filter::ConfigType as NetworkConfig;
+use xds_types::pb::envoy::config::listener::v3::{Filter, FilterChain, Listener};
+use xds_types::pb::envoy::config::route::v3::route::Action;
+use xds_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
+use xds_types::pb::envoy::config::route::v3::route_match::PathSpecifier;
+use xds_types::pb::envoy::config::route::v3::{
     Route, RouteAction, RouteConfiguration, RouteMatch, VirtualHost,
 };
-use envoy_types::pb::envoy::extensions::filters::http::router::v3::Router;
-use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::http_connection_manager::RouteSpecifier;
-use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::http_filter::ConfigType as HttpConfig;
-use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::{
+use xds_types::pb::envoy::extensions::filters::http::router::v3::Router;
+use xds_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::http_connection_manager::RouteSpecifier;
+use xds_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::http_filter::ConfigType as HttpConfig;
+use xds_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::{
     HttpConnectionManager, HttpFilter, Rds,
 };
-use envoy_types::pb::google::protobuf::{Any, Duration as ProtoDuration};
+use xds_types::pb::google::protobuf::{Any, Duration as ProtoDuration};
 use prost::{Message, Name};
 use xds_control_plane::snapshot::{
     Bodies, Resource, ResourceSet, ResourceType, Snapshot, Subscription,

@@ -1,0 +1,138 @@
+//! Route configurations.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use proxy_model::config::{ProxyConfig, RouteConfig, RouteMatch};
+use proxy_model::{CompileOptions, Problems, RouteId, Snapshot};
+use xds_types::pb::envoy::config::route::v3::RouteConfiguration;
+
+use super::Reading;
+use super::headers::{self, Side};
+use super::virtual_host::{VirtualHosts, changes_of_all};
+
+/// What a route configuration says.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ReadRoutes {
+    /// The routes, by ids that are unique in the configuration. Those that cannot be honoured have no cluster, and so answer
+    /// 503.
+    pub routes: IndexMap<RouteId, RouteConfig>,
+    /// The place of those that carry one: of two that are equal in precedence the first serves.
+    pub(super) positions: HashMap<RouteId, u64>,
+    /// The last form of each virtual host by name of which every condition could be honoured.
+    pub(super) good: Arc<HashMap<String, HostRoutes>>,
+}
+
+/// The routes of a virtual host, with their names.
+pub(super) type HostRoutes = Arc<[(String, RouteConfig)]>;
+
+/// Reads a route configuration, with what is done differently and what cannot be honoured: an error names a route or a virtual
+/// host whose requests are answered with 503, so that they get to no other one. Of a route that matches in a way that cannot be
+/// honoured, those are all requests that its other conditions match.
+///
+/// # Errors
+/// What cannot be honoured in all of the configuration.
+pub fn read_routes(routes: &RouteConfiguration) -> Result<(ReadRoutes, Problems), Problems> {
+    read_routes_after(routes, None)
+}
+
+/// As [`read_routes`], after `before` was read. A virtual host of which nothing but the condition of a route cannot be honoured
+/// keeps the routes that it had: a condition that is not known says nothing of the requests that were served so far.
+///
+/// # Errors
+/// As [`read_routes`].
+pub fn read_routes_after(
+    routes: &RouteConfiguration,
+    before: Option<&ReadRoutes>,
+) -> Result<(ReadRoutes, Problems), Problems> {
+    let mut reading = Reading::of("route_configuration", &routes.name);
+    reading.refuse_if(routes.vhds.is_some(), "vhds");
+    reading.refuse_if(
+        !routes.typed_per_filter_config.is_empty(),
+        "typed_per_filter_config",
+    );
+    reading.refuse_if(!routes.route_specifiers.is_empty(), "route_specifiers");
+    reading.refuse_if(!routes.vhost_header.is_empty(), "vhost_header");
+    reading.refuse_if(
+        routes.most_specific_header_mutations_wins,
+        "most_specific_header_mutations_wins",
+    );
+    let (request, response) = changes_of_all(routes);
+    headers::transforms(request, Side::Request, &mut Vec::new(), &mut reading);
+    headers::transforms(response, Side::Response, &mut Vec::new(), &mut reading);
+    if reading.refusals() > 0 {
+        return Err(reading.problems);
+    }
+    reading.ignore_if(
+        !routes.request_mirror_policies.is_empty(),
+        "request_mirror_policies",
+    );
+    let mut hosts = VirtualHosts::of(routes, before.map(|before| Arc::clone(&before.good)));
+    let mut leaks = false;
+    for host in &routes.virtual_hosts {
+        leaks |= reading
+            .below(&host.name, |reading| hosts.read(host, reading))
+            .is_err();
+    }
+    if leaks {
+        return Err(reading.problems);
+    }
+    let mut found = hosts.found();
+    let ReadRoutes {
+        routes, positions, ..
+    } = &mut found;
+    routes.sort_by_cached_key(|id, _| positions.get(id).copied());
+    let mut problems = reading.problems;
+    found.compile(&mut problems)?;
+    Ok((found, problems))
+}
+
+impl ReadRoutes {
+    /// Makes routes that the model does not take answer 503 for all requests to their hosts.
+    fn compile(&mut self, problems: &mut Problems) -> Result<(), Problems> {
+        let (compiled, wrong) = self.compiled();
+        if !wrong.has_errors() {
+            return Ok(());
+        }
+        let taken: BTreeSet<&RouteId> = compiled.routes().iter().map(|route| route.id()).collect();
+        for (_, route) in self.routes.iter_mut().filter(|(id, _)| !taken.contains(id)) {
+            let hosts = route.r#match.hosts.take();
+            *route = RouteConfig {
+                r#match: RouteMatch {
+                    path: Some("/{**rest}".to_owned()),
+                    hosts,
+                    ..RouteMatch::default()
+                },
+                order: route.order,
+                ..RouteConfig::default()
+            };
+        }
+        problems.append(wrong);
+        match self.compiled().1.has_errors() {
+            // It is the hosts that are not taken.
+            true => Err(std::mem::take(problems)),
+            false => Ok(()),
+        }
+    }
+
+    /// Without what has to be known to a proxy by name, which only that can judge.
+    fn compiled(&self) -> (Snapshot, Problems) {
+        let routes = self.routes.iter().map(|(id, route)| {
+            let route = RouteConfig {
+                r#match: route.r#match.clone(),
+                order: route.order,
+                timeout: route.timeout,
+                transforms: route.transforms.clone(),
+                ..RouteConfig::default()
+            };
+            (id.clone(), route)
+        });
+        let config = ProxyConfig {
+            routes: routes.collect(),
+            ..ProxyConfig::default()
+        };
+        Snapshot::compile_isolated(Arc::new(config), &CompileOptions::default())
+    }
+}

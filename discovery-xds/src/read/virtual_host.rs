@@ -1,0 +1,273 @@
+//! Virtual hosts.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use indexmap::map::Entry;
+use proxy_model::config::{RouteConfig, RouteMatch};
+use proxy_model::json::{parse_document, read_route};
+use xds_types::pb::envoy::config::route::v3::{Route, RouteConfiguration, VirtualHost};
+
+use super::headers::{self, Changes, Side};
+use super::hosts;
+use super::routes::{HostRoutes, ReadRoutes};
+use super::{Reading, route};
+use xds_types::carried;
+
+/// The longest form in JSON that is believed.
+const LONGEST_SOURCE: usize = 1 << 20;
+
+/// Reads the virtual hosts of one route configuration.
+pub(super) struct VirtualHosts<'e> {
+    all: &'e RouteConfiguration,
+    found: ReadRoutes,
+    /// The names that ids begin with.
+    prefixes: BTreeSet<String>,
+    before: Arc<HashMap<String, HostRoutes>>,
+    good: HashMap<String, HostRoutes>,
+    /// How many conditions of routes were refused.
+    conditions: usize,
+}
+
+/// Requests to one of the virtual host's names would get to another one.
+#[derive(Debug)]
+pub(super) struct Leaks;
+
+impl<'e> VirtualHosts<'e> {
+    pub(super) fn of(
+        all: &'e RouteConfiguration,
+        before: Option<Arc<HashMap<String, HostRoutes>>>,
+    ) -> Self {
+        Self {
+            all,
+            found: ReadRoutes::default(),
+            prefixes: BTreeSet::new(),
+            before: before.unwrap_or_default(),
+            good: HashMap::new(),
+            conditions: 0,
+        }
+    }
+
+    pub(super) fn found(self) -> ReadRoutes {
+        ReadRoutes {
+            good: Arc::new(self.good),
+            ..self.found
+        }
+    }
+
+    pub(super) fn read(&mut self, host: &VirtualHost, reading: &mut Reading) -> Result<(), Leaks> {
+        let changes_headers = !self.all.request_headers_to_add.is_empty()
+            || !self.all.request_headers_to_remove.is_empty()
+            || !host.request_headers_to_add.is_empty()
+            || !host.request_headers_to_remove.is_empty();
+        let carried: Option<Vec<(u64, RouteConfig)>> = (host.routes.iter())
+            .map(|route| sealed(route, reading))
+            .collect();
+        if let (Some(carried), false) = (carried, changes_headers || host.routes.is_empty()) {
+            return self.insert_sealed(host, carried, reading);
+        }
+        let before = reading.refusals();
+        let groups = hosts::patterns(&host.domains, reading);
+        let leaks = reading.refusals() > before && self.has_wildcards();
+        let before = reading.refusals();
+        check(host, reading);
+        let read: HostRoutes = match reading.refusals() > before {
+            true => [("refused".to_owned(), RouteConfig::default())].into(),
+            false => self.last_good(host, reading),
+        };
+        let catches_all = read
+            .iter()
+            .any(|(_, config)| config.r#match == RouteMatch::default());
+        for (rank, patterns) in groups {
+            let prefix = self.prefix(host, patterns.as_deref());
+            for (position, (name, config)) in read.iter().enumerate() {
+                let order = rank.order(position);
+                self.insert(format!("{prefix}/{name}"), &patterns, order, config.clone());
+            }
+            // Envoy looks into no other virtual host when a request is none of this one's.
+            if patterns.is_some() && !catches_all {
+                let order = rank.order(read.len());
+                let nowhere = RouteConfig::default();
+                self.insert(format!("{prefix}/otherwise"), &patterns, order, nowhere);
+                reading.differs(
+                    "routes",
+                    "requests that no route takes are answered with 503 instead of 404",
+                );
+            }
+        }
+        if leaks { Err(Leaks) } else { Ok(()) }
+    }
+
+    /// Whether there are names for which another virtual host may do.
+    fn has_wildcards(&self) -> bool {
+        let mut domains = (self.all.virtual_hosts.iter()).flat_map(|host| &host.domains);
+        domains.any(|domain| domain.starts_with('*'))
+    }
+
+    /// The routes of a virtual host, or those that it had if a condition of theirs is all that cannot be honoured.
+    fn last_good(&mut self, host: &VirtualHost, reading: &mut Reading) -> HostRoutes {
+        let (refusals, conditions) = (reading.refusals(), self.conditions);
+        let read: HostRoutes = self.routes(host, reading).into();
+        let conditions = self.conditions - conditions;
+        let is_only_conditions = reading.refusals() - refusals == conditions;
+        let chosen = match self.before.get(&host.name) {
+            Some(good) if conditions > 0 && is_only_conditions => Arc::clone(good),
+            _ => read,
+        };
+        if is_only_conditions && (conditions == 0 || self.before.contains_key(&host.name)) {
+            self.good.insert(host.name.clone(), Arc::clone(&chosen));
+        }
+        chosen
+    }
+
+    /// The routes of a virtual host with their names, none twice. Those that are refused answer 503.
+    fn routes(&mut self, host: &VirtualHost, reading: &mut Reading) -> Vec<(String, RouteConfig)> {
+        if host.routes.len() > hosts::MOST_ROUTES {
+            reading.refuse("routes", "there are too many routes in one virtual host");
+            return vec![("refused".to_owned(), RouteConfig::default())];
+        }
+        let mut names = BTreeSet::from(["otherwise".to_owned()]);
+        let mut read = Vec::with_capacity(host.routes.len());
+        for (position, route) in host.routes.iter().enumerate() {
+            let mut name = match route.name.as_str() {
+                "" => position.to_string(),
+                name => name.to_owned(),
+            };
+            while !names.insert(name.clone()) {
+                name = format!("{name} {position}");
+            }
+            let config = reading.below(&name, |reading| self.route(route, host, reading));
+            read.push((name, config));
+        }
+        read
+    }
+
+    fn route(&mut self, route: &Route, host: &VirtualHost, reading: &mut Reading) -> RouteConfig {
+        let before = reading.refusals();
+        let (mut config, conditions) = route::route(route, reading);
+        self.conditions += conditions;
+        let out = config.transforms.get_or_insert_default();
+        for (request, response) in [changes_of_host(host), changes_of_all(self.all)] {
+            headers::transforms(request, Side::Request, out, reading);
+            headers::transforms(response, Side::Response, out, reading);
+        }
+        match reading.refusals() > before {
+            // A route without a cluster answers 503.
+            true => RouteConfig {
+                r#match: config.r#match,
+                ..RouteConfig::default()
+            },
+            false => config,
+        }
+    }
+
+    /// What the ids of the routes for `patterns` begin with.
+    fn prefix(&mut self, host: &VirtualHost, patterns: Option<&[String]>) -> String {
+        let of_group = match patterns.and_then(|patterns| patterns.first()) {
+            Some(pattern) => format!("{} {pattern}", host.name),
+            None => format!("{} *", host.name),
+        };
+        let mut prefix = host.name.clone();
+        while !self.prefixes.insert(prefix.clone()) {
+            prefix = match prefix == host.name {
+                true => of_group.clone(),
+                false => format!("{prefix}'"),
+            };
+        }
+        prefix
+    }
+
+    fn insert(
+        &mut self,
+        id: String,
+        patterns: &Option<Vec<String>>,
+        order: Option<i32>,
+        mut config: RouteConfig,
+    ) {
+        // A host or a path is required.
+        if patterns.is_none() && config.r#match.path.is_none() {
+            config.r#match.path = Some("/{**rest}".to_owned());
+        }
+        config.r#match.hosts.clone_from(patterns);
+        config.order = order;
+        self.found.routes.insert(id.into(), config);
+    }
+
+    /// A route is in each virtual host that it takes requests to.
+    fn insert_sealed(
+        &mut self,
+        host: &VirtualHost,
+        carried: Vec<(u64, RouteConfig)>,
+        reading: &mut Reading,
+    ) -> Result<(), Leaks> {
+        for (route, (position, config)) in host.routes.iter().zip(carried) {
+            (self.found.positions).insert(route.name.as_str().into(), position);
+            match self.found.routes.entry(route.name.as_str().into()) {
+                Entry::Vacant(free) => {
+                    free.insert(config);
+                }
+                Entry::Occupied(taken) if *taken.get() == config => {}
+                Entry::Occupied(_) => {
+                    reading.refuse(&route.name, "two routes have this name and differ");
+                    return Err(Leaks);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check(host: &VirtualHost, reading: &mut Reading) {
+    reading.refuse_if(host.require_tls != 0, "require_tls");
+    reading.refuse_if(host.matcher.is_some(), "matcher");
+    reading.refuse_if(
+        !host.typed_per_filter_config.is_empty(),
+        "typed_per_filter_config",
+    );
+    reading.refuse_if(!host.route_specifiers.is_empty(), "route_specifiers");
+    reading.ignore_if(!host.rate_limits.is_empty(), "rate_limits");
+    reading.ignore_if(host.cors.is_some(), "cors");
+    reading.ignore_if(host.retry_policy.is_some(), "retry_policy");
+}
+
+/// What the virtual host changes in requests and responses, after the route has.
+fn changes_of_host(host: &VirtualHost) -> (Changes<'_>, Changes<'_>) {
+    let request = Changes {
+        add: &host.request_headers_to_add,
+        remove: &host.request_headers_to_remove,
+    };
+    let response = Changes {
+        add: &host.response_headers_to_add,
+        remove: &host.response_headers_to_remove,
+    };
+    (request, response)
+}
+
+/// What the configuration changes, after the virtual host has.
+pub(super) fn changes_of_all(all: &RouteConfiguration) -> (Changes<'_>, Changes<'_>) {
+    let request = Changes {
+        add: &all.request_headers_to_add,
+        remove: &all.request_headers_to_remove,
+    };
+    let response = Changes {
+        add: &all.response_headers_to_add,
+        remove: &all.response_headers_to_remove,
+    };
+    (request, response)
+}
+
+/// The model's own form of a route and its position among all, if it carries them.
+fn sealed(route: &Route, reading: &mut Reading) -> Option<(u64, RouteConfig)> {
+    let place = reading.place(&route.name);
+    reading.carried(&carried::carried(route), |json| {
+        if json.len() > LONGEST_SOURCE {
+            return None;
+        }
+        let mut problems = proxy_model::Problems::new();
+        let node = parse_document(json).ok()?;
+        let config = read_route(node.get("Route")?, &place, &mut problems)?;
+        let carried: serde_json::Value = serde_json::from_str(json).ok()?;
+        let position = carried.get("Position")?.as_u64()?;
+        (!problems.has_errors()).then_some((position, config))
+    })
+}

@@ -1,0 +1,311 @@
+//! What the control plane has said and was accepted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use discovery_core::text::shortened;
+use discovery_core::{DiscoveredService, Discovery};
+use proxy_model::Problems;
+use proxy_model::config::ProxyConfig;
+use tokio::time::Instant;
+use xds_types::pb::envoy::config::cluster::v3::Cluster;
+use xds_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
+use xds_types::pb::envoy::config::listener::v3::Listener;
+use xds_types::pb::envoy::config::route::v3::RouteConfiguration;
+
+use super::XdsOptions;
+use super::table::{Table, Update, gathered};
+use crate::read::{
+    ReadCluster, ReadEndpoints, ReadRoutes, RouteSource, compose, read_cluster, read_endpoints,
+    read_listener, read_routes_after,
+};
+use xds_types::ResourceType;
+
+/// The longest message of a NACK, in characters: some servers keep them all.
+const LONGEST_REFUSAL: usize = 4000;
+/// How long a route configuration is waited for that no listener names, where listeners name others.
+const EXTRA: Duration = Duration::from_secs(1);
+
+/// Where a listener's routes are.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Leads {
+    names: Vec<String>,
+    /// With the names that they have in the listener, which need not be different.
+    inline: Vec<(String, ReadRoutes)>,
+}
+
+impl Leads {
+    /// The routes of that name in the listener itself, if it is clear which those are.
+    fn only_inline(&self, name: &str) -> Option<&ReadRoutes> {
+        let mut of_name = self.inline.iter().filter(|(called, _)| called == name);
+        let (_, routes) = of_name.next()?;
+        of_name.next().is_none().then_some(routes)
+    }
+}
+
+/// Everything that was accepted.
+#[derive(Debug)]
+pub(super) struct Store {
+    route_configs: BTreeSet<String>,
+    listeners_wanted: bool,
+    most: usize,
+    listeners: Table<Leads>,
+    routes: Table<ReadRoutes>,
+    clusters: Table<ReadCluster>,
+    endpoints: Table<ReadEndpoints>,
+    /// What is wanted and nothing is known of, and since when.
+    missing: BTreeMap<(ResourceType, String), Instant>,
+    /// When the stream began.
+    begun: Instant,
+    was_usable: bool,
+}
+
+/// What became of an answer.
+#[derive(Debug)]
+pub(super) struct Applied {
+    pub(super) changed: bool,
+    /// The message of a NACK; `None`: everything is accepted.
+    pub(super) refusal: Option<String>,
+}
+
+impl Store {
+    pub(super) fn new(route_configs: &[String], listeners_wanted: bool, most: usize) -> Self {
+        Self {
+            route_configs: route_configs.iter().cloned().collect(),
+            listeners_wanted,
+            most,
+            listeners: Table::default(),
+            routes: Table::default(),
+            clusters: Table::default(),
+            endpoints: Table::default(),
+            missing: BTreeMap::new(),
+            begun: Instant::now(),
+            was_usable: false,
+        }
+    }
+
+    /// Takes in an answer.
+    pub(super) fn apply(
+        &mut self,
+        resource_type: ResourceType,
+        update: Update,
+        now: Instant,
+    ) -> Applied {
+        let most = self.most;
+        let (changed, refusals) = match resource_type {
+            ResourceType::Listener => self.listeners.apply(
+                resource_type,
+                update,
+                |listener: &Listener| &listener.name,
+                leads,
+                most,
+            ),
+            ResourceType::Route => self.routes.apply(
+                resource_type,
+                update,
+                |routes: &RouteConfiguration| &routes.name,
+                read_routes_after,
+                most,
+            ),
+            ResourceType::Cluster => self.clusters.apply(
+                resource_type,
+                update,
+                |cluster: &Cluster| &cluster.name,
+                |cluster, _| read_cluster(cluster),
+                most,
+            ),
+            ResourceType::Endpoint => self.endpoints.apply(
+                resource_type,
+                update,
+                |assignment: &ClusterLoadAssignment| &assignment.cluster_name,
+                |assignment, _| read_endpoints(assignment),
+                most,
+            ),
+        };
+        self.routes
+            .keep(&self.wanted(ResourceType::Route).unwrap_or_default());
+        self.endpoints
+            .keep(&self.wanted(ResourceType::Endpoint).unwrap_or_default());
+        // Of what is asked for without names there is nothing to be missed.
+        self.listeners.absent.clear();
+        self.clusters.absent.clear();
+        self.note_missing(now);
+        let refusal = (!refusals.is_empty()).then(|| {
+            let all: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+            shortened(&all.join("; "), LONGEST_REFUSAL)
+        });
+        Applied { changed, refusal }
+    }
+
+    /// The names to ask for; `None`: all there are.
+    pub(super) fn wanted(&self, resource_type: ResourceType) -> Option<BTreeSet<String>> {
+        match resource_type {
+            ResourceType::Cluster | ResourceType::Listener => None,
+            ResourceType::Route => {
+                let named = self.named_by_listeners().cloned();
+                Some(named.chain(self.route_configs.iter().cloned()).collect())
+            }
+            ResourceType::Endpoint => {
+                let clusters = self.clusters.held.values();
+                Some(
+                    clusters
+                        .filter_map(|held| held.value.endpoints_from.clone())
+                        .collect(),
+                )
+            }
+        }
+    }
+
+    /// The types that are asked for at all.
+    pub(super) fn types(&self) -> impl Iterator<Item = ResourceType> + use<> {
+        let listeners_wanted = self.listeners_wanted;
+        ResourceType::MAKE_BEFORE_BREAK
+            .into_iter()
+            .filter(move |kind| listeners_wanted || *kind != ResourceType::Listener)
+    }
+
+    /// A stream begins: what is wanted is asked for now.
+    pub(super) fn begin(&mut self, now: Instant) {
+        if !self.was_usable {
+            self.missing.clear();
+        }
+        self.begun = now;
+        self.note_missing(now);
+    }
+
+    /// Since when nothing is known of what is wanted. Of what does not exist some control planes never say so.
+    fn note_missing(&mut self, now: Instant) {
+        let mut missing = BTreeMap::new();
+        let mut note = |kind: ResourceType, name: String| {
+            let since = self.missing.get(&(kind, name.clone()));
+            missing.insert((kind, name), since.copied().unwrap_or(now));
+        };
+        let routes = self.wanted(ResourceType::Route).unwrap_or_default();
+        for name in routes.into_iter().filter(|name| self.routes.lacks(name)) {
+            note(ResourceType::Route, name);
+        }
+        let endpoints = self.wanted(ResourceType::Endpoint).unwrap_or_default();
+        for name in endpoints
+            .into_iter()
+            .filter(|name| self.endpoints.lacks(name))
+        {
+            note(ResourceType::Endpoint, name);
+        }
+        self.missing = missing;
+    }
+
+    /// Whether there is nothing left to wait for.
+    pub(super) fn knows_all(&self, options: &XdsOptions) -> bool {
+        self.was_usable
+            && (self.waits_until(options.fetch_timeout)).is_none_or(|until| until <= Instant::now())
+    }
+
+    /// Until when something that is wanted is waited for. What has not come in `patience` after it was asked for is taken not to
+    /// exist, as Envoy does after its `initial_fetch_timeout`, until it comes.
+    pub(super) fn waits_until(&self, patience: Duration) -> Option<Instant> {
+        let is_answered =
+            self.clusters.is_answered && (self.listeners.is_answered || !self.listeners_wanted);
+        let named: BTreeSet<&String> = self.named_by_listeners().collect();
+        let are_led = !named.is_empty()
+            || (self.listeners.held.values()).any(|held| !held.value.inline.is_empty());
+        let missing = self.missing.iter().map(|((kind, name), since)| {
+            // Where listeners lead elsewhere nobody need have what the options name.
+            let is_extra = *kind == ResourceType::Route && are_led && !named.contains(name);
+            *since
+                + if is_extra {
+                    patience.min(EXTRA)
+                } else {
+                    patience
+                }
+        });
+        missing
+            .chain((!is_answered).then_some(self.begun + patience))
+            .max()
+    }
+
+    fn named_by_listeners(&self) -> impl Iterator<Item = &String> {
+        let listeners = self.listeners.held.values();
+        listeners.flat_map(|held| &held.value.names)
+    }
+
+    /// Whether there is anything to serve: clusters and routes, or that there are no routes. Then there is for ever.
+    pub(super) fn is_usable(&mut self) -> bool {
+        let has_routes = !self.routes.held.is_empty()
+            || (self.listeners.held.values()).any(|held| !held.value.inline.is_empty());
+        let is_answered = self.listeners.is_answered || !self.listeners_wanted;
+        let wanted = self.wanted(ResourceType::Route).unwrap_or_default();
+        let are_absent = wanted.iter().all(|name| self.routes.absent.contains(name));
+        self.was_usable |= self.clusters.is_answered && (has_routes || (is_answered && are_absent));
+        self.was_usable
+    }
+
+    /// What is held of one type, for a control plane that only sends what differs.
+    pub(super) fn versions(&self, resource_type: ResourceType) -> Vec<(String, String)> {
+        match resource_type {
+            ResourceType::Listener => self.listeners.versions().collect(),
+            ResourceType::Route => self.routes.versions().collect(),
+            ResourceType::Cluster => self.clusters.versions().collect(),
+            ResourceType::Endpoint => self.endpoints.versions().collect(),
+        }
+    }
+
+    /// Everything as services: each route configuration and each cluster is one, so that what is wrong with one harms no
+    /// other.
+    pub(super) fn discovery(&self) -> Discovery {
+        let nothing = BTreeMap::new();
+        let mut services = Vec::new();
+        let mut add = |name: String, config: ProxyConfig| {
+            services.push(DiscoveredService::configured(name, config));
+        };
+        for (name, held) in &self.routes.held {
+            let composed = compose([&held.value], &nothing, &BTreeMap::new());
+            add(format!("routes {name}"), composed.config);
+        }
+        for (name, held) in &self.listeners.held {
+            if !held.value.inline.is_empty() {
+                let inline = held.value.inline.iter().map(|(_, routes)| routes);
+                let composed = compose(inline, &nothing, &BTreeMap::new());
+                add(format!("listener {name}"), composed.config);
+            }
+        }
+        let clusters: BTreeMap<String, ReadCluster> = (self.clusters.held.iter())
+            .map(|(name, held)| (name.clone(), held.value.clone()))
+            .collect();
+        let endpoints: BTreeMap<String, ReadEndpoints> = (self.endpoints.held.iter())
+            .map(|(name, held)| (name.clone(), held.value.clone()))
+            .collect();
+        for (id, cluster) in compose([], &clusters, &endpoints).config.clusters {
+            let mut config = ProxyConfig::default();
+            let name = format!("cluster {id}");
+            config.clusters.insert(id, cluster);
+            add(name, config);
+        }
+        let mut discovery = Discovery::new(services);
+        let problems = (self.listeners.problems())
+            .chain(self.routes.problems())
+            .chain(self.clusters.problems())
+            .chain(self.endpoints.problems());
+        for problem in gathered(problems) {
+            discovery = discovery.with_problem(problem);
+        }
+        discovery
+    }
+}
+
+/// Where a listener leads, after it led to `before`.
+fn leads(listener: &Listener, before: Option<&Leads>) -> Result<(Leads, Problems), Problems> {
+    let (read, mut warnings) = read_listener(listener)?;
+    let mut found = Leads::default();
+    for source in read.routes {
+        match source {
+            RouteSource::Named(name) => found.names.push(name),
+            RouteSource::Inline(inline) => {
+                let known = before.and_then(|before| before.only_inline(&inline.name));
+                let (routes, more) = read_routes_after(&inline, known)?;
+                warnings.append(more);
+                found.inline.push((inline.name, routes));
+            }
+        }
+    }
+    Ok((found, warnings))
+}
