@@ -3,9 +3,12 @@
 //! `cargo xtask` alone prints what there is and where to begin.
 
 mod bench;
+mod checks;
+mod ci;
 mod descriptors;
 mod disk;
 mod examples;
+mod external_types;
 mod peers;
 mod process;
 mod steps;
@@ -27,9 +30,9 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
     about = "Checks, real peers and benchmarks of this workspace",
     after_help = "Where to begin:\n  \
         cargo test --workspace       needs nothing but Rust; tests that need a real peer say that they were left out\n  \
-        cargo xtask peers            fetches the real peers under target/peers, without root\n  \
-        cargo xtask test             everything that CI checks, with the real peers\n  \
-        cargo xtask test --quick     format, lints and tests only, with the peers that are already here\n  \
+        cargo xtask test             the tests with real peers, which it fetches under target/peers, without root\n  \
+        cargo xtask test --quick     the tests with the peers that are already here\n  \
+        cargo xtask ci               everything that CI checks; --only lint,features runs some of it\n  \
         cargo xtask bench peers --quick   what a request costs, beside nginx, HAProxy, Envoy and others"
 )]
 struct Arguments {
@@ -39,10 +42,14 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs every check in order of cost, goes on after a failure, and fails at the end
+    /// Runs the tests: unit, integration, documentation, real peers, examples
     Test(test::Options),
+    /// Runs every check that CI runs, continues after a failure, and fails at the end
+    Ci(ci::Options),
     /// Fetches the real programs that tests talk to, under target/peers, without root and without touching the system
     Peers(peers::Options),
+    /// Compares the types of other crates in public signatures with the checked-in list
+    ExternalTypes(external_types::Options),
     /// Generates the descriptors of Envoy's API that the xDS control plane carries
     Descriptors,
     /// Runs the benchmarks, or compares the gateway with other proxies
@@ -52,6 +59,8 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Some(Command::Test(options)) => test::run(&options),
+        Some(Command::Ci(options)) => ci::run(&options),
+        Some(Command::ExternalTypes(options)) => external_types::run(&options),
         Some(Command::Peers(options)) => peers::run(&options),
         Some(Command::Descriptors) => descriptors::run(),
         Some(Command::Bench(options)) => bench::run(&options),

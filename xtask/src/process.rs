@@ -105,17 +105,26 @@ impl Invocation {
             .stdin(Stdio::null())
             .stdout(writer.try_clone()?)
             .stderr(writer);
-        let mut child = command
-            .spawn()
-            .map_err(|error| io::Error::new(error.kind(), format!("{self}: {error}")))?;
+        let mut child = command.spawn().map_err(|error| self.not_started(&error))?;
         // The command owns our copies of the pipe's write end: the reader sees no end while they are open.
         drop(command);
         wait(&mut child, &read_lines(reader), limit, line)
     }
 
-    /// Runs it and shows its output as it comes.
+    /// Runs it and shows its output as it comes. On a terminal the child has the terminal itself, so that it can draw its
+    /// progress there.
     pub(crate) fn show(&self, limit: Duration) -> io::Result<Ended> {
-        self.follow(limit, show_line)
+        if !io::stdout().is_terminal() {
+            return self.follow(limit, show_line);
+        }
+        let mut child = self
+            .command()
+            .stdin(Stdio::null())
+            .spawn()
+            .map_err(|error| self.not_started(&error))?;
+        // No line ever comes: the sender is gone, so that only the child's end and the limit count.
+        let (_, silence) = mpsc::sync_channel(0);
+        wait(&mut child, &silence, limit, |_| {})
     }
 
     /// Runs it and returns its output; when that is very long, the newest part of it.
@@ -137,6 +146,10 @@ impl Invocation {
             output.push('\n');
         }
         Ok((ended, output))
+    }
+
+    fn not_started(&self, error: &io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("{self}: {error}"))
     }
 
     fn command(&self) -> Command {

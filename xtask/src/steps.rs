@@ -1,7 +1,8 @@
-//! A run of named steps: timed, gone through to the end whatever fails, and summed up.
+//! A run of named steps: timed, continued to the end after a failure, and summed up.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How a step went.
@@ -39,10 +40,16 @@ impl Outcome {
     }
 }
 
-/// What has been run so far.
-#[derive(Debug, Default)]
+/// The steps that have run, and those that run beside the others.
+#[derive(Debug)]
 pub(crate) struct Steps {
+    begun: Instant,
+    /// Names of the only steps to run. Empty: all.
+    only: Vec<String>,
+    /// Names of all steps that there are, chosen or not.
+    known: Vec<&'static str>,
     done: Vec<Done>,
+    beside: Vec<Beside>,
 }
 
 #[derive(Debug)]
@@ -52,20 +59,89 @@ struct Done {
     took: Duration,
 }
 
+/// A step that runs in a thread of its own.
+#[derive(Debug)]
+struct Beside {
+    name: &'static str,
+    thread: JoinHandle<(Outcome, Duration)>,
+}
+
 impl Steps {
-    /// Runs a step and prints how it went. An error of the step itself is a failure like any other.
+    /// No step yet. `only`: names of the steps to run, the others are passed over; empty for all.
+    pub(crate) fn new(only: &[String]) -> Self {
+        Self {
+            begun: Instant::now(),
+            only: only.to_vec(),
+            known: Vec::new(),
+            done: Vec::new(),
+            beside: Vec::new(),
+        }
+    }
+
+    /// Runs a step and prints its result. An error of the step itself is a failure like any other.
     pub(crate) fn run(
         &mut self,
         name: &'static str,
         step: impl FnOnce() -> crate::Result<Outcome>,
     ) {
-        println!("\n==> {name}");
-        let start = Instant::now();
-        let outcome = step().unwrap_or_else(|error| Outcome::Failed {
-            why: error.to_string(),
-            repeat: Vec::new(),
+        if self.is_chosen(name) {
+            println!("\n==> {name}");
+            let (outcome, took) = timed(step);
+            self.finish(name, outcome, took);
+        }
+    }
+
+    /// Begins a step that runs beside the ones that follow, until [`Self::wait_for`] is called for it.
+    pub(crate) fn begin(
+        &mut self,
+        name: &'static str,
+        step: impl FnOnce() -> crate::Result<Outcome> + Send + 'static,
+    ) {
+        if self.is_chosen(name) {
+            println!("\n==> {name}, beside the steps that follow");
+            let thread = thread::spawn(|| timed(step));
+            self.beside.push(Beside { name, thread });
+        }
+    }
+
+    /// Waits for a step that was begun before, if it was chosen.
+    pub(crate) fn wait_for(&mut self, name: &str) {
+        let Some(place) = self.beside.iter().position(|step| step.name == name) else {
+            return;
+        };
+        let Beside { name, thread } = self.beside.swap_remove(place);
+        if !thread.is_finished() {
+            println!("\nwaiting for {name}");
+        }
+        let (outcome, took) = thread.join().unwrap_or_else(|_| {
+            let why = "it panicked, see above".to_owned();
+            let repeat = Vec::new();
+            (Outcome::Failed { why, repeat }, Duration::ZERO)
         });
-        self.finish(name, outcome, start.elapsed());
+        self.finish(name, outcome, took);
+    }
+
+    fn is_chosen(&mut self, name: &'static str) -> bool {
+        self.known.push(name);
+        self.only.is_empty() || self.only.iter().any(|chosen| chosen == name)
+    }
+
+    /// Prints the closing table.
+    ///
+    /// # Errors
+    ///
+    /// When a step was asked for that does not exist.
+    pub(crate) fn end(mut self) -> crate::Result<ExitCode> {
+        while let Some(step) = self.beside.first() {
+            self.wait_for(step.name);
+        }
+        let unknown = |name: &&String| !self.known.contains(&name.as_str());
+        if let Some(name) = self.only.iter().find(unknown) {
+            let known = self.known.join(", ");
+            return Err(format!("no step `{name}`; there are: {known}").into());
+        }
+        println!("{}", self.summary());
+        Ok(self.exit_code())
     }
 
     fn finish(&mut self, name: &'static str, outcome: Outcome, took: Duration) {
@@ -83,7 +159,7 @@ impl Steps {
     }
 
     /// The table, and as its last line how many steps passed and failed.
-    pub(crate) fn summary(&self) -> String {
+    fn summary(&self) -> String {
         let mut text = String::from("\nstep            result      time\n");
         for done in &self.done {
             let _ = writeln!(text, "{}", row(done.name, &done.outcome, done.took));
@@ -95,8 +171,7 @@ impl Steps {
                 }
             }
         }
-        let total: Duration = self.done.iter().map(|done| done.took).sum();
-        let _ = writeln!(text, "in all {}", seconds(total));
+        let _ = writeln!(text, "in all {}", seconds(self.begun.elapsed()));
         let count = |word| {
             let same = |done: &&Done| done.outcome.word() == word;
             self.done.iter().filter(same).count()
@@ -117,7 +192,7 @@ impl Steps {
     }
 
     /// Failure if any step failed.
-    pub(crate) fn exit_code(&self) -> ExitCode {
+    fn exit_code(&self) -> ExitCode {
         let failed = |done: &Done| matches!(done.outcome, Outcome::Failed { .. });
         if self.done.iter().any(failed) {
             ExitCode::FAILURE
@@ -125,6 +200,16 @@ impl Steps {
             ExitCode::SUCCESS
         }
     }
+}
+
+/// Runs a step, whose error is a failure like any other.
+fn timed(step: impl FnOnce() -> crate::Result<Outcome>) -> (Outcome, Duration) {
+    let start = Instant::now();
+    let outcome = step().unwrap_or_else(|error| Outcome::Failed {
+        why: error.to_string(),
+        repeat: Vec::new(),
+    });
+    (outcome, start.elapsed())
 }
 
 fn row(name: &str, outcome: &Outcome, took: Duration) -> String {
@@ -146,7 +231,7 @@ mod tests {
     use super::*;
 
     fn steps(outcomes: [(&'static str, Outcome); 3]) -> Steps {
-        let mut steps = Steps::default();
+        let mut steps = Steps::new(&[]);
         for (name, outcome) in outcomes {
             steps.finish(name, outcome, Duration::from_millis(1500));
         }
@@ -188,9 +273,47 @@ mod tests {
 
     #[test]
     fn an_error_of_a_step_is_a_failure_and_the_run_goes_on() {
-        let mut steps = Steps::default();
+        let mut steps = Steps::new(&[]);
         steps.run("broken", || Err("no cargo".into()));
         steps.run("next", || Ok(Outcome::PASSED));
         assert!(steps.summary().ends_with("1 passed, 1 failed"));
+    }
+
+    #[test]
+    fn a_step_beside_others_counts_when_it_is_waited_for() {
+        let mut steps = Steps::new(&[]);
+        let (go, told) = std::sync::mpsc::channel();
+        steps.begin("peers", move || {
+            told.recv()?;
+            Ok(Outcome::PASSED)
+        });
+        steps.run("lint", || Ok(Outcome::PASSED));
+        assert!(steps.summary().ends_with("\n1 passed, 0 failed"));
+        go.send(()).expect("the step waits for it");
+        steps.wait_for("peers");
+        assert!(steps.summary().ends_with("\n2 passed, 0 failed"));
+    }
+
+    #[test]
+    fn a_step_that_panics_beside_others_is_a_failure() {
+        let mut steps = Steps::new(&[]);
+        steps.begin("peers", || panic!("out of luck"));
+        steps.wait_for("peers");
+        assert!(steps.summary().ends_with("\n0 passed, 1 failed"));
+    }
+
+    #[test]
+    fn only_the_chosen_steps_run_and_an_unknown_one_is_an_error() {
+        let mut steps = Steps::new(&["lint".to_owned()]);
+        steps.run("format", || panic!("it was not chosen"));
+        steps.run("lint", || Ok(Outcome::PASSED));
+        steps.wait_for("peers");
+        assert!(steps.summary().ends_with("\n1 passed, 0 failed"));
+
+        let mut steps = Steps::new(&["lunt".to_owned()]);
+        steps.run("format", || panic!("it was not chosen"));
+        steps.run("lint", || panic!("it was not chosen"));
+        let error = steps.end().expect_err("there is no such step");
+        assert_eq!(error.to_string(), "no step `lunt`; there are: format, lint");
     }
 }

@@ -1,47 +1,41 @@
-//! `cargo xtask test`: every check there is, the cheap ones first.
+//! `cargo xtask test`: the tests that a user of the project cares about, with the real peers.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
+use crate::checks::{LIMIT, show};
 use crate::disk::{Bytes, Room};
-use crate::process::{Invocation, show_line};
+use crate::process::Invocation;
 use crate::steps::{Outcome, Steps};
-use crate::tidy::{self, Leftover};
 use crate::workspace::Workspace;
-use crate::{bench, examples, peers};
-
-/// A guard against a step that hangs, not a budget: each takes minutes at most.
-const LIMIT: Duration = Duration::from_secs(35 * 60);
+use crate::{examples, peers};
 
 /// What `testkit::peers` writes for each test that it leaves out.
 pub(crate) const PEER_TEST_SKIPPED: &str = "SKIPPED (peer missing)";
 
+/// The variable that names the file to which `testkit::peers` adds these lines. Runners hide the output of tests that pass.
+const SKIPS: &str = "PEER_SKIPS";
+
 /// What proptest begins its random numbers with, if this is set to a number of 64 bits.
 const SEED: &str = "PROPTEST_RNG_SEED";
-
-/// Where the fuzz targets are.
-const FUZZ: [&str; 2] = ["--manifest-path", "fuzz/Cargo.toml"];
 
 /// The number in CI. It means nothing, and stays, so that a run that is red can be repeated as it was.
 const SEED_IN_CI: &str = "20180705";
 
-/// What the target directory grows to, peers included, and a little more: as measured with the settings of `.ci/run`, and
-/// with those of `Cargo.toml`.
-const MOST_TIDY: Bytes = Bytes::megabytes(3_500);
-const MOST: Bytes = Bytes::megabytes(8_000);
+/// All members with all features, as each step builds them, so that nothing is compiled twice.
+const ALL: &str = "--workspace --all-features";
+
+/// What the target directory grows to, peers included, and a little more.
+const MOST: Bytes = Bytes::megabytes(5_000);
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Fail when a real peer cannot be had, instead of leaving its tests out
     #[arg(long)]
     require_peers: bool,
-    /// Only format, lints and tests, with the peers that are already here
+    /// With the peers that are already here, and without the examples
     #[arg(long)]
     quick: bool,
-    /// Delete what was built for a step when no later step needs it, for a machine with little disk
-    #[arg(long)]
-    tidy: bool,
 }
 
 pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
@@ -51,124 +45,93 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     let target = workspace.target_directory();
     let room = Room::of(target)?;
     println!("{room}");
-    let most = if options.tidy { MOST_TIDY } else { MOST };
-    match room.suffices(most, target) {
-        Ok(()) => {}
-        // Where nobody can make room, a run that may just fit is better than none.
-        Err(short) if options.tidy => println!("WARNING: {short}"),
-        Err(short) => return Err(short.into()),
-    }
-    let mut steps = Steps::default();
-
-    steps.run("format", || show(&format()));
-    steps.run("lint", || show(&lints(&workspace)));
+    room.suffices(MOST, target)?;
+    let required = options.require_peers;
+    let mut steps = Steps::new(&[]);
     if !options.quick {
-        steps.run("doc", || show(&[documentation()]));
-        steps.run("lean features", || show(&lean(&workspace)));
+        steps.begin("peers", peers::step(&workspace, &[], required));
     }
-    options.done_with(Leftover::Checks, target)?;
+    steps.run("build", build);
+    steps.wait_for("peers");
+    steps.run("test", || run_tests(&workspace, required));
+    steps.run("doc tests", || run_doc_tests(&workspace, required));
     if !options.quick {
-        steps.run("peers", || peers::step(&workspace, options.require_peers));
+        steps.run("examples", || examples::run(&workspace, required));
     }
-    steps.run("test", || test(&workspace, options.require_peers));
-    if !options.quick {
-        steps.run("examples", || {
-            examples::run(&workspace, options.require_peers)
-        });
-    }
-    options.done_with(Leftover::Programs, target)?;
-    steps.run("fuzz", || show(&[fuzz(&workspace, "test")]));
-    if !options.quick {
-        options.done_with(Leftover::Debug, target)?;
-        steps.run("gate", || {
-            bench::gate::step(&workspace, options.require_peers)
-        });
-    }
-
-    println!("{}", steps.summary());
-    Ok(steps.exit_code())
+    steps.end()
 }
 
-impl Options {
-    /// What the steps so far have left and no later one reads.
-    fn done_with(&self, leftover: Leftover, target: &Path) -> crate::Result<()> {
-        if self.tidy {
-            println!("\n{}", Room::of(target)?);
-            tidy::delete(leftover, target)?;
-            println!("{}, now that {leftover} are deleted", Room::of(target)?);
+/// Compiles unit and integration tests, programs and examples.
+pub(crate) fn build() -> crate::Result<Outcome> {
+    show(&[Runner::choose().command().arg("--no-run")])
+}
+
+/// Runs unit, integration and peer tests.
+pub(crate) fn run_tests(workspace: &Workspace, require_peers: bool) -> crate::Result<Outcome> {
+    let command = Runner::choose().command().arg("--no-fail-fast");
+    counting_skips(command, workspace, require_peers)
+}
+
+/// Runs the examples of the documentation, which only cargo's own runner can.
+pub(crate) fn run_doc_tests(workspace: &Workspace, require_peers: bool) -> crate::Result<Outcome> {
+    let command = Invocation::cargo("test --doc --no-fail-fast").args(ALL.split_whitespace());
+    counting_skips(command, workspace, require_peers)
+}
+
+/// The server without HTTP/2 and TLS, whose tests would pass in the workspace's own build for what it can do with them.
+pub(crate) fn run_lean_server() -> crate::Result<Outcome> {
+    show(&[Invocation::cargo(
+        "test --package proxy-runtime --no-default-features --features server --test server",
+    )])
+}
+
+/// What runs tests.
+enum Runner {
+    /// Each test in a process of its own, with the settings of `.config/nextest.toml`.
+    Nextest,
+    /// Cargo's own, one test program after another.
+    Cargo,
+}
+
+impl Runner {
+    fn choose() -> Self {
+        match peers::on_path("cargo-nextest") {
+            Some(_) => Self::Nextest,
+            None => Self::Cargo,
         }
-        Ok(())
+    }
+
+    fn command(&self) -> Invocation {
+        let command = match self {
+            Self::Nextest => "nextest run",
+            Self::Cargo => "test --lib --bins --tests",
+        };
+        Invocation::cargo(command).args(ALL.split_whitespace())
     }
 }
 
-fn format() -> [Invocation; 2] {
-    [
-        Invocation::cargo("fmt --all --check"),
-        Invocation::cargo("fmt --check").args(FUZZ),
-    ]
-}
-
-/// Both workspaces.
-fn lints(workspace: &Workspace) -> [Invocation; 2] {
-    let fuzz = fuzz(workspace, "clippy --all-targets").args(["--", "-D", "warnings"]);
-    [lint("--workspace --all-targets --all-features"), fuzz]
-}
-
-fn lint(what: &str) -> Invocation {
-    Invocation::cargo("clippy --keep-going")
-        .args(what.split_whitespace())
-        .args(["--", "-D", "warnings"])
-}
-
-fn documentation() -> Invocation {
-    Invocation::cargo("doc --workspace --no-deps --all-features --keep-going")
-        .env("RUSTDOCFLAGS", "-D warnings")
-}
-
-/// Each library alone, as a user gets it with no features and with the default ones. In the workspace's own build,
-/// features that another member asks for would hide that one is missing. Then the server without HTTP/2 and TLS, whose tests
-/// would pass there for what it can do with them.
-fn lean(workspace: &Workspace) -> Vec<Invocation> {
-    let libraries = workspace.published_libraries();
-    let with = |flags: &str| {
-        let lint_one = |library: &&str| lint(&format!("--package {library} {flags}"));
-        libraries.iter().map(lint_one).collect::<Vec<_>>()
-    };
-    let server =
-        "test --package proxy-runtime --no-default-features --features server --test server";
-    let server = vec![Invocation::cargo(server)];
-    [with("--no-default-features"), with(""), server].concat()
-}
-
-/// A command on the fuzz targets, which are no member of the workspace, so that nothing else builds them. Their tests are
-/// their seeds and mutations of those, which needs no fuzzer.
-fn fuzz(workspace: &Workspace, command: &str) -> Invocation {
-    let target = workspace.target_directory();
-    // A line that is printed for repetition is better short.
-    let target = target.strip_prefix(workspace.root()).unwrap_or(target);
-    Invocation::cargo(command)
-        .args(FUZZ)
-        .arg("--target-dir")
-        .arg(target)
-}
-
-/// Unit, integration, documentation and peer tests, in one call of cargo.
-fn test(workspace: &Workspace, require_peers: bool) -> crate::Result<Outcome> {
-    let command = Invocation::cargo("test --workspace --all-features --no-fail-fast");
+/// Runs tests, and counts those that were left out for want of a peer.
+fn counting_skips(
+    command: Invocation,
+    workspace: &Workspace,
+    require_peers: bool,
+) -> crate::Result<Outcome> {
     let mut command = with_peers(command, workspace, require_peers);
     let variable = |name| std::env::var(name).ok();
     if let Some(seed) = seed(variable("CI").as_deref(), variable(SEED)) {
         command = command.env(SEED, seed);
     }
-    let mut left_out = 0;
-    let ended = command.follow(LIMIT, |line| {
-        left_out += line.matches(PEER_TEST_SKIPPED).count();
-        show_line(line);
-    })?;
+    println!("{command}");
+    let skips = SkipFile::empty(workspace.target_directory())?;
+    let ended = command.clone().env(SKIPS, &skips.0).show(LIMIT)?;
+    let left_out = skips.lines()?;
+    for line in &left_out {
+        println!("{line}");
+    }
     Ok(if ended.is_success() {
-        let note = match left_out {
+        let note = match left_out.len() {
             0 => "no peer test left out".to_owned(),
-            _ => format!("{left_out} PEER TESTS LEFT OUT, see the lines {PEER_TEST_SKIPPED}"),
+            count => format!("{count} PEER TESTS LEFT OUT, see the lines {PEER_TEST_SKIPPED}"),
         };
         Outcome::Passed { note: Some(note) }
     } else {
@@ -177,6 +140,26 @@ fn test(workspace: &Workspace, require_peers: bool) -> crate::Result<Outcome> {
             repeat: vec![command.to_string()],
         }
     })
+}
+
+/// The file that tests add a line to when they leave something out.
+struct SkipFile(PathBuf);
+
+impl SkipFile {
+    fn empty(target: &Path) -> crate::Result<Self> {
+        std::fs::create_dir_all(target)?;
+        let path = target.join("peer-skips.txt");
+        std::fs::write(&path, "")?;
+        Ok(Self(path))
+    }
+
+    fn lines(&self) -> crate::Result<Vec<String>> {
+        let text = std::fs::read_to_string(&self.0)?;
+        let skips = text
+            .lines()
+            .filter(|line| line.starts_with(PEER_TEST_SKIPPED));
+        Ok(skips.map(str::to_owned).collect())
+    }
 }
 
 /// What property tests begin their random numbers with, given the variables `CI` and [`SEED`]; `None`: with others each
@@ -193,28 +176,6 @@ pub(crate) fn with_peers(command: Invocation, workspace: &Workspace, required: b
         true => command.env("REQUIRE_PEERS", "1"),
         false => command,
     }
-}
-
-/// Runs all of them, also after a failure, and fails if any failed.
-fn show(commands: &[Invocation]) -> crate::Result<Outcome> {
-    let mut failed = Vec::new();
-    let mut why = String::new();
-    for command in commands {
-        println!("{command}");
-        let ended = command.show(LIMIT)?;
-        if !ended.is_success() {
-            why = ended.to_string();
-            failed.push(command.to_string());
-        }
-    }
-    Ok(if failed.is_empty() {
-        Outcome::PASSED
-    } else {
-        Outcome::Failed {
-            why,
-            repeat: failed,
-        }
-    })
 }
 
 #[cfg(test)]

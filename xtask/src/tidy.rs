@@ -1,4 +1,4 @@
-//! What can be deleted between the steps of a run, since no later step of it reads that: `cargo xtask test --tidy`.
+//! What can be deleted between the steps of a run, since no later step of it reads that: `cargo xtask ci --tidy`.
 //!
 //! Cargo keeps whatever it has ever built. Where each step builds its own programs, the last of them finds a disk full of
 //! what the first ones needed. What is deleted here is built again when somebody asks for it.

@@ -50,6 +50,13 @@ impl Workspace {
             .collect()
     }
 
+    pub(crate) fn package_names(&self) -> impl Iterator<Item = &str> {
+        self.metadata
+            .workspace_packages()
+            .into_iter()
+            .map(|package| package.name.as_str())
+    }
+
     /// The targets of one kind of a package, by name; `None` if there is no such package.
     pub(crate) fn targets(&self, package: &str, kind: &TargetKind) -> Option<Vec<&str>> {
         let package = *self.packages().iter().find(|found| found.name == package)?;

@@ -198,8 +198,8 @@ impl Topology {
             return false;
         };
         let partitions = read.description.partitions.iter();
-        let informations = partitions.map(|partition| partition.information.clone());
-        let same = self.all(informations.collect(), |information| async move {
+        let current = partitions.map(|partition| partition.information.clone());
+        let same = self.all(current.collect(), |information| async move {
             let Some(before) = read.resolved.get(&information.id) else {
                 return false;
             };

@@ -74,6 +74,11 @@ fn announce_skip(name: &str, remedy: &str) {
     let line = format!("SKIPPED (peer missing): {name} — run `{remedy}`\n");
     // In one write, so that lines of parallel tests do not mix. If even that fails, nobody is there to read it.
     let _ = std::io::stderr().write_all(line.as_bytes());
+    // A runner that hides the output of tests that pass counts the lines of this file.
+    if let Some(path) = std::env::var_os("PEER_SKIPS") {
+        let file = std::fs::OpenOptions::new().append(true).open(path);
+        let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
+    }
 }
 
 /// Cargo's target directory: the one that was set, else the one that holds this test program, else the workspace's own.

@@ -2,7 +2,8 @@
 //!
 //! A program is looked for in `$PEERS_DIR/bin` (default: `peers/bin` in cargo's target directory, where
 //! `cargo xtask peers` puts what it fetches) and then on the `PATH`. A test whose peer is missing says so on the process's
-//! real standard error, which the test harness does not capture, and returns; with `REQUIRE_PEERS=1` it fails instead.
+//! real standard error, which the test harness does not capture, and returns; with `REQUIRE_PEERS=1` it fails instead. The line
+//! is also appended to the file that `PEER_SKIPS` names, if that exists.
 //!
 //! ```
 //! use testkit::{origin::Origin, peers};

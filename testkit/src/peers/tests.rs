@@ -90,6 +90,7 @@ async fn run_inner_test(required: &str) -> super::PeerOutput {
         .env("TESTKIT_INNER", "1")
         .env("REQUIRE_PEERS", required)
         .env("PEERS_DIR", "/nowhere")
+        .env_remove("PEER_SKIPS")
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped());
     output(command).await

@@ -17,7 +17,7 @@ use super::compare::PACKAGE;
 const BASELINES: &str = "benches/gates";
 
 /// What counts instructions and heap blocks, and what counts system calls.
-const TOOLS: [&str; 2] = ["valgrind", "strace"];
+pub(crate) const TOOLS: [&str; 2] = ["valgrind", "strace"];
 
 /// What `bench-peers gate` ends with when a count has grown.
 const SHUT: i32 = 3;
@@ -48,7 +48,7 @@ pub(super) fn run(options: &Options) -> crate::Result<ExitCode> {
     }
 }
 
-/// As a step of `cargo xtask test`.
+/// As a step of `cargo xtask ci`.
 pub(crate) fn step(workspace: &Workspace, require_peers: bool) -> crate::Result<Outcome> {
     let outcome = measure(workspace, &Options::default())?;
     Ok(match outcome {

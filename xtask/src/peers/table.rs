@@ -24,6 +24,8 @@ pub(super) enum Source {
     PyPi(&'static [&'static str]),
     /// Node's package registry: one package with its version.
     Npm(&'static str),
+    /// Rust's package registry: one package with its version, which is compiled here.
+    Cargo(&'static str),
 }
 
 /// A program of a peer.
@@ -31,7 +33,7 @@ pub(super) enum Source {
 pub(super) struct Program {
     /// What it is called in `bin/` and on the PATH.
     pub(super) name: &'static str,
-    /// Where it is in the unpacked packages, in the Python environment, or, of Node's, in the directory of the peers.
+    /// Where it is in the unpacked packages, in the Python environment, or, of Node's and Rust's, in the directory of the peers.
     pub(super) path: &'static str,
     /// Arguments that it always gets, before those of the caller.
     pub(super) arguments: &'static [&'static str],
@@ -118,6 +120,14 @@ pub(super) const PEERS: &[Peer] = &[
     pypi("xds-protos", &["xds-protos==1.85.0", "grpcio==1.85.1", "protobuf==7.36.2"], &[
         program("xds-protos-python", "bin/python", "-c __import__('envoy')"),
     ]).by_name(),
+    // What `cargo xtask ci` checks with.
+    pypi("typos", &["typos==1.52.0"], &[program("typos", "bin/typos", "--version")]).by_name(),
+    cargo("cargo-hack", "cargo-hack@0.6.46", &[
+        program("cargo-hack", "cargo/cargo-hack/bin/cargo-hack", "hack --version"),
+    ]),
+    cargo("cargo-deny", "cargo-deny@0.20.2", &[
+        program("cargo-deny", "cargo/cargo-deny/bin/cargo-deny", "--version"),
+    ]),
     // What builds a part of Pingora.
     pypi("cmake", &["cmake==3.*"], &[program("cmake", "bin/cmake", "--version")]).by_name(),
 ];
@@ -154,6 +164,16 @@ const fn npm(name: &'static str, package: &'static str) -> Peer {
         source: Source::Npm(package),
         programs: &[],
         used_by_tests: true,
+    }
+}
+
+/// A tool for checks, which no test needs.
+const fn cargo(name: &'static str, package: &'static str, programs: &'static [Program]) -> Peer {
+    Peer {
+        name,
+        source: Source::Cargo(package),
+        programs,
+        used_by_tests: false,
     }
 }
 
@@ -229,6 +249,7 @@ impl Source {
             }
             Self::PyPi(requirements) => format!("PyPI: {}", requirements.join(" ")),
             Self::Npm(package) => format!("npm: {package}"),
+            Self::Cargo(package) => format!("cargo install: {package}"),
         }
     }
 }

@@ -1,0 +1,122 @@
+//! Checks that run nothing of the workspace: format, lints, documentation, spelling, dependencies, features.
+
+use std::time::Duration;
+
+use crate::peers;
+use crate::process::Invocation;
+use crate::steps::Outcome;
+use crate::workspace::Workspace;
+
+/// A guard against a step that hangs, not a budget: each takes minutes at most.
+pub(crate) const LIMIT: Duration = Duration::from_secs(35 * 60);
+
+/// Where the fuzz targets are.
+const FUZZ: [&str; 2] = ["--manifest-path", "fuzz/Cargo.toml"];
+
+pub(crate) fn format() -> crate::Result<Outcome> {
+    show(&[
+        Invocation::cargo("fmt --all --check"),
+        Invocation::cargo("fmt --check").args(FUZZ),
+    ])
+}
+
+/// Clippy for both workspaces.
+pub(crate) fn lint(workspace: &Workspace) -> crate::Result<Outcome> {
+    let deny = ["--", "-D", "warnings"];
+    let ours = Invocation::cargo("clippy --keep-going --workspace --all-targets --all-features");
+    let fuzz = in_fuzz(workspace, "clippy --all-targets");
+    show(&[ours.args(deny), fuzz.args(deny)])
+}
+
+pub(crate) fn documentation() -> crate::Result<Outcome> {
+    show(&[
+        Invocation::cargo("doc --workspace --no-deps --all-features --keep-going")
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    ])
+}
+
+/// Words in all files, as `_typos.toml` says.
+pub(crate) fn spelling(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
+    with_tool(workspace, "typos", required, |typos| {
+        vec![typos.args(["--format", "brief"])]
+    })
+}
+
+/// Bans, licences and sources, as `deny.toml` says. Advisories are asked for by hand: they need a database from the network.
+pub(crate) fn dependencies(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
+    with_tool(workspace, "cargo-deny", required, |deny| {
+        vec![deny.args(["check", "bans", "licenses", "sources"])]
+    })
+}
+
+/// Each library alone, with no features, each one, and each two of them. In the workspace's own build, features that another
+/// member asks for would hide that one is missing. The feature `default` is another name for one of them everywhere.
+pub(crate) fn features(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
+    let libraries = workspace.published_libraries();
+    with_tool(workspace, "cargo-hack", required, |hack| {
+        let hack = hack
+            .args(["hack", "check", "--lib", "--keep-going"])
+            .args(["--feature-powerset", "--depth", "2"])
+            .args(["--exclude-features", "default"]);
+        let each = libraries.iter().flat_map(|library| ["--package", library]);
+        vec![hack.args(each).env("RUSTFLAGS", "-D warnings")]
+    })
+}
+
+/// The fuzz targets on their seeds and on mutations of those, which needs no fuzzer.
+pub(crate) fn fuzz(workspace: &Workspace) -> crate::Result<Outcome> {
+    show(&[in_fuzz(workspace, "test")])
+}
+
+/// A command on the fuzz targets, which are no member of the workspace, so that nothing else builds them.
+fn in_fuzz(workspace: &Workspace, command: &str) -> Invocation {
+    let target = workspace.target_directory();
+    // A line that is printed for repetition is better short.
+    let target = target.strip_prefix(workspace.root()).unwrap_or(target);
+    Invocation::cargo(command)
+        .args(FUZZ)
+        .arg("--target-dir")
+        .arg(target)
+}
+
+/// Runs commands of a tool. Without it they are skipped, or fail if it is required.
+fn with_tool(
+    workspace: &Workspace,
+    name: &str,
+    required: bool,
+    commands: impl FnOnce(Invocation) -> Vec<Invocation>,
+) -> crate::Result<Outcome> {
+    if let Some(tool) = peers::find(workspace, name) {
+        return show(&commands(Invocation::new(tool)));
+    }
+    let why = format!("there is no {name}: `cargo xtask peers {name}` fetches it");
+    Ok(match required {
+        true => Outcome::Failed {
+            why,
+            repeat: Vec::new(),
+        },
+        false => Outcome::Skipped { why },
+    })
+}
+
+/// Runs all of them, also after a failure, and fails if any failed.
+pub(crate) fn show(commands: &[Invocation]) -> crate::Result<Outcome> {
+    let mut failed = Vec::new();
+    let mut why = String::new();
+    for command in commands {
+        println!("{command}");
+        let ended = command.show(LIMIT)?;
+        if !ended.is_success() {
+            why = ended.to_string();
+            failed.push(command.to_string());
+        }
+    }
+    Ok(if failed.is_empty() {
+        Outcome::PASSED
+    } else {
+        Outcome::Failed {
+            why,
+            repeat: failed,
+        }
+    })
+}

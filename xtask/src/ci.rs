@@ -1,0 +1,104 @@
+//! `cargo xtask ci`: every check there is, in an order in which one step uses what another has compiled.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use crate::disk::{Bytes, Room};
+use crate::steps::Steps;
+use crate::tidy::{self, Leftover};
+use crate::workspace::Workspace;
+use crate::{bench, checks, examples, external_types, peers, test};
+
+/// What the target directory grows to, peers included, and a little more: as measured with the settings of `.ci/run`, and
+/// with those of `Cargo.toml`.
+const MOST_TIDY: Bytes = Bytes::megabytes(4_000);
+const MOST: Bytes = Bytes::megabytes(9_000);
+
+/// The programs that checks are made with.
+const TOOLS: &[&str] = &["typos", "cargo-hack", "cargo-deny"];
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Fail when a real peer or a tool cannot be had, instead of leaving its tests or checks out
+    #[arg(long)]
+    require_peers: bool,
+    /// Only format, lints, documentation and tests, with the peers and tools that are already here
+    #[arg(long)]
+    quick: bool,
+    /// Delete what was built for a step when no later step needs it, for a machine with little disk
+    #[arg(long)]
+    tidy: bool,
+    /// Only these steps, called as in the closing table, separated by commas
+    #[arg(long, value_delimiter = ',', value_name = "STEP")]
+    only: Vec<String>,
+}
+
+pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
+    let workspace = Workspace::load()?;
+    // Commands are printed for repetition in the root, so they run there.
+    std::env::set_current_dir(workspace.root())?;
+    let target = workspace.target_directory();
+    let room = Room::of(target)?;
+    println!("{room}");
+    let most = if options.tidy { MOST_TIDY } else { MOST };
+    match room.suffices(most, target) {
+        Ok(()) => {}
+        // Where nobody can make room, a run that may just fit is better than none.
+        Err(short) if options.tidy => println!("WARNING: {short}"),
+        Err(short) => return Err(short.into()),
+    }
+    let required = options.require_peers;
+    let mut steps = Steps::new(&options.only);
+
+    // Programs are fetched while the first steps compile. A step that needs some waits for them.
+    if !options.quick {
+        steps.begin("tools", peers::tools_step(&workspace, TOOLS, required));
+        let more = &bench::gate::TOOLS;
+        steps.begin("peers", peers::step(&workspace, more, required));
+    }
+
+    // What is checked without being run: descriptions of crates, of which no code is made.
+    steps.run("format", checks::format);
+    steps.run("lint", || checks::lint(&workspace));
+    steps.run("doc", checks::documentation);
+    steps.wait_for("tools");
+    steps.run("spelling", || checks::spelling(&workspace, required));
+    if !options.quick {
+        steps.run("external types", || external_types::step(&workspace));
+        steps.run("dependencies", || {
+            checks::dependencies(&workspace, required)
+        });
+        steps.run("features", || checks::features(&workspace, required));
+    }
+    options.done_with(Leftover::Checks, target)?;
+
+    // What is run without optimisation.
+    steps.run("build", test::build);
+    steps.wait_for("peers");
+    steps.run("test", || test::run_tests(&workspace, required));
+    steps.run("doc tests", || test::run_doc_tests(&workspace, required));
+    if !options.quick {
+        steps.run("lean server", test::run_lean_server);
+        steps.run("examples", || examples::run(&workspace, required));
+    }
+    options.done_with(Leftover::Programs, target)?;
+    steps.run("fuzz", || checks::fuzz(&workspace));
+    if !options.quick {
+        options.done_with(Leftover::Debug, target)?;
+        // What is measured, in the build that users make.
+        steps.run("gate", || bench::gate::step(&workspace, required));
+    }
+    steps.end()
+}
+
+impl Options {
+    /// Deletes what the steps so far have left and no later one reads.
+    fn done_with(&self, leftover: Leftover, target: &Path) -> crate::Result<()> {
+        if self.tidy {
+            println!("\n{}", Room::of(target)?);
+            tidy::delete(leftover, target)?;
+            println!("{}, now that {leftover} are deleted", Room::of(target)?);
+        }
+        Ok(())
+    }
+}
