@@ -1,7 +1,7 @@
-//! The gateway's proxy on the server that it comes with, and on each route a tower layer: `PORT CONFIGURATION`.
+//! The gateway's proxy on the server that it comes with: `PORT CONFIGURATION`.
 //!
-//! HTTP/1.1 on one port of loopback, one worker. The configuration is the section `ReverseProxy` of the gateway's, with the
-//! layer `Mark` on routes.
+//! One port of loopback, one worker. The configuration is the section `ReverseProxy` of the gateway's. Its routes may have the
+//! tower layer `Mark`.
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -188,7 +188,7 @@ impl Gates {
     /// The text of the file, which [`parse`](Self::parse) reads.
     pub(super) fn render(&self) -> String {
         let mut text = "\
-# What a request costs the gateway. `cargo xtask bench gate` compares with this and fails when one of the counts grows by
+# What a request costs the proxy. `cargo xtask bench gate` compares with this and fails when one of the counts grows by
 # a few percent; `cargo xtask bench gate --renew` writes what it measures here. docs/performance.md has the method.
 
 # To be reached; that it is not fails nothing.

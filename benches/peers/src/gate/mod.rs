@@ -1,4 +1,7 @@
-//! The gate: what a few kinds of requests cost our gateway in instructions, heap blocks and system calls.
+//! The gate: what a few kinds of requests cost our proxy in instructions, heap blocks and system calls.
+//!
+//! It is counted on the server that the gateway has, without the gateway around it: discovery takes no part in a request,
+//! and most of the time of a build.
 //!
 //! Processor time differs from machine to machine and from minute to minute; these counts hardly do, so that they can be
 //! compared with those of an earlier day.
@@ -29,7 +32,6 @@ use self::baseline::{Baseline, Counts, Gates};
 use self::row::{ROWS, Row};
 use self::tools::Bench;
 use self::verdict::{Measured, verdict};
-use crate::proxies::Source;
 use crate::{system, tls};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -40,9 +42,6 @@ pub(crate) const SHUT: u8 = 3;
 /// Options of `bench-peers gate`, told by `cargo xtask bench gate`.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// The gateway, built with the profile `bench`
-    #[arg(long, value_name = "FILE")]
-    gateway: PathBuf,
     /// What `cargo xtask peers` fetches into
     #[arg(long, value_name = "DIRECTORY")]
     peers_directory: PathBuf,
@@ -86,7 +85,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         fs::create_dir_all(&directory)?;
         let bench = Bench {
             row,
-            program: program(row, &options.gateway)?,
+            program: program(row)?,
             peers: &options.peers_directory,
             directory: &directory,
             certificate: &certificate,
@@ -104,12 +103,9 @@ struct Machine {
     toolchain: String,
 }
 
-/// The program of a row: the gateway, or one beside this.
-fn program(row: &Row, gateway: &Path) -> Result<PathBuf> {
-    let program = match row.kind.source() {
-        Source::Beside => std::env::current_exe()?.with_file_name(row.kind.name()),
-        _ => gateway.to_owned(),
-    };
+/// The program of a row, which is beside this one.
+fn program(row: &Row) -> Result<PathBuf> {
+    let program = std::env::current_exe()?.with_file_name(row.kind.file_name());
     Ok(fs::canonicalize(program)?)
 }
 

@@ -53,14 +53,14 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "get-128",
         title: "128 B GET",
-        kind: Kind::Gateway,
+        kind: Kind::Server,
         resource: Resource::Bytes128,
         form: Form::KeptAlive,
     },
     Row {
         name: "one-connection",
         title: "128 B GET over one connection",
-        kind: Kind::Gateway,
+        kind: Kind::Server,
         resource: Resource::Bytes128,
         form: Form::OneConnection,
     },
@@ -74,21 +74,21 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "chunks",
         title: "reply of 16 chunks of 1 KiB",
-        kind: Kind::Gateway,
+        kind: Kind::Server,
         resource: Resource::Chunks16,
         form: Form::KeptAlive,
     },
     Row {
         name: "h2c",
         title: "128 B GET over HTTP/2",
-        kind: Kind::Gateway,
+        kind: Kind::Server,
         resource: Resource::Bytes128,
         form: Form::Streams,
     },
     Row {
         name: "churn",
         title: "128 B GET over a connection of its own",
-        kind: Kind::Gateway,
+        kind: Kind::Server,
         resource: Resource::Bytes128,
         form: Form::Churn,
     },
@@ -111,7 +111,7 @@ impl Row {
     /// matter of timing where tasks come and go.
     pub(super) fn tolerance(&self) -> f64 {
         match (self.kind, self.form) {
-            (Kind::Gateway | Kind::GatewayLayered, Form::KeptAlive | Form::OneConnection) => 0.03,
+            (Kind::Server | Kind::GatewayLayered, Form::KeptAlive | Form::OneConnection) => 0.03,
             _ => 0.06,
         }
     }

@@ -40,6 +40,9 @@ pub(crate) enum Kind {
     ServiceInAxum,
     /// The gateway's proxy on its own server, with a tower layer on each route.
     GatewayLayered,
+    /// The same without the layer. It stands for the gateway where only requests are counted, since it is built much faster;
+    /// no comparison has it.
+    Server,
     Nginx,
     Haproxy,
     Envoy,
@@ -99,6 +102,7 @@ impl Kind {
             Self::GatewayPlain => "gateway-plain",
             Self::ServiceInAxum => "service-in-axum",
             Self::GatewayLayered => "gateway-layered",
+            Self::Server => "server",
             Self::Nginx => "nginx",
             Self::Haproxy => "haproxy",
             Self::Envoy => "envoy",
@@ -108,12 +112,20 @@ impl Kind {
         }
     }
 
+    /// The file of its program, where that is beside this one.
+    pub(crate) fn file_name(self) -> &'static str {
+        match self {
+            Self::Server => Self::GatewayLayered.name(),
+            kind => kind.name(),
+        }
+    }
+
     pub(crate) fn source(self) -> Source {
         match self {
             Self::Relay | Self::RelaySplice => Source::Ourselves,
             Self::Gateway => Source::Gateway,
             Self::GatewayPlain => Source::GatewayPlain,
-            Self::ServiceInAxum | Self::GatewayLayered => Source::Beside,
+            Self::ServiceInAxum | Self::GatewayLayered | Self::Server => Source::Beside,
             Self::Nginx | Self::Haproxy | Self::Envoy | Self::Caddy => Source::Peer,
             Self::AxumReverseProxy | Self::Pingora => Source::Competitor,
         }
@@ -121,6 +133,7 @@ impl Kind {
 
     pub(crate) fn speaks(self, protocol: Protocol) -> bool {
         match self {
+            Self::Server => protocol != Protocol::Tls,
             // Bytes are bytes, but the origin speaks HTTP/1.1 in the clear.
             Self::Relay | Self::RelaySplice => protocol == Protocol::Http1,
             // One port of one server, which was told of no other protocol.
@@ -140,7 +153,11 @@ impl Kind {
     pub(crate) fn is_variant(self) -> bool {
         matches!(
             self,
-            Self::RelaySplice | Self::GatewayPlain | Self::ServiceInAxum | Self::GatewayLayered
+            Self::RelaySplice
+                | Self::GatewayPlain
+                | Self::ServiceInAxum
+                | Self::GatewayLayered
+                | Self::Server
         )
     }
 
@@ -148,8 +165,8 @@ impl Kind {
     pub(crate) fn address(self, ports: Ports, protocol: Protocol) -> SocketAddr {
         let port = match protocol {
             Protocol::Http1 => ports.http,
-            // It tells both by the first bytes, on one port.
-            Protocol::H2c if self == Self::AxumReverseProxy => ports.http,
+            // They tell both by the first bytes, on one port.
+            Protocol::H2c if matches!(self, Self::AxumReverseProxy | Self::Server) => ports.http,
             Protocol::H2c => ports.h2c,
             Protocol::Tls => ports.tls,
         };
@@ -168,6 +185,7 @@ impl Kind {
             | Self::RelaySplice
             | Self::ServiceInAxum
             | Self::GatewayLayered
+            | Self::Server
             | Self::AxumReverseProxy
             | Self::Pingora => None,
             Self::Gateway | Self::GatewayPlain | Self::Envoy => Some("--version"),
@@ -188,7 +206,7 @@ impl Kind {
                 command.arg(setup.ports.http.to_string());
                 command.args(setup.origins.iter().map(ToString::to_string));
             }
-            Self::ServiceInAxum => {
+            Self::ServiceInAxum | Self::Server => {
                 let file = setup.write("service.json", &gateway::reverse_proxy(setup))?;
                 command.arg(setup.ports.http.to_string()).arg(file);
             }
@@ -259,6 +277,7 @@ impl Kind {
             | Self::RelaySplice
             | Self::ServiceInAxum
             | Self::GatewayLayered
+            | Self::Server
             | Self::AxumReverseProxy
             | Self::Pingora => return Ok(None),
         }
@@ -351,7 +370,7 @@ impl Programs {
             Source::GatewayPlain => vec![self.gateway_plain.clone()],
             Source::Beside => {
                 let own = std::env::current_exe().map_err(|error| error.to_string())?;
-                vec![own.with_file_name(kind.name())]
+                vec![own.with_file_name(kind.file_name())]
             }
             Source::Competitor => {
                 vec![self.competitors.join(format!("competitor-{}", kind.name()))]
