@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::peers;
-use crate::process::Invocation;
+use crate::process::{Invocation, show_line};
 use crate::steps::Outcome;
 use crate::workspace::Workspace;
 
@@ -49,18 +49,37 @@ pub(crate) fn dependencies(workspace: &Workspace, required: bool) -> crate::Resu
     })
 }
 
-/// Each library alone, with no features, each one, and each two of them. In the workspace's own build, features that another
+/// Each library alone, with no features, with each one, and with each two. In the workspace's own build, features that another
 /// member asks for would hide that one is missing. The feature `default` is another name for one of them everywhere.
 pub(crate) fn features(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
+    let Some(hack) = peers::find(workspace, "cargo-hack") else {
+        return Ok(without_tool("cargo-hack", required));
+    };
     let libraries = workspace.published_libraries();
-    with_tool(workspace, "cargo-hack", required, |hack| {
-        let hack = hack
-            .args(["hack", "check", "--lib", "--keep-going"])
-            .args(["--feature-powerset", "--depth", "2"])
-            .args(["--exclude-features", "default"]);
-        let each = libraries.iter().flat_map(|library| ["--package", library]);
-        vec![hack.args(each).env("RUSTFLAGS", "-D warnings")]
+    let hack = Invocation::new(hack)
+        .args(["hack", "check", "--lib", "--keep-going"])
+        .args(["--feature-powerset", "--depth", "2"])
+        .args(["--exclude-features", "default"])
+        .args(libraries.iter().flat_map(|library| ["--package", library]));
+    println!("{hack}");
+    // Counted here: flags that deny warnings would have every dependency checked once more.
+    let mut warnings = 0;
+    let ended = hack.follow(LIMIT, |line| {
+        warnings += usize::from(is_count_of_warnings(line));
+        show_line(line);
+    })?;
+    Ok(match warnings {
+        0 if ended.is_success() => Outcome::PASSED,
+        _ => Outcome::Failed {
+            why: format!("{ended}; {warnings} builds with warnings"),
+            repeat: vec![hack.to_string()],
+        },
     })
+}
+
+/// Whether a line is the one that cargo writes after the warnings of a build.
+fn is_count_of_warnings(line: &str) -> bool {
+    line.contains("warning") && line.contains("generated") && line.contains('`')
 }
 
 /// The fuzz targets on their seeds and on mutations of those, which needs no fuzzer.
@@ -89,14 +108,18 @@ fn with_tool(
     if let Some(tool) = peers::find(workspace, name) {
         return show(&commands(Invocation::new(tool)));
     }
+    Ok(without_tool(name, required))
+}
+
+fn without_tool(name: &str, required: bool) -> Outcome {
     let why = format!("there is no {name}: `cargo xtask peers {name}` fetches it");
-    Ok(match required {
+    match required {
         true => Outcome::Failed {
             why,
             repeat: Vec::new(),
         },
         false => Outcome::Skipped { why },
-    })
+    }
 }
 
 /// Runs all of them, also after a failure, and fails if any failed.
@@ -119,4 +142,20 @@ pub(crate) fn show(commands: &[Invocation]) -> crate::Result<Outcome> {
             repeat: failed,
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_of_a_build_are_noticed() {
+        for (line, expected) in [
+            ("warning: `proxy-model` (lib) generated 1 warning", true),
+            ("warning: unused import: `std::fs`", false),
+            ("    Checking proxy-model v0.1.0", false),
+        ] {
+            assert_eq!(is_count_of_warnings(line), expected, "{line}");
+        }
+    }
 }

@@ -73,7 +73,7 @@ fn measure(workspace: &Workspace, options: &Options) -> crate::Result<Outcome> {
         });
     }
     // Without the gateway, which takes longer to build than all of this together.
-    let build = Invocation::cargo("build --profile bench --package").arg(PACKAGE);
+    let build = Invocation::cargo("build --release --package").arg(PACKAGE);
     println!("{build}");
     let built = build.show(BUILD_LIMIT)?;
     if !built.is_success() {
@@ -83,7 +83,6 @@ fn measure(workspace: &Workspace, options: &Options) -> crate::Result<Outcome> {
         });
     }
     let target = workspace.target_directory();
-    // Where cargo puts what it builds with the profile `bench`.
     let release = target.join("release");
     let mut count = Invocation::new(release.join(PACKAGE))
         .arg("gate")
