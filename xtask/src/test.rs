@@ -26,7 +26,7 @@ const SEED_IN_CI: &str = "20180705";
 const ALL: &str = "--workspace --all-features";
 
 /// What the target directory grows to, peers included, and a little more.
-const MOST: Bytes = Bytes::megabytes(5_000);
+const MOST: Bytes = Bytes::megabytes(6_000);
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
