@@ -1,8 +1,7 @@
 //! What the examples share: a service to proxy to, a client to try it with, and when to end.
 
 mod followed;
-#[cfg(doctest)]
-mod pages;
+mod started;
 
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -16,8 +15,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 
 pub use self::followed::Followed;
-#[cfg(doctest)]
-pub use self::pages::*;
+pub use self::started::Started;
 
 /// What can go wrong in an example.
 pub type Failure = Box<dyn Error + Send + Sync>;

@@ -9,8 +9,8 @@ use crate::steps::Outcome;
 use crate::test::{PEER_TEST_SKIPPED, with_peers};
 use crate::workspace::Workspace;
 
-/// The package that holds the examples.
-const PACKAGE: &str = "examples";
+/// The packages that hold examples: small ones, and tours of registries.
+const PACKAGES: [&str; 2] = ["examples", "tours"];
 
 /// How long building them may take: a guard, they are built by the tests already.
 const BUILD_LIMIT: Duration = Duration::from_secs(30 * 60);
@@ -20,11 +20,13 @@ const RUN_LIMIT: Duration = Duration::from_secs(60);
 
 /// Builds the examples with the features that the tests have (so that nothing is compiled twice) and runs each.
 pub(crate) fn run(workspace: &Workspace, require_peers: bool) -> crate::Result<Outcome> {
-    let Some(names) = workspace.targets(PACKAGE, &TargetKind::Example) else {
-        return Ok(Outcome::Skipped {
-            why: format!("this workspace has no package `{PACKAGE}` yet"),
-        });
-    };
+    let mut names = Vec::new();
+    for package in PACKAGES {
+        let found = workspace
+            .targets(package, &TargetKind::Example)
+            .ok_or_else(|| format!("this workspace has no package `{package}`"))?;
+        names.extend(found.into_iter().map(|name| (package, name)));
+    }
     let build = Invocation::cargo("build --workspace --all-features --examples");
     let ended = build.show(BUILD_LIMIT)?;
     if !ended.is_success() {
@@ -37,7 +39,7 @@ pub(crate) fn run(workspace: &Workspace, require_peers: bool) -> crate::Result<O
     let failed: Vec<_> = names
         .iter()
         .copied()
-        .filter(|name| {
+        .filter(|(_, name)| {
             let example = built.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
             let run = Invocation::new(example).arg("--once");
             !passes(&with_peers(run, workspace, require_peers), name)
@@ -49,8 +51,11 @@ pub(crate) fn run(workspace: &Workspace, require_peers: bool) -> crate::Result<O
         }
     } else {
         Outcome::Failed {
-            why: format!("{} of {}: {}", failed.len(), names.len(), failed.join(", ")),
-            repeat: failed.iter().copied().map(by_hand).collect(),
+            why: format!("{} of {}: {}", failed.len(), names.len(), in_a_row(&failed)),
+            repeat: failed
+                .iter()
+                .map(|(package, name)| by_hand(package, name))
+                .collect(),
         }
     })
 }
@@ -80,9 +85,15 @@ fn passes(run: &Invocation, name: &str) -> bool {
     false
 }
 
-fn by_hand(name: &str) -> String {
+/// The names of examples, separated by commas.
+fn in_a_row(examples: &[(&str, &str)]) -> String {
+    let names: Vec<_> = examples.iter().map(|(_, name)| *name).collect();
+    names.join(", ")
+}
+
+fn by_hand(package: &str, name: &str) -> String {
     Invocation::cargo("run --package")
-        .args([PACKAGE, "--example", name, "--", "--once"])
+        .args([package, "--all-features", "--example", name, "--", "--once"])
         .to_string()
 }
 
@@ -93,8 +104,8 @@ mod tests {
     #[test]
     fn a_failed_example_is_repeated_as_a_user_would_run_it() {
         assert_eq!(
-            by_hand("embed_axum"),
-            "cargo run --package examples --example embed_axum -- --once"
+            by_hand("examples", "embed_axum"),
+            "cargo run --package examples --all-features --example embed_axum -- --once"
         );
     }
 }

@@ -81,7 +81,7 @@ pub(crate) fn run_doc_tests(workspace: &Workspace, require_peers: bool) -> crate
 /// The server without HTTP/2 and TLS, whose tests would pass in the workspace's own build for what it can do with them.
 pub(crate) fn run_lean_server() -> crate::Result<Outcome> {
     show(&[Invocation::cargo(
-        "test --package proxy-runtime --no-default-features --features server --test server",
+        "test --package proxy-runtime --no-default-features --features server --test it server::",
     )])
 }
 

@@ -91,14 +91,14 @@ pub(super) fn run(options: &Options) -> crate::Result<ExitCode> {
     for name in &needs.competitors {
         build_competitor(&workspace, name, &competitors)?;
     }
-    let build = Invocation::cargo("build --release --package proxy-gateway");
+    let build = Invocation::cargo("build --profile dist --package proxy-gateway");
     if needs.gateway && !succeeds(&build)? {
         return Err("the gateway cannot be built".into());
     }
     // What is missing of these is left out with a remark.
     if needs.gateway_plain {
         succeeds(&Invocation::cargo(
-            "build --profile plain --package proxy-gateway",
+            "build --release --package proxy-gateway",
         ))?;
     }
     for name in &needs.beside {
@@ -107,9 +107,9 @@ pub(super) fn run(options: &Options) -> crate::Result<ExitCode> {
     let run = Invocation::new(program)
         .arg("run")
         .arg("--gateway")
-        .arg(release.join("proxy-gateway"))
+        .arg(target.join("dist/proxy-gateway"))
         .arg("--gateway-plain")
-        .arg(target.join("plain/proxy-gateway"))
+        .arg(release.join("proxy-gateway"))
         .arg("--peers-directory")
         .arg(workspace.peers_directory())
         .arg("--competitors")

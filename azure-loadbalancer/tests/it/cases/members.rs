@@ -1,0 +1,413 @@
+use std::time::Duration;
+
+use azure_loadbalancer::annotations::keys;
+use azure_loadbalancer::config::{Config, LoadBalancerSku};
+use azure_loadbalancer::node::{Readiness, labels};
+use azure_loadbalancer::plan::Warning;
+use azure_loadbalancer::resources::{
+    ArmId, ProvisioningState, ScaleSet, ScaleSetInstance, SubResource,
+};
+use azure_loadbalancer::{Node, plan};
+use serde_json::json;
+
+use crate::support::*;
+
+fn standard() -> Config {
+    Config {
+        load_balancer_sku: LoadBalancerSku::Standard,
+        ..note()
+    }
+}
+
+fn pools(azure: &Azure, nic: usize) -> Vec<String> {
+    let configuration = &azure.snapshot.network_interfaces[nic]
+        .properties
+        .ip_configurations[0];
+    let pools = configuration
+        .properties
+        .load_balancer_backend_address_pools
+        .iter();
+    let names = pools.filter_map(|pool| Some(pool.id.as_ref()?.parent()?.name().to_owned()));
+    names.collect()
+}
+
+fn nodes(count: u8) -> Vec<Node> {
+    (0..count)
+        .map(|i| {
+            Node::new(
+                format!("n{i}"),
+                format!("10.0.5.{i}").parse().expect("it is valid"),
+            )
+        })
+        .collect()
+}
+
+fn members(azure: &Azure) -> Vec<String> {
+    let pool = &azure
+        .balancer_named("testCluster")
+        .properties
+        .backend_address_pools[0];
+    let mut names: Vec<_> = pool
+        .properties
+        .load_balancer_backend_addresses
+        .iter()
+        .flatten()
+        .map(|a| a.name.clone())
+        .collect();
+    names.sort();
+    names
+}
+
+// Case H2.
+#[test]
+fn machines_of_the_set_join_the_pool_once() {
+    let (mut azure, nodes) = cluster(4, 2);
+    let services = [
+        service("a", &[80]),
+        with(service("b", &[80]), keys::MODE, "as-1"),
+        internal("c", &[80]),
+    ];
+    azure.converge(&note(), &services, &nodes);
+    assert_eq!(
+        [pools(&azure, 0), pools(&azure, 2)],
+        [
+            ["testCluster", "testCluster-internal"],
+            ["testCluster", "testCluster-internal"]
+        ]
+    );
+    assert_eq!([pools(&azure, 1), pools(&azure, 3)], [["as-1"], ["as-1"]]);
+    assert_eq!(
+        azure.converge(&note(), &services, &nodes).1,
+        Vec::<String>::new()
+    );
+}
+
+// Case H4.
+#[test]
+fn with_standard_load_balancers_all_sets_join() {
+    let (mut azure, mut nodes) = cluster(4, 2);
+    nodes[1]
+        .labels
+        .insert(labels::CONTROL_PLANE.to_owned(), String::new());
+    nodes[2]
+        .labels
+        .insert(labels::EXCLUDED.to_owned(), String::new());
+    azure.snapshot.network_interfaces[3]
+        .properties
+        .provisioning_state = Some(ProvisioningState::Failed);
+    azure.converge(&standard(), &[service("a", &[80])], &nodes);
+    assert_eq!(pools(&azure, 0), ["testCluster"]);
+    for nic in 1..4 {
+        assert!(pools(&azure, nic).is_empty(), "{nic}");
+    }
+}
+
+#[test]
+fn nodes_of_other_groups_and_of_no_group_take_no_part() {
+    let (mut azure, mut nodes) = cluster(3, 1);
+    nodes[0]
+        .labels
+        .insert(labels::RESOURCE_GROUP.to_owned(), "other".to_owned());
+    nodes[1]
+        .labels
+        .insert(labels::MANAGED.to_owned(), "false".to_owned());
+    nodes[2]
+        .labels
+        .insert(labels::RESOURCE_GROUP.to_owned(), "RG".to_owned());
+    azure.converge(&note(), &[service("a", &[80])], &nodes);
+    assert_eq!(
+        [
+            pools(&azure, 0).len(),
+            pools(&azure, 1).len(),
+            pools(&azure, 2).len()
+        ],
+        [0, 0, 1]
+    );
+}
+
+// Case H5.
+#[test]
+fn a_machine_is_in_one_standard_load_balancer_of_each_kind() {
+    let (mut azure, nodes) = cluster(1, 1);
+    let other = standard()
+        .load_balancer_id("other")
+        .child("backendAddressPools", "p");
+    let properties = &mut azure.snapshot.network_interfaces[0]
+        .properties
+        .ip_configurations[0]
+        .properties;
+    properties
+        .load_balancer_backend_address_pools
+        .push(SubResource::to(other));
+    // The pool of another load balancer is not checked by the resource manager of these tests.
+    let services = [service("a", &[80]), internal("b", &[80])];
+    let plan = plan(&standard(), &services, &nodes, &azure.snapshot);
+    let joins: Vec<_> = plan
+        .actions
+        .iter()
+        .filter(|a| a.operation.verb() == "put networkInterface")
+        .collect();
+    assert_eq!(joins.len(), 1);
+    assert_eq!(joins[0].reasons.len(), 1);
+    assert!(joins[0].reasons[0].contains("testCluster-internal"));
+}
+
+fn scale_set(azure: &mut Azure, instances: usize) -> Vec<Node> {
+    let id = ArmId::of_provider(
+        "subscription",
+        "rg",
+        "Microsoft.Compute",
+        "virtualMachineScaleSets",
+        "VMSS",
+    );
+    let profile = json!({"networkInterfaceConfigurations": [{"name": "nic", "properties": {"primary": true,
+        "ipConfigurations": [{"name": "ip", "properties": {"primary": true}}]}}]});
+    let set: ScaleSet = serde_json::from_value(json!({"id": id, "name": "VMSS",
+        "properties": {"virtualMachineProfile": {"networkProfile": profile}}}))
+    .expect("it is valid");
+    azure.snapshot.scale_sets.push(set);
+    (0..instances)
+        .map(|index| {
+            let own = id.child("virtualMachines", &index.to_string());
+            let instance: ScaleSetInstance = serde_json::from_value(json!({"id": own, "name": format!("vmss_{index}"),
+                "properties": {"latestModelApplied": true, "networkProfileConfiguration": profile}})).expect("it is valid");
+            azure.snapshot.scale_set_instances.push(instance);
+            let provider_id = Some(format!("azure://{own}").to_uppercase().replace("AZURE://", "azure://"));
+            Node { provider_id, ..Node::new(format!("node{index}"), format!("10.0.6.{index}").parse().expect("it is valid")) }
+        })
+        .collect()
+}
+
+// Case H8.
+#[test]
+fn a_scale_set_joins_by_its_model_and_leaves_before_the_load_balancer_goes() {
+    let mut azure = empty();
+    let nodes = scale_set(&mut azure, 2);
+    let (_, log) = azure.converge(&standard(), &[service("a", &[80])], &nodes);
+    let model = log
+        .iter()
+        .position(|line| line == "put virtualMachineScaleSet VMSS")
+        .expect("the model");
+    assert_eq!(log[model + 1], "upgrade virtualMachineScaleSet VMSS");
+    assert!(log[..model].contains(&"put loadBalancer testCluster".to_owned()));
+    // A machine that has not followed is upgraded alone.
+    let properties = &mut azure.snapshot.scale_set_instances[1].properties;
+    properties.network_profile_configuration = None;
+    properties.latest_model_applied = Some(false);
+    let (_, log) = azure.converge(&standard(), &[service("a", &[80])], &nodes);
+    assert_eq!(log, ["upgrade virtualMachineScaleSet VMSS"]);
+    let (_, log) = azure.converge(&standard(), &[deleting(service("a", &[80]))], &nodes);
+    assert_eq!(
+        log,
+        [
+            "put networkSecurityGroup nsg",
+            "put virtualMachineScaleSet VMSS",
+            "upgrade virtualMachineScaleSet VMSS",
+            "delete loadBalancer testCluster",
+            "delete publicIPAddress testCluster-aa"
+        ]
+    );
+}
+
+// Case H12.
+#[test]
+fn pools_of_addresses_follow_the_nodes_in_any_order() {
+    let mut azure = empty();
+    let services = [service("a", &[80])];
+    azure.converge(&current(), &services, &nodes(3));
+    assert_eq!(members(&azure), ["n0", "n1", "n2"]);
+    let mut turned = nodes(3);
+    turned.reverse();
+    assert_eq!(
+        azure.converge(&current(), &services, &turned).1,
+        Vec::<String>::new()
+    );
+    let (_, log) = azure.converge(&current(), &services, &nodes(5)[1..]);
+    assert_eq!(log, ["put backendAddressPool testCluster"]);
+    assert_eq!(members(&azure), ["n1", "n2", "n3", "n4"]);
+    // Together with something else it is one write.
+    let (_, log) = azure.converge(&current(), &[service("a", &[81])], &nodes(2));
+    assert_eq!(
+        log,
+        [
+            "put loadBalancer testCluster",
+            "put networkSecurityGroup nsg"
+        ]
+    );
+    azure.converge(&current(), &[service("a", &[81])], &[]);
+    assert!(members(&azure).is_empty());
+}
+
+// Case H13.
+#[test]
+fn a_node_that_is_shortly_not_ready_stays_and_does_not_join() {
+    let mut azure = empty();
+    let services = [service("a", &[80])];
+    azure.converge(&current(), &services, &nodes(2));
+    let with_state = |seconds| {
+        let mut nodes = nodes(3);
+        for node in &mut nodes[1..] {
+            node.readiness = Readiness::NotReady(Duration::from_secs(seconds));
+        }
+        nodes
+    };
+    assert_eq!(
+        azure.converge(&current(), &services, &with_state(59)).1,
+        Vec::<String>::new()
+    );
+    azure.converge(&current(), &services, &with_state(60));
+    assert_eq!(members(&azure), ["n0"]);
+}
+
+#[test]
+fn a_service_that_cannot_be_does_not_keep_nodes_from_the_others() {
+    let mut azure = empty();
+    azure.converge(&current(), &[service("a", &[80])], &nodes(2));
+    let broken = with(service("a", &[80]), keys::TCP_IDLE_TIMEOUT, "x");
+    let (plan, log) = azure.converge(&current(), &[broken], &nodes(3));
+    assert!(plan.services[&key("a")].error.is_some());
+    assert_eq!(log, ["put backendAddressPool testCluster"]);
+}
+
+#[test]
+fn members_of_the_other_kind_stay_and_are_told() {
+    let interfaces = json!({ "backendIPConfigurations": [{ "id": "/x/ipConfigurations/c" }], "loadBalancerBackendAddresses": [{ "name": "nic_c", "properties": {} }] });
+    let addresses = json!({ "loadBalancerBackendAddresses": [{ "name": "n", "properties": { "ipAddress": "10.0.0.7" } }] });
+    let by_interface = Config {
+        backend_pool_type: azure_loadbalancer::config::PoolMembership::NetworkInterface,
+        ..current()
+    };
+    for (config, members, mend) in [
+        (current(), interfaces, "nodeIPConfiguration"),
+        (by_interface, addresses, "backendPoolType nodeIP,"),
+    ] {
+        let (mut azure, mut members_of_cluster) = cluster(2, 1);
+        members_of_cluster.extend(nodes(2));
+        azure.converge(&current(), &[service("a", &[80])], &[]);
+        let mut document = serde_json::to_value(&azure.snapshot.load_balancers[0]).unwrap();
+        let pool = &mut document["properties"]["backendAddressPools"][0];
+        pool["properties"] = members.clone();
+        azure.snapshot.load_balancers[0] = serde_json::from_value(document).unwrap();
+
+        let services = [service("a", &[80]), service("b", &[81])];
+        let (plan, log) = azure.converge(&config, &services, &members_of_cluster);
+        let told: Vec<_> = plan
+            .warnings
+            .iter()
+            .map(|warning| warning.what.as_str())
+            .collect();
+        assert!(told.iter().any(|what| what.contains(mend)), "{told:?}");
+        assert!(
+            log.iter().all(|line| !line.contains("networkInterface")),
+            "{log:?}"
+        );
+        let after = serde_json::to_value(&azure.snapshot.load_balancers[0]).unwrap();
+        let pool = &after["properties"]["backendAddressPools"][0]["properties"];
+        for (field, value) in members.as_object().unwrap() {
+            assert_eq!(pool[field], *value, "{field}");
+        }
+        assert_eq!(plan.services[&key("b")].error, None);
+        assert_eq!(azure.frontends("testCluster").len(), 2);
+    }
+}
+
+/// Nobody knows whether it may answer, so where it is a member it stays one.
+#[test]
+fn a_node_that_cannot_be_read_stays_where_it_is() {
+    let mut azure = empty();
+    let node = |number: u8| Node::new(format!("n{number}"), [10, 0, 1, number].into());
+    let services = [with(
+        service("web", &[80]),
+        keys::DISABLE_FLOATING_IP,
+        "true",
+    )];
+    azure.converge(&current(), &services, &[node(1), node(2)]);
+    let unreadable = |name: &str| Node {
+        name: name.to_owned(),
+        unreadable: Some("no addresses".to_owned()),
+        ..Node::default()
+    };
+    // Another one has its address by now, as it seems, and a third was never a member.
+    let twin = Node::new("twin", [10, 0, 1, 1].into());
+    let nodes = [unreadable("n1"), twin, node(3), unreadable("n4")];
+    let (plan, _) = azure.converge(&current(), &services, &nodes);
+    let pool = &azure.balancer_named("testCluster").properties;
+    let entries = pool.backend_address_pools[0]
+        .properties
+        .load_balancer_backend_addresses
+        .as_ref();
+    let names: Vec<_> = entries.expect("members").iter().map(|e| &e.name).collect();
+    assert_eq!(names, ["n1", "n3"]);
+    let rule = azure.security_rules()[0].properties.clone();
+    assert_eq!(rule.destination_address_prefixes, ["10.0.1.1", "10.0.1.3"]);
+    // Whoever is told to take no part leaves all the same.
+    let mut excluded = unreadable("n1");
+    excluded
+        .labels
+        .insert(labels::EXCLUDED.to_owned(), String::new());
+    let (_, log) = azure.converge(&current(), &services, &[excluded, node(3)]);
+    assert!(
+        log.contains(&"put backendAddressPool testCluster".to_owned()),
+        "{log:?}"
+    );
+    for name in ["n1", "n4"] {
+        let says = format!("node {name} cannot be read: no addresses");
+        assert!(plan.warnings.iter().any(|one| one.what.contains(&says)));
+    }
+}
+
+#[test]
+fn a_machine_whose_node_cannot_be_read_does_not_join() {
+    let (mut azure, mut nodes) = cluster(2, 1);
+    nodes[0].unreadable = Some("no addresses".to_owned());
+    let (_, log) = azure.converge(&note(), &[service("web", &[80])], &nodes);
+    assert!(
+        log.contains(&"put networkInterface nic-1".to_owned()),
+        "{log:?}"
+    );
+    assert!(
+        !log.contains(&"put networkInterface nic-0".to_owned()),
+        "{log:?}"
+    );
+}
+
+/// Packets for a floating address come to a machine that does not know it.
+#[test]
+fn a_node_that_answers_at_its_own_address_only_gets_no_floating_ones_unwarned() {
+    let mut azure = empty();
+    let own = Node {
+        own_address_only: true,
+        ..Node::new("n1", [10, 0, 1, 1].into())
+    };
+    let floats = service("floats", &[80]);
+    let plain = with(service("plain", &[81]), keys::DISABLE_FLOATING_IP, "true");
+    let services = [floats, plain];
+    let (plan, _) = azure.converge(&current(), &services, std::slice::from_ref(&own));
+    let warned: Vec<_> = plan
+        .warnings
+        .iter()
+        .filter(|one| one.what.contains(keys::DISABLE_FLOATING_IP))
+        .filter_map(|one| Some(one.service.as_ref()?.name.as_str()))
+        .collect();
+    assert_eq!(warned, ["floats"]);
+    let of_kubernetes = Node {
+        own_address_only: false,
+        ..own
+    };
+    let (plan, _) = azure.converge(&current(), &services, &[of_kubernetes]);
+    assert_eq!(plan.warnings, []);
+}
+
+#[test]
+fn a_pool_that_loses_all_members_is_told() {
+    let mut azure = empty();
+    let node = Node::new("n1", [10, 0, 1, 1].into());
+    let services = [service("web", &[80])];
+    azure.converge(&current(), &services, &[node]);
+    let emptied = plan(&current(), &services, &[], &azure.snapshot);
+    let told = |one: &Warning| one.what.contains("nobody answers for its services");
+    assert!(emptied.warnings.iter().any(told), "{:?}", emptied.warnings);
+    azure.execute(&emptied);
+    let again = plan(&current(), &services, &[], &azure.snapshot);
+    assert_eq!(again.warnings, []);
+}

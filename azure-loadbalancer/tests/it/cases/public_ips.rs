@@ -1,0 +1,379 @@
+use azure_loadbalancer::annotations::keys;
+use azure_loadbalancer::config::Config;
+use azure_loadbalancer::plan;
+use azure_loadbalancer::plan::{Deferred, PlanError, Reads};
+use azure_loadbalancer::resources::{AllocationMethod, ProvisioningState, SubResource};
+use azure_loadbalancer::steps::Steps;
+
+use crate::support::*;
+
+// Cases F1, F2, F3.
+#[test]
+fn a_public_address_is_made_once_and_goes_with_its_service() {
+    let mut azure = empty();
+    azure.converge(&note(), &[service("servicea", &[80])], &[]);
+    let made = azure
+        .public_ip("testCluster-aservicea")
+        .expect("it is made")
+        .clone();
+    assert_eq!(
+        made.properties.public_ip_allocation_method,
+        Some(AllocationMethod::Static)
+    );
+    assert_eq!(made.tag("service"), Some("default/servicea"));
+    assert_eq!(
+        azure
+            .converge(&note(), &[service("servicea", &[80])], &[])
+            .1,
+        Vec::<String>::new()
+    );
+    azure.converge(&note(), &[deleting(service("servicea", &[80]))], &[]);
+    assert!(azure.snapshot.public_ips.is_empty());
+    // What is gone is gone, a second time as well.
+    let (plan, log) = azure.converge(&note(), &[deleting(service("servicea", &[80]))], &[]);
+    assert_eq!(log, Vec::<String>::new());
+    assert!(!plan.services[&key("servicea")].exists);
+}
+
+/// While a new address is not known, security rules lead to the old one: it must not be somebody else's by then.
+#[test]
+fn an_address_is_given_back_only_when_it_is_open_to_nobody() {
+    for exclusive in [false, true] {
+        let config = Config {
+            exclusive_security_group: exclusive,
+            ..current()
+        };
+        let (mut azure, nodes) = cluster(2, 1);
+        let web = service("web", &[80]);
+        azure.converge(&config, std::slice::from_ref(&web), &nodes);
+        let old = azure.public_ip("testCluster-aweb").expect("the old one");
+        let old = old.properties.ip_address.clone().expect("its address");
+        let renamed = [with(web, keys::PUBLIC_IP_NAME, "other")];
+        for round in 0..3 {
+            let planned = plan(&config, &renamed, &nodes, &azure.snapshot);
+            let waits = |deferred: &Deferred| deferred.what.contains("testCluster-aweb goes once");
+            assert_eq!(planned.deferred.iter().any(waits), round == 0);
+            for action in &planned.actions {
+                azure.apply(action).expect("it is taken");
+                let is_open = azure.security_rules().iter().any(|rule| {
+                    let to = &rule.properties.destination_address_prefixes;
+                    to.contains(&old)
+                });
+                let is_ours = azure.public_ip("testCluster-aweb").is_some();
+                assert!(is_ours || !is_open, "{}", action.operation);
+            }
+        }
+        assert!(azure.public_ip("testCluster-aweb").is_none());
+        azure.converge(&config, &renamed, &nodes);
+    }
+}
+
+// Case F5.
+#[test]
+fn internal_services_have_none() {
+    let mut azure = empty();
+    for (asked, expected) in [
+        (internal("a", &[80]), 0),
+        (service("a", &[80]), 1),
+        (internal("a", &[80]), 0),
+    ] {
+        azure.converge(&note(), &[asked], &[]);
+        assert_eq!(azure.snapshot.public_ips.len(), expected);
+    }
+}
+
+// Cases F8 (pip1), F9 (pip2), F10 (pip3), F18 (pip5), F19 (pip7). F22 (IP tags) is not built: none are written, and those that are there stay.
+#[test]
+fn only_what_is_tagged_as_the_services_own_is_deleted() {
+    let mut azure = empty();
+    azure.add_public_ip(
+        "rg",
+        "pip1",
+        "1.1.1.1",
+        "Basic",
+        &[("service", "default/a")],
+    );
+    azure.add_public_ip(
+        "rg",
+        "pip2",
+        "1.1.1.2",
+        "Basic",
+        &[("service", "default/other")],
+    );
+    azure.add_public_ip("rg", "pip3", "1.1.1.3", "Basic", &[]);
+    azure.add_public_ip("rg", "pip4", "1.1.1.4", "Basic", &[("service", "backend")]);
+    azure.add_public_ip(
+        "rg",
+        "pip5",
+        "1.1.1.5",
+        "Basic",
+        &[
+            ("service", "default/a"),
+            ("kubernetes-cluster-name", "other"),
+        ],
+    );
+    azure.add_public_ip(
+        "elsewhere",
+        "pip6",
+        "1.1.1.6",
+        "Basic",
+        &[("service", "default/a")],
+    );
+    azure.add_public_ip(
+        "rg",
+        "pip7",
+        "1.1.1.7",
+        "Basic",
+        &[("k8s-azure-service", "default/b"), ("service", "default/a")],
+    );
+    azure.converge(&note(), &[service("a", &[80])], &[]);
+    let left: Vec<_> = azure
+        .snapshot
+        .public_ips
+        .iter()
+        .map(|ip| ip.name.as_str())
+        .collect();
+    assert_eq!(
+        left,
+        [
+            "pip2",
+            "pip3",
+            "pip4",
+            "pip5",
+            "pip6",
+            "pip7",
+            "testCluster-aa"
+        ]
+    );
+}
+
+#[test]
+fn what_belongs_to_nobody_goes_if_the_clusters_name_is_on_it() {
+    let tags = [
+        ("k8s-azure-service", "default/gone"),
+        ("k8s-azure-cluster-name", "TESTcluster"),
+    ];
+    let mut azure = empty();
+    azure.add_public_ip("rg", "pip1", "1.1.1.1", "Standard", &tags);
+    let report = Config {
+        orphans: azure_loadbalancer::config::OrphanPolicy::Report,
+        ..current()
+    };
+    let (plan, log) = azure.converge(&report, &[], &[]);
+    assert_eq!(
+        (plan.orphans.len(), plan.orphans[0].owner.as_str()),
+        (1, "default/gone")
+    );
+    assert!(!plan.orphans[0].removed && log.is_empty());
+    assert_eq!(
+        azure.converge(&current(), &[], &[]).1,
+        ["delete publicIPAddress pip1"]
+    );
+}
+
+// Cases F13, F15.
+#[test]
+fn the_resource_group_of_a_public_address_can_change() {
+    let mut azure = empty();
+    let elsewhere = with(service("a", &[80]), keys::RESOURCE_GROUP, " rg2 ");
+    let group = |azure: &Azure| {
+        let ids = azure
+            .snapshot
+            .public_ips
+            .iter()
+            .filter_map(|ip| ip.id.as_ref()?.resource_group());
+        ids.map(str::to_owned).collect::<Vec<_>>()
+    };
+    for (asked, expected) in [
+        (elsewhere.clone(), "rg2"),
+        (service("a", &[80]), "rg"),
+        (elsewhere, "rg2"),
+    ] {
+        azure.converge(&note(), &[asked], &[]);
+        assert_eq!(group(&azure), [expected]);
+        let balancer = azure.balancer_named("testCluster");
+        assert_eq!(
+            balancer.id.as_ref().and_then(|id| id.resource_group()),
+            Some("rg")
+        );
+    }
+    // The group that only a frontend leads to is read as well.
+    let reads = Reads::of(
+        &note(),
+        &[service("a", &[80])],
+        &azure.snapshot.load_balancers,
+    );
+    assert!(reads.public_ip_groups.contains("rg2"));
+}
+
+// Case F25.
+#[test]
+fn skus_are_not_mixed() {
+    let mut azure = empty();
+    azure.converge(&current(), &[service("a", &[80])], &[]);
+    let made = azure.public_ip("testCluster-aa").expect("it is made");
+    assert_eq!(made.sku, azure.balancer_named("testCluster").sku);
+    azure.add_public_ip("rg", "basic", "1.2.3.4", "Basic", &[]);
+    let (plan, log) = azure.converge(
+        &current(),
+        &[service("a", &[80]), at(service("b", &[80]), "1.2.3.4")],
+        &[],
+    );
+    assert!(matches!(
+        plan.services[&key("b")].error,
+        Some(PlanError::SkuMismatch { .. })
+    ));
+    assert_eq!(log, Vec::<String>::new());
+}
+
+#[test]
+fn an_address_that_a_machine_uses_is_taken() {
+    let mut azure = empty();
+    azure.add_public_ip("rg", "mine", "1.2.3.4", "Basic", &[]);
+    let user = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/networkInterfaces/n/ipConfigurations/c";
+    azure.snapshot.public_ips[0].properties.ip_configuration = Some(SubResource::to(user.into()));
+    let (plan, _) = azure.converge(&note(), &[at(service("a", &[80]), "1.2.3.4")], &[]);
+    assert!(matches!(
+        plan.services[&key("a")].error,
+        Some(PlanError::AddressTaken { .. })
+    ));
+}
+
+// Case F17.
+#[test]
+fn several_services_are_tagged_and_leave_one_by_one() {
+    let mut azure = empty();
+    azure.converge(&current(), &[service("x", &[80])], &[]);
+    let address = azure.snapshot.public_ips[0]
+        .properties
+        .ip_address
+        .clone()
+        .expect("an address");
+    let y = at(service("y", &[81]), &address);
+    azure.converge(&current(), &[service("x", &[80]), y.clone()], &[]);
+    let tag = |azure: &Azure| {
+        azure.snapshot.public_ips[0]
+            .tag("k8s-azure-service")
+            .map(str::to_owned)
+    };
+    assert_eq!(tag(&azure).as_deref(), Some("default/x,default/y"));
+    azure.converge(&current(), &[deleting(service("x", &[80])), y.clone()], &[]);
+    assert_eq!(tag(&azure).as_deref(), Some("default/y"));
+    azure.converge(&current(), &[deleting(y)], &[]);
+    assert!(azure.snapshot.public_ips.is_empty());
+}
+
+#[test]
+fn a_public_address_is_chosen_by_name() {
+    let mut azure = empty();
+    azure.add_public_ip("rg", "mine", "1.2.3.4", "Standard", &[]);
+    let asked = |name: &str| with(service("a", &[80]), keys::PUBLIC_IP_NAME, name);
+    let address = |azure: &mut Azure, asked| {
+        azure.converge(&current(), &[asked], &[]).0.services[&key("a")].ingress[0].ip
+    };
+    address(&mut azure, service("a", &[80]));
+    assert_eq!(address(&mut azure, asked("mine")).to_string(), "1.2.3.4");
+    assert_eq!(azure.snapshot.public_ips.len(), 1);
+    address(&mut azure, asked("new"));
+    let names: Vec<_> = azure
+        .snapshot
+        .public_ips
+        .iter()
+        .map(|ip| ip.name.as_str())
+        .collect();
+    assert_eq!(names, ["mine", "new"]);
+}
+
+#[test]
+fn labels_in_the_dns() {
+    let labelled = |label: &str| with(service("a", &[80]), keys::DNS_LABEL, label);
+    let label = |azure: &Azure| {
+        let settings = azure
+            .public_ip("testCluster-aa")
+            .and_then(|ip| ip.properties.dns_settings.clone());
+        settings.and_then(|settings| settings.domain_name_label)
+    };
+    for (config, edited, cleared) in [
+        (note(), Some("first"), Some("first")),
+        (current(), Some("second"), None),
+    ] {
+        let mut azure = empty();
+        azure.converge(&config, &[labelled("first")], &[]);
+        assert_eq!(label(&azure).as_deref(), Some("first"));
+        azure.converge(&config, &[labelled("second")], &[]);
+        assert_eq!(label(&azure).as_deref(), edited);
+        azure.converge(&config, &[service("a", &[80])], &[]);
+        assert_eq!(label(&azure).as_deref(), edited);
+        azure.converge(&config, &[labelled("")], &[]);
+        assert_eq!(label(&azure).as_deref(), cleared);
+        for wrong in ["x", "Upper", "1st", "end-", "a_b", &"x".repeat(64)] {
+            let (plan, _) = empty().converge(&config, &[labelled(wrong)], &[]);
+            assert!(plan.services[&key("a")].error.is_some(), "{wrong}");
+        }
+    }
+}
+
+#[test]
+fn a_label_is_of_one_service() {
+    let mut azure = empty();
+    azure.add_public_ip(
+        "rg",
+        "mine",
+        "1.2.3.4",
+        "Standard",
+        &[("k8s-azure-service", "default/b")],
+    );
+    let asked = |name: &str, port: u16, label: &str| {
+        with(
+            at(service(name, &[port]), "1.2.3.4"),
+            keys::DNS_LABEL,
+            label,
+        )
+    };
+    azure.converge(&current(), &[asked("b", 80, "bees")], &[]);
+    let (plan, log) = azure.converge(
+        &current(),
+        &[asked("a", 81, "ants"), asked("b", 80, "bees")],
+        &[],
+    );
+    assert!(matches!(
+        plan.services[&key("a")].error,
+        Some(PlanError::DnsLabelTaken { .. })
+    ));
+    assert_eq!(log, Vec::<String>::new());
+}
+
+#[test]
+fn the_step_does_not_delete_what_is_in_use() {
+    let mut azure = empty();
+    let config = note();
+    azure.add_public_ip("rg", "mine", "1.2.3.4", "Basic", &[]);
+    azure.converge(&config, &[service("a", &[80])], &[]);
+    let services = [at(service("a", &[80]), "1.2.3.4")];
+    let snapshot = azure.seen();
+    let plan = Steps::new(&config, &services, &[], &snapshot)
+        .reconcile_public_ip(&key("a"), true)
+        .expect("a plan");
+    assert_eq!(plan.actions, []);
+    assert_eq!(plan.deferred.len(), 1);
+}
+
+// Case F21.
+#[test]
+fn an_address_that_was_never_made_whole_is_known_by_its_tags() {
+    let mut azure = empty();
+    let tags = [
+        ("k8s-azure-service", "default/web"),
+        ("k8s-azure-cluster-name", "testCluster"),
+    ];
+    azure.add_public_ip("rg", "ours", "", "Standard", &tags);
+    azure.add_public_ip("rg", "theirs", "", "Standard", &[]);
+    for address in &mut azure.snapshot.public_ips {
+        address.properties.ip_address = None;
+        address.properties.provisioning_state = Some(ProvisioningState::Failed);
+    }
+    let (plan, log) = azure.converge(&current(), &[deleting(service("web", &[80]))], &[]);
+    assert_eq!(log, ["delete publicIPAddress ours"]);
+    assert!(azure.public_ip("theirs").is_some());
+    assert!(!plan.services[&key("web")].exists);
+}

@@ -1,0 +1,186 @@
+//! Statuses follow what is reconciled.
+
+use std::time::Duration;
+
+use azure_loadbalancer::arm::{ArmClient, TowerTransport};
+use azure_loadbalancer::emulator::{Emulator, EmulatorOptions};
+use azure_loadbalancer::execute::{FollowOptions, follow};
+use azure_loadbalancer::sources::memory;
+use azure_loadbalancer::{Config, Executor};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::kubernetes::server::{Server, error};
+use crate::kubernetes::{event, list};
+
+fn executor() -> Executor {
+    let emulator = Emulator::new(EmulatorOptions::default());
+    emulator.with(|machine| {
+        machine.add_group("s", "rg", "westus");
+        let network =
+            "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/vnet";
+        machine
+            .put(network, json!({ "location": "westus" }))
+            .unwrap();
+    });
+    let config = Config {
+        vnet_name: "vnet".to_owned(),
+        ..Config::new("s", "rg", "westus")
+    };
+    let client = ArmClient::builder(TowerTransport::new(emulator))
+        .build()
+        .unwrap();
+    Executor::new(client, config).unwrap()
+}
+
+fn balanced(name: &str, kind: &str, version: u32) -> Value {
+    json!({
+        "metadata": { "name": name, "namespace": "shop", "resourceVersion": version.to_string() },
+        "spec": { "type": kind, "ports": [{ "port": 80, "nodePort": 30080 }] },
+    })
+}
+
+/// The patches that were sent: which service, and which addresses.
+fn patches(server: &Server) -> Vec<(String, Vec<String>)> {
+    let all = server.patches();
+    let shown = all.into_iter().map(|(path, body)| {
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        let ingress = body["status"]["loadBalancer"]["ingress"]
+            .as_array()
+            .unwrap()
+            .clone();
+        let addresses = ingress
+            .iter()
+            .map(|one| one["ip"].as_str().unwrap().to_owned());
+        (path, addresses.collect())
+    });
+    shown.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_is_still_reached_keeps_its_status() {
+    let server = Server::default();
+    server.answer(200, &list(&[balanced("web", "LoadBalancer", 1)], 1, ""));
+    let events = server.stream();
+    let client = server.client();
+    let following = tokio::spawn(async move {
+        let (mut services, mut statuses) = (client.services(), client.status_writer());
+        let (_, mut nodes) = memory(Vec::new());
+        let pace = FollowOptions::default();
+        follow(&executor(), &mut services, &mut nodes, &pace, &mut statuses).await;
+    });
+    let pass = |seconds| sleep(Duration::from_secs(seconds));
+    pass(60).await;
+    assert_eq!(patches(&server).len(), 1);
+    let mut moved = balanced("web", "LoadBalancer", 2);
+    moved["metadata"]["annotations"] = json!({
+        "service.beta.kubernetes.io/azure-load-balancer-internal": "true",
+        "service.beta.kubernetes.io/azure-load-balancer-internal-subnet": "nope",
+    });
+    events.send(&event("MODIFIED", &moved));
+    pass(60).await;
+    assert_eq!(patches(&server), []);
+    following.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_services_are_reached_is_in_their_status() {
+    let server = Server::default();
+    let web = "/api/v1/namespaces/shop/services/web/status".to_owned();
+    server.answer(
+        200,
+        &list(
+            &[
+                balanced("web", "LoadBalancer", 1),
+                balanced("db", "ClusterIP", 2),
+            ],
+            2,
+            "",
+        ),
+    );
+    let events = server.stream();
+    // The first attempt fails, so there is another one after a while.
+    server.answer_patch(500, &error(500, "etcd"));
+    let client = server.client();
+    let following = tokio::spawn(async move {
+        let (mut services, mut statuses) = (client.services(), client.status_writer());
+        let (_, mut nodes) = memory(Vec::new());
+        let mut pace = FollowOptions::default();
+        pace.resync = Duration::from_secs(20);
+        follow(&executor(), &mut services, &mut nodes, &pace, &mut statuses).await;
+    });
+    let pass = |seconds| sleep(Duration::from_secs(seconds));
+    pass(60).await;
+    let address = vec!["20.0.0.1".to_owned()];
+    let (first, second) = ((web.clone(), address.clone()), (web.clone(), address));
+    assert_eq!(patches(&server), [first, second]);
+
+    // What has not changed is not written, and what was never reached is not either.
+    pass(100).await;
+    assert_eq!(patches(&server), []);
+    events.send(&event("MODIFIED", &balanced("web", "ClusterIP", 3)));
+    pass(60).await;
+    assert_eq!(patches(&server), [(web, Vec::new())]);
+    events.send(&event("DELETED", &balanced("web", "ClusterIP", 4)));
+    pass(60).await;
+    assert_eq!(patches(&server), []);
+    following.abort();
+}
+
+/// The same with a status that says where it is reached.
+fn published(name: &str, kind: &str, version: u32, ingress: &Value) -> Value {
+    let mut service = balanced(name, kind, version);
+    service["status"] = json!({ "loadBalancer": ingress });
+    service
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_status_says_is_looked_at() {
+    let server = Server::default();
+    let reached = json!({ "ingress": [{ "ip": "20.0.0.1", "ipMode": "VIP" }] });
+    let stale = json!({ "ingress": [{ "ip": "20.0.0.9" }] });
+    let services = [
+        published("db", "ClusterIP", 1, &json!({})),
+        // It has stopped asking for a load balancer while nobody looked.
+        published("old", "ClusterIP", 2, &stale),
+        published("web", "LoadBalancer", 3, &reached),
+    ];
+    server.answer(200, &list(&services, 3, ""));
+    let events = server.stream();
+    let client = server.client();
+    let following = tokio::spawn(async move {
+        let (mut services, mut statuses) = (client.services(), client.status_writer());
+        let (_, mut nodes) = memory(Vec::new());
+        let pace = FollowOptions::default();
+        follow(&executor(), &mut services, &mut nodes, &pace, &mut statuses).await;
+    });
+    let pass = |seconds| sleep(Duration::from_secs(seconds));
+    let of = |name: &str| format!("/api/v1/namespaces/shop/services/{name}/status");
+    let address = vec!["20.0.0.1".to_owned()];
+    pass(60).await;
+    // What says the truth already is not written.
+    assert_eq!(patches(&server), [(of("old"), Vec::new())]);
+    events.send(&event(
+        "MODIFIED",
+        &published("old", "ClusterIP", 4, &json!({})),
+    ));
+    // Somebody else empties one: it is written again.
+    events.send(&event(
+        "MODIFIED",
+        &published("web", "LoadBalancer", 5, &json!({})),
+    ));
+    pass(30).await;
+    assert_eq!(patches(&server), [(of("web"), address.clone())]);
+    // Again and again: not as fast as he does it.
+    for version in 6..26 {
+        let status = if version % 2 == 0 { &reached } else { &stale };
+        let told = published("web", "LoadBalancer", version, status);
+        events.send(&event("MODIFIED", &told));
+        pass(2).await;
+    }
+    pass(100).await;
+    let written = patches(&server);
+    assert!((1..=3).contains(&written.len()), "{written:?}");
+    assert_eq!(written[0], (of("web"), address));
+    following.abort();
+}

@@ -1,0 +1,3 @@
+//! The integration tests, in one program: each links the whole of the crate and its dependencies.
+
+mod live;

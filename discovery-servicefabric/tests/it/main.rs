@@ -1,0 +1,5 @@
+//! The integration tests, in one program: each links the whole of the crate and its dependencies.
+
+mod client;
+mod client_emulator;
+mod emulator;

@@ -1,0 +1,212 @@
+//! Names that the pages list: of errors, of what is not honoured, of targets, of labels.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use discovery_core::{
+    DiscoverError, DiscoveredService, Discoverer, Discovery, Runner, ServiceOutcome,
+};
+use proxy_model::config::DestinationConfig;
+use proxy_runtime::ForwardErrorKind;
+
+use crate::common::{ConfigFile, output};
+use crate::docs::keys::is_marked_not_yet;
+use crate::docs::markdown::code;
+use crate::docs::{page, root};
+
+#[test]
+fn every_error_is_explained_and_no_other() {
+    let page = page("life-of-a-request.md");
+    let kinds: BTreeSet<_> = ForwardErrorKind::ALL
+        .iter()
+        .map(|kind| kind.as_str())
+        .collect();
+    let mut explained = BTreeSet::new();
+    for table in page
+        .tables
+        .iter()
+        .filter(|table| table.header.iter().any(|h| h == "error"))
+    {
+        let column = table.column("error");
+        for row in &table.rows {
+            for name in code(&row[column]) {
+                assert!(kinds.contains(name), "`{name}` is no error");
+                explained.insert(name.to_owned());
+            }
+        }
+    }
+    let (_, unused) = page
+        .text
+        .split_once("do not occur:")
+        .expect("the last paragraph");
+    let unused: BTreeSet<_> = code(unused).into_iter().collect();
+    for kind in kinds {
+        assert!(
+            explained.contains(kind) != unused.contains(kind),
+            "`{kind}` is to be explained, or to be named as one that does not occur"
+        );
+    }
+    let mut made = BTreeSet::new();
+    each_source(&root().join("proxy-runtime/src"), &mut |path, text| {
+        // Where they are declared.
+        if !path.ends_with("forward/error.rs") {
+            let mentions = text.split("ForwardErrorKind::").skip(1);
+            let names = mentions.filter_map(|rest| rest.split(|c: char| !c.is_alphabetic()).next());
+            made.extend(names.map(str::to_owned));
+        }
+    });
+    let contradicted: Vec<_> = unused.iter().filter(|kind| made.contains(**kind)).collect();
+    assert!(contradicted.is_empty(), "{contradicted:?} may well occur");
+}
+
+/// Everything that this version accepts and does not honour.
+const NOT_HONOURED: &str = r#"{ "ReverseProxy": {
+    "Routes": { "r": {
+        "ClusterId": "c", "Match": { "Path": "/" }, "AuthorizationPolicy": "Default", "CorsPolicy": "Default",
+        "Transforms": [ { "ClientCert": "X-Client-Cert" } ]
+    } },
+    "Clusters": { "c": {
+        "SessionAffinity": { "Enabled": true, "AffinityKeyName": "k" },
+        "HealthCheck": { "Passive": { "Enabled": true } },
+        "HttpClient": { "WebProxy": { "Address": "http://proxy.example:3128/" } },
+        "HttpRequest": { "Version": "3", "AllowResponseBuffering": true },
+        "Destinations": { "d": { "Address": "http://a.example/" } }
+    } }
+} }"#;
+
+#[tokio::test]
+async fn what_is_not_honoured_is_listed_and_marked() {
+    let file = ConfigFile::new(NOT_HONOURED);
+    let arguments = ["check", "--config", &file.argument(), "--format", "json"];
+    let verdict: serde_json::Value =
+        serde_json::from_str(&output(&arguments).await.expect_success().stdout).unwrap();
+    let mut found = BTreeSet::new();
+    for problem in verdict["problems"].as_array().unwrap() {
+        assert_eq!(problem["code"], "unsupported", "{problem}");
+        let pointer = problem["pointer"].as_str().unwrap();
+        let below = ["/ReverseProxy/Routes/r/", "/ReverseProxy/Clusters/c/"]
+            .iter()
+            .find_map(|prefix| pointer.strip_prefix(prefix))
+            .unwrap();
+        found.insert(below.trim_end_matches("/0").to_owned());
+        let at = pointer
+            .replace("/Routes/r/", "/Routes/{id}/")
+            .replace("/Clusters/c/", "/Clusters/{id}/")
+            .replace("/Transforms/0", "/Transforms/{n}/ClientCert");
+        assert!(is_marked_not_yet(&at), "{at} is not marked in the tables");
+    }
+    let page = page("run-the-gateway.md");
+    let table = page
+        .tables
+        .iter()
+        .find(|table| table.header == ["key", "what happens"]);
+    let listed = table
+        .unwrap()
+        .rows
+        .iter()
+        .map(|row| code(&row[0])[0].to_owned());
+    assert_eq!(listed.collect::<BTreeSet<_>>(), found);
+}
+
+#[test]
+fn every_target_of_the_log_is_listed_and_no_other() {
+    let mut used = BTreeSet::new();
+    let packages = [
+        "discovery-consul",
+        "discovery-core",
+        "discovery-serf",
+        "discovery-servicefabric",
+        "proxy-gateway",
+        "proxy-runtime",
+        "xds-control-plane",
+    ];
+    for package in packages {
+        each_source(&root().join(package).join("src"), &mut |_, text| {
+            used.extend(targets(text).into_iter().map(str::to_owned));
+        });
+    }
+    let page = page("operate.md");
+    let listed = page.table("Logs", "target").rows.iter();
+    let listed: BTreeSet<_> = listed.map(|row| code(&row[0])[0].to_owned()).collect();
+    assert_eq!(listed, used);
+}
+
+/// Targets that are written in a source file: as such, or as one of the constants.
+fn targets(text: &str) -> Vec<&str> {
+    let literals = text
+        .split("target: \"")
+        .skip(1)
+        .chain(text.split("const TARGET: &str = \"").skip(1));
+    let literals = literals.filter_map(|rest| rest.split('"').next());
+    let mut targets: Vec<_> = literals.filter(|name| name.contains("::")).collect();
+    for rest in text.split("target: targets::").skip(1) {
+        let name = rest.split(|c: char| !c.is_ascii_uppercase()).next();
+        targets.push(constant(name.unwrap_or_default()));
+    }
+    targets
+}
+
+/// Calls `each` with the path and the text of each Rust file below `directory`.
+fn each_source(directory: &Path, each: &mut dyn FnMut(&Path, &str)) {
+    for entry in std::fs::read_dir(directory).expect("sources can be listed") {
+        let path = entry.expect("sources can be listed").path();
+        if path.is_dir() {
+            each_source(&path, each);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).expect("sources are text");
+            each(&path, &text);
+        }
+    }
+}
+
+fn constant(name: &str) -> &'static str {
+    use proxy_runtime::observe::targets;
+    match name {
+        "REQUEST" => targets::REQUEST,
+        "UPSTREAM" => targets::UPSTREAM,
+        "CONFIG" => targets::CONFIG,
+        "HEALTH" => targets::HEALTH,
+        "SERVER" => targets::SERVER,
+        "TLS" => targets::TLS,
+        "ACCESS" => targets::ACCESS,
+        other => panic!("a target called {other} is new here"),
+    }
+}
+
+/// One service with the labels of the page.
+struct Labelled(Vec<(String, String)>);
+
+#[async_trait::async_trait]
+impl Discoverer for Labelled {
+    fn name(&self) -> &str {
+        "page"
+    }
+
+    async fn discover(&self) -> Result<Discovery, DiscoverError> {
+        let destination = DestinationConfig {
+            address: "http://10.0.0.7/".to_owned(),
+            ..DestinationConfig::default()
+        };
+        let service =
+            DiscoveredService::labelled("orders", self.0.clone(), [("orders-1", destination)]);
+        Ok(Discovery::new(vec![service]))
+    }
+}
+
+#[tokio::test]
+async fn the_labels_of_the_page_make_the_route_that_it_names() {
+    let page = page("discovery.md");
+    let rows = page.table("Labels", "label").rows.iter();
+    let labels = rows.map(|row| {
+        let value = code(&row[1]);
+        (code(&row[0])[0].to_owned(), value[0].to_owned())
+    });
+    let found = Runner::new(Labelled(labels.collect())).run_once().await;
+    let service = &found.report.expect("it answers").services[0];
+    assert!(service.problems.is_empty(), "{}", service.problems);
+    let ServiceOutcome::Accepted { routes, clusters } = &service.outcome else {
+        panic!("{:?}", service.outcome);
+    };
+    assert_eq!(routes[0].as_str(), "orders:api");
+    assert_eq!(clusters[0].as_str(), "orders");
+}

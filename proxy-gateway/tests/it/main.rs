@@ -1,0 +1,13 @@
+//! The integration tests, in one program: each links the whole of the crate and its dependencies.
+
+mod cli;
+mod common;
+mod consul;
+mod docs;
+mod fleet;
+mod handover;
+mod limits;
+mod run;
+mod serf;
+mod service_fabric;
+mod xds;

@@ -1,0 +1,202 @@
+//! The program in front of an emulated Service Fabric cluster.
+
+use crate::common::{ConfigFile, address_after, output, start};
+use serde_json::Value;
+use servicefabric_emulator::cluster::FabricName;
+use servicefabric_emulator::gateway::{Emulator, Fault, FaultAction, Responder};
+use servicefabric_emulator::health::{EntityKey, HealthQuery, HealthState};
+use servicefabric_emulator::topology::Topology;
+use testkit::client::Connection;
+use testkit::time::eventually;
+
+const CLUSTER: &str = r#"
+    [cluster]
+    health_report_interval = 0
+
+    [[application_types]]
+    name = "ShopType"
+
+    [application_types.service_types.WebType.labels]
+    YARP.Enable = true
+    YARP.Routes.web.Path = "/shop/{**rest}"
+
+    [application_types.service_types.BadType.labels]
+    YARP.Enable = true
+    YARP.Routes.bad.Path = "/bad/{oops"
+
+    [application_types.service_types.QuietType.labels]
+    YARP.Routes.quiet.Path = "/quiet"
+
+    [applications.Shop]
+    type = "ShopType"
+    services.Quiet = { type = "QuietType" }
+    services.Web = { type = "WebType", instances = 2 }
+    services.Bad = { type = "BadType" }
+"#;
+
+/// A cluster whose services have small HTTP servers in them.
+async fn cluster() -> Emulator {
+    let emulator = Emulator::builder(Topology::from_toml(CLUSTER).expect("it is a topology"))
+        .listen("127.0.0.1:0")
+        .workload(Responder::default())
+        .start()
+        .await
+        .expect("it starts");
+    let web = FabricName::parse("fabric:/Shop/Web").expect("it is a name");
+    eventually("the services are ready", async || {
+        emulator.with_cluster(|cluster| {
+            let page = Default::default();
+            let partitions = cluster
+                .partitions(&web, &page)
+                .expect("there is the service");
+            let replicas = partitions.items.iter().flat_map(|p| p.replicas.values());
+            replicas.filter(|replica| replica.is_resolvable()).count() == 2
+        })
+    })
+    .await;
+    emulator
+}
+
+fn config(gateway: &str) -> ConfigFile {
+    ConfigFile::new(&format!(
+        r#"{{
+            "Listeners": {{ "web": {{ "Address": "127.0.0.1:0" }} }},
+            "Admin": {{ "Address": "127.0.0.1:0" }},
+            "ServiceFabricDiscovery": {{
+                "Gateways": ["{gateway}"],
+                "DiscoveryPeriod": "200ms", "FastPeriod": "100ms",
+                "DiscoverInsecureHttpDestinations": true
+            }}
+        }}"#
+    ))
+}
+
+/// How well the cluster believes a service to be, by what the proxy told it.
+fn reported(emulator: &Emulator, service: &str) -> Option<HealthState> {
+    let entity = EntityKey::Service(FabricName::parse(service).expect("it is a name"));
+    let health = emulator
+        .with_cluster(|cluster| cluster.health(&entity, &HealthQuery::default()))
+        .expect("there is the service");
+    let mut events = health.events.iter();
+    let event = events.find(|event| event.report.source == "YARP")?;
+    Some(event.state())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn discover_shows_routes_problems_and_reports_and_tells_the_cluster_nothing() {
+    let emulator = cluster().await;
+    let file = config(&emulator.endpoint());
+    let arguments = ["discover", "--config", &file.argument(), "--format", "json"];
+    let found = output(&arguments).await.expect_success();
+    let found: Value = serde_json::from_str(&found.stdout).expect("it is JSON");
+    let provider = &found["providers"][1];
+    assert_eq!(provider["name"], "servicefabric");
+    let routes = provider["ReverseProxy"]["Routes"]
+        .as_object()
+        .expect("there are routes");
+    assert_eq!(
+        routes.keys().collect::<Vec<_>>(),
+        ["fabric%3A%2FShop%2FWeb:web"]
+    );
+    let web = &provider["ReverseProxy"]["Clusters"]["fabric:/Shop/Web"];
+    assert_eq!(
+        web["Destinations"].as_object().map(|all| all.len()),
+        Some(2)
+    );
+    let pointer = provider["diagnostics"][0]["pointer"]
+        .as_str()
+        .expect("there is a problem");
+    assert!(pointer.ends_with("/YARP.Routes.bad.Path"), "{pointer}");
+    let reports: Vec<_> = provider["health_reports"]
+        .as_array()
+        .expect("there are reports")
+        .iter()
+        .map(|report| (&report["entity"], &report["health"]["HealthState"]))
+        .collect();
+    assert_eq!(reports.len(), 2, "{reports:?}");
+    assert!(
+        reports
+            .iter()
+            .any(|(entity, state)| **entity == "service Shop~Bad" && **state == "Warning")
+    );
+    assert!(
+        reports
+            .iter()
+            .any(|(entity, state)| **entity == "service Shop~Web" && **state == "Ok")
+    );
+    assert_eq!(reported(&emulator, "fabric:/Shop/Bad"), None);
+
+    let not_served = provider["not_served"]
+        .as_array()
+        .expect("not all are served");
+    let mut names = not_served.iter().map(|one| &one["name"]);
+    assert!(
+        names.any(|name| name == "fabric:/Shop/Quiet"),
+        "{not_served:?}"
+    );
+
+    let text = output(&["discover", "--config", &file.argument()])
+        .await
+        .expect_success()
+        .stdout;
+    assert!(
+        text.contains("servicefabric: 1 routes, 1 clusters"),
+        "{text}"
+    );
+    assert!(text.contains("not served fabric:/Shop/Quiet: "), "{text}");
+    assert!(
+        text.contains("would report service Shop~Bad: Warning"),
+        "{text}"
+    );
+    emulator.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn run_serves_what_is_discovered_and_tells_the_cluster() {
+    let emulator = cluster().await;
+    let file = config(&emulator.endpoint());
+    let mut process = start(&["run", "--config", &file.argument()], "a second Ctrl-C").await;
+    let address = address_after(&process.output(), "listening on http://");
+    let mut client = Connection::http1(address).await.expect("it listens");
+    let answer = client.get("/shop/cart").await.expect("it answers");
+    assert_eq!(answer.status, 200);
+    assert!(answer.text().contains("fabric:/Shop/Web"));
+    eventually("the cluster knows of the bad label", async || {
+        reported(&emulator, "fabric:/Shop/Bad") == Some(HealthState::Warning)
+    })
+    .await;
+
+    // A cluster that is gone changes nothing.
+    let down = Fault::new("*", FaultAction::fail(503, "FABRIC_E_SERVICE_OFFLINE"));
+    emulator
+        .faults()
+        .inject(down)
+        .expect("there is room for it");
+    let provider = async || {
+        let admin = address_after(&process.output(), "admin page on http://");
+        let mut client = Connection::http1(admin).await.expect("it listens");
+        client
+            .get("/api/v1/providers")
+            .await
+            .expect("it answers")
+            .text()
+    };
+    eventually("the source is failing", async || {
+        provider().await.contains("failing")
+    })
+    .await;
+    let answer = client.get("/shop/cart").await.expect("it answers");
+    assert_eq!(answer.status, 200);
+    process.interrupt();
+    assert!(process.wait().await.success());
+    emulator.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_gateway_that_nobody_is_behind_is_named() {
+    let file = config("http://127.0.0.1:1");
+    let found = output(&["discover", "--config", &file.argument()]).await;
+    assert_eq!(found.status.code(), Some(1));
+    assert!(found.stdout.contains("no answer: "), "{}", found.stdout);
+    assert!(found.stdout.contains("127.0.0.1:1"), "{}", found.stdout);
+}

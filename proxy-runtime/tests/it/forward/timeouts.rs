@@ -1,0 +1,171 @@
+//! What happens when nothing happens.
+//!
+//! Time is virtual here. It goes on when nobody has anything to do, in steps of a second at most, since the proxy's driver
+//! wakes up every second.
+
+use std::time::Duration;
+
+use serde_json::json;
+use testkit::body;
+use testkit::client::ClientError;
+use testkit::faults;
+use testkit::origin::Origin;
+use testkit::raw::RawClient;
+
+use crate::forward::front::{Front, config, config_with, config_with_route};
+
+fn ten_seconds() -> serde_json::Value {
+    json!({ "HttpRequest": { "ActivityTimeout": "00:00:10" } })
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_origin_that_says_nothing_is_504() {
+    for origin in [faults::never_answers(), faults::stops_mid_head()] {
+        let front = Front::start(&config_with(&[&origin.url()], &ten_seconds()));
+        for mut client in [front.http1().await, front.http2().await] {
+            assert_eq!(client.get("/").await.unwrap().status, 504);
+        }
+        front.settled().await;
+        assert_eq!(front.errors("RequestTimedOut"), 2);
+        // Nobody waits for an answer to a request that was given up.
+        front.connections(0, 0).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_response_that_stops_is_cut_off() {
+    for chunked in [false, true] {
+        let origin = faults::stops_mid_body(chunked);
+        let front = Front::start(&config_with(&[&origin.url()], &ten_seconds()));
+        for mut client in [front.http1().await, front.http2().await] {
+            let error = client.get("/").await.unwrap_err();
+            let received = error.truncated().expect("the head and a part had come");
+            assert_eq!(received.text(), faults::PARTIAL);
+        }
+        front.settled().await;
+        assert_eq!(front.errors("ResponseBodyDestination"), 2);
+        front.connections(0, 0).await;
+    }
+}
+
+/// L07: the timeout is for silence, not for the whole.
+#[tokio::test(start_paused = true)]
+async fn l07_slow_but_steady_is_fine() {
+    let origin = faults::slow_body(30, Duration::from_secs(1));
+    let front = Front::start(&config_with(&[&origin.url()], &ten_seconds()));
+    let answer = front.http1().await.get("/").await.unwrap();
+    assert_eq!(answer.text(), faults::PARTIAL.repeat(30));
+
+    let origin = Origin::echo();
+    let front = Front::start(&config_with(&[&origin.url()], &ten_seconds()));
+    let mut client = front.http1().await;
+    let (mut send, upload) = body::channel(1);
+    let feed = tokio::spawn(async move {
+        for _ in 0..30 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            send.send_data("part ".into()).await.unwrap();
+        }
+    });
+    let request = client.request("POST", "/").body(upload).unwrap();
+    let echo: testkit::origin::Echo = client.send(request).await.unwrap().json();
+    assert_eq!(echo.body_length, 150);
+    feed.await.unwrap();
+}
+
+/// The client promised a body and does not send it.
+#[tokio::test(start_paused = true)]
+async fn an_upload_that_stops_is_408() {
+    let origin = Origin::echo();
+    let front = Front::start(&config_with(&[&origin.url()], &ten_seconds()));
+    let mut client = RawClient::connect(front.server.addr()).await.unwrap();
+    let request = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nhalf";
+    client.write_all(request).await.unwrap();
+    assert_eq!(client.read_response().await.unwrap().status(), 408);
+    front.settled().await;
+    assert_eq!(front.errors("RequestBodyClient"), 1);
+    front.connections(0, 0).await;
+}
+
+/// The origin does not read the body.
+#[tokio::test(start_paused = true)]
+async fn an_upload_that_is_not_read_is_504() {
+    let origin = faults::never_reads();
+    let front = Front::start(&config_with(&[&origin.url()], &ten_seconds()));
+    let mut client = front.http1().await;
+    let request = client
+        .request("POST", "/")
+        .body(body::endless(vec![b'x'; 64 * 1024]))
+        .unwrap();
+    match client.send(request).await {
+        Ok(answer) => assert_eq!(answer.status, 504),
+        // The server cuts the upload off, which may come before the answer is read.
+        Err(error) => assert!(
+            matches!(error, ClientError::NoAnswer(_)),
+            "{}",
+            error.chain()
+        ),
+    }
+    front.settled().await;
+    assert_eq!(front.errors("RequestBodyDestination"), 1);
+    front.connections(0, 0).await;
+}
+
+/// A route's timeout counts from the request to the head of its response, whatever moves meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_route_has_a_timeout_of_its_own() {
+    let origin = faults::never_answers();
+    let timeout = json!({ "Timeout": "00:00:10" });
+    let front = Front::start(&config_with_route(&[&origin.url()], &timeout));
+    let mut client = front.http1().await;
+    let (mut send, upload) = body::channel(1);
+    let feed = tokio::spawn(async move {
+        while send.send_data("more ".into()).await.is_ok() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    });
+    let request = client.request("POST", "/").body(upload).unwrap();
+    let answer = client.send(request).await.unwrap();
+    assert_eq!(answer.status, 504);
+    feed.await.unwrap();
+    front.settled().await;
+
+    // The body may take longer than that.
+    let origin = faults::slow_body(20, Duration::from_secs(1));
+    let front = Front::start(&config_with_route(&[&origin.url()], &timeout));
+    let answer = front.http1().await.get("/").await.unwrap();
+    assert_eq!(answer.text(), faults::PARTIAL.repeat(20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_destination_that_does_not_accept_is_504() {
+    let port = faults::UnansweredPort::new();
+    let front = Front::start(&config(&[&port.url()]));
+    let started = tokio::time::Instant::now();
+    assert_eq!(front.http1().await.get("/").await.unwrap().status, 504);
+    assert!(started.elapsed() >= Duration::from_secs(15));
+    front.settled().await;
+    assert_eq!(front.errors("RequestTimedOut"), 1);
+    assert_eq!(front.destination(0).connect_failures, 1);
+
+    // Whoever gives it up, which is the route here.
+    let timeout = json!({ "Timeout": "00:00:03" });
+    let front = Front::start(&config_with_route(&[&port.url()], &timeout));
+    assert_eq!(front.http1().await.get("/").await.unwrap().status, 504);
+    front.settled().await;
+    assert_eq!(front.destination(0).connect_failures, 1);
+}
+
+/// Transforms for failures are made when the proxy answers itself (G23).
+#[tokio::test(start_paused = true)]
+async fn g23_the_proxys_own_errors_carry_the_routes_headers() {
+    let port = faults::RefusingPort::new();
+    let transforms = json!({ "Transforms": [
+        { "ResponseHeader": "x-failed", "Set": "yes", "When": "Failure" },
+        { "ResponseHeader": "x-ok", "Set": "yes" },
+    ] });
+    let front = Front::start(&config_with_route(&[&port.url()], &transforms));
+    let answer = front.http1().await.get("/").await.unwrap();
+    assert_eq!(answer.status, 502);
+    assert_eq!(answer.header("x-failed"), Some("yes"));
+    assert_eq!(answer.header("x-ok"), None);
+}

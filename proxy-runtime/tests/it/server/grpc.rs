@@ -1,0 +1,101 @@
+//! Who may be silent in the middle of an upload: clients of gRPC, and nobody else by calling themselves so.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use proxy_runtime::server::{DataRate, Limits};
+use serde_json::json;
+use testkit::raw::RawClient;
+
+use crate::server::ways::{OK, as_bytes_within, origin, over_types_within, proxy};
+
+const WINDOW: Duration = Duration::from_millis(100);
+
+fn limits() -> Limits {
+    Limits::default().with_data_rate(DataRate::new(240, WINDOW))
+}
+
+/// What a client is answered that sends nothing after the first byte of its upload.
+async fn silent_over_http1(address: SocketAddr, fields: &str) -> u16 {
+    let mut client = RawClient::connect(address).await.unwrap();
+    let head = "POST / HTTP/1.1\r\nHost: t.example\r\nTransfer-Encoding: chunked\r\n";
+    let request = format!("{head}{fields}\r\n2\r\nx");
+    client.write_all(request).await.unwrap();
+    client.read_response().await.unwrap().status()
+}
+
+#[tokio::test]
+async fn over_http1_nobody_may_be_silent() {
+    let origin = origin(OK);
+    let proxy = proxy(&origin, &json!({}), "");
+    for serve in [as_bytes_within, over_types_within] {
+        let server = serve(&proxy, limits());
+        for fields in [
+            "",
+            "Content-Type: application/grpc\r\n",
+            "Content-Type: application/grpc+proto\r\nTE: trailers\r\nConnection: TE\r\n",
+        ] {
+            let status = silent_over_http1(server.local_addrs()[0], fields).await;
+            assert_eq!(status, 408, "{fields}");
+        }
+    }
+}
+
+/// What a client is answered that sends the rest of its upload only after several windows, or never, if it `may_not`.
+#[cfg(feature = "http2")]
+async fn late_over_http2(
+    address: SocketAddr,
+    fields: &[(&'static str, &'static str)],
+    may_not: bool,
+) -> u16 {
+    use bytes::Bytes;
+    use http::{HeaderName, HeaderValue};
+
+    let mut client = crate::server::streams::Client::connect(address).await;
+    let mut request = crate::server::streams::post("/");
+    for (name, value) in fields {
+        let name = HeaderName::from_static(name);
+        let value = HeaderValue::from_static(value);
+        request.headers_mut().append(name, value);
+    }
+    let (response, mut upload) = client.begin(request).await;
+    upload.send_data(Bytes::from_static(b"x"), false).unwrap();
+    if !may_not {
+        tokio::time::sleep(4 * WINDOW).await;
+        upload.send_data(Bytes::from_static(b"y"), true).unwrap();
+    }
+    let response = testkit::time::guarded("an answer", response).await;
+    response.unwrap().status().as_u16()
+}
+
+#[cfg(feature = "http2")]
+#[tokio::test]
+async fn over_http2_calls_of_grpc_may_be_silent() {
+    let origin = origin(OK);
+    let proxy = proxy(&origin, &json!({}), "");
+    for serve in [as_bytes_within, over_types_within] {
+        let server = serve(&proxy, limits());
+        for (fields, status) in [
+            (
+                &[("content-type", "application/grpc"), ("te", "trailers")][..],
+                200,
+            ),
+            (
+                &[
+                    ("content-type", "application/grpc+proto"),
+                    ("te", "trailers"),
+                ],
+                200,
+            ),
+            (&[("content-type", "application/grpc")], 408),
+            (
+                &[("content-type", "application/grpc-web"), ("te", "trailers")],
+                408,
+            ),
+            (&[("te", "trailers")], 408),
+        ] {
+            let given = late_over_http2(server.local_addrs()[0], fields, status == 408).await;
+            assert_eq!(given, status, "{fields:?}");
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! Requests that are forwarded as bytes and requests that are forwarded over `http` types become the same.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::{Request, Response};
+use proxy_runtime::proxy_model::Snapshot;
+use proxy_runtime::proxy_model::config::ProxyConfig;
+use proxy_runtime::server::{Limits, Listener, RequestBody, Server, ServerHandle};
+use proxy_runtime::{Proxy, ProxyBody, ProxyService};
+use serde_json::{Value, json};
+use testkit::raw::{RawClient, RawOrigin, RawResponse, Recording};
+use tower_service::Service;
+
+use crate::server::filtered;
+use crate::server::support::loopback;
+
+/// The proxy's service in disguise, so that the server does not know what it serves.
+#[derive(Clone)]
+pub(crate) struct Disguised(pub(crate) ProxyService);
+
+type Answer = Pin<Box<dyn Future<Output = Result<Response<ProxyBody>, Infallible>>>>;
+
+impl Service<Request<RequestBody>> for Disguised {
+    type Response = Response<ProxyBody>;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<RequestBody>) -> Answer {
+        Box::pin(self.0.call(request))
+    }
+}
+
+/// What a destination was sent, and what the client was.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) request: Message,
+    pub(crate) response: Message,
+}
+
+/// A message without what its framing and the order of its fields leave open.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Message {
+    pub(crate) start: String,
+    pub(crate) fields: Vec<String>,
+    pub(crate) body: String,
+}
+
+impl Message {
+    pub(crate) fn new<'a>(
+        start: String,
+        fields: impl Iterator<Item = (&'a str, &'a str)>,
+        body: &[u8],
+    ) -> Self {
+        let mut fields: Vec<_> = fields
+            .map(|(name, value)| match name.to_ascii_lowercase() {
+                // That there is one counts, not which.
+                name if name == "date" => name,
+                name => format!("{name}: {value}"),
+            })
+            .collect();
+        fields.sort_unstable();
+        Self {
+            start,
+            fields,
+            body: String::from_utf8_lossy(body).into_owned(),
+        }
+    }
+}
+
+impl Message {
+    fn of(response: &RawResponse) -> Self {
+        let head = &response.head;
+        let fields = head.headers.iter();
+        Self::new(
+            format!("{} {}", head.status, head.reason),
+            fields.map(|(name, value)| (name.as_str(), value.as_str())),
+            &response.body,
+        )
+    }
+}
+
+pub(crate) fn proxy(origin: &RawOrigin, route: &Value, address: &str) -> Proxy {
+    let mut route = route.clone();
+    route["ClusterId"] = json!("c1");
+    if route.get("Match").is_none() {
+        route["Match"] = json!({ "Path": "/{**rest}" });
+    }
+    let address = format!("{}{address}", origin.url());
+    let config = json!({
+        "Routes": { "r1": route },
+        "Clusters": { "c1": { "Destinations": { "d1": { "Address": address } } } },
+    });
+    let config = ProxyConfig::from_json(&config.to_string()).unwrap();
+    let builder = filtered::registered(Proxy::builder());
+    let (snapshot, _) = Snapshot::compile(config, &builder.compile_options()).unwrap();
+    let (proxy, driver) = builder.snapshot(Arc::new(snapshot)).build().unwrap();
+    tokio::spawn(driver);
+    proxy
+}
+
+pub(crate) fn as_bytes(proxy: &Proxy) -> ServerHandle {
+    as_bytes_within(proxy, Limits::default())
+}
+
+pub(crate) fn over_types(proxy: &Proxy) -> ServerHandle {
+    over_types_within(proxy, Limits::default())
+}
+
+pub(crate) fn as_bytes_within(proxy: &Proxy, limits: Limits) -> ServerHandle {
+    let server = Server::for_proxy(proxy).with_workers(NonZeroUsize::MIN);
+    let server = server.with_limits(limits);
+    let server = server.with_listener(Listener::http(loopback()));
+    server.bind().unwrap().start().unwrap()
+}
+
+pub(crate) fn over_types_within(proxy: &Proxy, limits: Limits) -> ServerHandle {
+    let proxy = proxy.clone();
+    let server = Server::builder(move || Disguised(proxy.service()));
+    let server = server.with_workers(NonZeroUsize::MIN).with_limits(limits);
+    let server = server.with_listener(Listener::http(loopback()));
+    server.bind().unwrap().start().unwrap()
+}
+
+/// Sends `request` twice over one connection, and tells what was seen the second time.
+async fn exchange(address: SocketAddr, origin: &RawOrigin, request: &str) -> Seen {
+    let mut client = RawClient::connect(address).await.unwrap();
+    let method = request.split(' ').next().unwrap();
+    let mut response = None;
+    for _ in 0..2 {
+        client.write_all(request).await.unwrap();
+        response = Some(client.read_response_to(method).await.unwrap());
+    }
+    let response = response.unwrap();
+    Seen {
+        request: received_twice(origin),
+        response: Message::of(&response),
+    }
+}
+
+/// The request that a destination was sent twice; nothing in it if it was sent none.
+pub(crate) fn received_twice(origin: &RawOrigin) -> Message {
+    // A response that is not passed on may cost the connection.
+    let recordings = origin.recordings();
+    let sent: String = recordings.iter().map(Recording::text).collect();
+    let second = sent.len() / 2;
+    assert_eq!(sent[..second], sent[second..], "both times the same");
+    let Some((head, body)) = sent[second..].split_once("\r\n\r\n") else {
+        return Message::default();
+    };
+    let mut lines = head.split("\r\n");
+    let start = lines.next().unwrap().to_owned();
+    let fields = lines.map(|line| line.split_once(':').unwrap());
+    // Ports differ, and with them the host that the destination is called by.
+    let fields = fields.map(|(name, value)| match value.trim() {
+        value if value.starts_with("127.0.0.1:") => (name, "of the destination"),
+        value => (name, value),
+    });
+    Message::new(start, fields, body.as_bytes())
+}
+
+/// Answers each request with the same bytes.
+pub(crate) fn origin(answer: &'static str) -> RawOrigin {
+    RawOrigin::script(move |mut connection| async move {
+        while connection.read_whole_request().await.is_ok() {
+            connection.write_all(answer).await?;
+        }
+        Ok(())
+    })
+}
+
+/// As [`compare`], of a request that a destination is to get.
+pub(crate) async fn compare_forwarded(
+    name: &str,
+    route: &Value,
+    base: &str,
+    request: &str,
+    answer: &'static str,
+) {
+    let seen = compare(name, route, base, request, answer).await;
+    let nothing = format!("{:?}", Message::default());
+    assert!(!seen.contains(&nothing), "{name}: {seen}");
+}
+
+/// Whether both ways make the same of it. Tells what the client was sent.
+pub(crate) async fn compare(
+    name: &str,
+    route: &Value,
+    base: &str,
+    request: &str,
+    answer: &'static str,
+) -> String {
+    let mut seen = Vec::new();
+    for serve in [as_bytes, over_types] {
+        let origin = origin(answer);
+        let server = serve(&proxy(&origin, route, base));
+        let exchanged = exchange(server.local_addrs()[0], &origin, request);
+        seen.push(testkit::time::guarded(format!("exchange {name}"), exchanged).await);
+    }
+    assert_eq!(seen[0], seen[1], "{name}");
+    format!("{:?}", seen[0])
+}
+
+pub(crate) const OK: &str =
+    "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-A: 1\r\nX-A: 2\r\nServer: o\r\n\r\nok";
+
+#[tokio::test]
+async fn requests_are_the_same_both_ways() {
+    let plain = json!({});
+    for (name, request) in [
+        (
+            "GET",
+            "GET /a/b?c=d&e HTTP/1.1\r\nHost: shop.example\r\n\r\n",
+        ),
+        (
+            "POST",
+            "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc",
+        ),
+        (
+            "no content",
+            "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n",
+        ),
+        (
+            "chunks",
+            "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+        ),
+        ("OPTIONS *", "OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n"),
+        ("odd method", "PURGE /x HTTP/1.1\r\nHost: h\r\n\r\n"),
+        (
+            "absolute",
+            "GET http://other.example:81/x HTTP/1.1\r\nHost: h\r\n\r\n",
+        ),
+        (
+            "absolute, no path",
+            "GET http://other.example HTTP/1.1\r\nHost: h\r\n\r\n",
+        ),
+        (
+            "encoded",
+            "GET /a%20b/%7e?x=%2f HTTP/1.1\r\nHost: h\r\n\r\n",
+        ),
+        ("dots", "GET /a/../b HTTP/1.1\r\nHost: h\r\n\r\n"),
+        (
+            "hop by hop",
+            "GET / HTTP/1.1\r\nHost: h\r\nConnection: x-hop, keep-alive\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\nProxy-Authorization: \
+             secret\r\nTE: trailers\r\nX-Stays: 1\r\n\r\n",
+        ),
+        (
+            "forwarded",
+            "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: \
+             evil\r\nX-Forwarded-Prefix: /x\r\nForwarded: for=1.2.3.4\r\n\r\n",
+        ),
+        (
+            "cookies",
+            "GET / HTTP/1.1\r\nHost: h\r\nCookie: a=b\r\nAuthorization: Basic xyz\r\nX-Empty:\r\nX-L: \u{e9}\r\n\r\n",
+        ),
+        (
+            "padded length",
+            "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 003\r\n\r\nabc",
+        ),
+    ] {
+        compare_forwarded(name, &plain, "", request, OK).await;
+    }
+}
+
+/// Recipients do not agree on what several lines mean.
+#[tokio::test]
+async fn several_lines_of_cookies_become_one() {
+    let request = "GET / HTTP/1.1\r\nHost: h\r\nCookie: a=1\r\nX: y\r\ncookie: b=2; c=3\r\n\r\n";
+    let seen = compare("cookies", &json!({}), "", request, OK).await;
+    assert!(seen.contains("\"cookie: a=1; b=2; c=3\""), "{seen}");
+}
+
+/// What destinations answer, over whichever version they were asked.
+pub(crate) const ANSWERS: [(&str, &str); 11] = [
+    (
+        "chunks",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
+    ),
+    ("204", "HTTP/1.1 204 No Content\r\nX: 1\r\n\r\n"),
+    ("304", "HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n"),
+    (
+        "205",
+        "HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n",
+    ),
+    ("empty", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
+    (
+        "odd status",
+        "HTTP/1.1 599 Odd\r\nContent-Length: 1\r\n\r\nx",
+    ),
+    (
+        "reason",
+        "HTTP/1.1 404 Nowhere to be found\r\nContent-Length: 1\r\n\r\nx",
+    ),
+    (
+        "dated",
+        "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 0\r\n\r\n",
+    ),
+    (
+        "dated for one connection",
+        "HTTP/1.1 200 OK\r\nConnection: date\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 0\r\n\r\n",
+    ),
+    (
+        "of one connection",
+        "HTTP/1.1 200 OK\r\nConnection: x-hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\nAlt-Svc: h3\r\nTE: \
+         x\r\nContent-Length: 0\r\n\r\n",
+    ),
+    (
+        "cookies",
+        "HTTP/1.1 200 OK\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nX-L: \u{e9}\r\nContent-Length: 0\r\n\r\n",
+    ),
+];
+
+/// The target of the requests that [`changed_routes`] are for.
+pub(crate) const CHANGED: &str = "/api/items/7?q=1&drop=2";
+
+/// Routes that change what they forward, and what their destinations' addresses end with.
+pub(crate) fn changed_routes() -> Vec<(Value, &'static str)> {
+    let matched = json!({ "Path": "/api/{kind}/{**rest}" });
+    let transforms = [
+        json!([{ "PathPrefix": "/prefix" }]),
+        json!([{ "PathRemovePrefix": "/api" }]),
+        json!([{ "PathSet": "/other" }]),
+        json!([{ "PathPattern": "/x/{kind}/{**rest}" }]),
+        json!([{ "QueryRemoveParameter": "drop" }]),
+        json!([{ "QueryValueParameter": "new", "Append": "a b" }]),
+        json!([{ "QueryRouteParameter": "kind", "Set": "kind" }]),
+        json!([{ "HttpMethodChange": "GET", "Set": "POST" }]),
+        json!([{ "RequestHeader": "X-Old", "Set": "new" }]),
+        json!([{ "RequestHeader": "X-Old", "Append": "more" }, { "RequestHeaderRemove": "X-Keep" }]),
+        json!([{ "RequestHeader": "Host", "Set": "named.example" }]),
+        json!([{ "RequestHeaderOriginalHost": "true" }]),
+        json!([{ "RequestHeadersCopy": "false" }]),
+        json!([{ "RequestHeadersAllowed": "X-Keep;Accept" }]),
+        json!([{ "X-Forwarded": "Append" }]),
+        json!([{ "X-Forwarded": "Remove" }]),
+        json!([{ "X-Forwarded": "Off" }]),
+        json!([{ "Forwarded": "for,proto,host", "ForFormat": "Ip" }]),
+        json!([{ "ResponseHeader": "X-Added", "Set": "1", "When": "Always" }]),
+        json!([{ "ResponseHeader": "X-A", "Append": "3" }]),
+        json!([{ "ResponseHeader": "X-Failure", "Set": "1", "When": "Failure" }]),
+        json!([{ "ResponseHeaderRemove": "Server" }]),
+        json!([{ "ResponseHeadersCopy": "false" }]),
+        json!([{ "ResponseHeadersAllowed": "X-A" }]),
+        json!([{ "ResponseTrailer": "X-T", "Set": "1" }]),
+    ];
+    let routes = transforms.into_iter().map(|transforms| {
+        let route = json!({ "Match": matched, "Transforms": transforms });
+        (route, "")
+    });
+    routes
+        .chain([(json!({ "Match": matched }), "/base/")])
+        .collect()
+}
+
+#[tokio::test]
+async fn responses_are_the_same_both_ways() {
+    for (name, answer) in ANSWERS {
+        let get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+        compare_forwarded(name, &json!({}), "", get, answer).await;
+    }
+    let head = "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n";
+    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
+    compare_forwarded("HEAD", &json!({}), "", head, answer).await;
+}
+
+/// A route that dates the proxy's own answers, and what is no answer of a destination.
+pub(crate) fn dated() -> (Value, &'static str) {
+    let date = json!({ "ResponseHeader": "Date", "Set": "today", "When": "Always" });
+    (json!({ "Transforms": [date] }), "no HTTP\r\n\r\n")
+}
+
+#[tokio::test]
+async fn answers_of_the_proxy_have_one_date() {
+    let (route, answer) = dated();
+    let get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+    let seen = compare("dated", &route, "", get, answer).await;
+    assert_eq!(seen.matches("\"date\"").count(), 1, "{seen}");
+}
+
+#[tokio::test]
+async fn changes_are_the_same_both_ways() {
+    let request =
+        format!("GET {CHANGED} HTTP/1.1\r\nHost: shop.example\r\nX-Old: 1\r\nX-Keep: 2\r\n\r\n");
+    for (route, base) in changed_routes() {
+        compare_forwarded(&route.to_string(), &route, base, &request, OK).await;
+    }
+    // The response to another method than the client's: its body is none of the client's business.
+    let route = json!({ "Transforms": [{ "HttpMethodChange": "HEAD", "Set": "GET" }] });
+    let head = "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n";
+    compare_forwarded("HEAD as GET", &route, "", head, OK).await;
+}

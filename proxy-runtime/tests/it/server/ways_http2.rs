@@ -1,0 +1,282 @@
+//! Streams of HTTP/2 that are forwarded as HTTP/1.1 and those that are forwarded over `http` types become the same.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Request};
+use serde_json::{Value, json};
+use testkit::raw::RawOrigin;
+
+use crate::server::streams::Client;
+use crate::server::ways::{
+    ANSWERS, CHANGED, Message, OK, Seen, as_bytes, changed_routes, dated, origin, over_types,
+    proxy, received_twice,
+};
+
+/// A request, and whether its body tells its length.
+struct Given<'a> {
+    method: &'static str,
+    target: &'a str,
+    fields: &'static [(&'static str, &'static str)],
+    body: Option<&'static str>,
+    trailers: &'static [(&'static str, &'static str)],
+}
+
+const GET: Given<'static> = Given {
+    method: "GET",
+    target: "http://shop.example/a/b?c=d&e",
+    fields: &[],
+    body: None,
+    trailers: &[],
+};
+
+fn map(fields: &[(&'static str, &'static str)]) -> HeaderMap {
+    let mut map = HeaderMap::new();
+    for (name, value) in fields {
+        map.append(
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        );
+    }
+    map
+}
+
+fn lines(fields: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+    let fields = fields.iter();
+    fields.map(|(name, value)| {
+        (
+            name.as_str(),
+            std::str::from_utf8(value.as_bytes()).unwrap(),
+        )
+    })
+}
+
+/// Sends the request twice over one connection, and tells what was seen.
+async fn exchange(address: SocketAddr, origin: &RawOrigin, given: &Given<'_>) -> Seen {
+    let mut client = Client::connect(address).await;
+    let mut response = None;
+    for _ in 0..2 {
+        let mut request = Request::builder()
+            .method(given.method)
+            .uri(given.target)
+            .body(())
+            .unwrap();
+        *request.headers_mut() = map(given.fields);
+        let body = given.body.map(|body| Bytes::from_static(body.as_bytes()));
+        let trailers = (!given.trailers.is_empty()).then(|| map(given.trailers));
+        response = Some(client.send(request, body, trailers).await.unwrap());
+    }
+    let response = response.unwrap();
+    let fields = lines(&response.fields).chain(lines(&response.trailers));
+    Seen {
+        request: received_twice(origin),
+        response: Message::new(response.status.to_string(), fields, &response.body),
+    }
+}
+
+/// The same is seen on both ways. Returns it.
+async fn compare(
+    name: &str,
+    route: &Value,
+    base: &str,
+    given: &Given<'_>,
+    answer: &'static str,
+) -> Seen {
+    let mut seen = Vec::new();
+    for serve in [as_bytes, over_types] {
+        let origin = origin(answer);
+        let server = serve(&proxy(&origin, route, base));
+        let exchanged = exchange(server.local_addrs()[0], &origin, given);
+        seen.push(testkit::time::guarded(format!("exchange {name}"), exchanged).await);
+    }
+    assert_eq!(seen[0], seen[1], "{name}");
+    assert_ne!(seen[0].request, Message::default(), "{name} is forwarded");
+    seen.swap_remove(0)
+}
+
+#[tokio::test]
+async fn requests_are_the_same_both_ways() {
+    for (name, given) in [
+        ("GET", GET),
+        (
+            "POST with a length",
+            Given {
+                method: "POST",
+                fields: &[("content-length", "3")],
+                body: Some("abc"),
+                ..GET
+            },
+        ),
+        (
+            "POST without a length",
+            Given {
+                method: "POST",
+                body: Some("abc"),
+                ..GET
+            },
+        ),
+        (
+            "no content",
+            Given {
+                method: "POST",
+                fields: &[("content-length", "0")],
+                ..GET
+            },
+        ),
+        (
+            "an empty body",
+            Given {
+                method: "PUT",
+                body: Some(""),
+                ..GET
+            },
+        ),
+        (
+            "trailers",
+            Given {
+                method: "POST",
+                fields: &[("te", "trailers"), ("trailer", "x-sum")],
+                body: Some("abc"),
+                trailers: &[
+                    ("x-sum", "1"),
+                    ("host", "evil"),
+                    ("x-forwarded-for", "203.0.113.9"),
+                    ("authorization", "Bearer t"),
+                ],
+                ..GET
+            },
+        ),
+        (
+            "trailers of a body with a length",
+            Given {
+                method: "POST",
+                fields: &[("content-length", "3")],
+                body: Some("abc"),
+                trailers: &[("x-sum", "1")],
+                ..GET
+            },
+        ),
+        (
+            "odd method",
+            Given {
+                method: "PURGE",
+                ..GET
+            },
+        ),
+        (
+            "HEAD",
+            Given {
+                method: "HEAD",
+                ..GET
+            },
+        ),
+        (
+            "no path",
+            Given {
+                target: "http://shop.example",
+                ..GET
+            },
+        ),
+        (
+            "dots",
+            Given {
+                target: "http://h/a/../b?x=/../y",
+                ..GET
+            },
+        ),
+        (
+            "encoded",
+            Given {
+                target: "http://h/a%20b/%7e?x=%2f",
+                ..GET
+            },
+        ),
+        (
+            "crumbs",
+            Given {
+                fields: &[("cookie", "a=1"), ("x", "1"), ("cookie", "b=2"), ("x", "2")],
+                ..GET
+            },
+        ),
+        (
+            "of one connection",
+            Given {
+                fields: &[
+                    ("te", "trailers"),
+                    ("proxy-authorization", "secret"),
+                    ("upgrade-insecure-requests", "1"),
+                    ("alt-svc", "h3"),
+                    ("x-stays", "1"),
+                ],
+                ..GET
+            },
+        ),
+        (
+            "forwarded",
+            Given {
+                fields: &[
+                    ("x-forwarded-for", "1.2.3.4"),
+                    ("x-forwarded-proto", "https"),
+                    ("x-forwarded-host", "evil"),
+                    ("x-forwarded-prefix", "/x"),
+                    ("forwarded", "for=1.2.3.4"),
+                ],
+                ..GET
+            },
+        ),
+        (
+            "expect",
+            Given {
+                method: "POST",
+                fields: &[("expect", "100-continue"), ("content-length", "0")],
+                ..GET
+            },
+        ),
+    ] {
+        let plain = if name == "HEAD" {
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
+        } else {
+            OK
+        };
+        compare(name, &json!({}), "", &given, plain).await;
+    }
+}
+
+#[tokio::test]
+async fn responses_are_the_same_both_ways() {
+    // What HTTP/1.1 may frame in more than one way.
+    let framed = [
+        (
+            "trailers",
+            "HTTP/1.1 200 OK\r\nTrailer: x-sum\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 7\r\nExpires: 0\r\n\r\n",
+        ),
+        (
+            "no content in chunks",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        ),
+    ];
+    for (name, answer) in ANSWERS.into_iter().chain(framed) {
+        compare(name, &json!({}), "", &GET, answer).await;
+    }
+}
+
+#[tokio::test]
+async fn answers_of_the_proxy_have_one_date() {
+    let (route, answer) = dated();
+    let seen = compare("dated", &route, "", &GET, answer).await;
+    let fields = seen.response.fields.iter();
+    assert_eq!(fields.filter(|field| *field == "date").count(), 1);
+}
+
+#[tokio::test]
+async fn changes_are_the_same_both_ways() {
+    let target = format!("http://shop.example{CHANGED}");
+    let given = Given {
+        target: &target,
+        fields: &[("x-old", "1"), ("x-keep", "2"), ("cookie", "a=b")],
+        ..GET
+    };
+    for (route, base) in changed_routes() {
+        compare(&route.to_string(), &route, base, &given, OK).await;
+    }
+}

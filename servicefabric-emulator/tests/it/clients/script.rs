@@ -1,0 +1,57 @@
+//! Runs the scripts of `python/`.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use testkit::peers::{self, Peer};
+
+/// How long a script may take. The longest makes some 250 commands, one after the other.
+const LIMIT: Duration = Duration::from_secs(400);
+
+/// The vendor's clients.
+pub(super) struct Clients {
+    sfctl: Peer,
+    python: Peer,
+}
+
+impl Clients {
+    /// Both, or nothing.
+    pub(super) fn find() -> Option<Self> {
+        Some(Self {
+            sfctl: peers::find("sfctl")?,
+            python: peers::find("sfctl-python")?,
+        })
+    }
+
+    /// Runs a script about the cluster at `endpoint` to its good end, and returns what it has called.
+    pub(super) async fn run(
+        &self,
+        script: &str,
+        endpoint: &str,
+        variables: &[(&str, PathBuf)],
+    ) -> BTreeSet<String> {
+        let home = tempfile::tempdir().expect("a directory can be made");
+        let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/clients/python");
+        let mut command = self.python.command();
+        command
+            .arg(scripts.join(script))
+            // Nothing of the environment decides what the clients do: no proxy, no certificates, no settings of a user.
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("ONLY", std::env::var_os("ONLY").unwrap_or_default())
+            .env("HOME", home.path())
+            .env("LC_ALL", "C.UTF-8")
+            .env("NO_PROXY", "*")
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .env("SFCTL", self.sfctl.path())
+            .env("ENDPOINT", endpoint)
+            .envs(variables.iter().map(|(name, value)| (name, value)));
+        let done = peers::output_within(LIMIT, command).await.expect_success();
+        let called = done
+            .stdout
+            .lines()
+            .filter_map(|line| line.strip_prefix("called "));
+        called.map(str::to_owned).collect()
+    }
+}

@@ -1,0 +1,5 @@
+//! The integration tests, in one program: each links the whole of the crate and its dependencies.
+
+mod dependency_direction;
+mod dependency_policy;
+mod source_policy;
