@@ -2,7 +2,7 @@
 
 Needs the packages xds-protos, grpcio and protobuf. `cargo xtask descriptors` runs it with pinned versions of them.
 
-envoy-types has the messages without their descriptors, which reflection and JSON need. The services do not import the
+xds-types has the messages without their descriptors, which reflection and JSON need. The services do not import the
 types of the resources that they carry inside `Any`, so these are roots as well.
 """
 

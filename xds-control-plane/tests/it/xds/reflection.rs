@@ -16,9 +16,9 @@ fn plan() -> Plan {
         .listen("127.0.0.1:2".parse().unwrap())
 }
 
-/// No field that envoy-types writes is unknown to the descriptors, to any depth, and so none has another number or form.
+/// No field that xds-types writes is unknown to the descriptors, to any depth, and so none has another number or form.
 #[test]
-fn the_descriptors_know_what_envoy_types_writes() {
+fn the_descriptors_know_what_xds_types_writes() {
     let pool = DescriptorPool::decode(ENVOY_DESCRIPTORS).unwrap();
     let snapshot = plan().snapshot();
     let mut seen = 0;

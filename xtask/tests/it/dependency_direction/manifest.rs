@@ -5,6 +5,9 @@ use toml::{Table, Value};
 /// The tables of a manifest that name dependencies.
 const DEPENDENCIES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
 
+/// Packages generated from the work of others, which have its licence.
+const GENERATED: [&str; 1] = ["xds-types"];
+
 /// What is wrong with the manifest of a member.
 pub(crate) fn complaints(package: &str, manifest: &str) -> Vec<String> {
     let manifest: Table = match manifest.parse() {
@@ -22,7 +25,8 @@ pub(crate) fn complaints(package: &str, manifest: &str) -> Vec<String> {
         let value = manifest
             .get("package")
             .and_then(|package| package.get(field));
-        if !inherits(value) {
+        let has_its_own = field == "license" && GENERATED.contains(&package) && value.is_some();
+        if !inherits(value) && !has_its_own {
             wrong.push(format!("{package} needs `{field}.workspace = true`"));
         }
     }
@@ -117,6 +121,17 @@ mod tests {
                 "a needs `rust-version.workspace = true`",
                 "a needs `license.workspace = true`",
             ]
+        );
+    }
+
+    #[test]
+    fn only_generated_packages_have_a_licence_of_their_own() {
+        let manifest = "[package]\nedition.workspace = true\nrust-version.workspace = true\n\
+            license = \"Apache-2.0\"\n[lints]\nworkspace = true\n";
+        assert_eq!(complaints("xds-types", manifest), <[String; 0]>::default());
+        assert_eq!(
+            complaints("a", manifest),
+            ["a needs `license.workspace = true`"]
         );
     }
 
