@@ -28,7 +28,7 @@ const FIRST_ANSWER: Duration = Duration::from_secs(20);
 /// Clones share everything. The session begins with the first answer that is asked for, and ends with the last clone.
 ///
 /// ```no_run
-/// use xds_control_plane::client::{XdsDiscoverer, XdsOptions};
+/// use discovery_xds::{XdsDiscoverer, XdsOptions};
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let options = XdsOptions::default().with_servers(vec!["http://xds.example:1701".into()]);
