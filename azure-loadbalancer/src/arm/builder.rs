@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use url::Url;
 
+use super::Transport;
 use super::call_log::CallLog;
 use super::client::{ArmClient, Inner};
 use super::options::ArmOptions;
 use super::throttle::Gates;
 use super::token::{TokenCache, TokenSource};
-use super::transport::Transport;
 
 /// The resource manager of Azure's public cloud.
 pub const PUBLIC_CLOUD: &str = "https://management.azure.com";

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
+use super::Transport;
 use super::builder::ArmClientBuilder;
 use super::call::{Call, Precondition};
 use super::call_log::{CallClass, CallCounts, CallLog, CallRecord};
@@ -16,7 +17,6 @@ use super::error::{ArmError, ArmErrorKind};
 use super::options::ArmOptions;
 use super::throttle::Gates;
 use super::token::TokenCache;
-use super::transport::Transport;
 use crate::resources::ArmId;
 
 /// A client of Azure's resource manager. Cheap to clone; clones share tokens, gates and the log of calls.

@@ -39,7 +39,6 @@ mod reqwest_transport;
 mod throttle;
 pub mod token;
 mod tower_transport;
-mod transport;
 
 pub use self::builder::{ArmClientBuilder, EndpointError, PUBLIC_CLOUD};
 pub use self::call::Precondition;
@@ -50,4 +49,4 @@ pub use self::options::{ArmOptions, RetryPolicy};
 #[cfg(feature = "reqwest")]
 pub use self::reqwest_transport::{ReqwestTransport, TransportSetupError};
 pub use self::tower_transport::TowerTransport;
-pub use self::transport::{Transport, TransportError, TransportErrorKind};
+pub use discovery_http::{Transport, TransportError, TransportErrorKind};

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use tower_service::Service;
 
-use super::transport::{Transport, TransportError, TransportErrorKind};
+use super::{Transport, TransportError, TransportErrorKind};
 
 /// Sends requests through a `tower` service that takes and returns whole bodies: a stack of layers, a test's function, or
 /// the emulator in the same process.
@@ -56,8 +56,7 @@ where
             .map_err(failed)?;
         let response = service.call(request).await.map_err(failed)?;
         if response.body().len() > max_body {
-            let message = format!("the answer is larger than {max_body} bytes");
-            return Err(TransportError::new(TransportErrorKind::TooLarge, message));
+            return Err(TransportError::too_large(max_body));
         }
         Ok(response)
     }

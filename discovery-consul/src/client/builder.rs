@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
+use super::Transport;
 use super::address::Address;
 use super::call::Budget;
 use super::options::ConsulOptions;
 #[cfg(feature = "reqwest")]
-use super::reqwest_transport::ReqwestTransport;
+use super::reqwest_transport;
 use super::token::{TokenFile, Tokens};
-use super::transport::Transport;
 use super::{ConsulClient, Shared};
 
 /// Makes a [`ConsulClient`]; see [`ConsulClient::builder`].
@@ -47,7 +47,7 @@ impl ClientBuilder {
         #[cfg(feature = "reqwest")]
         let transport = match self.transport {
             Some(transport) => transport,
-            None => Arc::new(ReqwestTransport::new(&options, address.is_secure())?),
+            None => Arc::new(reqwest_transport::transport(&options, address.is_secure())?),
         };
         #[cfg(not(feature = "reqwest"))]
         let transport = self.transport.ok_or(BuildError::NoTransport)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use discovery_core::text::shortened;
 use http::StatusCode;
 
-use super::transport::{TransportError, TransportErrorKind};
+use super::{TransportError, TransportErrorKind};
 
 /// How much of what an agent says is shown.
 const SHOWN: usize = 200;
@@ -128,11 +128,10 @@ impl ConsulError {
 
     pub(super) fn of_transport(call: &str, error: TransportError) -> Self {
         let kind = match error.kind() {
-            TransportErrorKind::Connect | TransportErrorKind::Interrupted => {
-                ConsulErrorKind::Unreachable
-            }
-            TransportErrorKind::Tls => ConsulErrorKind::Tls,
+            kind if kind.is_tls() => ConsulErrorKind::Tls,
             TransportErrorKind::TooLarge => ConsulErrorKind::Malformed,
+            TransportErrorKind::TimedOut => ConsulErrorKind::TimedOut,
+            _ => ConsulErrorKind::Unreachable,
         };
         let failed = Self::new(kind, call, error.to_string());
         match error.into_source() {

@@ -37,8 +37,6 @@ mod builder;
 mod call;
 mod catalog;
 mod error;
-#[cfg(feature = "reqwest")]
-mod gzip;
 mod kv;
 mod model;
 mod options;
@@ -50,7 +48,6 @@ mod tests;
 #[cfg(feature = "reqwest")]
 mod tls;
 mod token;
-mod transport;
 
 use std::fmt;
 use std::sync::Arc;
@@ -67,12 +64,12 @@ pub use self::model::{
 pub use self::options::{ConsulOptions, EnvironmentError, TlsOptions};
 pub use self::query::{Answer, Consistency, Meta, Query};
 #[cfg(feature = "reqwest")]
-pub use self::reqwest_transport::ReqwestTransport;
-#[cfg(feature = "reqwest")]
 pub use self::tls::TlsError;
 use self::token::Tokens;
 pub use self::token::{InvalidToken, Token};
-pub use self::transport::{Transport, TransportError, TransportErrorKind};
+#[cfg(feature = "reqwest")]
+pub use discovery_http::ReqwestTransport;
+pub use discovery_http::{Transport, TransportError, TransportErrorKind};
 
 /// Asks a Consul agent over its HTTP API. Cheap to clone; clones share connections, their limit and the token.
 ///

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use discovery_core::text::shortened;
 
+use super::Transport;
 use super::aad::AadMemory;
 use super::endpoint::{Endpoint, Endpoints};
 use super::options::ClientOptions;
@@ -15,7 +16,6 @@ use super::reqwest_transport::{ReqwestOptions, ReqwestTransport};
 #[cfg(feature = "reqwest")]
 use super::tls::{ClientIdentity, ServerTrust};
 use super::token::TokenSource;
-use super::transport::Transport;
 use super::{Client, Shared};
 
 /// Makes a [`Client`]; see [`Client::builder`].

@@ -6,13 +6,14 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Shared;
+use super::TransportErrorKind;
 use super::answer::{Answer, decode, judge};
 use super::endpoint::Endpoint;
 use super::hint;
 use super::request::Call;
 use super::retry::{Attempts, Failure, Step};
 use super::token::BearerToken;
-use super::transport::TransportErrorKind;
+use super::transport::kind_of_call;
 use crate::calls::{CallError, CallErrorKind};
 
 impl Shared {
@@ -124,7 +125,7 @@ impl Shared {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {
                 let kind = error.kind();
-                let mut wrong = call.error(kind.of_call(), format!("{base}: {error}"));
+                let mut wrong = call.error(kind_of_call(kind), format!("{base}: {error}"));
                 if let Some(hint) = hint::of_transport(kind, endpoint.is_secure()) {
                     wrong = wrong.with_hint(hint);
                 }

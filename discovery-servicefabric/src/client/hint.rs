@@ -3,7 +3,7 @@
 use http::header::WWW_AUTHENTICATE;
 use http::{HeaderMap, StatusCode};
 
-use super::transport::TransportErrorKind;
+use super::TransportErrorKind;
 
 /// What a failed exchange usually means.
 pub(super) fn of_transport(kind: TransportErrorKind, secure: bool) -> Option<&'static str> {

@@ -86,7 +86,7 @@ pub use self::tls::{ClientIdentity, ServerTrust, Thumbprint, TlsError};
 pub use self::token::{
     BearerToken, InvalidToken, StaticToken, TokenError, TokenFile, TokenFn, TokenSource, token_fn,
 };
-pub use self::transport::{Transport, TransportError, TransportErrorKind};
+pub use discovery_http::{Transport, TransportError, TransportErrorKind};
 
 /// Asks the REST gateway of a cluster. Cheap to clone; clones share connections and what they have learnt.
 ///

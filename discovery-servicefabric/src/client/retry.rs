@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use super::TransportErrorKind;
 use super::options::ClientOptions;
 use super::request::Safety;
-use super::transport::TransportErrorKind;
 use crate::calls::{CallError, CallErrorKind};
 
 /// A failed attempt.
@@ -137,17 +137,16 @@ impl Verdict {
     }
 
     fn of_transport(kind: TransportErrorKind) -> Self {
-        use TransportErrorKind::{
-            CertificateRefused, Connect, Interrupted, NotTls, TimedOut, TooLarge, Untrusted,
-        };
+        use TransportErrorKind::{CertificateRefused, Connect, NotTls, Tls, TooLarge, Untrusted};
         let (never_sent, elsewhere, again) = match kind {
-            Connect => (true, true, Again::Often),
+            Connect | Tls => (true, true, Again::Often),
             // Asking the same gateway again does not change what it is.
             Untrusted | NotTls => (true, true, Again::Never),
-            Interrupted | TimedOut => (false, true, Again::Often),
             // Another node may be configured otherwise.
             CertificateRefused => (false, true, Again::Never),
             TooLarge => (false, false, Again::Never),
+            // Interrupted or timed out: the request may have been carried out.
+            _ => (false, true, Again::Often),
         };
         Self {
             never_sent,

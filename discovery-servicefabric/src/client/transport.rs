@@ -1,104 +1,15 @@
-//! The seam to HTTP.
+//! Errors of transports as errors of calls.
 
-use std::error::Error;
-
-use async_trait::async_trait;
-use bytes::Bytes;
-use http::{Request, Response};
+use discovery_http::TransportErrorKind;
 
 use crate::calls::CallErrorKind;
 
-/// Carries one request to a gateway and its answer back.
-///
-/// [`ReqwestTransport`](super::ReqwestTransport) is the one that is built in. Another one may go through a proxy, sign
-/// requests, or answer from memory in a test. It does not retry, does not follow redirects and does not look at statuses:
-/// the client does, or refuses to.
-///
-/// # Cancel safety
-///
-/// The future is dropped when the client does not want to wait any longer. The exchange must end then.
-#[async_trait]
-pub trait Transport: Send + Sync {
-    /// Sends a request with an absolute URI, and reads the whole answer.
-    ///
-    /// # Errors
-    ///
-    /// There is no answer, or its body has more than `max_body` bytes. Errors say nothing of the request's headers, which
-    /// may have a credential.
-    async fn send(
-        &self,
-        request: Request<Bytes>,
-        max_body: usize,
-    ) -> Result<Response<Bytes>, TransportError>;
-}
-
-/// Why there is no answer.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct TransportError {
-    kind: TransportErrorKind,
-    message: String,
-    source: Option<Box<dyn Error + Send + Sync>>,
-}
-
-/// What kind of [`TransportError`] it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum TransportErrorKind {
-    /// There is no connection, so the request has certainly not been sent.
-    Connect,
-    /// The gateway's certificate is not one that the client trusts. The request has not been sent.
-    Untrusted,
-    /// The peer does not speak TLS. The request has not been sent.
-    NotTls,
-    /// The gateway wants a client certificate, or another one.
-    CertificateRefused,
-    /// The connection ended, or what came is not HTTP. The request may have been carried out.
-    Interrupted,
-    /// No answer came in time. The request may have been carried out.
-    TimedOut,
-    /// The answer's body is too large.
-    TooLarge,
-}
-
-impl TransportError {
-    /// An error whose message says what happened, without the cause.
-    pub fn new(kind: TransportErrorKind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: message.into(),
-            source: None,
-        }
-    }
-
-    /// Adds the cause.
-    #[must_use]
-    pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        self.source = Some(source.into());
-        self
-    }
-
-    /// What kind of error it is.
-    pub fn kind(&self) -> TransportErrorKind {
-        self.kind
-    }
-
-    /// The cause alone.
-    pub(super) fn into_source(self) -> Option<Box<dyn Error + Send + Sync>> {
-        self.source
-    }
-}
-
-impl TransportErrorKind {
-    /// What it is to the caller.
-    pub(super) fn of_call(self) -> CallErrorKind {
-        match self {
-            Self::Connect | Self::Untrusted | Self::NotTls | Self::Interrupted => {
-                CallErrorKind::Unreachable
-            }
-            Self::CertificateRefused => CallErrorKind::Denied,
-            Self::TimedOut => CallErrorKind::TimedOut,
-            Self::TooLarge => CallErrorKind::Malformed,
-        }
+/// The kind of a call's error, by the kind of the transport's.
+pub(super) fn kind_of_call(kind: TransportErrorKind) -> CallErrorKind {
+    match kind {
+        TransportErrorKind::CertificateRefused => CallErrorKind::Denied,
+        TransportErrorKind::TimedOut => CallErrorKind::TimedOut,
+        TransportErrorKind::TooLarge => CallErrorKind::Malformed,
+        _ => CallErrorKind::Unreachable,
     }
 }

@@ -11,8 +11,8 @@ use http::header::CONTENT_TYPE;
 use url::Url;
 
 use super::{AccessToken, PUBLIC_RESOURCE, TokenError, TokenSource, grant};
+use crate::arm::Transport;
 use crate::arm::builder::is_loopback;
-use crate::arm::transport::Transport;
 
 /// Where tokens of Azure's public cloud come from.
 const PUBLIC_AUTHORITY: &str = "https://login.microsoftonline.com";

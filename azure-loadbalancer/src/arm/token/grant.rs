@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{AccessToken, TokenError};
-use crate::arm::transport::Transport;
+use crate::arm::Transport;
 
 /// Answers are much smaller.
 const MAX_BODY: usize = 256 * 1024;

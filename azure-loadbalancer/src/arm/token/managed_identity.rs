@@ -9,7 +9,7 @@ use http::Request;
 use url::Url;
 
 use super::{AccessToken, PUBLIC_RESOURCE, TokenError, TokenSource, grant};
-use crate::arm::transport::Transport;
+use crate::arm::Transport;
 
 /// The instance metadata service, which only the machine itself reaches.
 const ENDPOINT: &str = "http://169.254.169.254";

@@ -4,9 +4,10 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use discovery_http::tls::pem;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::{TlsError, pem};
+use super::{TlsError, read};
 
 /// A certificate with its private key, which the client shows to the gateway. `Debug` does not show the key.
 ///
@@ -51,10 +52,7 @@ impl ClientIdentity {
         certificates: impl AsRef<Path>,
         key: impl AsRef<Path>,
     ) -> Result<Self, TlsError> {
-        Self::from_pem(
-            &pem::read(certificates.as_ref())?,
-            &pem::read(key.as_ref())?,
-        )
+        Self::from_pem(&read(certificates.as_ref())?, &read(key.as_ref())?)
     }
 
     /// From one file in PEM form with both.
@@ -63,7 +61,7 @@ impl ClientIdentity {
     ///
     /// As of [`from_pem`](Self::from_pem), or the file cannot be read.
     pub fn from_combined_file(path: impl AsRef<Path>) -> Result<Self, TlsError> {
-        Self::from_combined_pem(&pem::read(path.as_ref())?)
+        Self::from_combined_pem(&read(path.as_ref())?)
     }
 
     pub(super) fn chain(&self) -> Vec<CertificateDer<'static>> {

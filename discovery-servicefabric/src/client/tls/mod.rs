@@ -2,16 +2,15 @@
 
 mod common_name;
 mod identity;
-mod pem;
 mod thumbprint;
 mod trust;
 mod verifier;
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
+use discovery_http::tls as shared;
+use discovery_http::tls::pem::{self, PemError};
 use rustls::ClientConfig;
-use rustls::crypto::CryptoProvider;
 
 pub use self::identity::ClientIdentity;
 pub use self::thumbprint::Thumbprint;
@@ -52,21 +51,32 @@ pub enum TlsError {
     Rustls(#[from] rustls::Error),
 }
 
-/// What rustls needs to know.
+impl From<PemError> for TlsError {
+    fn from(error: PemError) -> Self {
+        match error {
+            PemError::NoCertificate => Self::NoCertificate,
+            PemError::NoKey => Self::NoKey,
+            PemError::Malformed(problem) => Self::Pem(problem),
+            other => Self::Pem(other.to_string()),
+        }
+    }
+}
+
+/// The content of a file of certificates or keys.
+fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
+    pem::read(path).map_err(|source| TlsError::Read {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// The configuration of rustls.
 pub(super) fn client_config(
     trust: &ServerTrust,
     identity: Option<&ClientIdentity>,
 ) -> Result<ClientConfig, TlsError> {
-    let provider: Arc<CryptoProvider> = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let provider = shared::provider();
     let verifier = trust.verifier(&provider)?;
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .dangerous()
-        .with_custom_certificate_verifier(verifier);
-    let mut config = match identity {
-        Some(identity) => builder.with_client_auth_cert(identity.chain(), identity.key())?,
-        None => builder.with_no_client_auth(),
-    };
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(config)
+    let identity = identity.map(|identity| (identity.chain(), identity.key()));
+    Ok(shared::client_config(provider, verifier, identity)?)
 }

@@ -3,15 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls::RootCertStore;
-use rustls::client::WebPkiServerVerifier;
+use discovery_http::tls::{
+    authorities_verifier, pem, rejecting_verifier, rule_verifier, store, system_verifier,
+};
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
-use rustls_platform_verifier::Verifier;
 
 use super::verifier::{Accept, GatewayVerifier, Named};
-use super::{Thumbprint, TlsError, pem};
+use super::{Thumbprint, TlsError, read};
 
 /// Whom the client takes for a gateway of the cluster.
 ///
@@ -75,7 +75,7 @@ impl ServerTrust {
     ///
     /// As of [`authorities_pem`](Self::authorities_pem), or the file cannot be read.
     pub fn authorities_file(path: impl AsRef<Path>) -> Result<Self, TlsError> {
-        Self::authorities_pem(&pem::read(path.as_ref())?)
+        Self::authorities_pem(&read(path.as_ref())?)
     }
 
     /// Exactly these certificates, by their SHA-1 [thumbprints](Thumbprint), whatever host they are for and whether or not
@@ -165,19 +165,15 @@ impl ServerTrust {
     ) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
         let accept = match &self.0 {
             Rule::Authorities(authorities) => {
-                let roots = Arc::new(store(authorities)?);
-                return WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(provider))
-                    .build()
-                    .map(|verifier| verifier as _)
-                    .map_err(|error| rustls::Error::General(error.to_string()).into());
+                return Ok(authorities_verifier(authorities.clone(), provider)?);
             }
-            Rule::System => return Ok(system(provider)?),
+            Rule::System => return Ok(system_verifier(provider)?),
             Rule::Thumbprints(thumbprints) => Accept::Thumbprints(thumbprints.clone()),
             Rule::Names(names, issuers) => Accept::Names(
                 names.clone(),
                 match issuers {
-                    Issuers::System => Named::System(system(provider)?),
-                    Issuers::Authorities(authorities) => Named::Roots(store(authorities)?),
+                    Issuers::System => Named::System(system_verifier(provider)?),
+                    Issuers::Authorities(authorities) => Named::Roots(store(authorities.clone())?),
                     Issuers::Pinned(pins, known) => Named::Pinned(pins.clone(), known.clone()),
                 },
             ),
@@ -187,22 +183,13 @@ impl ServerTrust {
                 );
                 Accept::Anybody
             }
-            Rule::Nobody => Accept::Thumbprints(Vec::new()),
+            Rule::Nobody => return Ok(rejecting_verifier(provider)),
         };
-        Ok(Arc::new(GatewayVerifier::new(accept, provider)))
+        Ok(rule_verifier(
+            GatewayVerifier::new(accept, provider),
+            provider,
+        ))
     }
-}
-
-fn system(provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, rustls::Error> {
-    Ok(Arc::new(Verifier::new(Arc::clone(provider))?))
-}
-
-fn store(authorities: &[CertificateDer<'static>]) -> Result<RootCertStore, TlsError> {
-    let mut store = RootCertStore::empty();
-    for authority in authorities {
-        store.add(authority.clone())?;
-    }
-    Ok(store)
 }
 
 fn parsed<T: AsRef<str>>(

@@ -4,14 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use discovery_core::text::shortened;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use discovery_http::tls::{CertificateRule, Presented};
+use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::ParsedCertificate;
-use rustls::{
-    CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme,
-};
+use rustls::{CertificateError, Error, OtherError, RootCertStore};
 use webpki::EndEntityCert;
 
 use super::Thumbprint;
@@ -127,66 +126,19 @@ fn ask_system(
     result
 }
 
-/// What a server shows.
-struct Presented<'a> {
-    certificate: &'a CertificateDer<'a>,
-    intermediates: &'a [CertificateDer<'a>],
-    now: UnixTime,
-}
-
-impl ServerCertVerifier for GatewayVerifier {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
+impl CertificateRule for GatewayVerifier {
+    fn check(&self, presented: &Presented<'_>) -> Result<(), Error> {
         match &self.accept {
-            Accept::Anybody => {}
+            Accept::Anybody => Ok(()),
             Accept::Thumbprints(thumbprints) => {
-                let shown = Thumbprint::of(end_entity);
-                if !thumbprints.contains(&shown) {
-                    return Err(refused(Refusal::Thumbprint(shown)));
+                let shown = Thumbprint::of(presented.certificate);
+                match thumbprints.contains(&shown) {
+                    true => Ok(()),
+                    false => Err(refused(Refusal::Thumbprint(shown))),
                 }
             }
-            Accept::Names(names, issuers) => {
-                let presented = Presented {
-                    certificate: end_entity,
-                    intermediates,
-                    now,
-                };
-                self.verify_named(names, issuers, &presented)?;
-            }
+            Accept::Names(names, issuers) => self.verify_named(names, issuers, presented),
         }
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, cert, dss, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, cert, dss, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider
-            .signature_verification_algorithms
-            .supported_schemes()
     }
 }
 

@@ -39,30 +39,41 @@ const UNPUBLISHED: [&str; 10] = [
 /// The table of DESIGN.md, section "Crates".
 fn knows(package: &str) -> Option<Knows> {
     Some(match package {
-        "proxy-model" | "servicefabric-emulator" => Knows::Only(&[]),
+        "proxy-model" | "discovery-http" | "servicefabric-emulator" => Knows::Only(&[]),
         "discovery-core" => Knows::Only(&[On("proxy-model")]),
         "discovery-servicefabric" => Knows::Only(&[
             On("proxy-model"),
             On("discovery-core"),
+            On("discovery-http"),
             Development("servicefabric-emulator"),
         ]),
-        "discovery-serf" | "discovery-consul" | "proxy-runtime" => {
+        "discovery-serf" | "proxy-runtime" => {
             Knows::Only(&[On("proxy-model"), On("discovery-core")])
         }
         "discovery-xds" => Knows::Only(&[On("proxy-model"), On("discovery-core"), On("xds-types")]),
+        "discovery-consul" => Knows::Only(&[
+            On("proxy-model"),
+            On("discovery-core"),
+            On("discovery-http"),
+        ]),
         "xds-control-plane" => Knows::Only(&[
             On("proxy-model"),
             On("discovery-core"),
             On("discovery-consul"),
             On("xds-types"),
             Development("discovery-xds"),
+            Optional("discovery-http"),
             Optional("discovery-serf"),
             Optional("discovery-servicefabric"),
             Development("servicefabric-emulator"),
         ]),
-        "azure-loadbalancer" => Knows::Only(&[Optional("proxy-model"), Optional("discovery-core")]),
         "proxy-gateway" | "demo" | "examples" | "tours" | "benches" | "bench-peers" => Knows::All,
         "xds-types" | "xds-types-generator" | "testkit" | "xtask" => Knows::Only(&[]),
+        "azure-loadbalancer" => Knows::Only(&[
+            Optional("proxy-model"),
+            Optional("discovery-core"),
+            On("discovery-http"),
+        ]),
         _ => return None,
     })
 }

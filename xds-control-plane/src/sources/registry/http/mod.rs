@@ -6,12 +6,13 @@ mod tests;
 use std::error::Error;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use reqwest::header::{AUTHORIZATION, ETAG, HeaderValue, IF_NONE_MATCH};
-use reqwest::{Client, StatusCode};
+use discovery_http::tls::{client_config, provider, system_verifier};
+use discovery_http::{ReqwestTransport, TransportOptions};
+use http::StatusCode;
+use http::header::{AUTHORIZATION, ETAG, HeaderValue, IF_NONE_MATCH};
 use tokio::time::{Instant, sleep};
 
 use super::{ParsedRegistry, Registry, RegistryError, parse_registry};
@@ -33,7 +34,7 @@ const LEAST_GAP: Duration = Duration::from_millis(200);
 /// section 4.3) too: a server that understands it answers when there is something else, or when the time is over.
 pub struct HttpRegistry {
     options: HttpRegistryOptions,
-    client: Client,
+    transport: ReqwestTransport,
     etag: Option<HeaderValue>,
     /// What was returned last, of servers without an `ETag`.
     seen: Option<ParsedRegistry>,
@@ -85,11 +86,11 @@ impl HttpRegistry {
                 "the registry's URL begins with http:// or https://",
             ));
         }
-        let client = client()
+        let transport = transport()
             .map_err(|error| RegistryError::new(format!("TLS cannot be set up: {error}")))?;
         Ok(Self {
             options,
-            client,
+            transport,
             etag: None,
             seen: None,
             asked_at: None,
@@ -137,7 +138,7 @@ impl HttpRegistry {
         etag: Option<HeaderValue>,
         may_wait: bool,
     ) -> Result<Option<ParsedRegistry>, RegistryError> {
-        let mut request = self.client.get(self.options.url.clone());
+        let mut request = self.transport.client().get(self.options.url.clone());
         let has_tag = etag.is_some();
         if let Some(etag) = etag {
             request = request.header(IF_NONE_MATCH, etag);
@@ -232,32 +233,22 @@ impl fmt::Debug for HttpRegistry {
     }
 }
 
-/// Over rustls with aws-lc-rs and the roots of the system; no process-wide default is needed or set.
-fn client() -> Result<Client, Box<dyn Error + Send + Sync>> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let tls = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()?;
-    let verifier = rustls_platform_verifier::Verifier::new(provider)?;
-    let tls = tls
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(verifier))
-        .with_no_client_auth();
-    let client = Client::builder()
-        .tls_backend_preconfigured(tls)
-        .redirect(reqwest::redirect::Policy::none())
-        .no_proxy()
-        .user_agent(concat!(
-            env!("CARGO_PKG_NAME"),
-            "/",
-            env!("CARGO_PKG_VERSION")
-        ))
-        .connect_timeout(PATIENCE)
-        .build()?;
-    Ok(client)
+/// The transport: TLS trusts the authorities of the operating system.
+fn transport() -> Result<ReqwestTransport, Box<dyn Error + Send + Sync>> {
+    let provider = provider();
+    let verifier = system_verifier(&provider)?;
+    let tls = client_config(provider, verifier, None)?;
+    let mut options = TransportOptions::new(concat!(
+        env!("CARGO_PKG_NAME"),
+        "/",
+        env!("CARGO_PKG_VERSION")
+    ));
+    options.connect_timeout = PATIENCE;
+    ReqwestTransport::new(tls, &options).map_err(discovery_http::SetupError::into_source)
 }
 
 /// An error with its causes, which say more than itself.
-fn caused(error: &reqwest::Error) -> String {
+fn caused(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

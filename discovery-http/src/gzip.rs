@@ -1,4 +1,4 @@
-//! Answers as gzip.
+//! Responses in gzip.
 
 use std::io::Read;
 
@@ -6,25 +6,25 @@ use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
 use http::HeaderValue;
 
-use super::transport::{TransportError, TransportErrorKind};
+use crate::{TransportError, TransportErrorKind};
 
-/// What it is called in headers.
-pub(super) const NAME: HeaderValue = HeaderValue::from_static("gzip");
+/// The name of the encoding in headers.
+pub(crate) const NAME: HeaderValue = HeaderValue::from_static("gzip");
 
-/// Whether an encoding is gzip. Names are in any case, and some proxies use the old one (RFC 9110, 8.4.1).
-pub(super) fn is_name(encoding: &HeaderValue) -> bool {
+/// Returns whether an encoding is gzip. Names are in any case, and some proxies use the old one (RFC 9110, 8.4.1).
+pub(crate) fn is_name(encoding: &HeaderValue) -> bool {
     let name = encoding.as_bytes().trim_ascii();
     name.eq_ignore_ascii_case(b"gzip") || name.eq_ignore_ascii_case(b"x-gzip")
 }
 
-/// Whether an encoding is none, which nobody has to say.
-pub(super) fn is_identity(encoding: &HeaderValue) -> bool {
+/// Returns whether an encoding is none, which a server need not say.
+pub(crate) fn is_identity(encoding: &HeaderValue) -> bool {
     let name = encoding.as_bytes().trim_ascii();
     name.is_empty() || name.eq_ignore_ascii_case(b"identity")
 }
 
-/// What is in a compressed body, which may be thousands of times as large: it is read no further than allowed.
-pub(super) fn decoded(body: &[u8], most: usize) -> Result<Bytes, TransportError> {
+/// The content of a compressed body, which may be thousands of times as large: decompression stops at `most` bytes.
+pub(crate) fn decoded(body: &[u8], most: usize) -> Result<Bytes, TransportError> {
     let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
     let mut plain = Vec::new();
     let read = MultiGzDecoder::new(body)
@@ -36,8 +36,7 @@ pub(super) fn decoded(body: &[u8], most: usize) -> Result<Bytes, TransportError>
         return Err(failed.with_source(error));
     }
     if plain.len() > most {
-        let message = format!("the answer is larger than {most} bytes");
-        return Err(TransportError::new(TransportErrorKind::TooLarge, message));
+        return Err(TransportError::too_large(most));
     }
     Ok(plain.into())
 }

@@ -1,0 +1,17 @@
+#![doc = include_str!("../README.md")]
+
+#[cfg(feature = "reqwest")]
+mod classify;
+#[cfg(feature = "reqwest")]
+mod gzip;
+#[cfg(feature = "reqwest")]
+mod reqwest_transport;
+#[cfg(all(test, feature = "reqwest"))]
+mod tests;
+#[cfg(feature = "reqwest")]
+pub mod tls;
+mod transport;
+
+#[cfg(feature = "reqwest")]
+pub use self::reqwest_transport::{ReqwestTransport, SetupError, TransportOptions};
+pub use self::transport::{Transport, TransportError, TransportErrorKind};
