@@ -25,8 +25,8 @@
 //! * **Errors** have a [kind](ConsulErrorKind) with advice. Messages name the call, carry no token, and of what the agent
 //!   has sent only a short, printable beginning.
 //! * **Tokens** go into a header, never into a URL.
-//! * **Bounded.** An answer has at most [so many bytes](ConsulOptions::max_body). Compression is not asked for: agents are
-//!   near, and what is unpacked would need a bound of its own.
+//! * **Bounded.** An answer has at most [so many bytes](ConsulOptions::max_body). The limit counts before and after
+//!   decompression.
 //! * **Cancellation.** Every call may be dropped at any await point; the exchange is cut off. What changes something may
 //!   then have happened or not.
 
