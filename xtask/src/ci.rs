@@ -86,6 +86,7 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     if !options.quick {
         options.done_with(Leftover::Debug, target)?;
         // What is measured, in the build that users make.
+        steps.run("build cost", || bench::build::step(&workspace));
         steps.run("gate", || bench::gate::step(&workspace, required));
     }
     steps.end()

@@ -1,5 +1,6 @@
-//! `cargo xtask bench`, `cargo xtask bench peers` and `cargo xtask bench gate`.
+//! `cargo xtask bench` and its subcommands `build`, `gate` and `peers`.
 
+pub(crate) mod build;
 mod compare;
 pub(crate) mod gate;
 
@@ -33,6 +34,8 @@ pub(crate) struct Options {
 enum Other {
     /// Compares the gateway with other proxies, side by side, in interleaved rounds; `peers --quick` ends in a minute
     Peers(compare::Options),
+    /// Measures a cold release build crate by crate, and fails when it costs a tenth more than its baseline
+    Build(build::Options),
     /// Counts instructions, heap blocks and system calls of a small request, and fails when they have grown by a few percent
     Gate(gate::Options),
 }
@@ -40,6 +43,7 @@ enum Other {
 pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     match &options.other {
         Some(Other::Peers(options)) => return compare::run(options),
+        Some(Other::Build(options)) => return build::run(options),
         Some(Other::Gate(options)) => return gate::run(options),
         None => {}
     }

@@ -1,0 +1,84 @@
+//! The table of build costs, for a terminal and for CONTRIBUTING.md.
+
+use std::fmt::Write as _;
+
+use super::timings::Timings;
+
+/// The lines that enclose the table in the page.
+const BEGIN: &str = "<!-- build costs: written by `cargo xtask bench build --renew` -->";
+const END: &str = "<!-- end of build costs -->";
+
+/// Crates that cost less than this many seconds share one row.
+const LEAST_SECONDS: f64 = 3.0;
+
+/// Rows of the table: each expensive crate, and the sum of the others.
+fn rows(timings: &Timings) -> Vec<(String, f64)> {
+    let (dear, cheap): (Vec<_>, Vec<_>) = timings
+        .by_cost()
+        .into_iter()
+        .partition(|(_, seconds)| *seconds >= LEAST_SECONDS);
+    let mut rows: Vec<_> = dear
+        .into_iter()
+        .map(|(name, seconds)| (format!("`{name}`"), seconds))
+        .collect();
+    let rest = cheap.iter().map(|(_, seconds)| seconds).sum();
+    rows.push((format!("{} others", cheap.len()), rest));
+    rows.push((format!("all {} crates", timings.crates()), timings.total()));
+    rows
+}
+
+/// The table for a terminal.
+pub(super) fn text(timings: &Timings) -> String {
+    let mut text = String::new();
+    for (name, seconds) in rows(timings) {
+        let _ = writeln!(text, "{seconds:>8.1} s  {name}");
+    }
+    text
+}
+
+/// The page with the table between its two marks replaced.
+///
+/// # Errors
+///
+/// The page lacks a mark.
+pub(super) fn renew(page: &str, timings: &Timings) -> Result<String, String> {
+    let missing = |mark| format!("the page lacks the line `{mark}`");
+    let (before, rest) = page.split_once(BEGIN).ok_or_else(|| missing(BEGIN))?;
+    let (_, after) = rest.split_once(END).ok_or_else(|| missing(END))?;
+    let mut table = String::from("| crate | seconds |\n|---|--:|\n");
+    for (name, seconds) in rows(timings) {
+        let _ = writeln!(table, "| {name} | {seconds:.1} |");
+    }
+    Ok(format!("{before}{BEGIN}\n\n{table}\n{END}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cheap_crates_share_a_row() {
+        let timings = Timings::of(&[("a", 1.0), ("b", 1.25), ("c", 40.0)]);
+        assert_eq!(
+            text(&timings),
+            "    40.0 s  `c`\n     2.2 s  2 others\n    42.2 s  all 3 crates\n"
+        );
+    }
+
+    #[test]
+    fn only_the_table_is_replaced() {
+        let timings = Timings::of(&[("c", 40.0)]);
+        let page = format!("head\n{BEGIN}\nold\n{END}\ntail\n");
+        let renewed = renew(&page, &timings).expect("both marks are there");
+        assert!(
+            renewed.starts_with(&format!("head\n{BEGIN}\n")),
+            "{renewed}"
+        );
+        assert!(renewed.ends_with(&format!("{END}\ntail\n")), "{renewed}");
+        assert!(
+            renewed.contains("| `c` | 40.0 |") && !renewed.contains("old"),
+            "{renewed}"
+        );
+        assert!(renew("no marks", &timings).is_err());
+    }
+}
