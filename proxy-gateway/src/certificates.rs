@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use program_kit::{Failure, with_causes};
 use proxy_model::{Problem, Problems, pointer_to};
 use proxy_runtime::server::{Certificate, CertificateStore, TlsServerConfig};
 use rustls::crypto::CryptoProvider;
 
-use crate::commands::Failure;
-use crate::gateway::with_causes;
 use crate::settings::{Listener, Tls};
 
 /// How often certificate files are looked at. Renewed certificates come weeks before the old ones end, so there is no

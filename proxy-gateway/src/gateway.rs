@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use discovery_core::{Merge, Merged, MergedState};
+use program_kit::Failure;
 use proxy_model::CompileOptions;
 use proxy_runtime::Proxy;
 use proxy_runtime::admin::Admin;
@@ -20,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::certificates::{self, Followed};
-use crate::commands::Failure;
+use crate::commands::unusable;
 use crate::handover::Predecessor;
 use crate::settings::{self, LogFormat, Settings};
 
@@ -85,7 +86,8 @@ impl Gateway {
         let options = builder.compile_options();
         let merge = Merge::new().compile_options(options.clone());
         let merged = Arc::new(sources(merge, &options).await?.start());
-        let (proxy, driver) = builder.snapshots(merged.snapshots()).build()?;
+        let built = builder.snapshots(merged.snapshots()).build();
+        let (proxy, driver) = built.map_err(|problems| unusable(&problems))?;
 
         let mut tasks = JoinSet::new();
         let access_log = open_access_log(settings)?;
@@ -102,7 +104,7 @@ impl Gateway {
         }
         let server = server
             .bind_with(inherited)
-            .map_err(|error| Failure::new(with_causes(&error)))?;
+            .map_err(|error| Failure::from_error(&error))?;
         let admin_socket = match settings.admin {
             Some(address) => Some(AdminSocket::open(address, inherited).await?),
             None => None,
@@ -369,16 +371,4 @@ fn open_access_log(settings: &Settings) -> Result<Option<Arc<AccessLogWriter>>, 
             "the access log cannot be written to {to}: {error}"
         ))),
     }
-}
-
-/// An error with its causes, in one line.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

@@ -13,15 +13,14 @@ mod handover;
 mod handover;
 mod logging;
 mod settings;
-mod signals;
 mod sources;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use program_kit::Failure;
 
 use self::cli::{Cli, Command};
-use self::commands::Failure;
 
 fn main() -> ExitCode {
     // Wrong usage ends here, with 2.
@@ -38,12 +37,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            if let Some(message) = failure.message() {
-                eprintln!("proxy-gateway: {message}");
-            }
-            failure.code()
-        }
+        Err(failure) => failure.report("proxy-gateway"),
     }
 }
 

@@ -4,15 +4,13 @@ use async_trait::async_trait;
 use azure_loadbalancer::execute::{FollowOptions, Observer, ReconcileError, Reconciled, follow};
 use azure_loadbalancer::sources::Source;
 use azure_loadbalancer::{Node, Service};
+use program_kit::{Failure, Stop, print};
 use serde_json::json;
 
 use super::Found;
 use super::cli::Apply;
-use super::failure::Failure;
 use super::inputs::{self, Wanted};
-use super::print::print;
 use super::show::{self, Style};
-use super::stop;
 use super::target::Azure;
 
 /// Writes what services ask for. It is bad if one does not have it in the end.
@@ -22,10 +20,11 @@ pub(super) async fn run(options: &Apply) -> Result<Found, Failure> {
     }
     let wanted = Wanted::read(&options.inputs, Some(&options.members)).await?;
     let azure = Azure::open(&options.target, wanted.config)?;
+    let mut stop = Stop::listen()?;
     let done = azure.executor.reconcile(&wanted.services, &wanted.nodes);
     let report = tokio::select! {
         report = done => report.map_err(|error| Failure::from_error(&error))?,
-        () = stop::asked() => return Err(Failure::new("stopped; what is written is valid, and `apply` goes on from there")),
+        () = stop.asked() => return Err(Failure::new("stopped; what is written is valid, and `apply` goes on from there")),
     };
     keep(options.target.state.as_deref(), &azure)?;
     print(
@@ -54,10 +53,11 @@ async fn watch(options: &Apply) -> Result<Found, Failure> {
         statuses,
         last: None,
     };
+    let mut stop = Stop::listen()?;
     let pace = FollowOptions::default();
     tokio::select! {
         () = follow(&azure.executor, &mut *services, &mut *nodes, &pace, &mut told) => {}
-        () = stop::asked() => {}
+        () = stop.asked() => {}
     }
     Ok(told.last.unwrap_or(Found::Good))
 }

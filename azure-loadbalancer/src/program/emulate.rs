@@ -1,11 +1,9 @@
 use azure_loadbalancer::emulator::{Emulator, EmulatorOptions, EmulatorServer};
+use program_kit::{Failure, Stop, print};
 
 use super::Found;
 use super::cli::Emulator as Options;
-use super::failure::Failure;
 use super::inputs::resources;
-use super::print::print;
-use super::stop;
 
 /// Runs an emulator until somebody asks it to stop.
 pub(super) async fn run(options: &Options) -> Result<Found, Failure> {
@@ -43,7 +41,7 @@ pub(super) async fn run(options: &Options) -> Result<Found, Failure> {
          Ctrl-C stops it.\nready at {endpoint}\n",
         env!("CARGO_PKG_VERSION")
     ))?;
-    stop::asked().await;
+    Stop::listen()?.asked().await;
     server.shutdown().await;
     Ok(Found::Good)
 }

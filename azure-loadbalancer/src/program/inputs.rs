@@ -6,10 +6,10 @@ use azure_loadbalancer::config::OrphanPolicy;
 use azure_loadbalancer::sources::kubernetes::{KubernetesClient, KubernetesError};
 use azure_loadbalancer::sources::{FileSource, FromDocument, Source, read_documents};
 use azure_loadbalancer::{Config, Node, Service};
+use program_kit::{Failure, read};
 use serde_json::Value;
 
 use super::cli::{Inputs, Members};
-use super::failure::{Failure, read};
 
 /// What is wanted.
 pub(super) struct Wanted {

@@ -3,24 +3,19 @@
 mod apply;
 mod cli;
 mod emulate;
-mod failure;
 mod inputs;
-mod logging;
 mod orphans;
 mod plan;
-mod print;
 mod show;
-mod stop;
 mod target;
 
 use std::future::Future;
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use program_kit::{Failure, Logging, print};
 
 use self::cli::{Cli, Command};
-use self::failure::Failure;
 
 /// What a command found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,14 +29,11 @@ enum Found {
 /// Runs what the command line asks for; wrong usage ends with 2 before that.
 pub(crate) fn run() -> ExitCode {
     let command = Cli::parse().command;
-    match logging::start().and_then(|()| run_command(command)) {
+    let logging = Logging::new("warn", "info,azure_loadbalancer=debug");
+    match logging.start().and_then(|()| run_command(command)) {
         Ok(Found::Good) => ExitCode::SUCCESS,
         Ok(Found::Bad) => ExitCode::FAILURE,
-        Err(failure) => {
-            // The exit code says it to those who do not read.
-            let _ = writeln!(io::stderr(), "azure-loadbalancer: {failure}");
-            ExitCode::FAILURE
-        }
+        Err(failure) => failure.report("azure-loadbalancer"),
     }
 }
 
@@ -52,7 +44,7 @@ fn run_command(command: Command) -> Result<Found, Failure> {
         Command::Orphans(options) => block_on(orphans::run(&options)),
         Command::Emulator(options) => block_on(emulate::run(&options)),
         Command::Schema => {
-            print::print(include_str!("../../schema/config.schema.json"))?;
+            print(include_str!("../../schema/config.schema.json"))?;
             Ok(Found::Good)
         }
     }

@@ -1,12 +1,11 @@
 use std::fmt::Write;
 
 use azure_loadbalancer::config::OrphanPolicy;
+use program_kit::{Failure, print};
 
 use super::Found;
 use super::cli::{Format, Orphans};
-use super::failure::Failure;
 use super::inputs::Wanted;
-use super::print::print;
 use super::show;
 use super::target::Azure;
 

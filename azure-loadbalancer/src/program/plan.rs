@@ -1,8 +1,8 @@
+use program_kit::{Failure, print};
+
 use super::Found;
 use super::cli::{Format, Plan};
-use super::failure::Failure;
 use super::inputs::Wanted;
-use super::print::print;
 use super::show::{self, Style};
 use super::target::Azure;
 

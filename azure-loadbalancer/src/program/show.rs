@@ -6,8 +6,7 @@ use std::io::{self, IsTerminal};
 use azure_loadbalancer::execute::Reconciled;
 use azure_loadbalancer::plan::{FieldChange, Ingress, Warning};
 use azure_loadbalancer::{Plan, ServiceKey};
-
-use super::failure::Failure;
+use program_kit::Failure;
 
 /// Colours, if somebody is there to see them.
 #[derive(Clone, Copy, Debug)]

@@ -8,9 +8,9 @@ use azure_loadbalancer::arm::token::{
 use azure_loadbalancer::arm::{ArmClient, ReqwestTransport, TowerTransport};
 use azure_loadbalancer::config::{Cloud, Config};
 use azure_loadbalancer::emulator::{Emulator, EmulatorOptions};
+use program_kit::Failure;
 
 use super::cli::{Credentials, Target};
-use super::failure::Failure;
 use super::inputs::resources;
 
 /// What is read and written.

@@ -1,9 +1,10 @@
 //! `check`: everything that is wrong with a configuration.
 
+use program_kit::Failure;
 use proxy_model::Problems;
 use serde::Serialize;
 
-use super::{Failure, print, print_json};
+use super::{print, print_json};
 use crate::check::examine;
 use crate::cli::{Check, Format};
 use crate::{certificates, document};

@@ -2,15 +2,14 @@
 
 use discovery_core::providers::file::FileOptions;
 use discovery_core::{ConfigProvider, ProviderState};
+use program_kit::Failure;
 use proxy_model::Problems;
 use proxy_model::config::{ProxyConfig, RouteConfig, RouteMatch};
 use serde::Serialize;
 
-use super::{Failure, print, print_json};
+use super::{load, print, print_json, unusable};
 use crate::check::{compile_options, examine};
 use crate::cli::{Discover, Format};
-use crate::document;
-use crate::gateway::with_causes;
 use crate::sources::{Answer, NotServed};
 
 /// What the providers say.
@@ -36,9 +35,9 @@ struct ProviderFound {
 }
 
 pub(crate) async fn discover(options: &Discover) -> Result<(), Failure> {
-    let examined = examine(&document::load(&options.files.config)?);
+    let examined = examine(&load(&options.files.config)?);
     if examined.problems.has_errors() {
-        return Err(examined.problems.into());
+        return Err(unusable(&examined.problems));
     }
     let file = FileOptions::default()
         .with_watch(false)
@@ -46,7 +45,7 @@ pub(crate) async fn discover(options: &Discover) -> Result<(), Failure> {
         .with_compile_options(compile_options())
         .open(&options.files.config)
         .await
-        .map_err(|error| Failure::new(with_causes(&error)))?;
+        .map_err(|error| Failure::from_error(&error))?;
     let mut found = Found {
         providers: vec![of_provider(file.name(), &file.state())],
     };

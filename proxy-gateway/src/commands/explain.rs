@@ -2,21 +2,21 @@
 
 use std::fmt::Write;
 
+use program_kit::Failure;
 use proxy_runtime::explain::{Explanation, Verdict, explain as decide, request_from_text};
 
-use super::{Failure, print, print_json};
+use super::{load, print, print_json, unusable};
 use crate::check::examine;
 use crate::cli::{Explain, Format};
-use crate::document;
 
 /// How many routes that do not match are named for a person.
 const CONSIDERED: usize = 20;
 
 pub(crate) fn explain(options: &Explain) -> Result<(), Failure> {
-    let examined = examine(&document::load(&options.files.config)?);
+    let examined = examine(&load(&options.files.config)?);
     let snapshot = match examined.snapshot {
         Some(snapshot) if !examined.problems.has_errors() => snapshot,
-        _ => return Err(examined.problems.into()),
+        _ => return Err(unusable(&examined.problems)),
     };
     let headers = options.headers.iter().map(String::as_str);
     let (request, mut connection) =

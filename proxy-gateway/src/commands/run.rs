@@ -5,25 +5,25 @@ use std::time::Duration;
 
 use discovery_core::providers::file::FileOptions;
 use discovery_core::{Merge, MergedState};
+use program_kit::{Failure, Signals};
 use proxy_model::{CompileOptions, Problems};
 use proxy_runtime::server::ListeningSockets;
 
-use super::Failure;
+use super::{load, unusable};
 use crate::check::examine;
 use crate::cli::Files;
-use crate::gateway::{Gateway, with_causes};
+use crate::gateway::Gateway;
 use crate::handover::{HandoverError, Offer, Predecessor};
 use crate::settings::Settings;
-use crate::signals::Signals;
 use crate::{document, logging};
 
 /// How often the program's own settings are compared with those of the files.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
-    let examined = examine(&document::load(&files.config)?);
+    let examined = examine(&load(&files.config)?);
     if examined.problems.has_errors() {
-        return Err(examined.problems.into());
+        return Err(unusable(&examined.problems));
     }
     logging::start(&examined.settings.telemetry)?;
     let mut signals = listen()?;
@@ -35,7 +35,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
             .with_section_required(sources.is_empty())
             .open(&files.config)
             .await
-            .map_err(|error| Failure::new(with_causes(&error)))?;
+            .map_err(|error| Failure::from_error(&error))?;
         sources.start(merge.provider(provider), options)
     };
     let mut gateway = Gateway::start(&examined.settings, &mut inherited, sources).await?;
@@ -182,7 +182,8 @@ fn announce(gateway: &Gateway, settings: &Settings, state: &MergedState) {
 
 /// Begins to listen to signals.
 fn listen() -> Result<Signals, Failure> {
-    Signals::listen().map_err(|error| Failure::new(format!("signals cannot be received: {error}")))
+    let signals = Signals::listen().and_then(Signals::with_hang_up_ignored);
+    signals.map_err(|error| Failure::new(format!("signals cannot be received: {error}")))
 }
 
 /// Ends a gateway as gently as its settings allow.
@@ -193,7 +194,10 @@ async fn drain(gateway: Gateway, has_successor: bool, signals: &mut Signals) {
         eprintln!("stopping: no new connections, requests in flight may end");
     }
     let report = signals
-        .unless_asked_again(gateway.drain(has_successor))
+        .stopping_at_once(
+            "stopped at once; requests in flight were cut",
+            gateway.drain(has_successor),
+        )
         .await;
     match report.cut {
         0 => eprintln!("stopped; every request in flight was answered"),

@@ -4,12 +4,11 @@ use discovery_consul::ConsulDiscoverer;
 use discovery_consul::options::Section;
 use discovery_core::runner::Once;
 use discovery_core::{Runner, ServiceOutcome};
+use program_kit::{Failure, with_causes};
 use proxy_model::json::ObjectReader;
 use proxy_model::{CompileOptions, Problem, pointer_to};
 
 use super::{Answer, NotServed};
-use crate::commands::Failure;
-use crate::gateway::with_causes;
 
 /// The section that switches it on.
 pub(crate) const SECTION: &str = "ConsulDiscovery";

@@ -7,6 +7,7 @@ mod xds;
 
 use discovery_core::Merge;
 use discovery_core::runner::Once;
+use program_kit::Failure;
 use proxy_model::CompileOptions;
 use proxy_model::json::ObjectReader;
 use serde::Serialize;
@@ -16,7 +17,6 @@ use self::consul::ConsulSource;
 use self::serf::SerfSource;
 use self::service_fabric::ServiceFabricSource;
 use self::xds::XdsSource;
-use crate::commands::Failure;
 
 pub(crate) use self::consul::SECTION as CONSUL;
 pub(crate) use self::serf::SECTION as SERF;

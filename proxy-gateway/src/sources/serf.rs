@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use discovery_core::Runner;
 use discovery_serf::SerfDiscoverer;
 use discovery_serf::options::Section;
+use program_kit::{Failure, with_causes};
 use proxy_model::config::{ClusterConfig, ProxyConfig};
 use proxy_model::json::ObjectReader;
 use proxy_model::{CompileOptions, Problem, Snapshot, pointer_to};
 
 use super::{Answer, NotServed};
 use crate::check::compile_options;
-use crate::commands::Failure;
-use crate::gateway::with_causes;
 
 /// The section that switches it on.
 pub(crate) const SECTION: &str = "SerfDiscovery";

@@ -4,13 +4,12 @@ use discovery_core::Runner;
 use discovery_servicefabric::health::HealthReport;
 use discovery_servicefabric::options::Section;
 use discovery_servicefabric::{ServiceFabricDiscoverer, Verdict};
+use program_kit::{Failure, with_causes};
 use proxy_model::json::ObjectReader;
 use proxy_model::{CompileOptions, Problem, pointer_to};
 use serde_json::{Value, json};
 
 use super::{Answer, NotServed};
-use crate::commands::Failure;
-use crate::gateway::with_causes;
 
 /// The section that switches it on.
 pub(crate) const SECTION: &str = "ServiceFabricDiscovery";

@@ -2,12 +2,11 @@
 
 use discovery_core::Runner;
 use discovery_xds::{Section, XdsDiscoverer};
+use program_kit::{Failure, with_causes};
 use proxy_model::json::ObjectReader;
 use proxy_model::{CompileOptions, Problem, pointer_to};
 
 use super::Answer;
-use crate::commands::Failure;
-use crate::gateway::with_causes;
 
 /// The section that switches it on.
 pub(crate) const SECTION: &str = "XdsDiscovery";

@@ -1,6 +1,5 @@
+use program_kit::Failure;
 use servicefabric_emulator::cluster::{Cluster, NodeStatusFilter, PageRequest, ServiceScale};
-
-use super::failure::Failure;
 
 /// What is kept for connections, and for the process itself.
 const RESERVE: usize = 256;

@@ -2,15 +2,10 @@
 
 mod cli;
 mod descriptors;
-mod failure;
-mod logging;
-mod print;
 mod screen;
 mod serve;
-mod signals;
 mod timeline;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -25,10 +20,6 @@ pub(crate) fn run() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            // The exit code says it to those who do not read.
-            let _ = writeln!(io::stderr(), "servicefabric-emulator: {failure}");
-            ExitCode::FAILURE
-        }
+        Err(failure) => failure.report("servicefabric-emulator"),
     }
 }

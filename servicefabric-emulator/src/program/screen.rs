@@ -1,12 +1,11 @@
 use std::fmt::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use program_kit::{Failure, print};
 use servicefabric_emulator::cluster::{NodeStatusFilter, PageRequest};
 use servicefabric_emulator::gateway::Emulator;
 
 use super::cli::Serve;
-use super::failure::Failure;
-use super::print::print;
 
 /// Says what runs and what to try. The last line is there when everything else is.
 pub(super) fn show(emulator: &Emulator, options: &Serve) -> Result<(), Failure> {

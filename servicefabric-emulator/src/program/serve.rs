@@ -1,6 +1,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use program_kit::{Failure, Logging, Stop, read};
 use servicefabric_emulator::cluster::Date;
 use servicefabric_emulator::gateway::{
     Builder, Dialect, Emulator, Responder, Role, Time, TlsOptions,
@@ -10,9 +11,7 @@ use servicefabric_emulator::topology::{ClusterDescription, Topology};
 use tokio::time::sleep;
 
 use super::cli;
-use super::failure::{Failure, read};
-use super::signals::Stop;
-use super::{descriptors, logging, screen};
+use super::{descriptors, screen};
 
 /// The cluster of those who have not written one down yet.
 const EXAMPLE: &str = include_str!("example.toml");
@@ -22,7 +21,7 @@ const PROGRESS: Duration = Duration::from_secs(2);
 
 /// Runs a cluster until somebody stops it.
 pub(super) fn run(options: &cli::Serve) -> Result<(), Failure> {
-    logging::start()?;
+    Logging::new("info", "info,servicefabric_emulator=debug").start()?;
     let builder = describe(options)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -35,8 +34,7 @@ pub(super) fn run(options: &cli::Serve) -> Result<(), Failure> {
 }
 
 async fn serve(builder: Builder, options: &cli::Serve) -> Result<(), Failure> {
-    let mut stop = Stop::listen()
-        .map_err(|error| Failure::new(format!("the system tells no signals: {error}")))?;
+    let mut stop = Stop::listen()?;
     let emulator = tokio::select! {
         started = builder.start() => started.map_err(|error| Failure::from_error(&error))?,
         () = stop.asked() => return Ok(()),

@@ -1,8 +1,7 @@
+use program_kit::{Failure, print, read};
 use servicefabric_emulator::timeline::Script;
 
 use super::cli::{self, Format};
-use super::failure::{Failure, read};
-use super::print::print;
 
 /// Runs a script and prints what happens.
 pub(super) fn run(options: &cli::Timeline) -> Result<(), Failure> {

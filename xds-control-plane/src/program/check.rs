@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
+use program_kit::{Failure, print, read};
 use proxy_model::{Problem, Problems};
 use serde_json::json;
 use xds_control_plane::options::{Config, RegistrySection};
 use xds_control_plane::sources::{parse_registry, parse_static};
 
 use super::cli::{self, Format};
-use super::failure::{Failure, read};
-use super::print::print;
 
 /// What was found in one file.
 struct Checked {

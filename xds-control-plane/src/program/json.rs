@@ -1,11 +1,10 @@
 //! Resources as canonical JSON.
 
+use program_kit::Failure;
 use prost_reflect::{DescriptorPool, DynamicMessage, SerializeOptions};
 use serde_json::Value;
 use xds_control_plane::server::ENVOY_DESCRIPTORS;
 use xds_control_plane::snapshot::{Resource, ResourceType, Subscription};
-
-use super::failure::Failure;
 
 /// What JSON is written by.
 pub(super) struct JsonWriter(DescriptorPool);

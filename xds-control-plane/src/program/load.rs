@@ -3,12 +3,11 @@
 use std::path::Path;
 
 use discovery_consul::client::ConsulClient;
+use program_kit::{Failure, read};
 use xds_control_plane::options::{Config, RegistrySection};
 use xds_control_plane::sources::{
     FileRegistry, HttpRegistry, HttpRegistryOptions, RegistryMode, Sources,
 };
-
-use super::failure::{Failure, read};
 
 /// Reads a configuration.
 pub(super) fn config(path: &Path) -> Result<Config, Failure> {

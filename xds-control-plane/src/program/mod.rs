@@ -2,20 +2,16 @@
 
 mod check;
 mod cli;
-mod failure;
 mod json;
 mod load;
-mod logging;
-mod print;
 mod render;
 mod screen;
 mod serve;
-mod signals;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use program_kit::print;
 
 use self::cli::{Cli, Command};
 
@@ -28,14 +24,10 @@ pub(crate) fn run() -> ExitCode {
         Command::Serve(options) => serve::run(&options),
         Command::Render(options) => render::run(&options),
         Command::Check(options) => check::run(&options),
-        Command::Schema => print::print(SCHEMA),
+        Command::Schema => print(SCHEMA),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            // The exit code says it to those who do not read.
-            let _ = writeln!(io::stderr(), "xds-control-plane: {failure}");
-            ExitCode::FAILURE
-        }
+        Err(failure) => failure.report("xds-control-plane"),
     }
 }

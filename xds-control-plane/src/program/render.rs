@@ -2,18 +2,17 @@
 
 use std::io::{self, Write};
 
+use program_kit::{Failure, Logging, print};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use xds_control_plane::pipeline::{Pipeline, PipelineStatus};
 use xds_control_plane::snapshot::{ResourceType, Snapshot, Subscription};
 
-use super::failure::Failure;
 use super::json::JsonWriter;
-use super::print::print;
-use super::{cli, load, logging};
+use super::{cli, load};
 
 pub(super) fn run(options: &cli::Render) -> Result<(), Failure> {
-    logging::start("warn")?;
+    Logging::new("warn", "info,xds=debug").start()?;
     let config = load::config(&options.config)?;
     let mut pipeline = config.pipeline();
     // What was served last is not what would be served now.

@@ -5,12 +5,11 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use program_kit::Failure;
 use tokio::sync::watch;
 use xds_control_plane::options::{Config, RegistrySection};
 use xds_control_plane::pipeline::PipelineStatus;
 use xds_control_plane::snapshot::{ResourceType, Snapshot};
-
-use super::failure::Failure;
 
 /// Says what is served where, and what can be tried. To standard error: standard output is for machines.
 pub(super) fn show(config: &Config, address: SocketAddr) -> Result<(), Failure> {

@@ -3,18 +3,17 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use program_kit::{Failure, Logging, Stop};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use xds_control_plane::admin::Admin;
 use xds_control_plane::pipeline::Pipeline;
 use xds_control_plane::server::XdsServer;
 
-use super::failure::Failure;
-use super::signals::Stop;
-use super::{cli, load, logging, screen};
+use super::{cli, load, screen};
 
 pub(super) fn run(options: &cli::Serve) -> Result<(), Failure> {
-    logging::start("info")?;
+    Logging::new("info", "info,xds=debug").start()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -26,8 +25,7 @@ pub(super) fn run(options: &cli::Serve) -> Result<(), Failure> {
 }
 
 async fn serve(options: &cli::Serve) -> Result<(), Failure> {
-    let mut stop = Stop::listen()
-        .map_err(|error| Failure::new(format!("the system tells no signals: {error}")))?;
+    let mut stop = Stop::listen()?;
     let config = load::config(&options.config)?;
     let sources = load::sources(&config).await?;
     let listener = bind(config.listen, "listen").await?;

@@ -6,9 +6,10 @@ mod server;
 mod service_fabric;
 mod xds;
 
+use program_kit::Failure;
 use serde_json::{Value, json};
 
-use super::{Failure, print_json};
+use super::print_json;
 
 pub(crate) fn schema() -> Result<(), Failure> {
     print_json(&document_schema())

@@ -39,7 +39,8 @@ const UNPUBLISHED: [&str; 10] = [
 /// The table of DESIGN.md, section "Crates".
 fn knows(package: &str) -> Option<Knows> {
     Some(match package {
-        "proxy-model" | "discovery-http" | "servicefabric-emulator" => Knows::Only(&[]),
+        "proxy-model" | "discovery-http" | "program-kit" => Knows::Only(&[]),
+        "servicefabric-emulator" => Knows::Only(&[Optional("program-kit")]),
         "discovery-core" => Knows::Only(&[On("proxy-model")]),
         "discovery-servicefabric" => Knows::Only(&[
             On("proxy-model"),
@@ -65,6 +66,7 @@ fn knows(package: &str) -> Option<Knows> {
             Optional("discovery-http"),
             Optional("discovery-serf"),
             Optional("discovery-servicefabric"),
+            Optional("program-kit"),
             Development("servicefabric-emulator"),
         ]),
         "proxy-gateway" | "demo" | "examples" | "tours" | "benches" | "bench-peers" => Knows::All,
@@ -73,6 +75,7 @@ fn knows(package: &str) -> Option<Knows> {
             Optional("proxy-model"),
             Optional("discovery-core"),
             On("discovery-http"),
+            Optional("program-kit"),
         ]),
         _ => return None,
     })
@@ -213,6 +216,7 @@ mod tests {
                 "proxy-gateway",
                 &[always("proxy-runtime"), always("discovery-serf")],
             ),
+            package("program-kit", &[]),
             package("testkit", &[]),
             package("xtask", &[]),
             package("examples", &[always("proxy-runtime"), always("testkit")]),
@@ -255,6 +259,8 @@ mod tests {
             ),
             ("servicefabric-emulator", always("proxy-model"), "always"),
             ("azure-loadbalancer", always("proxy-model"), "always"),
+            ("azure-loadbalancer", always("program-kit"), "always"),
+            ("proxy-runtime", optional("program-kit"), "optional"),
             ("testkit", always("proxy-runtime"), "always"),
             ("proxy-gateway", in_tests("xtask"), "in its tests"),
         ];

@@ -1,0 +1,99 @@
+use std::error::Error;
+use std::fmt;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use crate::with_causes;
+
+/// The exit code of a program that could not do its work, or that found bad what it checked.
+const FAILED: u8 = 1;
+
+/// The exit code for a command line that makes no sense.
+const USAGE: u8 = 2;
+
+/// Why a program ends with something else than success: a sentence for the person who called it, and an exit code.
+#[derive(Debug)]
+pub struct Failure {
+    message: Option<String>,
+    code: u8,
+}
+
+impl Failure {
+    /// Creates a failure with exit code 1.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: Some(message.into()),
+            code: FAILED,
+        }
+    }
+
+    /// Creates a failure with exit code 1 from an error and all its causes.
+    pub fn from_error(error: &dyn Error) -> Self {
+        Self::new(with_causes(error))
+    }
+
+    /// Creates a failure with exit code 1 and no message, for a program that has already printed what is wrong.
+    pub fn silent() -> Self {
+        Self {
+            message: None,
+            code: FAILED,
+        }
+    }
+
+    /// Creates a failure with exit code 2, for a command line that makes no sense.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self {
+            message: Some(message.into()),
+            code: USAGE,
+        }
+    }
+
+    /// Writes `program: message` to standard error, and returns the exit code.
+    pub fn report(&self, program: &str) -> ExitCode {
+        if let Some(message) = &self.message {
+            // The exit code says it to those who do not read.
+            let _ = writeln!(io::stderr(), "{program}: {message}");
+        }
+        ExitCode::from(self.code)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message.as_deref().unwrap_or_default())
+    }
+}
+
+/// Reads a file as text.
+///
+/// # Errors
+///
+/// A failure that names the file.
+pub fn read(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Failure::new(format!("{} cannot be read: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let failure = read(Path::new("no/such/file")).unwrap_err();
+        let message = failure.to_string();
+        assert!(
+            message.starts_with("no/such/file cannot be read: "),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn exit_codes_tell_a_wrong_command_line_from_a_failure() {
+        let code = |failure: Failure| failure.report("program-kit (a test)");
+        assert_eq!(code(Failure::new("it failed")), ExitCode::from(1));
+        assert_eq!(code(Failure::silent()), ExitCode::from(1));
+        assert_eq!(code(Failure::usage("no such option")), ExitCode::from(2));
+    }
+}
