@@ -1,7 +1,6 @@
 //! Code of others, kept from taking us down: panics become values, and calls end in time.
 
 use std::any::Any;
-use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -117,26 +116,6 @@ pub(crate) async fn off_the_runtime<T: Send + 'static>(
     }
 }
 
-/// An error with its causes, separated by `: `. Errors are code of others too: one that panics when it is shown is told
-/// as that.
-pub(crate) fn chain_of(error: &dyn Error) -> String {
-    let mut text = text_of(&|| error.to_string());
-    let mut cause = contained_call(|| error.source()).unwrap_or_default();
-    // A cause that names itself as its own cause would go on for ever.
-    for _ in 0..16 {
-        let Some(error) = cause else { break };
-        text.push_str(": ");
-        text.push_str(&text_of(&|| error.to_string()));
-        cause = contained_call(|| error.source()).unwrap_or_default();
-    }
-    text
-}
-
-fn text_of(show: &dyn Fn() -> String) -> String {
-    contained_call(show)
-        .unwrap_or_else(|broken| format!("(an error that cannot be shown: it {broken})"))
-}
-
 impl std::fmt::Display for Broken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -191,25 +170,6 @@ mod tests {
         };
         let after = tokio::time::timeout(guard, after).await;
         assert_eq!(after, Ok(Some(Ok(3))));
-    }
-
-    #[derive(Debug)]
-    struct Evil;
-
-    impl std::fmt::Display for Evil {
-        fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            panic!("display")
-        }
-    }
-
-    impl Error for Evil {}
-
-    #[test]
-    fn an_error_that_panics_when_it_is_shown_is_told_as_that() {
-        let error = crate::DiscoverError::transient("no answer").with_source(Evil);
-        let shown = "no answer: (an error that cannot be shown: it panicked: display)";
-        assert_eq!(chain_of(&error), shown);
-        assert_eq!(crate::Failure::now(&error).message, shown);
     }
 
     #[tokio::test(start_paused = true)]

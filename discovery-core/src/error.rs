@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::contain::{Broken, chain_of};
+use crate::contain::Broken;
+use crate::text::with_causes;
 
 /// Why a source did not answer.
 ///
@@ -109,7 +110,7 @@ impl DiscoverError {
 
     /// The message with all its causes, separated by `: `.
     pub fn chain(&self) -> String {
-        chain_of(self)
+        with_causes(self)
     }
 }
 

@@ -1,5 +1,9 @@
 //! Texts that others have written, made fit for a message: for those who write sources.
 
+use std::error::Error;
+
+use crate::contain::contained_call;
+
 /// The beginning of a text: one line, without what a terminal would obey, at most `most` characters, which escapes may make
 /// longer.
 ///
@@ -20,6 +24,27 @@ pub fn shortened(text: &str, most: usize) -> String {
     out
 }
 
+/// Returns an error with its causes, separated by `: `. Causes beyond the 16th are left out: an error that names itself as its
+/// cause would go on for ever.
+///
+/// Errors are code of others, too: one that panics when it is shown is replaced by a sentence that says so.
+pub fn with_causes(error: &dyn Error) -> String {
+    let mut text = text_of(&|| error.to_string());
+    let mut cause = contained_call(|| error.source()).unwrap_or_default();
+    for _ in 0..16 {
+        let Some(error) = cause else { break };
+        text.push_str(": ");
+        text.push_str(&text_of(&|| error.to_string()));
+        cause = contained_call(|| error.source()).unwrap_or_default();
+    }
+    text
+}
+
+fn text_of(show: &dyn Fn() -> String) -> String {
+    contained_call(show)
+        .unwrap_or_else(|broken| format!("(an error that cannot be shown: it {broken})"))
+}
+
 /// Line ends beyond ASCII, and what turns the direction of a text around or hides in it.
 fn is_format(c: char) -> bool {
     matches!(
@@ -30,6 +55,8 @@ fn is_format(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt;
+
     use super::*;
 
     #[test]
@@ -42,5 +69,24 @@ mod tests {
         assert_eq!(shortened("äöü", 2), "äö…");
         assert_eq!(shortened("äö", 2), "äö");
         assert_eq!(shortened("", 0), "");
+    }
+
+    #[derive(Debug)]
+    struct Evil;
+
+    impl fmt::Display for Evil {
+        fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+            panic!("display")
+        }
+    }
+
+    impl Error for Evil {}
+
+    #[test]
+    fn an_error_that_panics_when_it_is_shown_is_told_as_that() {
+        let error = crate::DiscoverError::transient("no answer").with_source(Evil);
+        let shown = "no answer: (an error that cannot be shown: it panicked: display)";
+        assert_eq!(with_causes(&error), shown);
+        assert_eq!(crate::Failure::now(&error).message, shown);
     }
 }

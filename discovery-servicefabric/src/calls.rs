@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use discovery_core::text::with_causes;
 
 use crate::model::{
     Application, ApplicationType, HealthInformation, Partition, PartitionInformation, Property,
@@ -353,14 +354,7 @@ impl CallError {
 
     /// The message with all its causes, separated by `: `.
     pub fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            text.push_str(": ");
-            text.push_str(&error.to_string());
-            cause = error.source();
-        }
-        text
+        with_causes(self)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use discovery_core::text::shortened;
+use discovery_core::text::{shortened, with_causes};
 use http::StatusCode;
 
 use super::{TransportError, TransportErrorKind};
@@ -172,16 +172,7 @@ impl ConsulError {
 
     /// The message with its causes and what to do about it.
     pub fn explained(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            text.push_str(": ");
-            text.push_str(&error.to_string());
-            cause = error.source();
-        }
-        text.push_str("; ");
-        text.push_str(self.kind.advice());
-        text
+        format!("{}; {}", with_causes(self), self.kind.advice())
     }
 }
 

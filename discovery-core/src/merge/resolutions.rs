@@ -9,9 +9,10 @@ use proxy_model::{ClusterId, CompileOptions, Problem, Problems, Snapshot, pointe
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use crate::contain::{chain_of, contained_call, contained_for};
+use crate::contain::{contained_call, contained_for};
 use crate::discovery::Destinations;
 use crate::resolver::{DestinationResolver, Resolved};
+use crate::text::with_causes;
 
 /// A cluster is resolved no more often than this, whatever its resolver says.
 const MIN_REFRESH: Duration = Duration::from_secs(1);
@@ -171,7 +172,7 @@ impl Resolutions {
             self.running.spawn(async move {
                 let result = match contained_for(limit, resolver.resolve(&cluster, &input)).await {
                     Ok(Ok(resolved)) => usable(&cluster, resolved),
-                    Ok(Err(error)) => Err(chain_of(&error)),
+                    Ok(Err(error)) => Err(with_causes(&error)),
                     Err(broken) => Err(format!("the resolver {broken}")),
                 };
                 Answer {

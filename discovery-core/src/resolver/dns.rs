@@ -17,8 +17,9 @@ use url::{Host, Url};
 use super::lookup::{Lookup, SystemLookup};
 use super::names::Names;
 use super::{DestinationResolver, ResolveError, Resolved};
-use crate::contain::{Broken, chain_of, contained_for};
+use crate::contain::{Broken, contained_for};
 use crate::discovery::Destinations;
+use crate::text::with_causes;
 
 /// Addresses of one name beyond this number are not used.
 const MAX_ADDRESSES: usize = 256;
@@ -160,7 +161,7 @@ impl DnsResolver {
                     }
                     addresses => Ok(addresses),
                 },
-                Ok(Err(error)) => failed(chain_of(&error), false),
+                Ok(Err(error)) => failed(with_causes(&error), false),
                 Err(broken) => {
                     let slow = matches!(broken, Broken::TimedOut(_));
                     failed(format!("the look-up {broken}"), slow)

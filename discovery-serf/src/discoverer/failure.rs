@@ -1,10 +1,10 @@
 //! Why no agent has answered.
 
-use std::error::Error;
 use std::io;
 use std::sync::Arc;
 
 use discovery_core::DiscoverError;
+use discovery_core::text::with_causes;
 
 use super::BACKOFF_MAX;
 use crate::client::{ClientError, ClientErrorKind};
@@ -104,25 +104,13 @@ pub(super) fn error_of(mut causes: Vec<Cause>, has_key: bool) -> DiscoverError {
     }
     let all: Vec<_> = causes
         .iter()
-        .map(|cause| format!("{}; {}", chain(cause), cause.advice(has_key)))
+        .map(|cause| format!("{}; {}", with_causes(cause), cause.advice(has_key)))
         .collect();
     let agents = all.len();
     new(format!(
         "none of the {agents} Serf agents answers: {}",
         all.join(". ")
     ))
-}
-
-/// An error with its causes.
-pub(super) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use discovery_core::text::with_causes;
 use discovery_core::{DiscoverError, Discovery};
 use proxy_model::Problem;
 use tokio::time::Instant;
 
 use super::conversion::{Conversion, Converted};
 use super::dial::Dial;
-use super::failure::{Alarm, Cause, chain, error_of};
+use super::failure::{Alarm, Cause, error_of};
 use super::hold::{Snapshot, Standing};
 use super::key;
 use super::session::{POLL, Session};
@@ -130,7 +131,7 @@ impl Rounds {
         let recheck = standing.recheck(&options.hold, now);
         let poll = session.refusal.is_some().then(|| now + POLL);
         if let Some(refusal) = &session.refusal {
-            discovery = discovery.with_problem(no_events(&session.agent, &chain(refusal)));
+            discovery = discovery.with_problem(no_events(&session.agent, &with_causes(refusal)));
         }
         session.is_new = false;
         self.standing = Arc::new(standing);
@@ -157,7 +158,7 @@ impl Rounds {
                         target: "discovery::serf",
                         provider = &*asking.options.name,
                         agent = &*session.agent,
-                        error = chain(&error),
+                        error = with_causes(&error),
                         "the connection to the agent is lost",
                     );
                     self.turn_from(&session.agent);
@@ -188,7 +189,7 @@ impl Rounds {
             tracing::error!(
                 target: "discovery::serf",
                 provider = &*asking.options.name,
-                error = chain(cause),
+                error = with_causes(cause),
                 "an agent refuses to answer, and will until its settings or ours change",
             );
         }

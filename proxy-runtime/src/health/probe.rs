@@ -40,17 +40,3 @@ pub enum ProbeError {
     #[error("the probe panicked: {0}")]
     Panicked(String),
 }
-
-impl ProbeError {
-    /// The error with everything that caused it, in one line.
-    pub(crate) fn in_full(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            text.push_str(": ");
-            text.push_str(&error.to_string());
-            cause = error.source();
-        }
-        text
-    }
-}

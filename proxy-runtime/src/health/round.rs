@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use discovery_core::Moment;
+use discovery_core::text::with_causes;
 use futures_util::{StreamExt, stream};
 use http::{HeaderValue, StatusCode};
 use proxy_model::ClusterId;
@@ -285,7 +286,7 @@ fn count(record: &mut HealthRecord, result: &Result<StatusCode, ProbeError>, tex
 fn describe(result: &Result<StatusCode, ProbeError>) -> String {
     match result {
         Ok(status) => format!("answered {status}"),
-        Err(error) => error.in_full(),
+        Err(error) => with_causes(error),
     }
 }
 

@@ -114,7 +114,7 @@ async fn what_an_agent_says_is_short_and_printable() {
     });
     let error = done.await.unwrap_err();
     assert_eq!(error.kind(), ClientErrorKind::Refused);
-    let text = chain(&error);
+    let text = with_causes(&error);
     assert!(
         text.len() < 5_000 && !text.contains(char::is_control),
         "{text}"

@@ -80,9 +80,9 @@ async fn messages_are_as_long_as_they_may_be() {
     let (error, _) = answer(&reply, false, &options().with_max_frame(length - 1)).await;
     assert_eq!(error.kind(), ClientErrorKind::Protocol);
     assert!(
-        chain(&error).contains(&format!("more than {} bytes", length - 1)),
+        with_causes(&error).contains(&format!("more than {} bytes", length - 1)),
         "{}",
-        chain(&error)
+        with_causes(&error)
     );
 
     let options = options().with_max_frame(length);

@@ -70,7 +70,10 @@ async fn everybody_hears_of_the_end() {
     let error = client.members().await.unwrap_err();
     assert_eq!(error.kind(), ClientErrorKind::Closed);
     assert!(error.is_transient());
-    assert!(chain(&error).contains("closed the connection"), "{error}");
+    assert!(
+        with_causes(&error).contains("closed the connection"),
+        "{error}"
+    );
     let stream = client.stream(&EventFilter::members()).await;
     assert_eq!(kind(&stream), ClientErrorKind::Closed);
 }

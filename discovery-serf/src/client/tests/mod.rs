@@ -11,6 +11,7 @@ mod timing;
 
 use std::future::Future;
 
+use discovery_core::text::with_causes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
 
 use super::*;
@@ -176,17 +177,6 @@ fn user_event(number: u64) -> Event {
 
 fn kind<T: fmt::Debug>(result: &Result<T, ClientError>) -> ClientErrorKind {
     result.as_ref().unwrap_err().kind()
-}
-
-/// The message with its causes.
-fn chain(error: &ClientError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text += &format!(": {error}");
-        cause = error.source();
-    }
-    text
 }
 
 #[tokio::test]

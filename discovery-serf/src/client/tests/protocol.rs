@@ -153,7 +153,7 @@ async fn a_key_that_is_missing_is_told_to_whoever_asked_first() {
     });
     assert_eq!(kind(&stream), ClientErrorKind::Denied);
     assert_eq!(kind(&members), ClientErrorKind::Closed);
-    assert!(chain(&members.unwrap_err()).contains("Authentication required"));
+    assert!(with_causes(&members.unwrap_err()).contains("Authentication required"));
     client.closed().await;
     assert_eq!(client.end().unwrap().kind(), ClientErrorKind::Denied);
 }
@@ -174,7 +174,7 @@ async fn a_wrong_key_is_denied_and_not_shown() {
     });
     let error = client.unwrap_err();
     assert_eq!(error.kind(), ClientErrorKind::Denied);
-    let shown = format!("{error:?} {} {options:?}", chain(&error));
+    let shown = format!("{error:?} {} {options:?}", with_causes(&error));
     assert!(!shown.contains("sekrit"), "{shown}");
     agent.closed().await;
 }

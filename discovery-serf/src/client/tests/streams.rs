@@ -171,7 +171,7 @@ async fn a_record_with_an_error_ends_the_connection() {
     client.closed().await;
     let end = client.end().unwrap();
     assert_eq!(end.kind(), ClientErrorKind::Protocol);
-    assert!(chain(end).contains("out of events"));
+    assert!(with_causes(end).contains("out of events"));
 }
 
 #[tokio::test]
