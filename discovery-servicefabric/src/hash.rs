@@ -1,18 +1,24 @@
 //! A hash that is the same in every process.
 
-/// The 64-bit FNV-1a of the bytes.
-pub(crate) fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
-    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+use std::hash::Hasher;
+
+use fnv::FnvHasher;
+
+/// The 64-bit FNV-1a of the parts, one after the other.
+pub(crate) fn fnv1a(parts: &[&str]) -> u64 {
+    let mut hasher = FnvHasher::default();
+    for part in parts {
+        hasher.write(part.as_bytes());
+    }
+    hasher.finish()
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
     fn it_is_the_one_of_the_reference() {
-        assert_eq!(super::fnv1a([]), 0xcbf2_9ce4_8422_2325);
-        assert_eq!(super::fnv1a(*b"a"), 0xaf63_dc4c_8601_ec8c);
-        assert_eq!(super::fnv1a(*b"foobar"), 0x8594_4171_f739_67e8);
+        assert_eq!(super::fnv1a(&[]), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(super::fnv1a(&["a"]), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(super::fnv1a(&["foo", "bar"]), 0x8594_4171_f739_67e8);
     }
 }

@@ -11,18 +11,18 @@ pub fn nearest<'a>(
     written: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    let written = folded(written)?;
-    let limit = (written.len() / 3).max(1);
+    let (written, length) = folded(written)?;
+    let limit = (length / 3).max(1);
     let mut best = None;
     let mut best_distance = limit + 1;
     for candidate in candidates {
-        let Some(name) = folded(candidate) else {
+        let Some((name, other_length)) = folded(candidate) else {
             continue;
         };
-        if name.len().abs_diff(written.len()) >= best_distance {
+        if other_length.abs_diff(length) >= best_distance {
             continue;
         }
-        let distance = distance(&written, &name);
+        let distance = strsim::osa_distance(&written, &name);
         if distance < best_distance {
             best_distance = distance;
             best = Some(candidate);
@@ -67,35 +67,17 @@ pub(crate) fn shortened(text: &str) -> String {
     out
 }
 
-fn folded(text: &str) -> Option<Vec<char>> {
+/// The text in lower case, and its length in characters.
+fn folded(text: &str) -> Option<(String, usize)> {
     // Bytes bound characters, so a long text is not even walked.
     if text.len() > MAX_CHARS * 4 {
         return None;
     }
-    let chars: Vec<char> = text.chars().flat_map(char::to_lowercase).collect();
-    (chars.len() <= MAX_CHARS && !chars.is_empty()).then_some(chars)
-}
-
-/// Optimal string alignment distance: Levenshtein's, with neighbours swapped counting once.
-fn distance(a: &[char], b: &[char]) -> usize {
-    let width = b.len() + 1;
-    let mut rows = [vec![0; width], (0..width).collect(), vec![0; width]];
-    for i in 1..=a.len() {
-        let [before, above, row] = &mut rows;
-        row[0] = i;
-        for j in 1..width {
-            let same = a[i - 1] == b[j - 1];
-            let mut cost = (above[j - 1] + usize::from(!same))
-                .min(above[j] + 1)
-                .min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                cost = cost.min(before[j - 2] + 1);
-            }
-            row[j] = cost;
-        }
-        rows.rotate_left(1);
-    }
-    rows[1][b.len()]
+    let folded: String = text.chars().flat_map(char::to_lowercase).collect();
+    let length = folded.chars().count();
+    (1..=MAX_CHARS)
+        .contains(&length)
+        .then_some((folded, length))
 }
 
 #[cfg(test)]

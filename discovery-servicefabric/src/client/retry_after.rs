@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use http::header::{DATE, RETRY_AFTER};
+use httpdate::parse_http_date;
 
 /// More than a day is not believed.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
@@ -17,44 +18,11 @@ pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
         // Digits that overflow are more than a day as well.
         value.parse().unwrap_or(u64::MAX)
     } else {
-        let (then, now) = (seconds_of(value)?, seconds_of(text(DATE)?)?);
-        u64::try_from(then - now).unwrap_or(0)
+        let date = |text| parse_http_date(text).ok();
+        let (then, now) = (date(value)?, date(text(DATE)?)?);
+        then.duration_since(now).unwrap_or_default().as_secs()
     };
     Some(Duration::from_secs(seconds).min(LONGEST))
-}
-
-/// Seconds of an `IMF-fixdate` since some day: `Sun, 06 Nov 1994 08:49:37 GMT`.
-fn seconds_of(date: &str) -> Option<i64> {
-    const MONTHS: [&str; 12] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ];
-    let mut parts = date.split_once(", ")?.1.split(' ');
-    let day: i64 = number(parts.next()?, 1..=31)?;
-    let month = parts.next()?;
-    let month = i64::try_from(MONTHS.iter().position(|name| *name == month)?).ok()?;
-    let year = number(parts.next()?, 0..=9999)?;
-    let mut time = parts.next()?.split(':');
-    let hours = number(time.next()?, 0..=23)?;
-    let minutes = number(time.next()?, 0..=59)?;
-    let seconds = number(time.next()?, 0..=60)?;
-    if parts.next() != Some("GMT") || parts.next().is_some() || time.next().is_some() {
-        return None;
-    }
-    // Years that begin in March, so that the leap day is the last one.
-    let (year, month) = if month < 2 {
-        (year - 1, month + 10)
-    } else {
-        (year, month - 2)
-    };
-    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    let days = year * 365 + leap_days + (month * 153 + 2) / 5 + day;
-    Some(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
-}
-
-fn number(text: &str, range: std::ops::RangeInclusive<i64>) -> Option<i64> {
-    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-    let number = text.parse().ok().filter(|_| digits)?;
-    range.contains(&number).then_some(number)
 }
 
 #[cfg(test)]
@@ -86,6 +54,7 @@ mod tests {
             ("Sun, 06 Nov 1994 08:49:30 GMT", now, Some(0)),
             ("Mon, 07 Nov 1994 08:49:36 GMT", now, Some(86_399)),
             ("Sun, 06 Nov 1994 08:49:47 GMT", None, None),
+            ("Sun Nov  6 08:49:47 1994", now, Some(10)),
             ("Sun, 06 Nov 1994 08:49:47 CET", now, None),
             ("Sun, 06 Foo 1994 08:49:47 GMT", now, None),
             (

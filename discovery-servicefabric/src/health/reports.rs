@@ -213,7 +213,7 @@ fn made(
     options: &ServiceFabricOptions,
 ) -> HealthReport {
     let said = finding.news.as_ref().unwrap_or(&finding.text);
-    let news = fnv1a(finding.state.as_str().bytes().chain(said.bytes()));
+    let news = fnv1a(&[finding.state.as_str(), said]);
     let text = match finding.age {
         Some(age) => format!("What serves is {} old. {}", rounded(age), finding.text),
         None => finding.text,

@@ -218,7 +218,7 @@ fn is_alike(before: &[PartitionDescription], now: &[PartitionDescription]) -> bo
 
 /// A number that is different for different names and the same for one name in every process.
 fn spread(name: &str) -> u32 {
-    let hash = fnv1a(name.bytes());
+    let hash = fnv1a(&[name]);
     // The last bytes of a name only reach the low bits, so these are spread over all.
     let spread = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     u32::try_from(spread).unwrap_or(u32::MAX)

@@ -1,12 +1,14 @@
 //! From the bytes of a key to a number.
 
+use std::hash::Hasher;
+
+use fnv::FnvHasher;
+
 /// The 64-bit FNV-1a hash of `bytes`, with the offset basis and the prime of its authors.
 pub(super) fn fnv1a64(bytes: &[u8]) -> u64 {
-    const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
-    const PRIME: u64 = 0x0000_0100_0000_01b3;
-    bytes.iter().fold(OFFSET_BASIS, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(PRIME)
-    })
+    let mut hasher = FnvHasher::default();
+    hasher.write(bytes);
+    hasher.finish()
 }
 
 /// The number from `low` to `high` that a hash stands for: its bits as they are if that is every number of 64 bits, else

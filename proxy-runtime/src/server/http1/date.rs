@@ -1,12 +1,16 @@
 //! The `Date` of responses (RFC 9110 section 6.6.1).
 
 use std::cell::RefCell;
+use std::io::Write;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::server::civil::http_date;
+use httpdate::HttpDate;
 
 /// Length of a date in the preferred form of RFC 9110 section 5.6.7.
 const LENGTH: usize = 29;
+
+/// The end of the year 9999, after which there is no such form.
+const LAST: u64 = 253_402_300_799;
 
 thread_local! {
     static DATE: RefCell<Cached> = const { RefCell::new(Cached { text: [0; LENGTH], until: None }) };
@@ -35,15 +39,39 @@ impl Cached {
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        self.text = http_date(since.as_secs());
+        self.write(since.as_secs());
         let rest = Duration::from_secs(1) - Duration::from_nanos(since.subsec_nanos().into());
         self.until = Some(now + rest);
+    }
+
+    fn write(&mut self, seconds: u64) {
+        let moment = UNIX_EPOCH + Duration::from_secs(seconds.min(LAST));
+        // The text has exactly as many bytes as there is room for.
+        let _ = write!(&mut self.text[..], "{}", HttpDate::from(moment));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn moments_are_written_as_http_has_them() {
+        for (seconds, text) in [
+            (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
+            (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
+            (951_782_399, "Mon, 28 Feb 2000 23:59:59 GMT"),
+            (4_107_542_400, "Mon, 01 Mar 2100 00:00:00 GMT"),
+            (u64::MAX, "Fri, 31 Dec 9999 23:59:59 GMT"),
+        ] {
+            let mut cached = Cached {
+                text: [0; LENGTH],
+                until: None,
+            };
+            cached.write(seconds);
+            assert_eq!(cached.text, text.as_bytes());
+        }
+    }
 
     #[test]
     fn a_date_is_made_once_a_second() {

@@ -2,6 +2,8 @@
 
 use std::time::SystemTime;
 
+use jiff::civil::DateTime;
+
 use crate::server::civil;
 
 /// The moment of `notAfter` (RFC 5280 section 4.1.2.5). `None` when the certificate cannot be read so far, which is no
@@ -64,10 +66,10 @@ impl<'a> Der<'a> {
         if !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
-        let (year, rest) = match (tag, text.len()) {
+        let (year, rest): (i16, _) = match (tag, text.len()) {
             // Two digits mean 1950 to 2049.
             (UTC_TIME, 12) => {
-                let year: i64 = text[..2].parse().ok()?;
+                let year: i16 = text[..2].parse().ok()?;
                 (
                     if year < 50 { 2000 + year } else { 1900 + year },
                     &text[2..],
@@ -76,9 +78,10 @@ impl<'a> Der<'a> {
             (GENERALIZED_TIME, 14) => (text[..4].parse().ok()?, &text[4..]),
             _ => return None,
         };
-        let number = |at: usize| rest[at..at + 2].parse::<u32>().ok();
-        let second_of_day = number(4)? * 3600 + number(6)? * 60 + number(8)?;
-        civil::moment(year, number(0)?, number(2)?, second_of_day.into())
+        let number = |at: usize| rest[at..at + 2].parse::<i8>().ok();
+        let (month, day) = (number(0)?, number(2)?);
+        let time = DateTime::new(year, month, day, number(4)?, number(6)?, number(8)?, 0).ok()?;
+        civil::moment(time)
     }
 }
 
