@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod backoff;
 mod contain;
 mod discoverer;
 mod discovery;
@@ -21,6 +22,7 @@ pub mod testing;
 pub mod text;
 mod validator;
 
+pub use self::backoff::Backoff;
 pub use self::discoverer::Discoverer;
 pub use self::discovery::{
     Destinations, DiscoveredService, Discovery, FailedGroup, LabelledService, Labels,

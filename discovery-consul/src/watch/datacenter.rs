@@ -470,13 +470,8 @@ impl Watch {
 
 /// How long to wait before a service is read again that could not be.
 fn backoff(options: &WatchOptions, attempts: u32) -> Duration {
-    let factor = 1_u32.checked_shl(attempts.min(31)).unwrap_or(u32::MAX);
-    let follow = &options.follow;
-    let wait = follow
-        .backoff
-        .saturating_mul(factor)
-        .min(follow.backoff_max);
-    wait.mul_f64(between(0.5, 1.0))
+    let policy = options.follow.policy();
+    policy.wait(attempts.saturating_add(1), fastrand::f64())
 }
 
 fn between(low: f64, high: f64) -> f64 {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use discovery_core::Backoff;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use tokio::sync::{Notify, Semaphore, watch};
@@ -165,16 +166,19 @@ impl AllWatching {
         }
         let client = self.client.clone();
         let interval = self.options.datacenters_interval;
-        let backoff = self.options.follow.backoff;
-        // How long to wait before the next, and after it if it fails.
-        stream::unfold((Duration::ZERO, backoff), move |(wait, retry)| {
+        let backoff = Backoff::new(self.options.follow.backoff, interval);
+        // How long to wait before the next, and how many have failed in a row.
+        stream::unfold((Duration::ZERO, 0_u32), move |(wait, failures)| {
             let client = client.clone();
             async move {
                 sleep(wait.mul_f64(0.9 + fastrand::f64() / 5.0)).await;
                 let listed = client.datacenters().await;
                 let next = match &listed {
-                    Ok(_) => (interval, backoff),
-                    Err(_) => (retry.min(interval), retry.saturating_mul(2).min(interval)),
+                    Ok(_) => (interval, 0),
+                    Err(_) => {
+                        let failures = failures.saturating_add(1);
+                        (backoff.limit(failures), failures)
+                    }
                 };
                 Some((listed, next))
             }
@@ -187,21 +191,20 @@ impl AllWatching {
         if let Some(own) = &self.options.own_datacenter {
             return Arc::clone(own);
         }
-        let follow = &self.options.follow;
-        let mut wait = follow.backoff;
+        let backoff = self.options.follow.policy();
+        let mut failures = 0_u32;
         loop {
             let error = match self.client.agent_self().await {
                 Ok(agent) => return agent.datacenter.into(),
                 Err(error) => error,
             };
-            let follow = &self.options.follow;
-            if error.retry() == Retry::Slowly {
-                wait = follow.backoff_max;
-            }
+            failures = match error.retry() {
+                Retry::Slowly => u32::MAX,
+                Retry::Backoff => failures.saturating_add(1),
+            };
             self.state.failure = Some(without_own(&error));
             self.publish();
-            sleep(wait.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
-            wait = wait.saturating_mul(2).min(self.options.follow.backoff_max);
+            sleep(backoff.wait(failures, fastrand::f64())).await;
         }
     }
 

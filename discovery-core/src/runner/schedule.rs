@@ -5,6 +5,7 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use super::options::{RunnerOptions, SHORTEST};
+use crate::backoff::Backoff;
 use crate::error::{DiscoverError, DiscoverErrorKind};
 
 /// Decides waits. Holds the only randomness of a runner.
@@ -13,8 +14,7 @@ pub(super) struct Schedule {
     rng: Rng,
     interval: Duration,
     jitter: f64,
-    backoff: Duration,
-    backoff_max: Duration,
+    backoff: Backoff,
     retry_after_max: Duration,
 }
 
@@ -30,8 +30,7 @@ impl Schedule {
             rng: options.seed.map_or_else(Rng::new, Rng::with_seed),
             interval: options.interval.max(SHORTEST),
             jitter,
-            backoff,
-            backoff_max: options.backoff_max.max(backoff),
+            backoff: Backoff::new(backoff, options.backoff_max.max(backoff)),
             retry_after_max: options.retry_after_max,
         }
     }
@@ -44,7 +43,7 @@ impl Schedule {
 
     /// The longest wait after a first error.
     pub(super) fn first_step(&self) -> Duration {
-        self.backoff
+        self.backoff.first()
     }
 
     /// The wait after the `failures`th error in a row: random below a limit that doubles each time, and at least what
@@ -53,18 +52,11 @@ impl Schedule {
     /// The randomness spreads the proxies of a fleet over the whole time ("full jitter"), but never lets one ask again
     /// at once.
     pub(super) fn after_error(&mut self, failures: u32, error: &DiscoverError) -> Duration {
-        let doubled = self
-            .backoff
-            .saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1)));
-        let limit = match error.kind() {
-            DiscoverErrorKind::Permanent => self.backoff_max,
-            _ => doubled.min(self.backoff_max),
+        let random = self.rng.f64();
+        let wait = match error.kind() {
+            DiscoverErrorKind::Permanent => self.backoff.wait(u32::MAX, random),
+            _ => self.backoff.wide_wait(failures, random),
         };
-        let least = match error.kind() {
-            DiscoverErrorKind::Permanent => self.backoff_max / 2,
-            _ => self.backoff / 2,
-        };
-        let wait = least + (limit - least).mul_f64(self.rng.f64());
         let asked = error.retry_after().unwrap_or_default();
         wait.max(asked.min(self.retry_after_max))
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use discovery_core::Backoff;
+
 use super::TransportErrorKind;
 use super::options::ClientOptions;
 use super::request::Safety;
@@ -40,7 +42,9 @@ pub(super) struct Attempts {
     /// Gateways that have not been asked in this round.
     others: usize,
     gateways: usize,
-    next_wait: Duration,
+    backoff: Backoff,
+    /// How often there was a wait.
+    waits: u32,
     failed_once: bool,
 }
 
@@ -55,7 +59,8 @@ impl Attempts {
             answers_left: attempts.max(gateways) - 1,
             others: gateways - 1,
             gateways,
-            next_wait: options.backoff,
+            backoff: Backoff::new(options.backoff, LONGEST_WAIT.max(options.backoff)),
+            waits: 0,
             failed_once: false,
         }
     }
@@ -103,9 +108,8 @@ impl Attempts {
     }
 
     fn wait(&mut self, random: f64) -> Duration {
-        let wait = self.next_wait.mul_f64(0.5 + random / 2.0);
-        self.next_wait = (self.next_wait * 2).min(LONGEST_WAIT);
-        wait
+        self.waits = self.waits.saturating_add(1);
+        self.backoff.wait(self.waits, random)
     }
 }
 

@@ -72,8 +72,8 @@ fn measure(workspace: &Workspace, options: &Options) -> crate::Result<Outcome> {
             ),
         });
     }
-    // Without the gateway, which takes longer to build than all of this together.
-    let build = Invocation::cargo("build --release --package").arg(PACKAGE);
+    // The build whose cost is measured, so that nothing is compiled twice.
+    let build = Invocation::cargo(super::build::BUILD);
     println!("{build}");
     let built = build.show(BUILD_LIMIT)?;
     if !built.is_success() {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use discovery_core::Backoff;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
@@ -17,8 +18,7 @@ const SETTLE: Duration = Duration::from_secs(5);
 /// How long the second answer may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-const BACKOFF: Duration = Duration::from_millis(500);
-const BACKOFF_MAX: Duration = Duration::from_secs(30);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(30));
 
 /// Follows a registry for as long as it is polled. `served` are the services that are served already, from the last time.
 pub(in crate::sources) async fn follow(
@@ -26,7 +26,7 @@ pub(in crate::sources) async fn follow(
     served: BTreeSet<Arc<str>>,
     published: watch::Sender<Reading<Services>>,
 ) {
-    let mut backoff = BACKOFF;
+    let mut failures = 0_u32;
     let mut next = registry.next().await;
     loop {
         let read = match next {
@@ -35,7 +35,7 @@ pub(in crate::sources) async fn follow(
         };
         match read {
             Ok(parsed) => {
-                backoff = BACKOFF;
+                failures = 0;
                 take(&published, parsed);
             }
             Err(RegistryError(failure)) => {
@@ -46,8 +46,8 @@ pub(in crate::sources) async fn follow(
                     }
                     is_news
                 });
-                sleep(backoff.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
-                backoff = backoff.saturating_mul(2).min(BACKOFF_MAX);
+                failures = failures.saturating_add(1);
+                sleep(BACKOFF.wait(failures, fastrand::f64())).await;
             }
         }
         next = registry.next().await;
@@ -66,7 +66,7 @@ async fn believed(
     published: &watch::Sender<Reading<Services>>,
 ) -> ParsedRegistry {
     let mut doubted: Option<(Instant, Doubt)> = None;
-    let mut backoff = BACKOFF;
+    let mut failures = 0_u32;
     while let Some(doubt) = doubt(published, served, &parsed) {
         let since = match &doubted {
             Some((since, earlier)) if doubt.repeats(earlier) => *since,
@@ -95,8 +95,8 @@ async fn believed(
                 Ok(parsed) => break parsed,
                 Err(RegistryError(failure)) => {
                     published.send_if_modified(|reading| reading.failed(failure));
-                    sleep(backoff).await;
-                    backoff = backoff.saturating_mul(2).min(BACKOFF_MAX);
+                    failures = failures.saturating_add(1);
+                    sleep(BACKOFF.limit(failures)).await;
                 }
             }
         };

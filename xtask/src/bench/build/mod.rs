@@ -19,9 +19,8 @@ use crate::workspace::Workspace;
 use self::baseline::Baseline;
 use self::timings::Timings;
 
-/// The build that is measured: the demo, the gateway, and the program that measures requests.
-const BUILD: &str =
-    "build --release --timings --package demo --package proxy-gateway --package bench-peers";
+/// The release build that is measured: the gateway, and the program that measures requests.
+pub(super) const BUILD: &str = "build --release --package proxy-gateway --package bench-peers";
 
 /// The baseline, relative to the root of the workspace.
 const BASELINE: &str = "benches/gates/build.toml";
@@ -101,7 +100,9 @@ pub(crate) fn step(workspace: &Workspace) -> crate::Result<Outcome> {
 
 /// Builds into `target` and reads the report; the inner error is a build that fails.
 fn measure(target: &Path) -> crate::Result<Result<Timings, String>> {
-    let build = Invocation::cargo(BUILD).arg("--target-dir").arg(target);
+    let build = Invocation::cargo(BUILD)
+        .args(["--timings", "--target-dir"])
+        .arg(target);
     println!("{build}");
     let built = build.show(LIMIT)?;
     if !built.is_success() {

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use discovery_core::Backoff;
 use tokio::time::{Instant, sleep};
 
 use super::index::{BlockingIndex, Moved};
@@ -85,6 +86,11 @@ impl FollowOptions {
     pub fn with_backoff_max(mut self, backoff_max: Duration) -> Self {
         self.backoff_max = backoff_max;
         self
+    }
+
+    /// The waits after errors.
+    pub(crate) fn policy(&self) -> Backoff {
+        Backoff::new(self.backoff, self.backoff_max)
     }
 }
 
@@ -234,15 +240,11 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
 
     /// How long to wait after an error: full jitter above a half, so that those who failed together do not ask together.
     fn backoff(&self, retry: Retry) -> Duration {
-        let longest = self.options.backoff_max;
-        let wait = match retry {
-            Retry::Slowly => longest,
-            Retry::Backoff => {
-                let factor = 1_u32.checked_shl(self.failures.min(31)).unwrap_or(u32::MAX);
-                self.options.backoff.saturating_mul(factor).min(longest)
-            }
+        let failures = match retry {
+            Retry::Slowly => u32::MAX,
+            Retry::Backoff => self.failures.saturating_add(1),
         };
-        wait.mul_f64(0.5 + fastrand::f64() / 2.0)
+        self.options.policy().wait(failures, fastrand::f64())
     }
 }
 
