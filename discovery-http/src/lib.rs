@@ -6,7 +6,8 @@ mod classify;
 mod gzip;
 #[cfg(feature = "reqwest")]
 mod reqwest_transport;
-#[cfg(all(test, feature = "reqwest"))]
+#[cfg(test)]
+#[cfg(feature = "reqwest")]
 mod tests;
 #[cfg(feature = "reqwest")]
 pub mod tls;
