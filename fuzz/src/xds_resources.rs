@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use discovery_xds::read::{compose, read_cluster, read_endpoints, read_listener, read_routes};
+use prost::Message;
+use proxy_model::config::ProxyConfig;
+use proxy_model::{CompileOptions, Problems, Snapshot};
+use xds_control_plane::bridge::{BridgeOptions, to_envoy};
 use xds_types::pb::envoy::config::cluster::v3::Cluster;
 use xds_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
 use xds_types::pb::envoy::config::listener::v3::Listener;
 use xds_types::pb::envoy::config::route::v3::RouteConfiguration;
-use prost::Message;
-use discovery_xds::read::{compose, read_cluster, read_endpoints, read_listener, read_routes};
-use proxy_model::config::ProxyConfig;
-use proxy_model::{CompileOptions, Problems, Snapshot};
-use xds_control_plane::bridge::{BridgeOptions, to_envoy};
 
 use crate::input::check_wording;
 
