@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use http::Uri;
 
 /// A reverse proxy that discovers its services.
 #[derive(Debug, Parser)]
@@ -39,6 +40,8 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Ask the configured providers once and print what they found
     Discover(Discover),
+    /// Ask a running instance whether it is ready; exit with 1 if it is not. For health checks of containers
+    Health(Health),
     /// Print the JSON Schema of the configuration
     Schema,
 }
@@ -87,6 +90,16 @@ pub(crate) struct Discover {
     /// How to print what was found
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Health {
+    /// URL of the admin API's readiness check, plain HTTP
+    #[arg(long, default_value = "http://127.0.0.1:9901/readyz")]
+    pub(crate) url: Uri,
+    /// Seconds until no answer counts as not ready
+    #[arg(long, value_name = "SECONDS", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=3600))]
+    pub(crate) timeout: u16,
 }
 
 /// How results are printed.

@@ -12,6 +12,7 @@ mod handover;
 #[path = "handover_elsewhere.rs"]
 mod handover;
 mod logging;
+mod service_manager;
 mod settings;
 mod sources;
 
@@ -47,6 +48,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Check(options) => commands::check(&options),
         Command::Explain(options) => commands::explain(&options),
         Command::Discover(options) => commands::discover(&options).await,
+        Command::Health(options) => commands::health(&options),
         Command::Schema => commands::schema(),
     }
 }

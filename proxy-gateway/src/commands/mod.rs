@@ -3,6 +3,7 @@
 mod check;
 mod discover;
 mod explain;
+mod health;
 mod run;
 mod schema;
 
@@ -16,6 +17,7 @@ use serde::Serialize;
 pub(crate) use self::check::check;
 pub(crate) use self::discover::discover;
 pub(crate) use self::explain::explain;
+pub(crate) use self::health::health;
 pub(crate) use self::run::run;
 pub(crate) use self::schema::schema;
 use crate::document;

@@ -14,6 +14,7 @@ use crate::check::examine;
 use crate::cli::Files;
 use crate::gateway::Gateway;
 use crate::handover::{HandoverError, Offer, Predecessor};
+use crate::service_manager::{self, Message};
 use crate::settings::Settings;
 use crate::{document, logging};
 
@@ -28,6 +29,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
     logging::start(&examined.settings.telemetry)?;
     let mut signals = listen()?;
     let (predecessor, mut inherited) = find_predecessor(&examined.settings).await?;
+    service_manager::add_sockets(&examined.settings, &mut inherited)?;
     let sources = async |merge: Merge, options: &CompileOptions| {
         let sources = &examined.settings.sources;
         let provider = FileOptions::default()
@@ -48,6 +50,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
             match take_over(&mut gateway, &examined.settings, predecessor).await {
                 Ok(mut offer) => {
                     announce(&gateway, &examined.settings, &state);
+                    service_manager::notify(Message::Ready);
                     let successor = async {
                         match &mut offer {
                             Some(offer) => offer.taken().await,
@@ -68,6 +71,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
         }
         () = signals.stop() => {}
     }
+    service_manager::notify(Message::Stopping);
     // Also when it could not take over: what it has accepted by then it answers.
     drain(gateway, has_successor, &mut signals).await;
     failure.map_or(Ok(()), Err)
@@ -122,8 +126,8 @@ async fn take_over(
         }
         if let Some(offer) = &mut offer {
             offer.publish().map_err(|error| not_taken(&error))?;
-            gateway.open_admin();
         }
+        gateway.open_admin();
         Ok(offer)
     };
     let taken = taken.await;
