@@ -1,0 +1,99 @@
+//! Links of a README that is read outside of the repository: in the registry, and as the front page of a crate's documentation.
+
+use std::path::Path;
+
+/// Where the files of the repository are, behind its URL.
+const FILES: &str = "/blob/main/";
+
+/// What a link may lead to.
+pub(crate) struct Places<'a> {
+    /// The URL of the repository.
+    pub(crate) repository: &'a str,
+    /// The checkout of the repository.
+    pub(crate) root: &'a Path,
+    /// The files of the package.
+    pub(crate) packaged: &'a [String],
+}
+
+impl Places<'_> {
+    /// The links of a page that lead nowhere for a reader outside of the repository, each with the reason.
+    pub(crate) fn complaints(&self, text: &str) -> Vec<String> {
+        let wrong = targets(text).into_iter().filter_map(|target| {
+            let reason = self.complaint(target)?;
+            Some(format!("links to `{target}`, {reason}"))
+        });
+        wrong.collect()
+    }
+
+    fn complaint(&self, target: &str) -> Option<&'static str> {
+        if let Some(rest) = target.strip_prefix(self.repository) {
+            let path = rest.strip_prefix(FILES)?.split('#').next()?;
+            let is_there = self.root.join(path).exists();
+            return (!is_there).then_some("which the repository does not have");
+        }
+        // Other sites, headings of the page itself, and items, which rustdoc looks after.
+        if target.contains("://") || target.starts_with('#') || target.contains("::") {
+            return None;
+        }
+        let path = target.split('#').next()?.trim_end_matches('/');
+        let folder = format!("{path}/");
+        let is_packaged = |file: &String| file == path || file.starts_with(&folder);
+        let is_there = self.packaged.iter().any(is_packaged);
+        (!is_there).then_some("which is not in the package; write its URL in the repository")
+    }
+}
+
+/// The targets of links, images and references, outside of code blocks.
+fn targets(text: &str) -> Vec<&str> {
+    let mut targets = Vec::new();
+    let mut inside = false;
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            inside = !inside;
+        }
+        if inside {
+            continue;
+        }
+        let inline = line.split("](").skip(1);
+        targets.extend(inline.filter_map(|rest| rest.split([')', ' ']).next()));
+        if line.starts_with('[')
+            && let Some((_, target)) = line.split_once("]: ")
+        {
+            targets.push(target.trim());
+        }
+    }
+    targets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_has_to_lead_somewhere_outside_of_the_repository() {
+        let root = tempfile::tempdir().expect("a directory can be made");
+        std::fs::write(root.path().join("page.md"), "").expect("a file can be written");
+        let packaged = ["README.md".to_owned(), "docs/inside.md".to_owned()];
+        let places = Places {
+            repository: "https://example.com/project",
+            root: root.path(),
+            packaged: &packaged,
+        };
+        for (text, fine) in [
+            ("[a](https://example.org/)", true),
+            ("[a](#heading)", true),
+            ("[`Item`](crate::Item)", true),
+            ("[a](docs/inside.md#heading)", true),
+            ("[a](docs/)", true),
+            ("[a](https://example.com/project/blob/main/page.md#x)", true),
+            ("[a](https://example.com/project/blob/main/none.md)", false),
+            ("[a](../page.md)", false),
+            ("x [a](docs/none.md), [b](#b)", false),
+            ("[a]: ../page.md", false),
+            ("```\n[a](../page.md)\n```", true),
+        ] {
+            let complaints = places.complaints(text);
+            assert_eq!(complaints.is_empty(), fine, "{text}: {complaints:?}");
+        }
+    }
+}
