@@ -7,7 +7,7 @@ use crate::disk::{Bytes, Room};
 use crate::steps::Steps;
 use crate::tidy::{self, Leftover};
 use crate::workspace::Workspace;
-use crate::{bench, checks, examples, external_types, peers, test};
+use crate::{bench, checks, examples, external_types, packaging, peers, test};
 
 /// What the target directory grows to, peers included, and a little more: as measured with the settings of `.ci/run`, and
 /// with those of `Cargo.toml`.
@@ -15,7 +15,14 @@ const MOST_TIDY: Bytes = Bytes::megabytes(4_000);
 const MOST: Bytes = Bytes::megabytes(9_000);
 
 /// The programs that checks are made with.
-const TOOLS: &[&str] = &["typos", "cargo-hack", "cargo-deny"];
+const TOOLS: &[&str] = &[
+    "typos",
+    "cargo-hack",
+    "cargo-deny",
+    "kubectl",
+    "kubernetes-validate",
+    "buildah",
+];
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -80,6 +87,7 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     if !options.quick {
         steps.run("lean server", test::run_lean_server);
         steps.run("examples", || examples::run(&workspace, required));
+        steps.run("packaging", || packaging::step(&workspace, required));
     }
     options.done_with(Leftover::Programs, target)?;
     steps.run("fuzz", || checks::fuzz(&workspace));
@@ -88,6 +96,7 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
         // What is measured, in the build that users make.
         steps.run("build cost", || bench::build::step(&workspace));
         steps.run("gate", || bench::gate::step(&workspace, required));
+        steps.run("image", || packaging::image_step(&workspace, required));
     }
     steps.end()
 }

@@ -9,6 +9,7 @@ mod descriptors;
 mod disk;
 mod examples;
 mod external_types;
+mod packaging;
 mod peers;
 mod process;
 mod steps;
@@ -46,6 +47,8 @@ enum Command {
     Test(test::Options),
     /// Runs every check that CI runs, continues after a failure, and fails at the end
     Ci(ci::Options),
+    /// Tries what is under packaging/ and packages the crates, as a user would install them
+    Packaging(packaging::Options),
     /// Fetches the real programs that tests talk to, under target/peers, without root and without touching the system
     Peers(peers::Options),
     /// Compares the types of other crates in public signatures with the checked-in list
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Some(Command::Test(options)) => test::run(&options),
         Some(Command::Ci(options)) => ci::run(&options),
         Some(Command::ExternalTypes(options)) => external_types::run(&options),
+        Some(Command::Packaging(options)) => packaging::run(&options),
         Some(Command::Peers(options)) => peers::run(&options),
         Some(Command::Descriptors) => descriptors::run(),
         Some(Command::Bench(options)) => bench::run(&options),

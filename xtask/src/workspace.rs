@@ -38,13 +38,20 @@ impl Workspace {
         )
     }
 
+    /// Packages meant for publication, in cargo's order.
+    pub(crate) fn published(&self) -> Vec<&str> {
+        let packages = self
+            .packages()
+            .into_iter()
+            .filter(|package| is_published(package));
+        packages.map(|package| package.name.as_str()).collect()
+    }
+
     /// Packages meant for publication that have a library, in cargo's order.
     pub(crate) fn published_libraries(&self) -> Vec<&str> {
-        let published =
-            |package: &&&Package| package.publish.as_ref().is_none_or(|to| !to.is_empty());
         self.packages()
-            .iter()
-            .filter(published)
+            .into_iter()
+            .filter(|package| is_published(package))
             .filter(|package| has_target(package, &TargetKind::Lib))
             .map(|package| package.name.as_str())
             .collect()
@@ -73,6 +80,10 @@ impl Workspace {
     fn packages(&self) -> Vec<&Package> {
         self.metadata.workspace_packages()
     }
+}
+
+fn is_published(package: &Package) -> bool {
+    package.publish.as_ref().is_none_or(|to| !to.is_empty())
 }
 
 fn has_target(package: &Package, kind: &TargetKind) -> bool {

@@ -105,6 +105,12 @@ pub(super) const PEERS: &[Peer] = &[
         program("httptools-python", "bin/python", "-c print(__import__('httptools').__version__)"),
     ]),
 
+    // What reads the units of packaging/, and what starts the gateway with its sockets.
+    debian("systemd", &["systemd"], &[
+        program("systemd-analyze", "usr/bin/systemd-analyze", "--version"),
+        program("systemd-socket-activate", "usr/bin/systemd-socket-activate", "--version"),
+    ]),
+
     debian("haproxy", &["haproxy"], &[program("haproxy", "usr/sbin/haproxy", "-v")]).by_name(),
     debian("nginx", &["nginx"], &[program("nginx", "usr/sbin/nginx", "-v")]).by_name(),
     debian("wrk", &["wrk"], &[program("wrk", "usr/bin/wrk", "-v")]).by_name(),
@@ -128,6 +134,13 @@ pub(super) const PEERS: &[Peer] = &[
     cargo("cargo-deny", "cargo-deny@0.20.2", &[
         program("cargo-deny", "cargo/cargo-deny/bin/cargo-deny", "--version"),
     ]),
+    // What checks packaging/: Kubernetes' own client builds the manifests, its schemas judge them; images are made without a daemon.
+    debian("kubectl", &["kubernetes-client"], &[program("kubectl", "usr/bin/kubectl", "version --client")]).by_name(),
+    pypi("kubernetes-validate", &["kubernetes-validate==1.37.0"], &[
+        program("kubernetes-validate", "bin/kubernetes-validate", "--version"),
+        program("kubernetes-validate-python", "bin/python", "-c __import__('yaml')"),
+    ]).by_name(),
+    debian("buildah", &["buildah"], &[program("buildah", "usr/bin/buildah", "--version")]).by_name(),
     // What builds a part of Pingora.
     pypi("cmake", &["cmake==3.*"], &[program("cmake", "bin/cmake", "--version")]).by_name(),
 ];

@@ -1,0 +1,271 @@
+//! `cargo xtask packaging`: what is under `packaging/` and the crates themselves, tried as a user would install them.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::peers;
+use crate::process::Invocation;
+use crate::steps::{Outcome, Steps};
+use crate::workspace::Workspace;
+
+/// The programs that check here. `cargo xtask ci` fetches them with others.
+const TOOLS: [&str; 3] = ["systemd", "kubectl", "kubernetes-validate"];
+
+/// The program that makes images.
+const IMAGE_TOOLS: [&str; 1] = ["buildah"];
+
+/// A guard against a check that hangs.
+const LIMIT: Duration = Duration::from_secs(5 * 60);
+
+/// A guard for building the program with full optimisation.
+const BUILD_LIMIT: Duration = Duration::from_secs(40 * 60);
+
+/// The highest exposure of a unit, in tenths, as `systemd-analyze security` counts it.
+const MOST_EXPOSED: &str = "--threshold=30";
+
+/// The units, and the name under which each can be verified: a template only as an instance.
+const UNITS: [(&str, &str); 3] = [
+    ("proxy-gateway.socket", "proxy-gateway.socket"),
+    ("proxy-gateway.service", "proxy-gateway.service"),
+    ("proxy-gateway@.service", "proxy-gateway@blue.service"),
+];
+
+/// Where the units expect the program.
+const INSTALLED: &str = "/usr/local/bin/proxy-gateway";
+
+/// What the compose file has to be: well-formed, with the services that its first lines promise, and mounts that are there.
+const COMPOSE_CHECK: &str = "
+import os, sys, yaml
+place = sys.argv[1]
+compose = yaml.safe_load(open(place))
+assert sorted(compose['services']) == ['backend-1', 'backend-2', 'gateway'], compose['services']
+gateway = compose['services']['gateway']
+folder = os.path.dirname(place)
+paths = [volume.split(':')[0] for volume in gateway['volumes']] + [gateway['build']['context']]
+paths.append(os.path.join(gateway['build']['context'], gateway['build']['dockerfile']))
+for path in paths:
+    assert os.path.exists(os.path.join(folder, path)), path + ' is not there'
+";
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Fail when a program that checks cannot be had, instead of leaving its checks out
+    #[arg(long)]
+    require_peers: bool,
+    /// Build the static program, make an image of it and run that, too; takes root and minutes
+    #[arg(long)]
+    image: bool,
+}
+
+pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
+    let workspace = Workspace::load()?;
+    std::env::set_current_dir(workspace.root())?;
+    let mut steps = Steps::new(&[]);
+    peers::fetch(&workspace, &TOOLS.map(str::to_owned))?;
+    steps.run("packaging", || step(&workspace, options.require_peers));
+    if options.image {
+        peers::fetch(&workspace, &IMAGE_TOOLS.map(str::to_owned))?;
+        steps.run("image", || image_step(&workspace, options.require_peers));
+    }
+    steps.end()
+}
+
+/// Packages of the crates, units, manifests and the compose file, as a step of `cargo xtask ci`.
+pub(crate) fn step(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
+    let mut checks = Checks::default();
+    checks.expect_success(&package(workspace))?;
+    let scratch = workspace.target_directory().join("packaging");
+    fs::create_dir_all(&scratch)?;
+    match peers::find(workspace, "systemd-analyze") {
+        Some(analyze) => units(&analyze, &scratch, &mut checks)?,
+        None => checks.missing.push("systemd-analyze"),
+    }
+    match (
+        peers::find(workspace, "kubectl"),
+        peers::find(workspace, "kubernetes-validate"),
+    ) {
+        (Some(kubectl), Some(validate)) => kubernetes(&kubectl, &validate, &scratch, &mut checks)?,
+        (None, _) => checks.missing.push("kubectl"),
+        (_, None) => checks.missing.push("kubernetes-validate"),
+    }
+    match peers::find(workspace, "kubernetes-validate-python") {
+        Some(python) => {
+            let check = Invocation::new(python).args(["-c", COMPOSE_CHECK]);
+            checks.expect_success(&check.arg("packaging/compose/compose.yaml"))?;
+        }
+        None => checks.missing.push("kubernetes-validate-python"),
+    }
+    Ok(checks.outcome(required))
+}
+
+/// The static program, and the image with nothing else, built and run.
+pub(crate) fn image_step(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
+    let mut checks = Checks::default();
+    let Some(buildah) = peers::find(workspace, "buildah") else {
+        checks.missing.push("buildah");
+        return Ok(checks.outcome(required));
+    };
+    let (_, user) = Invocation::new("id").arg("-u").capture(LIMIT)?;
+    if user.trim() != "0" {
+        let why =
+            "the image is tried in a changed root, which takes root; IT IS NOT BUILT".to_owned();
+        return Ok(Outcome::Skipped { why });
+    }
+    // Whether the program is static and the image complete does not depend on optimisation across crates.
+    let build = Invocation::new("packaging/release.sh")
+        .arg("--no-sbom")
+        .env("CARGO_PROFILE_RELEASE_LTO", "false")
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+    println!("{build}");
+    if !build.show(BUILD_LIMIT)?.is_success() {
+        checks.failed.push(build.to_string());
+        return Ok(checks.outcome(required));
+    }
+    let image = Invocation::new("packaging/image/build.sh").arg("--try");
+    checks.expect_success(&image.env("BUILDAH", buildah))?;
+    Ok(checks.outcome(required))
+}
+
+/// The packages of all crates that are published, made but not built: their sources are built by everything else.
+fn package(workspace: &Workspace) -> Invocation {
+    let package = Invocation::cargo("package --no-verify --locked --allow-dirty --quiet");
+    let published = workspace.published();
+    package.args(published.iter().flat_map(|name| ["--package", name]))
+}
+
+/// Copies the units to where they can be verified without being installed, and has systemd verify and rate them.
+fn units(analyze: &Path, scratch: &Path, checks: &mut Checks) -> crate::Result<()> {
+    let verified = scratch.join("units");
+    fs::create_dir_all(&verified)?;
+    let mut verify = Invocation::new(analyze).args(["verify", "--man=no"]);
+    for (unit, name) in UNITS {
+        let place = Path::new("packaging/systemd").join(unit);
+        let text = fs::read_to_string(&place)?;
+        let copy = verified.join(name);
+        // systemd wants to find the program, and this machine need not have it installed.
+        fs::write(&copy, text.replace(INSTALLED, "/bin/true"))?;
+        verify = verify.arg(copy);
+        if unit.ends_with(".service") {
+            let rate = Invocation::new(analyze).args(["security", "--offline=true", MOST_EXPOSED]);
+            checks.expect_success(&rate.arg(place))?;
+        }
+    }
+    // It warns of keys that it does not know, and succeeds all the same.
+    checks.expect_silence(&verify)
+}
+
+/// Builds the manifests, and holds them against the schemas of Kubernetes' API.
+fn kubernetes(
+    kubectl: &Path,
+    validate: &Path,
+    scratch: &Path,
+    checks: &mut Checks,
+) -> crate::Result<()> {
+    let build = Invocation::new(kubectl).args(["kustomize", "packaging/kubernetes"]);
+    let Some(manifests) = checks.expect_success(&build)? else {
+        return Ok(());
+    };
+    let built = scratch.join("kubernetes.yaml");
+    fs::write(&built, manifests)?;
+    let validate = Invocation::new(validate).arg("--strict").arg(built);
+    checks.expect_success(&validate)?;
+    Ok(())
+}
+
+/// How the checks of a step went.
+#[derive(Debug, Default)]
+struct Checks {
+    /// Lines for a shell.
+    failed: Vec<String>,
+    /// Programs without which checks were left out.
+    missing: Vec<&'static str>,
+}
+
+impl Checks {
+    /// Runs a check. Returns what it printed if it succeeded.
+    fn expect_success(&mut self, check: &Invocation) -> crate::Result<Option<String>> {
+        let (ended, output) = check.capture(LIMIT)?;
+        println!("{}", first_line(check));
+        if ended.is_success() {
+            return Ok(Some(output));
+        }
+        println!("{output}{ended}");
+        self.failed.push(check.to_string());
+        Ok(None)
+    }
+
+    /// Runs a check that succeeds if it prints nothing.
+    fn expect_silence(&mut self, check: &Invocation) -> crate::Result<()> {
+        if let Some(output) = self.expect_success(check)?
+            && !output.trim().is_empty()
+        {
+            println!("{output}");
+            self.failed.push(check.to_string());
+        }
+        Ok(())
+    }
+
+    fn outcome(self, required: bool) -> Outcome {
+        let left_out = format!("could not be had: {}", self.missing.join(", "));
+        if !self.failed.is_empty() {
+            return Outcome::Failed {
+                why: format!("{} checks failed", self.failed.len()),
+                repeat: self.failed,
+            };
+        }
+        match (self.missing.is_empty(), required) {
+            (true, _) => Outcome::PASSED,
+            (false, true) => Outcome::Failed {
+                why: left_out,
+                repeat: vec!["cargo xtask packaging --require-peers".to_owned()],
+            },
+            (false, false) => Outcome::Skipped {
+                why: format!("{left_out}; THEIR CHECKS ARE LEFT OUT"),
+            },
+        }
+    }
+}
+
+/// The line that repeats a check, without the further lines of a script in it.
+fn first_line(check: &Invocation) -> String {
+    let line = check.to_string();
+    line.lines().next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Invocation {
+        Invocation::new("sh").args(["-c", script])
+    }
+
+    #[test]
+    fn a_failed_check_fails_the_step_and_can_be_repeated() {
+        let mut checks = Checks::default();
+        checks.expect_success(&shell("true")).expect("sh runs");
+        checks.expect_success(&shell("exit 3")).expect("sh runs");
+        checks
+            .expect_silence(&shell("echo unknown key"))
+            .expect("sh runs");
+        let Outcome::Failed { repeat, .. } = checks.outcome(false) else {
+            panic!("two checks have failed");
+        };
+        assert_eq!(repeat, ["sh -c 'exit 3'", "sh -c 'echo unknown key'"]);
+    }
+
+    #[test]
+    fn a_missing_program_is_a_failure_where_it_is_required_and_reported_elsewhere() {
+        let missing = || Checks {
+            missing: vec!["kubectl"],
+            ..Checks::default()
+        };
+        assert!(matches!(missing().outcome(true), Outcome::Failed { .. }));
+        let Outcome::Skipped { why } = missing().outcome(false) else {
+            panic!("the checks were left out");
+        };
+        assert!(why.contains("kubectl"), "{why}");
+    }
+}
