@@ -21,7 +21,6 @@ const TOOLS: &[&str] = &[
     "cargo-deny",
     "kubectl",
     "kubernetes-validate",
-    "buildah",
 ];
 
 #[derive(clap::Args)]
@@ -96,7 +95,6 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
         // What is measured, in the build that users make.
         steps.run("build cost", || bench::build::step(&workspace));
         steps.run("gate", || bench::gate::step(&workspace, required));
-        steps.run("image", || packaging::image_step(&workspace, required));
     }
     steps.end()
 }

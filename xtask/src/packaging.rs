@@ -101,7 +101,7 @@ pub(crate) fn step(workspace: &Workspace, required: bool) -> crate::Result<Outco
 }
 
 /// The static program, and the image with nothing else, built and run.
-pub(crate) fn image_step(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
+fn image_step(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
     let mut checks = Checks::default();
     let Some(buildah) = peers::find(workspace, "buildah") else {
         checks.missing.push("buildah");
