@@ -56,13 +56,13 @@ build() {
     cd "$from"
     RUSTFLAGS="-Ctarget-feature=+crt-static -Cstrip=symbols ${remap[*]}" \
       CFLAGS="${CFLAGS:-}$c_flags" CARGO_INCREMENTAL=0 CARGO_TARGET_DIR=$into \
-      "${CARGO:-cargo}" build --locked --release --package proxy-gateway --bin proxy-gateway --target "$TARGET"
+      "${CARGO:-cargo}" build --locked --profile dist --package proxy-gateway --bin proxy-gateway --target "$TARGET"
   )
 }
 
 build "$PWD" "$target_directory"
 mkdir -p "$output"
-install -m 755 "$target_directory/$TARGET/release/proxy-gateway" "$output/proxy-gateway"
+install -m 755 "$target_directory/$TARGET/dist/proxy-gateway" "$output/proxy-gateway"
 (cd "$output" && sha256sum proxy-gateway >proxy-gateway.sha256 && cat proxy-gateway.sha256)
 
 linked=$(LC_ALL=C ldd "$output/proxy-gateway" 2>&1 || true)
@@ -87,6 +87,6 @@ if [[ $twice = yes ]]; then
   mkdir "$elsewhere/sources"
   git ls-files -z --cached --others --exclude-standard | tar --create --null --files-from=- | tar --extract --directory "$elsewhere/sources"
   build "$elsewhere/sources" "$elsewhere/target"
-  cmp "$elsewhere/target/$TARGET/release/proxy-gateway" "$output/proxy-gateway"
+  cmp "$elsewhere/target/$TARGET/dist/proxy-gateway" "$output/proxy-gateway"
   echo "the second build has the same bytes"
 fi

@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use listenfd::ListenFd;
 use proxy_runtime::server::ListeningSockets;
 
-use crate::commands::Failure;
 use crate::settings::Settings;
+use program_kit::Failure;
 
 /// The log target.
 const TARGET: &str = "proxy::service_manager";

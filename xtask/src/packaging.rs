@@ -116,8 +116,8 @@ fn image_step(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
     // Whether the program is static and the image complete does not depend on optimisation across crates.
     let build = Invocation::new("packaging/release.sh")
         .arg("--no-sbom")
-        .env("CARGO_PROFILE_RELEASE_LTO", "false")
-        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+        .env("CARGO_PROFILE_DIST_LTO", "false")
+        .env("CARGO_PROFILE_DIST_CODEGEN_UNITS", "16");
     println!("{build}");
     if !build.show(BUILD_LIMIT)?.is_success() {
         checks.failed.push(build.to_string());

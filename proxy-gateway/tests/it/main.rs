@@ -9,5 +9,6 @@ mod handover;
 mod limits;
 mod run;
 mod serf;
+mod service;
 mod service_fabric;
 mod xds;

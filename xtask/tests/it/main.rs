@@ -2,4 +2,5 @@
 
 mod dependency_direction;
 mod dependency_policy;
+mod publishable;
 mod source_policy;

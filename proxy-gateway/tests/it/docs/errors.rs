@@ -116,6 +116,7 @@ fn every_target_of_the_log_is_listed_and_no_other() {
         "discovery-core",
         "discovery-serf",
         "discovery-servicefabric",
+        "discovery-xds",
         "proxy-gateway",
         "proxy-runtime",
         "xds-control-plane",

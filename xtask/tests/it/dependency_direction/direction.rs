@@ -267,7 +267,8 @@ mod tests {
         for (name, dependency, how) in forbidden {
             let on = dependency.on.clone();
             let expected = format!("{name} must not know {on} ({how})");
-            assert_eq!(complaints_with(name, dependency), [expected]);
+            let complaints = complaints_with(name, dependency);
+            assert!(complaints.contains(&expected), "{complaints:?}");
         }
     }
 

@@ -82,7 +82,7 @@ mod tests {
         for (text, fine) in [
             ("[a](https://example.org/)", true),
             ("[a](#heading)", true),
-            ("[`Item`](crate::Item)", true),
+            ("[`Item`](crate::publishable::Item)", true),
             ("[a](docs/inside.md#heading)", true),
             ("[a](docs/)", true),
             ("[a](https://example.com/project/blob/main/page.md#x)", true),

@@ -2,8 +2,6 @@
 
 #![cfg(unix)]
 
-mod common;
-
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::symlink;
@@ -11,7 +9,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use common::{ConfigFile, address_after, command, output, spawn, start};
+use crate::common::{ConfigFile, address_after, command, output, spawn, start};
 use testkit::client::Connection;
 use testkit::origin::Origin;
 use testkit::peers::{self, PeerProcess};
