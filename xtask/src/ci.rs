@@ -84,6 +84,7 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     steps.run("test", || test::run_tests(&workspace, required));
     steps.run("doc tests", || test::run_doc_tests(&workspace, required));
     if !options.quick {
+        steps.run("benchmarks", test::run_benchmarks_once);
         steps.run("lean server", test::run_lean_server);
         steps.run("examples", || examples::run(&workspace, required));
         steps.run("packaging", || packaging::step(&workspace, required));

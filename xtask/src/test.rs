@@ -78,6 +78,12 @@ pub(crate) fn run_doc_tests(workspace: &Workspace, require_peers: bool) -> crate
     counting_skips(command, workspace, require_peers)
 }
 
+/// Runs each benchmark once, as a test that it still works.
+pub(crate) fn run_benchmarks_once() -> crate::Result<Outcome> {
+    let command = Invocation::cargo("test --package benches --no-fail-fast --bench *");
+    show(&[command.args(["--all-features"])])
+}
+
 /// The server without HTTP/2 and TLS, whose tests would pass in the workspace's own build for what it can do with them.
 pub(crate) fn run_lean_server() -> crate::Result<Outcome> {
     show(&[Invocation::cargo(
