@@ -165,14 +165,15 @@ async fn the_unspecified_ipv6_address_takes_both_families() {
 #[test]
 fn accepting_goes_on_when_there_are_descriptors_again() {
     const INSIDE: &str = "PROXY_TEST_FEW_DESCRIPTORS";
-    const NAME: &str = "listen::accepting_goes_on_when_there_are_descriptors_again";
+    let (_, module) = module_path!().split_once("::").unwrap();
+    let name = format!("{module}::accepting_goes_on_when_there_are_descriptors_again");
     if std::env::var_os(INSIDE).is_some() {
         return few_descriptors();
     }
     let output = Command::new("sh")
         .args(["-c", "ulimit -n 64; exec \"$@\"", "sh"])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", NAME, "--nocapture"])
+        .args(["--exact", &name, "--nocapture"])
         .env(INSIDE, "1")
         .output()
         .unwrap();
