@@ -3,11 +3,12 @@
 //! A tower layer around a route: two requests a second, and 429 for the rest. The layers of `tower` and `tower-http` are
 //! used the same way, if their service is `Clone`; tower's own `RateLimit` is not, and makes clients wait instead.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use examples::{Failure, Started, send, start_service, wait_unless_once};
 use http::{Method, Request, Response, StatusCode};
+use parking_lot::Mutex;
 use proxy_runtime::layer::{ProxyRequestBody, RouteService};
 use proxy_runtime::{Proxy, ProxyBody};
 use tower::{BoxError, Service, ServiceBuilder, service_fn};
@@ -19,7 +20,7 @@ const LIMIT: u32 = 2;
 type Count = Arc<Mutex<(Instant, u32)>>;
 
 fn is_allowed(count: &Count) -> bool {
-    let mut count = count.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut count = count.lock();
     if count.0.elapsed() >= Duration::from_secs(1) {
         *count = (Instant::now(), 0);
     }

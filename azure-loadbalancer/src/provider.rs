@@ -1,7 +1,8 @@
 //! The interface that Kubernetes' controllers have of a cloud: one service at a time.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::config::{Config, OrphanPolicy};
 use crate::execute::{Executor, ReconcileError, Reconciled, ServiceError};
@@ -133,7 +134,7 @@ impl LoadBalancerProvider {
             .reconcile_as(&self.config, || self.all(), nodes)
             .await?;
         of(&report, &going)?;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         // It may have been asked for again.
         if known.get(&service.key).is_some_and(|known| known.deleting) {
             known.remove(&service.key);
@@ -155,24 +156,24 @@ impl LoadBalancerProvider {
         let all = services
             .iter()
             .map(|service| (service.key.clone(), service.clone()));
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = all.collect();
+        *self.known.lock() = all.collect();
         Ok(self.executor.reconcile(services, nodes).await?)
     }
 
     fn remember(&self, service: &Service) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         known.insert(service.key.clone(), service.clone());
     }
 
     /// All services that are known.
     fn all(&self) -> Vec<Service> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock();
         known.values().cloned().collect()
     }
 
     /// All services that are known, this one as it is now.
     fn with(&self, service: &Service) -> Vec<Service> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock();
         let others = known.values().filter(|other| other.key != service.key);
         others.chain([service]).cloned().collect()
     }

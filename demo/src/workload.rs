@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use servicefabric_emulator::cluster::{OpenedReplica, ReplicaRef};
 use servicefabric_emulator::gateway::{BoxFuture, Endpoints, Workload};
 
@@ -55,6 +56,6 @@ impl Instances {
     }
 
     fn running(&self) -> MutexGuard<'_, BTreeMap<ReplicaRef, Instance>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -5,11 +5,12 @@ use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -271,13 +272,13 @@ impl Certificates {
         let looking = Arc::clone(&self);
         // A slow disk keeps nobody else waiting.
         let _ = tokio::task::spawn_blocking(move || looking.look()).await;
-        let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = self.newest.lock();
         newest.connector.clone()
     }
 
     fn look(&self) {
         let now = pem::contents(self.options.files());
-        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut newest = self.newest.lock();
         if newest.seen == now {
             return;
         }

@@ -1,8 +1,9 @@
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use discovery_core::{DiscoverError, Discoverer, Discovery, Runner, RunnerOptions};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
@@ -107,11 +108,7 @@ impl XdsDiscoverer {
 
     /// What the session shows. Begins it, if that has not been done.
     fn views(&self) -> watch::Receiver<View> {
-        let mut started = self
-            .shared
-            .started
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut started = self.shared.started.lock();
         let started = started.get_or_insert_with(|| {
             let (sender, views) = watch::channel(View::default());
             let session = Session::new(Arc::clone(&self.options), self.dial.clone(), sender);

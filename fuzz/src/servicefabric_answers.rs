@@ -1,9 +1,10 @@
 //! What a gateway answers.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use async_trait::async_trait;
 use bytes::Bytes;
 use discovery_servicefabric::client::{
@@ -137,11 +138,10 @@ impl Transport for Gateway {
         _: usize,
     ) -> Result<Response<Bytes>, TransportError> {
         assert_eq!(request.uri().host(), Some("gateway"));
-        *self.requests.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *self.requests.lock() += 1;
         let act = self
             .acts
             .lock()
-            .unwrap_or_else(PoisonError::into_inner)
             .pop_front();
         match act {
             Some(Act::Answer(status, header, body)) => {
@@ -186,7 +186,7 @@ async fn check(call: &str, answers: &[Act]) {
         "{call} took {took:?}"
     );
     // Three attempts for each page and once more with another token, in two forms, with the question why.
-    let requests = *requests.lock().unwrap_or_else(PoisonError::into_inner);
+    let requests = *requests.lock();
     assert!(requests <= answers.len() + 10, "{requests} requests");
     match result {
         Ok(items) => assert!(items <= MAX_ITEMS, "{call} has {items} items"),

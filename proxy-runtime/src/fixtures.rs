@@ -1,7 +1,8 @@
 //! What tests share: configurations, and a look at the log.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use proxy_model::config::ProxyConfig;
 use proxy_model::{CompileOptions, Snapshot};
 
@@ -69,7 +70,7 @@ impl Log {
 
     /// Takes the events of a target out.
     pub(crate) fn take(&self, target: &str) -> Vec<Logged> {
-        let mut events = self.0.lock().unwrap();
+        let mut events = self.0.lock();
         let (wanted, others) = events.drain(..).partition(|event| event.target == target);
         *events = others;
         wanted
@@ -98,7 +99,7 @@ impl tracing::Subscriber for Log {
         }
         let mut fields = Fields(String::new());
         event.record(&mut fields);
-        self.0.lock().unwrap().push(Logged {
+        self.0.lock().push(Logged {
             target: event.metadata().target(),
             level: *event.metadata().level(),
             fields: fields.0,

@@ -3,8 +3,9 @@
 use std::any::Any;
 use std::future::Future;
 use std::panic::resume_unwind;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::task::JoinSet;
 
 /// The owner of a group of tasks: aborts them when dropped, and panics then if one of them has, so that what is asserted in a
@@ -113,7 +114,7 @@ impl Spawner {
     }
 
     fn lock(&self) -> MutexGuard<'_, Group> {
-        self.group.lock().unwrap_or_else(PoisonError::into_inner)
+        self.group.lock()
     }
 }
 

@@ -1,9 +1,9 @@
 //! Every call, counted and shown.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 
 /// So many calls are remembered; counters count on.
@@ -100,7 +100,7 @@ impl CallLog {
             request_id,
             "called the resource manager"
         );
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let State { counts, last } = &mut *state;
         match class {
             CallClass::Read => counts.reads += 1,
@@ -116,14 +116,11 @@ impl CallLog {
     }
 
     pub(super) fn counts(&self) -> CallCounts {
-        self.state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .counts
+        self.state.lock().counts
     }
 
     pub(super) fn last(&self) -> Vec<CallRecord> {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.lock();
         state.last.iter().cloned().collect()
     }
 }

@@ -1,8 +1,8 @@
 //! Gates that the resource manager closes: one for reads, one for writes.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 use super::call_log::CallClass;
@@ -32,11 +32,7 @@ impl Gates {
     /// Lets no call of a class be made for a while.
     pub(super) fn close(&self, class: CallClass, wait: Duration) {
         let until = Instant::now() + wait;
-        let mut closed = self
-            .of(class)
-            .closed_until
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut closed = self.of(class).closed_until.lock();
         if closed.is_none_or(|before| before < until) {
             *closed = Some(until);
         }
@@ -59,10 +55,7 @@ impl Gates {
 
 impl Gate {
     fn closed(&self) -> Option<Instant> {
-        let mut closed = self
-            .closed_until
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut closed = self.closed_until.lock();
         if closed.is_some_and(|until| until <= Instant::now()) {
             *closed = None;
         }

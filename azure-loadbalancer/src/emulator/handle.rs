@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::future::{Ready, ready};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{Request, Response};
+use parking_lot::{Mutex, MutexGuard};
 use tower_service::Service;
 
 use super::machine::Machine;
@@ -38,7 +39,7 @@ impl Emulator {
 
     fn lock(&self) -> MutexGuard<'_, Machine> {
         // A test's panic in `with` leaves a state that is as good as any other.
-        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+        self.machine.lock()
     }
 }
 

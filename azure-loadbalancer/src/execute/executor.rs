@@ -1,8 +1,8 @@
 //! Read, plan, write, until there is nothing left to do.
 
 use std::collections::BTreeSet;
-use std::sync::{MutexGuard, PoisonError};
 
+use parking_lot::MutexGuard;
 use tokio::sync::Mutex;
 
 use super::graph;
@@ -26,10 +26,10 @@ pub struct Executor {
     /// Held by who writes. The services are those that a write was held against the last time.
     writer: Mutex<BTreeSet<ServiceKey>>,
     /// The resource groups that public addresses were in.
-    groups: std::sync::Mutex<BTreeSet<String>>,
+    groups: parking_lot::Mutex<BTreeSet<String>>,
     /// The addresses that the cluster has had, as long as a security rule leads there: nothing else tells whose they were once the
     /// load balancer is written and the security group is not.
-    addresses: std::sync::Mutex<BTreeSet<String>>,
+    addresses: parking_lot::Mutex<BTreeSet<String>>,
 }
 
 /// A reconciliation that could not be made at all.
@@ -67,8 +67,8 @@ impl Executor {
             config,
             options,
             writer: Mutex::default(),
-            groups: std::sync::Mutex::default(),
-            addresses: std::sync::Mutex::default(),
+            groups: parking_lot::Mutex::default(),
+            addresses: parking_lot::Mutex::default(),
         })
     }
 
@@ -128,14 +128,12 @@ impl Executor {
 
     /// Whoever panicked while it held them has not left half of them.
     fn groups(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
+        self.groups.lock()
     }
 
     /// The addresses that the cluster has had; the same holds for them.
     pub(super) fn addresses(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.addresses
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.addresses.lock()
     }
 
     /// Carries out the writes of one plan, of [`Steps`](crate::steps::Steps) for example, each once and after those that it waits

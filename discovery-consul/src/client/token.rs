@@ -4,10 +4,11 @@ use std::fmt;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use http::HeaderValue;
+use parking_lot::Mutex;
 
 /// The secret id of an ACL token. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
@@ -85,7 +86,7 @@ impl Tokens {
             Self::None => None,
             Self::Fixed(token) => Some(token.clone()),
             Self::File(file) => {
-                let last = file.last.lock().unwrap_or_else(PoisonError::into_inner);
+                let last = file.last.lock();
                 last.as_ref().map(|found| found.token.clone())
             }
         }
@@ -134,7 +135,7 @@ impl TokenFile {
 
     fn current(&self) -> Result<Token, TokenFileError> {
         // Only one reads; the others wait for what it finds.
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         let known = last.as_ref().and_then(|found| found.version);
         match (self.read(known), &*last) {
             (Ok(Some(found)), _) => {
@@ -166,7 +167,7 @@ impl TokenFile {
     }
 
     fn forget_version(&self) {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if let Some(found) = &mut *last {
             found.version = None;
         }

@@ -8,12 +8,13 @@ mod labels;
 mod tests;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use discovery_core::labels::LabelRules;
 use discovery_core::{DiscoverError, Discoverer, Discovery, KeyValueLabels, Runner, RunnerOptions};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
@@ -167,17 +168,13 @@ impl ConsulDiscoverer {
     /// What is known of the datacenters; `None`: the watch has not begun.
     pub fn state(&self) -> Option<Arc<WatchState>> {
         let started = self.shared.started.lock();
-        let started = started.unwrap_or_else(PoisonError::into_inner);
+        let started = started;
         started.as_ref().map(|started| started.watch.state())
     }
 
     /// What runs; begins to run if it does not.
     fn sources(&self) -> Sources {
-        let mut started = self
-            .shared
-            .started
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut started = self.shared.started.lock();
         let started = started.get_or_insert_with(|| self.start());
         Sources {
             states: started.watch.states(),
@@ -247,7 +244,7 @@ impl ConsulDiscoverer {
             ));
         }
         let answering = self.shared.answering.lock();
-        let mut answering = answering.unwrap_or_else(PoisonError::into_inner);
+        let mut answering = answering;
         let serves = own.services.keys().any(|name| **name != *convert::CONSUL);
         let settle = self.options.watch.shrink.settle;
         let since = *answering.since.get_or_insert_with(Instant::now);

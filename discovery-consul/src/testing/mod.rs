@@ -24,11 +24,12 @@ mod store;
 mod writes;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -234,7 +235,7 @@ impl FakeConsul {
     fn state(&self) -> MutexGuard<'_, State> {
         // It is valid between any two changes.
         let state = self.shared.state.lock();
-        state.unwrap_or_else(PoisonError::into_inner)
+        state
     }
 
     fn datacenter_of<'r>(&'r self, request: &'r SeenRequest) -> &'r str {

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use indexmap::IndexSet;
+use parking_lot::{Mutex, MutexGuard};
 use proxy_model::config::DestinationConfig;
 use proxy_model::{ClusterId, DestinationId, Problem, Problems, pointer_to};
 use tokio::sync::Semaphore;
@@ -191,7 +192,7 @@ impl DnsResolver {
     }
 
     pub(super) fn names(&self) -> MutexGuard<'_, Names> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+        self.names.lock()
     }
 }
 

@@ -1,10 +1,11 @@
 //! A discoverer that does what a test says.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 
 use crate::discoverer::Discoverer;
@@ -144,7 +145,7 @@ impl ScriptedDiscoverer {
 
     fn script(&self) -> MutexGuard<'_, Script> {
         let script = self.shared.script.lock();
-        script.unwrap_or_else(PoisonError::into_inner)
+        script
     }
 }
 

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::resolver::Lookup;
 
@@ -68,7 +69,7 @@ impl ScriptedLookup {
     }
 
     fn names(&self) -> MutexGuard<'_, Names> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.lock()
     }
 }
 

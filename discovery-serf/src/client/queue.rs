@@ -1,9 +1,9 @@
 //! Events between the connection, which must not wait, and somebody who takes their time.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 /// The records of a stream that nobody has asked for yet; bounded. The oldest are lost when there are too many, and counted.
@@ -110,7 +110,7 @@ impl Queue {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it holds the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -12,11 +12,12 @@ mod signal;
 mod tests;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use discovery_core::{DiscoverError, Discoverer, Discovery, Runner, RunnerOptions};
+use parking_lot::Mutex;
 
 pub use self::dial::{Dial, Transport};
 use self::round::Rounds;
@@ -123,8 +124,8 @@ impl SerfDiscoverer {
 
     fn view<T>(&self, see: impl FnOnce(&mut View) -> T) -> T {
         // It is valid between any two changes.
-        let view = self.shared.view.lock();
-        see(&mut view.unwrap_or_else(PoisonError::into_inner))
+        let mut view = self.shared.view.lock();
+        see(&mut view)
     }
 }
 

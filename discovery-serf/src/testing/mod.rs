@@ -8,10 +8,11 @@ mod tests;
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use tokio::io::DuplexStream;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -73,7 +74,7 @@ struct Listening(Mutex<Vec<AbortHandle>>);
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        let tasks = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let tasks = self.0.get_mut();
         tasks.iter().for_each(AbortHandle::abort);
     }
 }
@@ -280,7 +281,7 @@ impl AgentInMemory {
             }
         });
         let tasks = self.listening.0.lock();
-        let mut tasks = tasks.unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = tasks;
         tasks.push(task.abort_handle());
         Ok(address)
     }

@@ -5,10 +5,11 @@ mod observed;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use self::answers::{Answers, Question};
@@ -127,17 +128,17 @@ impl<C: ClusterCalls> CachedCalls<C> {
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
         // Each step under the lock leaves the memory whole.
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        self.memory.lock()
     }
 
     /// What the calls so far came to.
     pub(crate) fn tally(&self) -> Tally {
         let tally = self.tally.lock();
-        tally.unwrap_or_else(PoisonError::into_inner).clone()
+        tally.clone()
     }
 
     fn count<T>(&self, result: &Result<T, CallError>) {
-        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tally = self.tally.lock();
         match result {
             Err(error) if !error.is_gone() => tally.failure = Some((error.kind(), error.chain())),
             Ok(_) | Err(_) => {

@@ -1,8 +1,7 @@
 //! Calls that remember which of their answers were old ones.
 
-use std::sync::{Mutex, PoisonError};
-
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::CachedCalls;
@@ -59,7 +58,7 @@ impl<'c, C: ClusterCalls> Observed<'c, C> {
     /// The oldest of the old answers that were given, if there was one.
     pub fn stale(&self) -> Option<StaleAnswer> {
         let stale = self.stale.lock();
-        stale.unwrap_or_else(PoisonError::into_inner).clone()
+        stale.clone()
     }
 
     fn note<T>(
@@ -68,7 +67,7 @@ impl<'c, C: ClusterCalls> Observed<'c, C> {
     ) -> Result<Vec<T>, CallError> {
         let (answer, stale) = settled?;
         if stale.is_some() {
-            let mut oldest = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut oldest = self.stale.lock();
             *oldest = StaleAnswer::older(oldest.take(), stale);
         }
         Ok(answer)

@@ -1,10 +1,11 @@
 //! Whom a token must be from and for.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use discovery_core::text::shortened;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::time::Instant;
 
@@ -131,12 +132,12 @@ impl Shared {
 
 impl AadMemory {
     fn get(&self, now: Instant) -> Option<Option<Arc<AadMetadata>>> {
-        let memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let memory = self.0.lock();
         let (when, metadata) = memory.as_ref()?;
         (now.duration_since(*when) < BELIEVED).then(|| metadata.clone())
     }
 
     fn set(&self, now: Instant, metadata: Option<Arc<AadMetadata>>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, metadata));
+        *self.0.lock() = Some((now, metadata));
     }
 }

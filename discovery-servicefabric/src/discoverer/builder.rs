@@ -1,9 +1,10 @@
 //! Putting a discoverer together.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use discovery_core::Runner;
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 
 use super::{Inner, ServiceFabricDiscoverer};

@@ -9,13 +9,14 @@ mod tests;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use discovery_core::{
     DiscoverError, Discoverer, Discovery, RoundReport, Runner, RunnerOptions, ServiceOutcome,
 };
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep_until};
 
@@ -93,9 +94,7 @@ impl ServiceFabricDiscoverer {
     pub fn decisions(&self) -> Decisions {
         let decisions = Arc::clone(&self.state().decisions);
         let refusals = self.inner.refusals.lock();
-        refusals
-            .unwrap_or_else(PoisonError::into_inner)
-            .applied_to(&decisions)
+        refusals.applied_to(&decisions)
     }
 
     /// The reports about health that a round with this result gives rise to, without sending them.
@@ -110,7 +109,7 @@ impl ServiceFabricDiscoverer {
     fn lock(&self) -> MutexGuard<'_, Arc<State>> {
         // It is replaced as a whole.
         let state = self.inner.state.lock();
-        state.unwrap_or_else(PoisonError::into_inner)
+        state
     }
 }
 
@@ -185,11 +184,7 @@ impl Discoverer for ServiceFabricDiscoverer {
             .map(|service| (Arc::clone(&service.name), service.problems.clone()))
             .collect();
         {
-            let mut known = self
-                .inner
-                .refusals
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.inner.refusals.lock();
             *known = Refusals::new(refusals);
         }
         let reports = self.health_reports(report);

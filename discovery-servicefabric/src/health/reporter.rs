@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::{Instant, timeout_at};
 
 use super::HealthReport;
@@ -103,7 +104,7 @@ impl Reporter {
             .await;
         let left = sending.left.into_inner();
         let first = sending.first_error.into_inner();
-        if let Some(error) = first.unwrap_or_else(PoisonError::into_inner) {
+        if let Some(error) = first {
             self.failed(&error, sending.failed.into_inner(), left, total);
         } else if left > 0 {
             tracing::debug!(
@@ -227,7 +228,7 @@ impl Reporter {
                 }
                 sending.failed.fetch_add(1, Ordering::Relaxed);
                 let first = sending.first_error.lock();
-                let mut first = first.unwrap_or_else(PoisonError::into_inner);
+                let mut first = first;
                 // That one explains why the rest was not tried.
                 if denied || first.is_none() {
                     *first = Some(error);
@@ -259,7 +260,7 @@ impl Reporter {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Each step under the lock leaves it whole.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -4,8 +4,10 @@ mod calls;
 mod contents;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
 
 pub use self::contents::Contents;
 #[cfg(test)]
@@ -167,7 +169,7 @@ impl FakeCluster {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Notes a call, waits and fails as it was told to.

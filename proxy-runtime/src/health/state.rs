@@ -1,9 +1,10 @@
 //! What is known of one destination's health.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use discovery_core::Moment;
+use parking_lot::Mutex;
 
 /// Whether a destination is fit to serve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
@@ -90,8 +91,8 @@ impl HealthState {
         result
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HealthRecord> {
+    fn lock(&self) -> parking_lot::MutexGuard<'_, HealthRecord> {
         // A record is valid after every step of a change, so one that panicked half-way left nothing broken.
-        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+        self.record.lock()
     }
 }

@@ -1,8 +1,9 @@
 //! What a request has with it on its way through layers.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use proxy_model::compiled::{Route, RouteIndex};
 use tokio::time::Instant;
 
@@ -174,6 +175,6 @@ impl Attempts {
 
     fn lock(&self) -> MutexGuard<'_, Seen> {
         // What is in there is whole at any time.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -125,8 +125,10 @@ impl<T: Default> PerWorker<T> {
 
 #[cfg(all(test, feature = "server"))]
 mod tests {
+    use std::sync::Barrier;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-    use std::sync::{Barrier, Mutex, PoisonError};
+
+    use parking_lot::Mutex;
 
     use super::*;
 
@@ -134,7 +136,7 @@ mod tests {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
     fn alone() -> impl Drop {
-        ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+        ONE_AT_A_TIME.lock()
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Behind the handles of a proxy: the configuration that serves, how the next is published, and what outlives both.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
+use parking_lot::{Mutex, MutexGuard};
 use proxy_model::{Problems, Snapshot};
 use tokio::sync::watch;
 
@@ -171,9 +172,7 @@ impl Shared {
 
     fn lock_history(&self) -> MutexGuard<'_, History> {
         // What is in the history is whole entries; a panic leaves at most one out.
-        self.publishing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.publishing.lock()
     }
 }
 

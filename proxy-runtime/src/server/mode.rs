@@ -1,8 +1,10 @@
 //! What a worker is about, and who is to be woken when that changes.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::shared::WorkerShared;
 
@@ -108,7 +110,7 @@ impl ModeCell {
     }
 
     fn lock(&self) -> MutexGuard<'_, Watchers> {
-        self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.watchers.lock()
     }
 }
 

@@ -1,9 +1,10 @@
 //! A worker's own: limits, counts and mode, held by it and by each of its connections.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -77,7 +78,7 @@ impl WorkerShared {
     /// Now and then only: clients decide how often it happens.
     fn tell_full(&self, connections: u64) {
         const PAUSE: Duration = Duration::from_secs(60);
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told.lock();
         if told.is_none_or(|told| told.elapsed() >= PAUSE) {
             *told = Some(Instant::now());
             tracing::warn!(

@@ -1,9 +1,10 @@
 //! Live state of one cluster, and the pick of a destination.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 #[cfg(feature = "server")]
 use proxy_model::ClusterId;
 use proxy_model::RequestHead;
@@ -234,7 +235,7 @@ impl ClusterState {
     /// Makes a new list, unless another thread is at it.
     #[cold]
     fn renew(&self, cluster: &Cluster) -> bool {
-        let Ok(_renewing) = self.renewal.try_lock() else {
+        let Some(_renewing) = self.renewal.try_lock() else {
             return false;
         };
         let available = Self::assess_now(cluster, &self.live, &self.destinations, &self.context);

@@ -1,7 +1,8 @@
 //! How busy something was in the last minute.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::observe::HistogramCounts;
 
@@ -92,7 +93,7 @@ impl Traffic {
 
     fn lock(&self) -> MutexGuard<'_, Samples> {
         // Numbers for people: a sample that was cut short by a panic is off by one at most.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -2,9 +2,10 @@
 
 #[cfg(feature = "http2")]
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use proxy_model::compiled::Upstream;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout_at};
@@ -551,7 +552,7 @@ impl DestinationPool {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -4,13 +4,14 @@ use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper::rt::Executor;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout};
@@ -218,10 +219,8 @@ impl Http2Connection {
         last
     }
 
-    fn lock_idle_since(&self) -> std::sync::MutexGuard<'_, Instant> {
-        self.idle_since
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn lock_idle_since(&self) -> parking_lot::MutexGuard<'_, Instant> {
+        self.idle_since.lock()
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use proxy_model::compiled::{DestinationAddress, Upstream};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -98,11 +99,7 @@ impl TlsClient {
             tls13: upstream.tls13(),
             protocols,
         };
-        let mut configs = self
-            .inner
-            .configs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut configs = self.inner.configs.lock();
         if let Some(config) = configs.get(&settings) {
             return Ok(Arc::clone(config));
         }

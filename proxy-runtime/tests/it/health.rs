@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use http::{Request, Response, StatusCode};
+use parking_lot::Mutex;
 use proxy_runtime::Proxy;
 use proxy_runtime::health::Health;
 use proxy_runtime::proxy_model::config::ProxyConfig;
@@ -149,7 +150,7 @@ fn recorder() -> (Origin, Arc<Mutex<Option<Seen>>>) {
                 .map(|v| v.to_str().unwrap().to_owned())
         };
         let authority = request.uri().authority().map(ToString::to_string);
-        *record.lock().unwrap() = Some(Seen {
+        *record.lock() = Some(Seen {
             method: request.method().to_string(),
             uri: request.uri().path_and_query().unwrap().to_string(),
             host: authority.or_else(|| header("host")).unwrap_or_default(),
@@ -176,7 +177,7 @@ async fn a_probe_is_a_get_of_path_and_query_at_the_health_address() {
             })],
         );
         becomes(&proxy, 0, Health::Healthy).await;
-        let seen = seen.lock().unwrap().clone().unwrap();
+        let seen = seen.lock().clone().unwrap();
         assert_eq!((&*seen.method, &*seen.uri), ("GET", "/base/status?deep=1"));
         assert_eq!(seen.host, "orders.example");
         assert!(seen.agent.contains("health check"), "{}", seen.agent);
@@ -194,7 +195,7 @@ fn well_at(paths: &[&str]) -> (Origin, Arc<Mutex<BTreeSet<String>>>) {
         if !paths.contains(&target) {
             *response.status_mut() = StatusCode::NOT_FOUND;
         }
-        record.lock().unwrap().insert(target);
+        record.lock().insert(target);
         std::future::ready(response)
     });
     (origin, asked)
@@ -239,10 +240,7 @@ async fn destinations_of_one_cluster_are_probed_at_their_own_paths() {
         (asked_second, "/base/status/live?deep=1"),
         (asked_third, "/health?deep=1"),
     ] {
-        assert_eq!(
-            *asked.lock().unwrap(),
-            BTreeSet::from([expected.to_owned()])
-        );
+        assert_eq!(*asked.lock(), BTreeSet::from([expected.to_owned()]));
     }
 }
 

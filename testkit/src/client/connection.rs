@@ -1,5 +1,5 @@
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::HOST;
@@ -8,6 +8,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -239,14 +240,11 @@ impl Connection {
         hyper::ext::on_informational(&mut request, move |answer| {
             let (status, headers) = (answer.status(), answer.headers().clone());
             let interim = Interim { status, headers };
-            seen.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(interim);
+            seen.lock().push(interim);
         });
         let exchange = async {
             let response = self.send_streaming(request).await?;
-            let interim =
-                std::mem::take(&mut *interim.lock().unwrap_or_else(PoisonError::into_inner));
+            let interim = std::mem::take(&mut *interim.lock());
             collect(response, interim).await
         };
         within(GUARD, exchange)

@@ -194,9 +194,9 @@ async fn connections_and_requests_are_counted() {
 async fn dropping_the_origin_drops_handlers_and_connections() {
     for http2 in [false, true] {
         let (held, dropped) = oneshot::channel::<()>();
-        let held = std::sync::Arc::new(std::sync::Mutex::new(Some(held)));
+        let held = std::sync::Arc::new(parking_lot::Mutex::new(Some(held)));
         let origin = Origin::start(move |_| {
-            let held = held.lock().unwrap().take();
+            let held = held.lock().take();
             async move {
                 let _keep = held;
                 std::future::pending::<Response<body::Body>>().await

@@ -1,8 +1,9 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::net::TcpStream;
 
 use super::{RawConnection, Recording};
@@ -136,10 +137,7 @@ impl RawOrigin {
     /// When there was no such connection yet: wait for it with [`Traffic::wait_for_connections`].
     #[track_caller]
     pub fn recording(&self, index: usize) -> Recording {
-        let recordings = self
-            .recordings
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let recordings = self.recordings.lock();
         let accepted = recordings.len();
         recordings
             .get(index)
@@ -149,10 +147,7 @@ impl RawOrigin {
 
     /// What was read on all connections so far, in the order in which they were accepted.
     pub fn recordings(&self) -> Vec<Recording> {
-        self.recordings
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.recordings.lock().clone()
     }
 
     /// Stops at once and waits until the port and all connections are closed.
@@ -186,10 +181,7 @@ impl<S> Accept<S> {
     {
         let recording = Recording::new();
         // The recording is there before the count, so that who waits for the count finds it.
-        self.recordings
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(recording.clone());
+        self.recordings.lock().push(recording.clone());
         let open = self.traffic.connection();
         let script = Arc::clone(&self.script);
         let traffic = self.traffic.clone();

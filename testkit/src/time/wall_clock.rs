@@ -2,10 +2,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// Awaits `future` for at most `limit` of real time, whatever tokio's clock does.
 ///
@@ -125,10 +127,7 @@ impl Watch {
         let mut alarms = self.lock();
         loop {
             let Some(first) = alarms.first_key_value().map(|(alarm, _)| *alarm) else {
-                alarms = self
-                    .changed
-                    .wait(alarms)
-                    .unwrap_or_else(PoisonError::into_inner);
+                self.changed.wait(&mut alarms);
                 continue;
             };
             let left = first.due.saturating_duration_since(Instant::now());
@@ -140,15 +139,12 @@ impl Watch {
                 }
                 alarms = self.lock();
             } else {
-                (alarms, _) = self
-                    .changed
-                    .wait_timeout(alarms, left)
-                    .unwrap_or_else(PoisonError::into_inner);
+                self.changed.wait_for(&mut alarms, left);
             }
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Alarm, Waker>> {
-        self.alarms.lock().unwrap_or_else(PoisonError::into_inner)
+        self.alarms.lock()
     }
 }

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{Stream, stream};
+use parking_lot::Mutex;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -66,7 +67,7 @@ impl Peers {
     /// A place for a connection of `address`, if it has fewer than `limit`.
     fn enter(&self, address: IpAddr, limit: usize) -> Option<PeerPlace> {
         let address = host_of(address);
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.0.lock();
         let count = open.entry(address).or_default();
         if *count >= limit {
             return None;
@@ -79,7 +80,7 @@ impl Peers {
 
 impl Drop for PeerPlace {
     fn drop(&mut self) {
-        let mut open = self.peers.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.peers.0.lock();
         if let Some(count) = open.get_mut(&self.address) {
             *count = count.saturating_sub(1);
             if *count == 0 {
@@ -221,6 +222,6 @@ mod tests {
         drop(first);
         assert!(enter("127.0.0.1").is_some());
         drop((second, other));
-        assert!(peers.0.lock().unwrap().is_empty());
+        assert!(peers.0.lock().is_empty());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::future::{Ready, ready};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use azure_loadbalancer::arm::{ArmClient, ArmClientBuilder, TowerTransport};
 use azure_loadbalancer::resources::ArmId;
 use bytes::Bytes;
 use http::{Request, Response};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -74,7 +75,7 @@ impl Script {
 
     /// What was asked since the last time.
     pub(crate) fn asked(&self) -> Vec<Asked> {
-        std::mem::take(&mut self.state.lock().unwrap().asked)
+        std::mem::take(&mut self.state.lock().asked)
     }
 
     /// When it was asked, in seconds.
@@ -96,7 +97,7 @@ impl Service<Request<Bytes>> for Script {
     }
 
     fn call(&mut self, request: Request<Bytes>) -> Self::Future {
-        let mut state = self.state.lock().unwrap();
+        let mut state = self.state.lock();
         state.asked.push(Asked {
             at: self.began.elapsed(),
             request,

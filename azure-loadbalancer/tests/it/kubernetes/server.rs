@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Request, Response};
 use http_body::{Body, Frame};
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -89,24 +90,24 @@ impl Server {
             .status(status)
             .body(Bits(receiver))
             .unwrap();
-        self.state.lock().unwrap().answers.push_back(response);
+        self.state.lock().answers.push_back(response);
         Stream(sender)
     }
 
     /// The next answer to a patch, which does not come from the other answers.
     pub(crate) fn answer_patch(&self, status: u16, body: &str) {
-        let mut state = self.state.lock().unwrap();
+        let mut state = self.state.lock();
         state.to_patches.push_back((status, body.to_owned()));
     }
 
     /// The patches since the last time: paths and bodies.
     pub(crate) fn patches(&self) -> Vec<(String, Bytes)> {
-        std::mem::take(&mut self.state.lock().unwrap().patches)
+        std::mem::take(&mut self.state.lock().patches)
     }
 
     /// What was asked: methods and targets.
     pub(crate) fn asked(&self) -> Vec<String> {
-        let state = self.state.lock().unwrap();
+        let state = self.state.lock();
         let shown = state.asked.iter().map(|(_, request, _)| {
             format!(
                 "{} {}",
@@ -120,7 +121,6 @@ impl Server {
     pub(crate) fn times(&self) -> Vec<Duration> {
         self.state
             .lock()
-            .unwrap()
             .asked
             .iter()
             .map(|(at, _, _)| *at)
@@ -128,7 +128,7 @@ impl Server {
     }
 
     pub(crate) fn last_request(&self) -> (Parts, Bytes) {
-        let (_, request, body) = self.state.lock().unwrap().asked.pop().unwrap();
+        let (_, request, body) = self.state.lock().asked.pop().unwrap();
         (request, body)
     }
 }
@@ -143,7 +143,7 @@ impl tower_service::Service<Request<Bytes>> for Server {
     }
 
     fn call(&mut self, request: Request<Bytes>) -> Self::Future {
-        let mut state = self.state.lock().unwrap();
+        let mut state = self.state.lock();
         let (parts, body) = request.into_parts();
         if parts.method == Method::PATCH {
             let patch = (parts.uri.path().to_owned(), body.clone());

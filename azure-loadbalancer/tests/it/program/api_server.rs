@@ -1,8 +1,8 @@
 //! An API server of Kubernetes with one service and one node, on this machine.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use http::{Method, Request, Response};
@@ -11,6 +11,7 @@ use hyper::body::{Frame, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -105,7 +106,7 @@ async fn answer(
         (Method::PATCH, path) => {
             let bytes = body.collect().await.unwrap().to_bytes();
             let patch = serde_json::from_slice(&bytes).unwrap();
-            patches.lock().unwrap().push((path.to_owned(), patch));
+            patches.lock().push((path.to_owned(), patch));
             json!({})
         }
         (method, path) => panic!("{method} {path}"),

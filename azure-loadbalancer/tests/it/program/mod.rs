@@ -224,7 +224,7 @@ async fn services_of_an_api_server_are_served_and_told_where_they_are_reached() 
     let mut watching = peers::spawn(watching);
     watching.wait_for_output("shop/web: 20.0.0.1").await;
     let patched = async {
-        while patches.lock().unwrap().is_empty() {
+        while patches.lock().is_empty() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
@@ -233,7 +233,7 @@ async fn services_of_an_api_server_are_served_and_told_where_they_are_reached() 
         .unwrap();
     watching.terminate();
     assert_eq!(watching.wait().await.code(), Some(0));
-    let patches = patches.lock().unwrap();
+    let patches = patches.lock();
     assert_eq!(patches.len(), 1);
     assert_eq!(patches[0].0, "/api/v1/namespaces/shop/services/web/status");
     assert_eq!(

@@ -1,9 +1,9 @@
 //! Items that turn bad keep the form that was accepted before, as long as their provider lists them.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use proxy_model::{Problem, Problems, pointer_to};
 use tokio::sync::watch;
 
@@ -123,7 +123,7 @@ struct Forbidden(Arc<Mutex<Vec<&'static str>>>);
 #[async_trait]
 impl ConfigValidator for Forbidden {
     async fn validate(&self, candidate: &Candidate<'_>) -> Problems {
-        let forbidden = self.0.lock().unwrap();
+        let forbidden = self.0.lock();
         let clusters = candidate.config.clusters.iter();
         clusters
             .filter(|(_, cluster)| forbidden.contains(&&*cluster.destinations[0].address))
@@ -138,11 +138,7 @@ impl ConfigValidator for Forbidden {
 async fn an_objection_to_an_update_leaves_the_item_as_it_was() {
     let source = isolated(simple(&[], &[("a", "http://a1"), ("b", "http://b1")]));
     let validator = Forbidden::default();
-    validator
-        .0
-        .lock()
-        .unwrap()
-        .extend(["http://a2", "http://c"]);
+    validator.0.lock().extend(["http://a2", "http://c"]);
     let merged = Merge::new()
         .provider(source.clone())
         .validator(validator.clone())
@@ -167,7 +163,7 @@ async fn an_objection_to_an_update_leaves_the_item_as_it_was() {
     assert!(state.problems.is_empty());
 
     // An objection to the very form that serves is an objection to its serving.
-    validator.0.lock().unwrap().push("http://a3");
+    validator.0.lock().push("http://a3");
     source.update(simple(&[], &[("a", "http://a3"), ("b", "http://b4")]));
     let state = settled(&merged).await;
     assert_eq!(serving(&state), ["b=http://b4"]);

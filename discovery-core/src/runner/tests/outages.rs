@@ -236,11 +236,11 @@ async fn pipes_in_place_of_the_kept_file_are_refused() {
 }
 
 /// Hangs for as long as somebody holds the other end.
-struct HungParser(std::sync::Mutex<Option<std::sync::mpsc::Receiver<()>>>);
+struct HungParser(parking_lot::Mutex<Option<std::sync::mpsc::Receiver<()>>>);
 
 impl LabelsParser for HungParser {
     fn parse(&self, _: &str, _: &crate::LabelledService) -> crate::Parsed {
-        if let Some(held) = self.0.lock().unwrap().take() {
+        if let Some(held) = self.0.lock().take() {
             let _ = held.recv();
         }
         crate::Parsed::not_enlisted()
@@ -251,7 +251,7 @@ impl LabelsParser for HungParser {
 #[tokio::test]
 async fn a_parser_that_hangs_is_told_and_recovered_from() {
     let (hold, held) = std::sync::mpsc::channel();
-    let parser = HungParser(std::sync::Mutex::new(Some(held)));
+    let parser = HungParser(parking_lot::Mutex::new(Some(held)));
     let source = ScriptedDiscoverer::new("script");
     source.answer([DiscoveredService::labelled(
         "a",

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 use std::future::poll_fn;
-use std::sync::Mutex;
 use std::task::Poll;
 
+use parking_lot::Mutex;
 use proptest::prelude::*;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -43,7 +43,7 @@ impl Subscriber for Warnings {
     fn event(&self, event: &Event<'_>) {
         let mut message = Message(String::new());
         event.record(&mut message);
-        self.0.lock().unwrap().push(message.0);
+        self.0.lock().push(message.0);
     }
 
     fn enter(&self, _: &Id) {}
@@ -81,7 +81,7 @@ async fn a_warning_is_logged_when_a_state_begins_and_not_every_round() {
         away,
         away,
     ];
-    assert_eq!(*warnings.0.lock().unwrap(), expected);
+    assert_eq!(*warnings.0.lock(), expected);
 }
 
 proptest! {

@@ -1,9 +1,9 @@
 //! What is published, and when nothing is.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use proxy_model::{Problem, Problems};
 
 use super::*;
@@ -278,7 +278,7 @@ struct Dialect(Arc<Mutex<Vec<String>>>);
 
 impl LabelsParser for Dialect {
     fn parse(&self, service: &str, described: &LabelledService) -> Parsed {
-        self.0.lock().unwrap().push(service.to_owned());
+        self.0.lock().push(service.to_owned());
         assert!(!described.labels.contains_key("panic"), "as told");
         Parsed::new(fragment(service, "http://dialect"))
     }
@@ -311,7 +311,7 @@ async fn a_parser_sees_a_service_when_it_changed_and_may_panic() {
     assert_eq!(serving(&state), ["a=http://dialect", "b=http://dialect"]);
     assert!(state.problems.is_empty());
     after_rounds(&source, &provider, 3).await;
-    assert_eq!(*seen.lock().unwrap(), ["a", "b", "b", "a"]);
+    assert_eq!(*seen.lock(), ["a", "b", "b", "a"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,10 +4,11 @@ use std::fmt;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 
 use super::{BearerToken, TokenError, TokenSource};
 
@@ -66,7 +67,7 @@ impl TokenSource for TokenFile {
 impl State {
     fn token(&self, refused: Option<&BearerToken>) -> Result<BearerToken, TokenError> {
         // Only one reads; the others wait for what it finds.
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         match read(&self.path, last.as_ref(), refused) {
             Ok(Some(found)) => {
                 let token = found.token.clone();

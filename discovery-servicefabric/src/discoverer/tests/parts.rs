@@ -1,11 +1,11 @@
 //! Parts that are replaced, that fail and that tell why.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use discovery_core::ServiceOutcome;
+use parking_lot::{Condvar, Mutex};
 use proxy_model::{Problem, Problems};
 
 use super::super::{Decision, Verdict};
@@ -84,9 +84,9 @@ struct Held(Mutex<bool>, Condvar);
 
 impl ServiceParser for Held {
     fn parse(&self, service: &ServiceDescription) -> ParsedService {
-        let mut free = self.0.lock().unwrap();
+        let mut free = self.0.lock();
         while !*free {
-            free = self.1.wait(free).unwrap();
+            self.1.wait(&mut free);
         }
         YarpLabels::default().parse(service)
     }
@@ -103,7 +103,7 @@ async fn a_parser_that_hangs_holds_one_thread_and_no_more() {
     assert!(hung.is_err());
     let error = discoverer.discover().await.unwrap_err();
     assert!(error.to_string().contains("earlier round"), "{error}");
-    *held.0.lock().unwrap() = true;
+    *held.0.lock() = true;
     held.1.notify_all();
     let guard = async {
         while discoverer.discover().await.is_err() {

@@ -1,6 +1,6 @@
 //! A gateway in memory.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -9,6 +9,7 @@ use discovery_servicefabric::client::{
 };
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName};
 use http::{HeaderValue, Request, Response, StatusCode};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -95,7 +96,7 @@ impl Gateway {
     }
 
     pub(crate) fn seen(&self) -> Vec<Seen> {
-        self.0.lock().unwrap().seen.clone()
+        self.0.lock().seen.clone()
     }
 
     pub(crate) fn targets(&self) -> Vec<String> {
@@ -124,7 +125,7 @@ impl Transport for Gateway {
             at: Instant::now(),
         };
         let act = {
-            let mut state = self.0.lock().unwrap();
+            let mut state = self.0.lock();
             let act = (state.behaviour)(&seen);
             state.seen.push(seen);
             act

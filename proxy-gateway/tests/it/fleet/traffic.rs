@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use testkit::body;
 use testkit::client::{Answer, Connection, Load, RunningLoad};
 use testkit::time::{eventually, guarded};
@@ -78,7 +79,7 @@ impl Traffic {
                         let status = answer.status.as_u16();
                         return Err(format!("{host} {branch:?}: {status} by {by}"));
                     }
-                    let mut seen = saw.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut seen = saw.lock();
                     seen.insert(by);
                     Ok(())
                 });
@@ -92,10 +93,7 @@ impl Traffic {
     }
 
     fn seen(&self) -> BTreeSet<String> {
-        self.seen
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.seen.lock().clone()
     }
 
     /// Waits for so many more requests of each kind.
@@ -118,10 +116,7 @@ impl Traffic {
     pub(crate) async fn until_unseen(&self, instance: &str) {
         guarded(format!("{} no longer sees {instance}", self.name), async {
             loop {
-                self.seen
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .clear();
+                self.seen.lock().clear();
                 self.more(30).await;
                 if !self.seen().contains(instance) {
                     return;

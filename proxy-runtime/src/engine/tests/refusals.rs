@@ -1,8 +1,9 @@
 //! Bodies of requests that are refused: the same on each way that a request may take.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use testkit::raw::RawOrigin;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::time::{Instant, pause, resume, sleep};
@@ -38,7 +39,7 @@ impl AccessLogSink for Log {
         let status = record.status.map(|status| status.as_u16());
         let error = record.exchange.and_then(|exchange| exchange.error());
         let line = (status, record.refusal, error);
-        self.0.lock().unwrap().push(line);
+        self.0.lock().push(line);
     }
 }
 
@@ -157,7 +158,7 @@ impl Seen {
         Self {
             head,
             body,
-            log: log.0.lock().unwrap().clone(),
+            log: log.0.lock().clone(),
             counts: (
                 counts.refused_requests,
                 counts.slow_clients,

@@ -1,9 +1,10 @@
 //! Who a request waits for while it is sent, what of it is counted as sent, and what is told of its end.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use proxy_model::compiled::ClusterIndex;
 use testkit::raw::RawOrigin;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -32,7 +33,7 @@ struct Line {
 impl AccessLogSink for Log {
     fn log(&self, record: &AccessRecord<'_>) {
         let exchange = record.exchange;
-        self.0.lock().unwrap().push(Line {
+        self.0.lock().push(Line {
             status: record.status.map(|status| status.as_u16()),
             error: exchange.and_then(|exchange| exchange.error()),
             upstream: exchange.and_then(|exchange| exchange.upstream()),
@@ -46,7 +47,7 @@ impl Log {
     async fn only(&self) -> Line {
         // What it was counted by is dropped behind its answer.
         sleep(Duration::from_secs(1)).await;
-        let lines = self.0.lock().unwrap();
+        let lines = self.0.lock();
         assert_eq!(lines.len(), 1, "{lines:?}");
         lines[0]
     }

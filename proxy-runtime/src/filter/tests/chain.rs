@@ -1,8 +1,9 @@
 //! Who is asked, and when.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
+use parking_lot::Mutex;
 
 use super::*;
 use crate::ForwardErrorKind;
@@ -17,7 +18,7 @@ struct Scripted(&'static str, Calls);
 impl Filter for Scripted {
     fn on_request(&self, head: &mut RequestEdit<'_>, context: &FilterContext<'_>) -> Flow {
         let seen = format!("{}:{}{}", self.0, context.route_id(), context.cluster_id());
-        self.1.lock().unwrap().push(seen);
+        self.1.lock().push(seen);
         head.append("x-seen", self.0).unwrap();
         match self.0 {
             "answers" => Reply::new(StatusCode::IM_A_TEAPOT).into(),
@@ -27,7 +28,7 @@ impl Filter for Scripted {
     }
 
     fn on_response(&self, head: &mut ResponseEdit<'_>, _: &FilterContext<'_>) {
-        self.1.lock().unwrap().push(format!("{} back", self.0));
+        self.1.lock().push(format!("{} back", self.0));
         head.append("x-seen", self.0).unwrap();
         assert!(self.0 != "panics late", "as asked");
     }
@@ -62,7 +63,7 @@ fn run(names: &[&'static str]) -> (Verdict, Result<(), ForwardErrorKind>, Vec<St
     let shown = filters
         .on_response(passed, &mut edit, &context)
         .map_err(|error| error.kind());
-    let calls = calls.lock().unwrap().clone();
+    let calls = calls.lock().clone();
     (verdict, shown, calls)
 }
 

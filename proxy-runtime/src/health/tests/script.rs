@@ -1,12 +1,13 @@
 //! A scripted probe, and proxies that use it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use http::StatusCode;
+use parking_lot::Mutex;
 use proxy_model::Snapshot;
 use proxy_model::compiled::{Cluster, Destination};
 use tokio::time::{Instant, sleep};
@@ -48,10 +49,7 @@ impl Script {
 
     /// What `destination` answers from now on; without a script all is well.
     pub(super) fn answer(&self, destination: &str, answer: Answer) {
-        self.answers
-            .lock()
-            .unwrap()
-            .insert(destination.into(), answer);
+        self.answers.lock().insert(destination.into(), answer);
     }
 
     /// What `destination` answers from now on to those who ask for `path`, whatever it answers to others.
@@ -61,7 +59,7 @@ impl Script {
 
     /// The path of each probe of `destination`.
     pub(super) fn paths(&self, destination: &str) -> Vec<String> {
-        let asked = self.asked.lock().unwrap();
+        let asked = self.asked.lock();
         let asked = asked
             .iter()
             .filter(|asked| asked.destination == destination);
@@ -79,7 +77,7 @@ impl Script {
     }
 
     pub(super) fn times(&self, destination: &str) -> Vec<Instant> {
-        let asked = self.asked.lock().unwrap();
+        let asked = self.asked.lock();
         asked
             .iter()
             .filter(|asked| asked.destination == destination)
@@ -98,12 +96,12 @@ impl Probe for Script {
         let _under_way = UnderWay::begin(&self.under_way);
         let id = destination.id().to_string();
         let path = cluster.active_check().unwrap().path_at(destination);
-        self.asked.lock().unwrap().push(Asked {
+        self.asked.lock().push(Asked {
             destination: id.clone(),
             path: path.to_owned(),
             at: Instant::now(),
         });
-        let answers = self.answers.lock().unwrap().clone();
+        let answers = self.answers.lock().clone();
         let answer = answers
             .get(&format!("{id}{path}"))
             .or_else(|| answers.get(&id));

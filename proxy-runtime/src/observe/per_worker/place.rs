@@ -1,7 +1,8 @@
 //! Which threads are workers.
 
 use std::marker::PhantomData;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::{PLACE, PLACES};
 
@@ -20,7 +21,7 @@ pub(crate) struct WorkerPlace {
 impl WorkerPlace {
     /// Takes a place that nobody has, or one that few have.
     pub(crate) fn take() -> Self {
-        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = TAKEN.lock();
         let place = (1..PLACES).min_by_key(|place| taken[*place]).unwrap_or(0);
         taken[place] += 1;
         PLACE.set(place);
@@ -34,7 +35,7 @@ impl WorkerPlace {
 impl Drop for WorkerPlace {
     fn drop(&mut self) {
         PLACE.set(0);
-        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = TAKEN.lock();
         taken[self.place] -= 1;
     }
 }

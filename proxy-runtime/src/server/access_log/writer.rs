@@ -160,10 +160,10 @@ impl<W: Write> Writing<W> {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
-    use std::sync::{Mutex, MutexGuard};
     use std::time::{Duration, UNIX_EPOCH};
 
     use http::Version;
+    use parking_lot::{Mutex, MutexGuard};
 
     use super::*;
     use crate::server::Outcome;
@@ -173,7 +173,7 @@ mod tests {
 
     impl Output {
         fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
-            self.0.lock().unwrap()
+            self.0.lock()
         }
     }
 

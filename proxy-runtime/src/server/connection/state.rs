@@ -1,8 +1,9 @@
 //! What the parts of one connection know of each other: the socket, the service, the bodies, and who drives it.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::address_text::AddressText;
@@ -222,10 +223,8 @@ impl ConnectionState {
         tunnel.draft.finish(log.as_ref(), received, sent, outcome);
     }
 
-    fn lock_tunnel_draft(&self) -> std::sync::MutexGuard<'_, Option<Box<TunnelDraft>>> {
-        self.tunnel_draft
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn lock_tunnel_draft(&self) -> parking_lot::MutexGuard<'_, Option<Box<TunnelDraft>>> {
+        self.tunnel_draft.lock()
     }
 
     /// Whether bytes may still arrive that nobody will read, which would turn a close into a reset that takes the

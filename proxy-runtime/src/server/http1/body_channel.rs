@@ -7,12 +7,13 @@
 mod remainder;
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::Frame;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::io::AsyncWrite;
 
 use super::client::Client;
@@ -353,5 +354,5 @@ fn set_waker(place: &mut Option<Waker>, waker: &Waker) -> Option<Waker> {
 }
 
 fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
+    shared.lock()
 }

@@ -1,8 +1,10 @@
 //! Which parts of a connection's task have something to do.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Wake, Waker};
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// The place of the connection itself, beside its streams.
 pub(super) const CONNECTION: u32 = u32::MAX;
@@ -79,7 +81,7 @@ impl Ready {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

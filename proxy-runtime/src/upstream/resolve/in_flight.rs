@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -52,7 +53,7 @@ impl InFlight {
     pub(super) fn join(&self, host: &str) -> Part {
         let now = Instant::now();
         let name = host.to_ascii_lowercase();
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.0.lock();
         let entries = names.get(&*name).map_or(&[][..], Vec::as_slice);
         if let Some(last) = entries.last()
             && (entries.len() >= MOST || now.duration_since(last.begun) < FRESH)
@@ -94,7 +95,7 @@ impl Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         let names = &self.in_flight.0;
-        let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = names.lock();
         if let Some(entries) = names.get_mut(&self.name) {
             entries.retain(|entry| !entry.result.same_channel(&self.result.subscribe()));
             if entries.is_empty() {

@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use parking_lot::Mutex;
 use tokio::task::{JoinHandle, yield_now};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -18,7 +18,7 @@ impl Script {
     fn resolver(&self) -> Arc<Resolver> {
         let script = self.clone();
         let look_up = move |name: Arc<str>| -> Lookup {
-            let mut asked = script.0.lock().unwrap();
+            let mut asked = script.0.lock();
             *asked.entry(name.to_string()).or_default() += 1;
             Box::pin(async move {
                 if name.starts_with("hang") {
@@ -37,7 +37,7 @@ impl Script {
     }
 
     fn asked(&self, name: &str) -> usize {
-        self.0.lock().unwrap().get(name).copied().unwrap_or(0)
+        self.0.lock().get(name).copied().unwrap_or(0)
     }
 }
 

@@ -132,9 +132,9 @@ async fn a_slow_origin_makes_the_client_wait() {
 #[tokio::test]
 async fn every_part_is_sent_on_at_once() {
     let (mut send, answer) = body::channel(1);
-    let answer = std::sync::Mutex::new(Some(answer));
+    let answer = parking_lot::Mutex::new(Some(answer));
     let origin = Origin::start(move |_| {
-        let answer = answer.lock().unwrap().take().unwrap();
+        let answer = answer.lock().take().unwrap();
         async move { Response::new(answer) }
     });
     let front = Front::to(origin.url());

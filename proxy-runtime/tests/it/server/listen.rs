@@ -48,15 +48,12 @@ async fn all_workers_serve() {
 
 #[tokio::test]
 async fn each_worker_has_a_service_of_its_own() {
-    let threads = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let threads = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));
     let server = Server::builder({
         let threads = threads.clone();
         move || {
             let thread = std::thread::current();
-            threads
-                .lock()
-                .unwrap()
-                .push(thread.name().map(str::to_owned));
+            threads.lock().push(thread.name().map(str::to_owned));
             Handler::echo()
         }
     })
@@ -66,7 +63,7 @@ async fn each_worker_has_a_service_of_its_own() {
     .unwrap()
     .start()
     .unwrap();
-    let mut names: Vec<_> = threads.lock().unwrap().drain(..).flatten().collect();
+    let mut names: Vec<_> = threads.lock().drain(..).flatten().collect();
     names.sort();
     assert_eq!(
         names,

@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use proxy_runtime::Proxy;
 use proxy_runtime::proxy_model::config::ProxyConfig;
 use proxy_runtime::proxy_model::{CompileOptions, Snapshot};
@@ -59,7 +60,7 @@ struct Output(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
+        self.0.lock().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -69,7 +70,7 @@ impl Write for Output {
 
 impl Output {
     fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        String::from_utf8(self.0.lock().clone()).unwrap()
     }
 
     /// The lines, once there are so many.

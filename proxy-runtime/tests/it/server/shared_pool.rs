@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use http::{Request, Response};
+use parking_lot::Mutex;
 use proxy_runtime::Proxy;
 use proxy_runtime::proxy_model::config::ProxyConfig;
 use proxy_runtime::proxy_model::{CompileOptions, Snapshot};
@@ -33,7 +34,7 @@ struct Workers(Mutex<HashMap<SocketAddr, String>>);
 
 impl Workers {
     fn of(&self, client: SocketAddr) -> Option<String> {
-        self.0.lock().unwrap().get(&client).cloned()
+        self.0.lock().get(&client).cloned()
     }
 
     /// A client of this very worker; the kernel gives each one to some worker.
@@ -54,10 +55,7 @@ impl Workers {
 impl AccessLogSink for Workers {
     fn log(&self, record: &AccessRecord<'_>) {
         let worker = thread::current().name().unwrap().to_owned();
-        self.0
-            .lock()
-            .unwrap()
-            .insert(record.remote.unwrap(), worker);
+        self.0.lock().insert(record.remote.unwrap(), worker);
     }
 }
 

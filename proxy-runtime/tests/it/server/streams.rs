@@ -251,9 +251,9 @@ async fn a_response_that_breaks_off_is_an_internal_error() {
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
     ] {
         let (go_on, wait) = oneshot::channel();
-        let wait = std::sync::Mutex::new(Some(wait));
+        let wait = parking_lot::Mutex::new(Some(wait));
         let origin = RawOrigin::script(move |mut connection| {
-            let wait = wait.lock().unwrap().take();
+            let wait = wait.lock().take();
             async move {
                 connection.read_request().await?;
                 connection.write_all(answer).await?;
@@ -326,9 +326,9 @@ async fn assert_none_is_whole(origin: &RawOrigin) {
 #[tokio::test]
 async fn a_drain_finishes_the_streams_that_are_open() {
     let (go_on, wait) = oneshot::channel();
-    let wait = std::sync::Mutex::new(Some(wait));
+    let wait = parking_lot::Mutex::new(Some(wait));
     let origin = RawOrigin::script(move |mut connection| {
-        let wait = wait.lock().unwrap().take();
+        let wait = wait.lock().take();
         async move {
             connection.read_request().await?;
             connection

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::fmt::{self, Write};
 use std::net::SocketAddr;
-use std::sync::{Mutex, Once};
+use std::sync::Once;
 
+use parking_lot::Mutex;
 use proxy_runtime::observe::targets;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -23,7 +24,7 @@ pub(crate) fn record() {
 
 /// What was logged about handshakes that failed, for the message of an assertion: whose they were, and why they did.
 pub(crate) fn explain(clients: &HashSet<SocketAddr>) -> String {
-    let failed = FAILED.lock().unwrap();
+    let failed = FAILED.lock();
     let mut text = String::from("handshakes that failed in this process:");
     for line in failed.iter() {
         let is_of = |client: &SocketAddr| line.contains(&format!("Some({client})"));
@@ -60,7 +61,7 @@ impl Subscriber for Recorder {
         }
         let mut line = Line(String::new());
         event.record(&mut line);
-        let mut failed = FAILED.lock().unwrap();
+        let mut failed = FAILED.lock();
         if failed.len() < MOST && line.0.contains("handshake failed") {
             failed.push(line.0);
         }

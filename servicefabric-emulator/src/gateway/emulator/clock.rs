@@ -1,6 +1,6 @@
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use crate::hosting::Moment;
@@ -97,7 +97,7 @@ impl Clock {
 
     /// Nothing here is ever half done, so a panic elsewhere does no harm.
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,11 +1,12 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Request, Response};
 use hyper::body::Incoming;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -64,7 +65,7 @@ impl Responder {
 
     /// What is in it is whole before and after each change.
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ReplicaRef, Vec<Listening>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 
     async fn listen(&self, replica: OpenedReplica) -> io::Result<Endpoints> {

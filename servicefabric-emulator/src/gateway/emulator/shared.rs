@@ -1,6 +1,6 @@
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -191,6 +191,6 @@ impl Shared {
     /// A cluster whose last change panicked is still looked at: an emulator that answers strangely is of more use than
     /// one that does not answer, and the panic has been heard.
     fn lock(&self) -> MutexGuard<'_, Cluster> {
-        self.cluster.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cluster.lock()
     }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 /// Taken while the document is written: tests run beside each other.
 static WRITING: Mutex<()> = Mutex::new(());
@@ -18,7 +19,7 @@ pub(super) fn compare(client: &str, called: &BTreeSet<String>) {
     if std::env::var_os("ONLY").is_some_and(|only| !only.is_empty()) {
         return;
     }
-    let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _writing = WRITING.lock();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/conformance.md");
     let text = std::fs::read_to_string(&path).expect("the document is there");
     let begin = format!("<!-- {client}: called -->\n");

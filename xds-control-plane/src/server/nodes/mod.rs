@@ -6,8 +6,8 @@ mod status;
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::polls::Polls;
 pub(crate) use self::record::{Record, clean};
@@ -16,6 +16,7 @@ pub use self::status::{
 };
 use super::listen::host_of;
 use crate::snapshot::{ResourceType, Subscription, Version};
+use parking_lot::{Mutex, MutexGuard};
 
 /// The streams that are open. Cheap to clone.
 ///
@@ -161,7 +162,7 @@ impl Nodes {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }
 

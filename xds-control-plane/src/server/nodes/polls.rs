@@ -1,8 +1,9 @@
 //! Who asks without a stream, and so is known by its last questions only.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{NodeIdentity, PollStatus};
 use crate::snapshot::{ResourceType, Subscription, Version};
@@ -90,7 +91,7 @@ impl Polls {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 

@@ -1,8 +1,10 @@
 //! What one stream writes down about itself.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::status::LISTED_NAMES;
 use super::{NodeIdentity, Nodes, Refusal, StreamStatus, TooManyNames, TypeStatus};
@@ -127,7 +129,7 @@ impl Drop for Record {
 }
 
 pub(super) fn read(status: &Mutex<StreamStatus>) -> MutexGuard<'_, StreamStatus> {
-    status.lock().unwrap_or_else(PoisonError::into_inner)
+    status.lock()
 }
 
 /// The text of a stranger, as it may be shown: not too long, and without characters that a terminal obeys.

@@ -1,8 +1,9 @@
 //! What leads nowhere but to what a client has.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use prost::Message;
 use xds_types::pb::envoy::config::route::v3::{RouteConfiguration, VirtualHost};
 
@@ -25,7 +26,7 @@ impl Narrowed {
         routes: &ResourceSet,
         clusters: &BTreeSet<Arc<str>>,
     ) -> Arc<ResourceSet> {
-        let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = self.0.lock();
         if let Some((_, answer)) = answers.iter().find(|(lacking, _)| lacking == clusters) {
             return Arc::clone(answer);
         }

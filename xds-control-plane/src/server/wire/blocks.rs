@@ -1,9 +1,10 @@
 //! The resources of a response as the bytes that follow each other in it.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 use super::fields::{Count, Sink, head, singular, text};
 use crate::server::protocol::Protocol;
@@ -176,8 +177,8 @@ impl Blocks {
         recent.drain(..forgotten);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Block>> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Vec<Block>> {
+        self.recent.lock()
     }
 }
 

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use proxy_model::compiled::ClusterIndex;
 use testkit::faults::RefusingPort;
 use testkit::raw::RawOrigin;
@@ -207,7 +208,7 @@ impl<'a> Stage<'a> {
         let cluster = Cluster::of(state);
         let server = self.server.counts();
         let active = metrics.active_requests.get();
-        let lines = self.log.0.lock().unwrap().clone();
+        let lines = self.log.0.lock().clone();
         let route = series(generation.routes()[0].metrics().durations());
         Seen {
             answer: match self.left {
@@ -320,6 +321,6 @@ impl fmt::Debug for Log {
 
 impl AccessLogSink for Log {
     fn log(&self, record: &AccessRecord<'_>) {
-        self.0.lock().unwrap().push(Line::of(record));
+        self.0.lock().push(Line::of(record));
     }
 }

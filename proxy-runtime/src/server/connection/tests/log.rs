@@ -1,9 +1,8 @@
-use std::sync::Mutex;
-
 use futures_util::stream;
 use http::Version;
 use http_body::Frame;
 use http_body_util::StreamBody;
+use parking_lot::Mutex;
 
 use super::*;
 use crate::server::OnUpgrade;
@@ -30,7 +29,7 @@ struct Line {
 impl AccessLogSink for Log {
     fn log(&self, record: &AccessRecord<'_>) {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        self.0.lock().unwrap().push(Line {
+        self.0.lock().push(Line {
             method: record.method.to_owned(),
             host: text(record.host),
             target: format!("{}?{}", record.path, record.query.unwrap_or("-")),
@@ -47,7 +46,7 @@ impl AccessLogSink for Log {
 
 impl Log {
     fn only(&self) -> Line {
-        let lines = self.0.lock().unwrap();
+        let lines = self.0.lock();
         assert_eq!(lines.len(), 1, "{lines:?}");
         lines[0].clone()
     }
@@ -205,7 +204,7 @@ async fn a_tunnel_is_logged_at_its_end_with_what_passed() {
             .await;
         let response = client.read_response().await;
         assert!(response.starts_with("HTTP/1.1 101 "), "{response}");
-        assert!(log.0.lock().unwrap().is_empty(), "the tunnel lasts");
+        assert!(log.0.lock().is_empty(), "the tunnel lasts");
         assert_eq!(bench.metrics.counts().active_connections, 1);
         client.send("llo").await;
         assert_eq!(client.read_to_end().await, "hel");

@@ -1,6 +1,7 @@
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use http::{Request, Response};
+use parking_lot::Mutex;
 use testkit::body::{self, Body};
 use testkit::origin::{Incoming, Origin};
 use tokio::sync::watch;
@@ -52,10 +53,7 @@ impl Server {
             .headers()
             .keys()
             .map(|name| (name.to_string(), header(name.as_str()).unwrap_or_default()));
-        self.asked
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(headers.collect());
+        self.asked.lock().push(headers.collect());
         let mut document = self.document.subscribe();
         let known = header("if-none-match");
         let is_known = |version: u32| known == Some(format!("\"{version}\""));
@@ -76,10 +74,7 @@ impl Server {
     }
 
     fn asked(&self) -> Vec<Headers> {
-        self.asked
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.asked.lock().clone()
     }
 }
 
