@@ -9,7 +9,7 @@ mod reqwest_transport;
 #[cfg(test)]
 #[cfg(feature = "reqwest")]
 mod tests;
-#[cfg(feature = "reqwest")]
+#[cfg(feature = "tls")]
 pub mod tls;
 mod transport;
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use discovery_http::tls::{self, file::FileError};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use rustls::ClientConfig;
@@ -20,7 +21,6 @@ use tonic::transport::{Channel, Endpoint, Uri};
 use tower_service::Service;
 
 use super::XdsOptions;
-use crate::pem::{self, PemError};
 
 /// Between signs of life on a connection that is quiet.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
@@ -222,24 +222,25 @@ pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
 
 fn client_config(options: &TlsOptions) -> Result<ClientConfig, ClientError> {
     let ca_file = options.ca_file.as_deref().ok_or(ClientError::NoRoots)?;
-    let roots = pem::roots(ca_file)?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots);
-    let mut config = match (&options.certificate_file, &options.key_file) {
-        (None, None) => builder.with_no_client_auth(),
-        (Some(chain), Some(key)) => {
-            builder.with_client_auth_cert(pem::certificates(chain)?, pem::key(key)?)?
-        }
+    let provider = tls::provider();
+    let authorities = tls::file::certificates(ca_file)?;
+    let verifier =
+        tls::authorities_verifier(authorities, &provider).map_err(|error| ClientError::File {
+            path: ca_file.to_owned(),
+            message: error.to_string(),
+        })?;
+    let identity = match (&options.certificate_file, &options.key_file) {
+        (None, None) => None,
+        (Some(chain), Some(key)) => Some((tls::file::certificates(chain)?, tls::file::key(key)?)),
         _ => return Err(ClientError::HalfCertificate),
     };
+    let mut config = tls::client_config(provider, verifier, identity)?;
     config.alpn_protocols = vec![b"h2".to_vec()];
     Ok(config)
 }
 
-impl From<PemError> for ClientError {
-    fn from(error: PemError) -> Self {
+impl From<FileError> for ClientError {
+    fn from(error: FileError) -> Self {
         Self::File {
             path: error.path,
             message: error.message,
@@ -260,7 +261,7 @@ struct Newest {
 
 impl Certificates {
     fn new(options: &TlsOptions) -> Result<Self, ClientError> {
-        let seen = pem::contents(options.files());
+        let seen = tls::file::contents(options.files());
         let connector = TlsConnector::from(Arc::new(client_config(options)?));
         Ok(Self {
             options: options.clone(),
@@ -277,7 +278,7 @@ impl Certificates {
     }
 
     fn look(&self) {
-        let now = pem::contents(self.options.files());
+        let now = tls::file::contents(self.options.files());
         let mut newest = self.newest.lock();
         if newest.seen == now {
             return;

@@ -3,7 +3,6 @@
 mod connect;
 mod discoverer;
 mod options;
-mod pem;
 mod protocol;
 pub mod read;
 mod section;

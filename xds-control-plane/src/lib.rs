@@ -4,8 +4,6 @@ pub mod admin;
 pub mod assemble;
 pub mod bridge;
 pub mod options;
-#[cfg(feature = "tls")]
-mod pem;
 pub mod pipeline;
 mod proto;
 pub mod server;

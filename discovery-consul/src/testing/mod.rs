@@ -234,8 +234,7 @@ impl FakeConsul {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // It is valid between any two changes.
-        let state = self.shared.state.lock();
-        state
+        self.shared.state.lock()
     }
 
     fn datacenter_of<'r>(&'r self, request: &'r SeenRequest) -> &'r str {

@@ -144,8 +144,7 @@ impl ScriptedDiscoverer {
     }
 
     fn script(&self) -> MutexGuard<'_, Script> {
-        let script = self.shared.script.lock();
-        script
+        self.shared.script.lock()
     }
 }
 

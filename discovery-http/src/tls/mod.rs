@@ -1,7 +1,9 @@
-//! TLS of clients: certificates and keys from PEM, trust, and the configuration of rustls with aws-lc-rs.
+//! TLS of clients and servers: certificates and keys from PEM, trust, and the configuration of rustls with aws-lc-rs.
 
+pub mod file;
 pub mod pem;
 mod rule;
+mod server;
 
 use std::sync::Arc;
 
@@ -10,11 +12,11 @@ use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{CertificateError, ClientConfig, Error, RootCertStore};
-use rustls_platform_verifier::Verifier;
 
 pub use self::rule::{CertificateRule, Presented, rule_verifier};
+pub use self::server::{client_verifier, server_config};
 
-/// The cryptography of all clients: aws-lc-rs. The process-wide default is neither needed nor set.
+/// The cryptography of all connections: aws-lc-rs. The process-wide default is neither needed nor set.
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
@@ -44,10 +46,13 @@ pub fn client_config(
 /// # Errors
 ///
 /// The operating system has no certificates.
+#[cfg(feature = "reqwest")]
 pub fn system_verifier(
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, Error> {
-    Ok(Arc::new(Verifier::new(Arc::clone(provider))?))
+    Ok(Arc::new(rustls_platform_verifier::Verifier::new(
+        Arc::clone(provider),
+    )?))
 }
 
 /// Trusts these authorities alone.

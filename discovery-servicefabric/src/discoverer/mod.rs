@@ -108,8 +108,7 @@ impl ServiceFabricDiscoverer {
 
     fn lock(&self) -> MutexGuard<'_, Arc<State>> {
         // It is replaced as a whole.
-        let state = self.inner.state.lock();
-        state
+        self.inner.state.lock()
     }
 }
 

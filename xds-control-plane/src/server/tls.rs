@@ -5,15 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use discovery_http::tls::{self, file::FileError};
 use rustls::ServerConfig;
-use rustls::server::WebPkiClientVerifier;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use super::connection::Transport;
 use super::listen::Upgrade;
-use crate::pem::{self, PemError};
 
 /// How often the files are looked at. Renewed certificates come long before the old ones end.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -61,13 +60,10 @@ pub enum ServerTlsError {
         /// Why.
         message: String,
     },
-    /// The protocols are not available.
-    #[error("TLS: {0}")]
-    Protocol(#[source] rustls::Error),
 }
 
-impl From<PemError> for ServerTlsError {
-    fn from(error: PemError) -> Self {
+impl From<FileError> for ServerTlsError {
+    fn from(error: FileError) -> Self {
         Self::File {
             path: error.path,
             message: error.message,
@@ -110,36 +106,30 @@ impl ServerTls {
     }
 
     fn config(&self) -> Result<ServerConfig, ServerTlsError> {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-            .map_err(ServerTlsError::Protocol)?;
-        let builder = match &self.client_ca_file {
-            None => builder.with_no_client_auth(),
+        let provider = tls::provider();
+        let clients = match &self.client_ca_file {
+            None => None,
             Some(path) => {
-                let roots = Arc::new(pem::roots(path)?);
-                let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider)
-                    .build()
-                    .map_err(|error| ServerTlsError::ClientCa {
+                let authorities = tls::file::certificates(path)?;
+                let verifier = tls::client_verifier(authorities, &provider).map_err(|error| {
+                    ServerTlsError::ClientCa {
                         path: path.clone(),
                         message: error.to_string(),
-                    })?;
-                builder.with_client_cert_verifier(verifier)
+                    }
+                })?;
+                Some(verifier)
             }
         };
-        let chain = pem::certificates(&self.certificate_file)?;
-        let key = pem::key(&self.key_file)?;
-        let mut config =
-            builder
-                .with_single_cert(chain, key)
-                .map_err(|error| ServerTlsError::Pair {
-                    certificate: self.certificate_file.clone(),
-                    key: self.key_file.clone(),
-                    error,
-                })?;
+        let chain = tls::file::certificates(&self.certificate_file)?;
+        let key = tls::file::key(&self.key_file)?;
         // Polls may come over either.
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(config)
+        tls::server_config(provider, (chain, key), clients, &["h2", "http/1.1"]).map_err(|error| {
+            ServerTlsError::Pair {
+                certificate: self.certificate_file.clone(),
+                key: self.key_file.clone(),
+                error,
+            }
+        })
     }
 }
 
@@ -165,7 +155,7 @@ pub(super) struct Followed {
 
 impl Followed {
     pub(super) fn new(files: ServerTls) -> Result<(Self, Handshakes), ServerTlsError> {
-        let seen = pem::contents(files.files());
+        let seen = tls::file::contents(files.files());
         let (configs, newest) = watch::channel(Arc::new(files.config()?));
         let followed = Self {
             files,
@@ -192,7 +182,7 @@ impl Followed {
     }
 
     fn look(&mut self) {
-        let now = pem::contents(self.files.files());
+        let now = tls::file::contents(self.files.files());
         if now == self.seen {
             return;
         }

@@ -77,8 +77,7 @@ impl Script {
     }
 
     pub(super) fn times(&self, destination: &str) -> Vec<Instant> {
-        let asked = self.asked.lock();
-        asked
+        self.asked.lock()
             .iter()
             .filter(|asked| asked.destination == destination)
             .map(|asked| asked.at)

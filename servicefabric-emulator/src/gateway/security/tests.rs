@@ -105,7 +105,7 @@ fn certificates_count_by_who_vouches_for_them() {
 #[test]
 fn keys_that_are_none_are_refused() {
     let error = TlsOptions::new("", "").build().map(|_| ()).unwrap_err();
-    assert!(matches!(error, TlsError::Empty { .. }), "{error:?}");
+    assert!(matches!(error, TlsError::Pem { .. }), "{error:?}");
     let authority = testkit::certs::CertificateAuthority::new("test");
     let identity = authority.issue(&["localhost"]);
     let error = TlsOptions::new(identity.certificate_pem(), "no key")

@@ -1,15 +1,13 @@
 use std::io;
 use std::sync::Arc;
 
+use discovery_http::tls::pem::{self, PemError};
+use discovery_http::tls::{client_verifier, provider, server_config};
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::CryptoProvider;
-use rustls::server::WebPkiClientVerifier;
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{
-    DigitallySignedStruct, DistinguishedName, Error, RootCertStore, ServerConfig, SignatureScheme,
-};
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -31,21 +29,15 @@ pub struct TlsOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// A text has no PEM in it of the kind that is wanted, or it is broken.
-    #[error("the {what} is not PEM")]
+    /// A text has no PEM of the kind that is wanted, or is not well formed.
+    #[error("the {what} cannot be read")]
     Pem {
         /// Which text.
         what: &'static str,
         /// What is wrong with it.
-        source: rustls_pki_types::pem::Error,
+        source: PemError,
     },
-    /// A text has no certificate at all.
-    #[error("the {what} has no certificate in it")]
-    Empty {
-        /// Which text.
-        what: &'static str,
-    },
-    /// Certificate and key do not fit, or the certificate cannot be used.
+    /// Certificate and key do not belong together, or a certificate cannot be used.
     #[error("the {what} cannot be used")]
     Unusable {
         /// Which text.
@@ -53,9 +45,6 @@ pub enum TlsError {
         /// What is wrong with it.
         source: Error,
     },
-    /// The authority of the clients cannot be used.
-    #[error("the authority of the clients cannot be used")]
-    Authority(#[source] rustls::server::VerifierBuilderError),
 }
 
 impl TlsOptions {
@@ -85,29 +74,23 @@ impl TlsOptions {
 
     /// Makes it ready.
     pub(crate) fn build(&self) -> Result<Tls, TlsError> {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let provider = provider();
         let chain = certificates("server certificate", &self.certificate)?;
-        let key =
-            PrivateKeyDer::from_pem_slice(self.key.as_bytes()).map_err(|source| TlsError::Pem {
-                what: "server key",
-                source,
-            })?;
+        let key = pem::key(self.key.as_bytes()).map_err(|source| TlsError::Pem {
+            what: "server key",
+            source,
+        })?;
         let trust = ClientTrust::new(self, &provider)?.map(Arc::new);
-        let builder = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("aws-lc-rs has cipher suites for TLS 1.2 and 1.3");
-        let builder = match &trust {
-            None => builder.with_no_client_auth(),
-            Some(trust) => builder.with_client_cert_verifier(Arc::clone(trust) as _),
-        };
-        let mut config =
-            builder
-                .with_single_cert(chain, key)
-                .map_err(|source| TlsError::Unusable {
+        let clients = trust
+            .clone()
+            .map(|trust| trust as Arc<dyn ClientCertVerifier>);
+        let config =
+            server_config(provider, (chain, key), clients, &["http/1.1"]).map_err(|source| {
+                TlsError::Unusable {
                     what: "server certificate with its key",
                     source,
-                })?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+                }
+            })?;
         Ok(Tls {
             acceptor: TlsAcceptor::from(Arc::new(config)),
             trust,
@@ -150,14 +133,8 @@ impl Tls {
     }
 }
 
-fn certificates(what: &'static str, pem: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let found: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
-        .collect::<Result<_, _>>()
-        .map_err(|source| TlsError::Pem { what, source })?;
-    if found.is_empty() {
-        return Err(TlsError::Empty { what });
-    }
-    Ok(found)
+fn certificates(what: &'static str, text: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    pem::certificates(text.as_bytes()).map_err(|source| TlsError::Pem { what, source })
 }
 
 /// Judges certificates of clients: not in the handshake, where a refusal is only a broken connection, but for each call,
@@ -213,15 +190,8 @@ fn verifier(
     pem: &str,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates(what, pem)? {
-        roots
-            .add(certificate)
-            .map_err(|source| TlsError::Unusable { what, source })?;
-    }
-    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
-        .build()
-        .map_err(TlsError::Authority)
+    client_verifier(certificates(what, pem)?, provider)
+        .map_err(|source| TlsError::Unusable { what, source })
 }
 
 impl ClientCertVerifier for ClientTrust {

@@ -40,7 +40,9 @@ const UNPUBLISHED: [&str; 10] = [
 fn knows(package: &str) -> Option<Knows> {
     Some(match package {
         "proxy-model" | "discovery-http" | "program-kit" => Knows::Only(&[]),
-        "servicefabric-emulator" => Knows::Only(&[Optional("program-kit")]),
+        "servicefabric-emulator" => {
+            Knows::Only(&[Optional("discovery-http"), Optional("program-kit")])
+        }
         "discovery-core" => Knows::Only(&[On("proxy-model")]),
         "discovery-servicefabric" => Knows::Only(&[
             On("proxy-model"),
@@ -51,7 +53,12 @@ fn knows(package: &str) -> Option<Knows> {
         "discovery-serf" | "proxy-runtime" => {
             Knows::Only(&[On("proxy-model"), On("discovery-core")])
         }
-        "discovery-xds" => Knows::Only(&[On("proxy-model"), On("discovery-core"), On("xds-types")]),
+        "discovery-xds" => Knows::Only(&[
+            On("proxy-model"),
+            On("discovery-core"),
+            On("discovery-http"),
+            On("xds-types"),
+        ]),
         "discovery-consul" => Knows::Only(&[
             On("proxy-model"),
             On("discovery-core"),
