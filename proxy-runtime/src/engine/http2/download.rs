@@ -128,13 +128,17 @@ impl StreamDownload {
         Poll::Ready(Ok(()))
     }
 
-    /// Sends what has come; ready when more of it can be taken.
-    pub(super) fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Gone>> {
+    /// Sends what has come to the client; ready when more of it can be taken.
+    pub(super) fn poll_send(
+        &mut self,
+        client: &ConnectionState,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Gone>> {
         let Some(stream) = &mut self.stream else {
             return Poll::Ready(Ok(()));
         };
         while !self.data.is_empty() {
-            let Some(room) = ready!(poll_room(stream, self.data.len(), cx)) else {
+            let Some(room) = ready!(poll_room(stream, self.data.len(), &client.backlog, cx)) else {
                 return Poll::Ready(Err(Gone));
             };
             self.room.is_found(room);

@@ -236,7 +236,7 @@ impl StreamRelay<'_> {
         loop {
             let client = &self.client.record.connection;
             let before = download.sent;
-            let sent = download.poll_send(cx);
+            let sent = download.poll_send(client, cx);
             self.flow.progress.has_news |= download.sent != before;
             match sent {
                 Poll::Ready(Ok(())) => {}

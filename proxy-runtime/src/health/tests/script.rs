@@ -77,7 +77,8 @@ impl Script {
     }
 
     pub(super) fn times(&self, destination: &str) -> Vec<Instant> {
-        self.asked.lock()
+        self.asked
+            .lock()
             .iter()
             .filter(|asked| asked.destination == destination)
             .map(|asked| asked.at)

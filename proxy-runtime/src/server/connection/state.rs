@@ -11,6 +11,8 @@ use super::record::Outcome;
 use crate::connection::ConnectionInfo;
 use crate::http1::FieldValue;
 use crate::server::access_log::Draft;
+#[cfg(feature = "http2")]
+use crate::server::http2::Backlog;
 use crate::server::metrics::WorkerMetrics;
 use crate::server::shared::WorkerShared;
 
@@ -50,6 +52,9 @@ pub(crate) struct ConnectionState {
     /// Streams of HTTP/2 that have something for the client and no room in its windows.
     #[cfg(feature = "http2")]
     pub(crate) without_room: AtomicU32,
+    /// Data of streams of HTTP/2 that the socket has not taken.
+    #[cfg(feature = "http2")]
+    pub(crate) backlog: Backlog,
     /// The connection is to end after the requests that are in flight.
     retiring: AtomicBool,
     /// Something of a request was left unread, so that more of it may still arrive.
@@ -94,6 +99,8 @@ impl ConnectionState {
             untaken: AtomicU32::new(0),
             #[cfg(feature = "http2")]
             without_room: AtomicU32::new(0),
+            #[cfg(feature = "http2")]
+            backlog: Backlog::default(),
             retiring: AtomicBool::new(false),
             unread: AtomicBool::new(false),
             tunnel: AtomicBool::new(false),
@@ -246,6 +253,13 @@ fn add(counter: &AtomicU64, count: u64) -> u64 {
 #[cfg(feature = "http2")]
 #[derive(Debug)]
 pub(crate) struct OpenStream(Arc<ConnectionState>);
+
+#[cfg(feature = "http2")]
+impl OpenStream {
+    pub(crate) fn connection(&self) -> &ConnectionState {
+        &self.0
+    }
+}
 
 #[cfg(feature = "http2")]
 impl Drop for OpenStream {

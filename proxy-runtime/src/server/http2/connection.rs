@@ -128,6 +128,16 @@ where
 
     /// Reads, writes, and begins to serve what came; ready when the connection has ended.
     fn poll_connection(&mut self) -> Poll<Result<(), h2::Error>> {
+        let polled = self.poll_frames();
+        let state = &self.state;
+        let is_full = state.write_blocked.load(Relaxed);
+        state
+            .backlog
+            .is_flushed(state.written.load(Relaxed), is_full);
+        polled
+    }
+
+    fn poll_frames(&mut self) -> Poll<Result<(), h2::Error>> {
         self.part.begin();
         let cx = &mut Context::from_waker(&self.waker);
         loop {

@@ -18,6 +18,7 @@
 //! `INTERNAL_ERROR`. A request whose response is complete before its body is is reset with `NO_ERROR` (RFC 9113 section 8.1), once
 //! nobody reads the body any more.
 
+mod backlog;
 mod blocks;
 mod body;
 mod client;
@@ -44,6 +45,7 @@ use http::{Request, Response};
 use http_body::Body;
 use tower_service::Service;
 
+pub(crate) use self::backlog::Backlog;
 use self::blocks::Blocks;
 pub(crate) use self::body::BodyReader;
 pub(crate) use self::client::Client;

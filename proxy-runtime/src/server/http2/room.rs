@@ -9,6 +9,7 @@ use bytes::Bytes;
 use h2::{Reason, SendStream};
 use tokio::time::Instant;
 
+use super::backlog::Backlog;
 use super::deadlines::Deadline;
 use crate::server::connection::{ConnectionState, Pace, Uptake};
 use crate::server::metrics::WorkerMetrics;
@@ -16,19 +17,26 @@ use crate::server::metrics::WorkerMetrics;
 /// The most that a stream reserves of the connection's window before it sends: others could not have it meanwhile.
 const AT_ONCE: usize = 256 * 1024;
 
-/// Waits until data can be sent on a stream, and returns how much of `wanted` bytes; `None` when the client wants no more.
+/// Waits until data can be sent on a stream, and returns how much of `wanted` bytes, which is sent at once then; `None` when the
+/// client wants no more.
 ///
-/// More than that would be held until the client opens its window.
+/// More than that would be held until the client opens its window, or the socket takes what others have handed over.
 pub(crate) fn poll_room(
     stream: &mut SendStream<Bytes>,
     wanted: usize,
+    backlog: &Backlog,
     cx: &mut Context<'_>,
 ) -> Poll<Option<usize>> {
+    let most = ready!(backlog.poll_room(cx)).min(wanted);
     stream.reserve_capacity(wanted.min(AT_ONCE));
     loop {
         match stream.capacity() {
             0 => {}
-            room => return Poll::Ready(Some(room.min(wanted))),
+            room => {
+                let room = room.min(most);
+                backlog.add(room);
+                return Poll::Ready(Some(room));
+            }
         }
         match ready!(stream.poll_capacity(cx)) {
             Some(Ok(_)) => {}
@@ -192,7 +200,7 @@ impl Waiting<'_> {
         wanted: usize,
         cx: &mut Context<'_>,
     ) -> Poll<Result<usize, Untaken>> {
-        match poll_room(stream, wanted, cx) {
+        match poll_room(stream, wanted, &self.connection.backlog, cx) {
             Poll::Ready(Some(room)) => {
                 self.room.is_found(room);
                 if let Some(uptake) = &mut self.uptake {

@@ -20,7 +20,7 @@ pub(super) struct Tunnel {
     unread: Bytes,
     has_ended: bool,
     /// The connection is not idle while it lives.
-    _open: OpenStream,
+    open: OpenStream,
 }
 
 impl Tunnel {
@@ -30,7 +30,7 @@ impl Tunnel {
             send,
             unread: Bytes::new(),
             has_ended: false,
-            _open: open,
+            open,
         }
     }
 }
@@ -72,7 +72,9 @@ impl AsyncWrite for Tunnel {
         if bytes.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        let Some(room) = ready!(poll_room(&mut self.send, bytes.len(), cx)) else {
+        let this = &mut *self;
+        let backlog = &this.open.connection().backlog;
+        let Some(room) = ready!(poll_room(&mut this.send, bytes.len(), backlog, cx)) else {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         };
         let data = Bytes::copy_from_slice(&bytes[..room]);

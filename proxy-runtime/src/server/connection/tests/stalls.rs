@@ -1,5 +1,7 @@
 //! Clients of HTTP/2 that do not take what they have asked for, or take it slowly.
 
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
 use futures_util::stream;
 use http_body::Frame as BodyFrame;
 use http_body_util::StreamBody;
@@ -105,6 +107,40 @@ async fn a_refusal_that_is_not_taken_is_reset_as_well() {
         peer.send(Peer::head(1, "TRACE", "/", true)).await;
         let (when, code) = peer.end_of(1).await;
         assert_eq!((when - begin, code), (secs(30), Some(frame::CANCEL)));
+    })
+    .await;
+}
+
+/// Large windows promise nothing: a client that opens them and does not read its socket has little handed over to it.
+#[tokio::test(start_paused = true)]
+async fn streams_wait_together_for_a_socket_that_is_not_read() {
+    const STREAMS: u32 = 100;
+    local(async {
+        let bench = Bench::new(Limits::default());
+        let (near, far) = duplex(1024);
+        let pulled = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&pulled);
+        let handler = Handler::new(move |_| {
+            let count = Arc::clone(&count);
+            let data = move || {
+                count.fetch_add(1, Relaxed);
+                BodyFrame::data(Bytes::from_static(&[b'x'; 65_536]))
+            };
+            let frames = stream::repeat_with(move || Ok::<_, BoxError>(data()));
+            async { Response::new(StreamBody::new(frames).boxed_unsync()) }
+        });
+        let task = bench.serve(far, handler);
+        let settings = [(INITIAL_WINDOW_SIZE, (1 << 31) - 1)];
+        let mut peer = Peer::open_slow(near, &settings, 1024, secs(3600)).await;
+        peer.open_window(0, (1 << 31) - 1 - 65_535).await;
+        for stream in streams(STREAMS) {
+            peer.get(stream, "/").await;
+        }
+        sleep(secs(5)).await;
+        // One of each stream waits, and 256 KiB are with the connection.
+        let pulled = pulled.load(Relaxed);
+        assert!((STREAMS..=STREAMS + 6).contains(&pulled), "{pulled}");
+        assert!(!task.is_finished());
     })
     .await;
 }

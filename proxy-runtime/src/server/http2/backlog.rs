@@ -1,0 +1,117 @@
+//! The backlog of one connection: data that its streams have handed over and its socket has not taken yet.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::Mutex;
+
+/// The most data that all streams of a connection have in `h2` together, in bytes: more than a socket takes at once, and little
+/// for a client that opens many streams with large windows and reads nothing.
+const MOST: u64 = 256 * 1024;
+
+/// Data of one connection that were handed to `h2`, as far as the socket may not have taken them, and the streams that wait until
+/// it has.
+///
+/// Touched by one thread only, save for tunnels, which services may send to others.
+#[derive(Debug, Default)]
+pub(crate) struct Backlog {
+    held: AtomicU64,
+    /// What the connection had written when `held` was last brought up to date.
+    written: AtomicU64,
+    waiting: Mutex<Vec<Waker>>,
+}
+
+impl Backlog {
+    /// Waits until there is room for data, and returns for how many bytes.
+    pub(super) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<usize> {
+        let room = MOST.saturating_sub(self.held.load(Relaxed));
+        if room > 0 {
+            return Poll::Ready(room as usize);
+        }
+        let mut waiting = self.waiting.lock();
+        if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+            waiting.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// Notes that a stream hands over so many bytes.
+    pub(super) fn add(&self, bytes: usize) {
+        self.held.fetch_add(bytes as u64, Relaxed);
+    }
+
+    /// Notes that `h2` has written what it could: up to `written` bytes in the life of the connection, and all that it had unless
+    /// the socket is full. Frames' heads among these bytes make the backlog look smaller than it is until it is empty.
+    pub(super) fn is_flushed(&self, written: u64, is_full: bool) {
+        let before = self.written.swap(written, Relaxed);
+        let held = self.held.load(Relaxed);
+        if held == 0 {
+            return;
+        }
+        let left = match is_full {
+            true => held.saturating_sub(written - before),
+            false => 0,
+        };
+        self.held.store(left, Relaxed);
+        // Half of it at least, so that a socket that takes a little now and then does not wake all streams each time.
+        if left <= MOST / 2 {
+            for waker in self.waiting.lock().drain(..) {
+                waker.wake();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    #[test]
+    fn streams_wait_for_the_socket_once_each_and_in_their_order() {
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let cx = &mut Context::from_waker(&waker);
+        let backlog = Backlog::default();
+        assert_eq!(backlog.poll_room(cx), Poll::Ready(MOST as usize));
+        backlog.add(MOST as usize - 10);
+        assert_eq!(backlog.poll_room(cx), Poll::Ready(10));
+        backlog.add(10);
+        assert!(backlog.poll_room(cx).is_pending());
+        assert!(backlog.poll_room(cx).is_pending(), "it is listed once");
+
+        backlog.is_flushed(100, true);
+        assert_eq!(woken.0.load(SeqCst), 0, "a little is not worth it");
+        assert_eq!(backlog.poll_room(cx), Poll::Ready(100));
+        backlog.is_flushed(MOST / 2, true);
+        assert_eq!(woken.0.load(SeqCst), 1);
+        assert_eq!(backlog.poll_room(cx), Poll::Ready(MOST as usize / 2));
+        backlog.is_flushed(MOST / 2 + 1, false);
+        assert_eq!(backlog.poll_room(cx), Poll::Ready(MOST as usize));
+        assert_eq!(woken.0.load(SeqCst), 1, "nobody waits");
+    }
+
+    #[test]
+    fn heads_of_frames_are_forgotten_when_all_was_written() {
+        let backlog = Backlog::default();
+        let cx = &mut Context::from_waker(Waker::noop());
+        for round in 1..=3 {
+            backlog.add(MOST as usize);
+            assert!(backlog.poll_room(cx).is_pending());
+            backlog.is_flushed(round * (MOST + 900), false);
+            assert_eq!(backlog.poll_room(cx), Poll::Ready(MOST as usize));
+        }
+    }
+}
