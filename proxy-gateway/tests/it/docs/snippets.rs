@@ -76,7 +76,7 @@ fn blocks_are_of_the_kinds_that_something_looks_at() {
 /// Pages with Rust in them are doctests of the package `examples`.
 #[test]
 fn rust_is_compiled() {
-    let doctests = std::fs::read_to_string(root().join("examples/src/pages.rs")).unwrap();
+    let doctests = std::fs::read_to_string(root().join("examples/tours/src/lib.rs")).unwrap();
     let mut seen = 0;
     for page in pages() {
         if page
@@ -85,7 +85,7 @@ fn rust_is_compiled() {
             .any(|block| block.info.starts_with("rust"))
         {
             seen += 1;
-            let included = format!("include_str!(\"../../{}\")", page.path);
+            let included = format!("include_str!(\"../../../{}\")", page.path);
             assert!(doctests.contains(&included), "{}", page.path);
         }
     }

@@ -259,11 +259,6 @@ mod tests {
             ("proxy-runtime", optional("discovery-consul"), "optional"),
             ("proxy-runtime", in_tests("discovery-serf"), "in its tests"),
             ("discovery-serf", always("discovery-consul"), "always"),
-            (
-                "discovery-servicefabric",
-                always("servicefabric-emulator"),
-                "always",
-            ),
             ("servicefabric-emulator", always("proxy-model"), "always"),
             ("azure-loadbalancer", always("proxy-model"), "always"),
             ("azure-loadbalancer", always("program-kit"), "always"),
@@ -284,6 +279,12 @@ mod tests {
         assert_eq!(
             complaints_with("proxy-gateway", always("testkit")),
             ["proxy-gateway cannot be published, since it needs the unpublished testkit"]
+        );
+        assert_eq!(
+            complaints_with("discovery-servicefabric", always("servicefabric-emulator")),
+            [
+                "discovery-servicefabric cannot be published, since it needs the unpublished servicefabric-emulator"
+            ]
         );
     }
 
