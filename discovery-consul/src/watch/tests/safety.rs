@@ -251,7 +251,7 @@ async fn in_a_large_and_far_datacenter_what_is_gone_goes_at_once() {
     consul.fail("health/service/", Fault::Slow(Duration::from_millis(150)));
     let often = options().with_reread(Duration::from_secs(60)).with_reads(8);
     let mut watched = Watched::start(&consul, often).await;
-    watched.pass(120).await;
+    watched.pass(70).await;
     let gone_at = tokio::time::Instant::now();
     consul.deregister("sas", "n1", "s0007-1");
     let left = [("s0007-0", Passing), ("s0007-2", Passing)];

@@ -1,7 +1,11 @@
 //! Which route takes a request: the same one for the model and for Envoy.
 
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
+use proxy_model::Snapshot;
 use proxy_model::matching::Lookup;
+use xds_types::pb::envoy::config::route::v3::VirtualHost;
 
 use super::envoy::{Request, find};
 use super::{bridged, hosts};
@@ -29,22 +33,24 @@ const ROUTES: &str = r#"
     "query-prefix": {"Match":{"Path":"/q","QueryParameters":[{"Name":"p","Values":["ä"],"Mode":"Prefix","IsCaseSensitive":true}]}}
 "#;
 
-fn table() -> (proxy_model::Snapshot, super::Bridged) {
+/// The routes as the model has them, and as Envoy does.
+static TABLE: LazyLock<(Snapshot, Vec<VirtualHost>)> = LazyLock::new(|| {
     let routes = ROUTES.replace("purge", "PURGE");
-    bridged(&format!(r#"{{"Routes":{{{routes}}}}}"#))
-}
-
-fn compare(requests: impl IntoIterator<Item = Request>) {
-    let (snapshot, bridged) = table();
+    let (snapshot, bridged) = bridged(&format!(r#"{{"Routes":{{{routes}}}}}"#));
     assert!(bridged.problems.is_empty(), "{}", bridged.problems);
     let hosts = hosts(&bridged);
+    (snapshot, hosts)
+});
+
+fn compare(requests: impl IntoIterator<Item = Request>) {
+    let (snapshot, hosts) = &*TABLE;
     for request in requests {
         let model = match snapshot.find(&request) {
             Lookup::Matched(index) => Some(snapshot.route_at(index).id().as_str().to_owned()),
             // Where the proxy says which methods there are, Envoy finds nothing.
             Lookup::MethodNotAllowed(_) | Lookup::NotFound => None,
         };
-        let envoy = find(&hosts, &request).map(|route| route.name.clone());
+        let envoy = find(hosts, &request).map(|route| route.name.clone());
         assert_eq!(envoy, model, "{request:?}");
     }
 }
