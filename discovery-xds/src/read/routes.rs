@@ -70,14 +70,8 @@ pub fn read_routes_after(
         "request_mirror_policies",
     );
     let mut hosts = VirtualHosts::of(routes, before.map(|before| Arc::clone(&before.good)));
-    let mut leaks = false;
     for host in &routes.virtual_hosts {
-        leaks |= reading
-            .below(&host.name, |reading| hosts.read(host, reading))
-            .is_err();
-    }
-    if leaks {
-        return Err(reading.problems);
+        reading.below(&host.name, |reading| hosts.read(host, reading));
     }
     let mut found = hosts.found();
     let ReadRoutes {
@@ -85,16 +79,16 @@ pub fn read_routes_after(
     } = &mut found;
     routes.sort_by_cached_key(|id, _| positions.get(id).copied());
     let mut problems = reading.problems;
-    found.compile(&mut problems)?;
+    found.compile(&mut problems);
     Ok((found, problems))
 }
 
 impl ReadRoutes {
     /// Makes routes that the model does not take answer 503 for all requests to their hosts.
-    fn compile(&mut self, problems: &mut Problems) -> Result<(), Problems> {
+    fn compile(&mut self, problems: &mut Problems) {
         let (compiled, wrong) = self.compiled();
         if !wrong.has_errors() {
-            return Ok(());
+            return;
         }
         let taken: BTreeSet<&RouteId> = compiled.routes().iter().map(|route| route.id()).collect();
         for (_, route) in self.routes.iter_mut().filter(|(id, _)| !taken.contains(id)) {
@@ -110,11 +104,12 @@ impl ReadRoutes {
             };
         }
         problems.append(wrong);
-        match self.compiled().1.has_errors() {
-            // It is the hosts that are not taken.
-            true => Err(std::mem::take(problems)),
-            false => Ok(()),
-        }
+        // Hosts that are not taken are those of no request.
+        let (compiled, _) = self.compiled();
+        let taken: BTreeSet<RouteId> = (compiled.routes().iter())
+            .map(|route| route.id().clone())
+            .collect();
+        self.routes.retain(|id, _| taken.contains(id));
     }
 
     /// Without what has to be known to a proxy by name, which only that can judge.

@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use indexmap::map::Entry;
-use proxy_model::config::{RouteConfig, RouteMatch};
+use proxy_model::RouteId;
+use proxy_model::config::{RouteConfig, RouteHeader, RouteMatch};
 use proxy_model::json::{parse_document, read_route};
 use xds_types::pb::envoy::config::route::v3::{Route, RouteConfiguration, VirtualHost};
 
@@ -23,15 +24,13 @@ pub(super) struct VirtualHosts<'e> {
     found: ReadRoutes,
     /// The names that ids begin with.
     prefixes: BTreeSet<String>,
+    /// The domains of virtual hosts that were read.
+    claimed: BTreeSet<String>,
     before: Arc<HashMap<String, HostRoutes>>,
     good: HashMap<String, HostRoutes>,
     /// How many conditions of routes were refused.
     conditions: usize,
 }
-
-/// Requests to one of the virtual host's names would get to another one.
-#[derive(Debug)]
-pub(super) struct Leaks;
 
 impl<'e> VirtualHosts<'e> {
     pub(super) fn of(
@@ -42,6 +41,7 @@ impl<'e> VirtualHosts<'e> {
             all,
             found: ReadRoutes::default(),
             prefixes: BTreeSet::new(),
+            claimed: BTreeSet::new(),
             before: before.unwrap_or_default(),
             good: HashMap::new(),
             conditions: 0,
@@ -55,7 +55,7 @@ impl<'e> VirtualHosts<'e> {
         }
     }
 
-    pub(super) fn read(&mut self, host: &VirtualHost, reading: &mut Reading) -> Result<(), Leaks> {
+    pub(super) fn read(&mut self, host: &VirtualHost, reading: &mut Reading) {
         let changes_headers = !self.all.request_headers_to_add.is_empty()
             || !self.all.request_headers_to_remove.is_empty()
             || !host.request_headers_to_add.is_empty()
@@ -66,9 +66,10 @@ impl<'e> VirtualHosts<'e> {
         if let (Some(carried), false) = (carried, changes_headers || host.routes.is_empty()) {
             return self.insert_sealed(host, carried, reading);
         }
-        let before = reading.refusals();
-        let groups = hosts::patterns(&host.domains, reading);
-        let leaks = reading.refusals() > before && self.has_wildcards();
+        let domains = hosts::domains(&host.domains, &mut self.claimed, reading);
+        for (rank, header) in domains.refused {
+            self.insert_guard(host, rank, header);
+        }
         let before = reading.refusals();
         check(host, reading);
         let read: HostRoutes = match reading.refusals() > before {
@@ -78,7 +79,7 @@ impl<'e> VirtualHosts<'e> {
         let catches_all = read
             .iter()
             .any(|(_, config)| config.r#match == RouteMatch::default());
-        for (rank, patterns) in groups {
+        for (rank, patterns) in domains.groups {
             let prefix = self.prefix(host, patterns.as_deref());
             for (position, (name, config)) in read.iter().enumerate() {
                 let order = rank.order(position);
@@ -95,13 +96,22 @@ impl<'e> VirtualHosts<'e> {
                 );
             }
         }
-        if leaks { Err(Leaks) } else { Ok(()) }
     }
 
-    /// Whether there are names for which another virtual host may do.
-    fn has_wildcards(&self) -> bool {
-        let mut domains = (self.all.virtual_hosts.iter()).flat_map(|host| &host.domains);
-        domains.any(|domain| domain.starts_with('*'))
+    /// Answers 503 to requests for a domain that is refused, so that they get to no other virtual host.
+    fn insert_guard(&mut self, host: &VirtualHost, rank: hosts::Specificity, header: RouteHeader) {
+        let mut id = format!("{}/domains", self.prefix(host, None));
+        while self.found.routes.contains_key(&RouteId::from(&*id)) {
+            id.push('\'');
+        }
+        let nowhere = RouteConfig {
+            r#match: RouteMatch {
+                headers: Some(vec![header]),
+                ..RouteMatch::default()
+            },
+            ..RouteConfig::default()
+        };
+        self.insert(id, &None, rank.order(hosts::LAST), nowhere);
     }
 
     /// The routes of a virtual host, or those that it had if a condition of theirs is all that cannot be honoured.
@@ -199,7 +209,7 @@ impl<'e> VirtualHosts<'e> {
         host: &VirtualHost,
         carried: Vec<(u64, RouteConfig)>,
         reading: &mut Reading,
-    ) -> Result<(), Leaks> {
+    ) {
         for (route, (position, config)) in host.routes.iter().zip(carried) {
             (self.found.positions).insert(route.name.as_str().into(), position);
             match self.found.routes.entry(route.name.as_str().into()) {
@@ -208,12 +218,24 @@ impl<'e> VirtualHosts<'e> {
                 }
                 Entry::Occupied(taken) if *taken.get() == config => {}
                 Entry::Occupied(_) => {
-                    reading.refuse(&route.name, "two routes have this name and differ");
-                    return Err(Leaks);
+                    reading.refuse(
+                        &route.name,
+                        "two routes have this name and differ; requests of the second get 503",
+                    );
+                    let nowhere = RouteConfig {
+                        r#match: config.r#match,
+                        order: config.order,
+                        ..RouteConfig::default()
+                    };
+                    let mut id = format!("{}'", route.name);
+                    while self.found.routes.contains_key(&RouteId::from(&*id)) {
+                        id.push('\'');
+                    }
+                    self.found.positions.insert(id.as_str().into(), position);
+                    self.found.routes.insert(id.into(), nowhere);
                 }
             }
         }
-        Ok(())
     }
 }
 
