@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use indexmap::map::Entry;
 use proxy_model::RouteId;
-use proxy_model::config::{RouteConfig, RouteHeader, RouteMatch};
+use proxy_model::config::{RouteConfig, RouteHeader, RouteMatch, TransformConfig};
 use proxy_model::json::{parse_document, read_route};
 use xds_types::pb::envoy::config::route::v3::{Route, RouteConfiguration, VirtualHost};
 
 use super::headers::{self, Changes, Side};
 use super::hosts;
 use super::routes::{HostRoutes, ReadRoutes};
-use super::{Reading, route};
+use super::{Reading, access, route};
 use xds_types::carried;
 
 /// The longest form in JSON that is believed.
@@ -58,21 +58,26 @@ impl<'e> VirtualHosts<'e> {
     pub(super) fn read(&mut self, host: &VirtualHost, reading: &mut Reading) {
         let changes_headers = !self.all.request_headers_to_add.is_empty()
             || !self.all.request_headers_to_remove.is_empty()
+            || !self.all.internal_only_headers.is_empty()
             || !host.request_headers_to_add.is_empty()
             || !host.request_headers_to_remove.is_empty();
+        let before = reading.refusals();
+        check(host, reading);
+        let is_closed = reading.refusals() > before;
         let carried: Option<Vec<(u64, RouteConfig)>> = (host.routes.iter())
             .map(|route| sealed(route, reading))
             .collect();
-        if let (Some(carried), false) = (carried, changes_headers || host.routes.is_empty()) {
+        if let (Some(carried), false) = (
+            carried,
+            is_closed || changes_headers || host.routes.is_empty(),
+        ) {
             return self.insert_sealed(host, carried, reading);
         }
         let domains = hosts::domains(&host.domains, &mut self.claimed, reading);
         for (rank, header) in domains.refused {
             self.insert_guard(host, rank, header);
         }
-        let before = reading.refusals();
-        check(host, reading);
-        let read: HostRoutes = match reading.refusals() > before {
+        let read: HostRoutes = match is_closed {
             true => [("refused".to_owned(), RouteConfig::default())].into(),
             false => self.last_good(host, reading),
         };
@@ -156,7 +161,23 @@ impl<'e> VirtualHosts<'e> {
         let before = reading.refusals();
         let (mut config, conditions) = route::route(route, reading);
         self.conditions += conditions;
+        let is_internal = |name: &str| {
+            let internal = &mut self.all.internal_only_headers.iter();
+            internal.any(|header| header.eq_ignore_ascii_case(name))
+        };
+        let wanted = route.r#match.iter().flat_map(|wanted| &wanted.headers);
+        for header in wanted.filter(|header| is_internal(&header.name)) {
+            let message = format!(
+                "`{}` is a header that only Envoy itself may set",
+                header.name
+            );
+            reading.refuse("match/headers", message);
+        }
         let out = config.transforms.get_or_insert_default();
+        for (at, name) in self.all.internal_only_headers.iter().enumerate() {
+            let removed = ("RequestHeaderRemove".to_owned(), name.clone());
+            out.insert(at, TransformConfig::from_iter([removed]));
+        }
         for (request, response) in [changes_of_host(host), changes_of_all(self.all)] {
             headers::transforms(request, Side::Request, out, reading);
             headers::transforms(response, Side::Response, out, reading);
@@ -242,10 +263,7 @@ impl<'e> VirtualHosts<'e> {
 fn check(host: &VirtualHost, reading: &mut Reading) {
     reading.refuse_if(host.require_tls != 0, "require_tls");
     reading.refuse_if(host.matcher.is_some(), "matcher");
-    reading.refuse_if(
-        !host.typed_per_filter_config.is_empty(),
-        "typed_per_filter_config",
-    );
+    access::per_filter(&host.typed_per_filter_config, reading);
     reading.refuse_if(!host.route_specifiers.is_empty(), "route_specifiers");
     reading.ignore_if(!host.rate_limits.is_empty(), "rate_limits");
     reading.ignore_if(host.cors.is_some(), "cors");

@@ -1,5 +1,6 @@
 //! Tests of what is read.
 
+mod access;
 mod domains;
 mod foreign;
 
