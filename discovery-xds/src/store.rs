@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use discovery_core::text::shortened;
 use discovery_core::{DiscoveredService, Discovery};
-use proxy_model::Problems;
 use proxy_model::config::ProxyConfig;
+use proxy_model::{Problem, Problems, pointer_to};
 use tokio::time::Instant;
 use xds_types::pb::envoy::config::cluster::v3::Cluster;
 use xds_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
@@ -30,6 +30,8 @@ const EXTRA: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Leads {
     names: Vec<String>,
+    /// Names of those that nobody may send to.
+    closed: Vec<String>,
     /// With the names that they have in the listener, which need not be different.
     inline: Vec<(String, ReadRoutes)>,
 }
@@ -225,7 +227,7 @@ impl Store {
 
     fn named_by_listeners(&self) -> impl Iterator<Item = &String> {
         let listeners = self.listeners.held.values();
-        listeners.flat_map(|held| &held.value.names)
+        listeners.flat_map(|held| held.value.names.iter().chain(&held.value.closed))
     }
 
     /// Whether there is anything to serve: clusters and routes, or that there are no routes. Then there is for ever.
@@ -237,6 +239,15 @@ impl Store {
         let are_absent = wanted.iter().all(|name| self.routes.absent.contains(name));
         self.was_usable |= self.clusters.is_answered && (has_routes || (is_answered && are_absent));
         self.was_usable
+    }
+
+    /// Route configurations that a listener restricts in a way that cannot be honoured, and the listener. Another listener may lead
+    /// there without, but nothing says that this proxy stands where that one does.
+    fn closed(&self) -> BTreeMap<&String, &String> {
+        let listeners = self.listeners.held.iter();
+        listeners
+            .flat_map(|(listener, held)| held.value.closed.iter().map(move |name| (name, listener)))
+            .collect()
     }
 
     /// What is held of one type, for a control plane that only sends what differs.
@@ -257,8 +268,16 @@ impl Store {
         let mut add = |name: String, config: ProxyConfig| {
             services.push(DiscoveredService::configured(name, config));
         };
+        let closed = self.closed();
+        let mut closings = Vec::new();
         for (name, held) in &self.routes.held {
-            let composed = compose([&held.value], &nothing, &BTreeMap::new());
+            let composed = match closed.get(name) {
+                None => compose([&held.value], &nothing, &BTreeMap::new()),
+                Some(listener) => {
+                    closings.push(closing(name, listener));
+                    compose([&held.value.closed()], &nothing, &BTreeMap::new())
+                }
+            };
             add(format!("routes {name}"), composed.config);
         }
         for (name, held) in &self.listeners.held {
@@ -285,27 +304,54 @@ impl Store {
             .chain(self.routes.problems())
             .chain(self.clusters.problems())
             .chain(self.endpoints.problems());
-        for problem in gathered(problems) {
+        for problem in gathered(problems.chain(closings)) {
             discovery = discovery.with_problem(problem);
         }
         discovery
     }
 }
 
+fn closing(routes: &str, listener: &str) -> Problem {
+    let (routes, listener) = (shortened(routes, 100), shortened(listener, 100));
+    let message = format!(
+        "the listener `{listener}` says who may send to the routes `{routes}`, which cannot be honoured; their requests get 503"
+    );
+    let pointer = pointer_to("/route_configuration", &routes);
+    Problem::error(pointer, "closed", message)
+}
+
 /// Where a listener leads, after it led to `before`.
 fn leads(listener: &Listener, before: Option<&Leads>) -> Result<(Leads, Problems), Problems> {
-    let (read, mut warnings) = read_listener(listener)?;
+    let (read, mut problems) = read_listener(listener)?;
     let mut found = Leads::default();
-    for source in read.routes {
+    let open = read.routes.into_iter().map(|source| (source, false));
+    let closed = read.closed.into_iter().map(|source| (source, true));
+    let is_any_closed = closed.len() > 0;
+    for (source, is_closed) in open.chain(closed) {
         match source {
+            RouteSource::Named(name) if is_closed => found.closed.push(name),
             RouteSource::Named(name) => found.names.push(name),
             RouteSource::Inline(inline) => {
                 let known = before.and_then(|before| before.only_inline(&inline.name));
-                let (routes, more) = read_routes_after(&inline, known)?;
-                warnings.append(more);
+                let routes = match read_routes_after(&inline, known) {
+                    Ok((routes, more)) => {
+                        problems.append(more);
+                        routes
+                    }
+                    // That part of it is closed has to be so whatever else is wrong.
+                    Err(more) if is_any_closed => {
+                        problems.append(more);
+                        known.cloned().unwrap_or_default()
+                    }
+                    Err(more) => return Err(more),
+                };
+                let routes = match is_closed {
+                    true => routes.closed(),
+                    false => routes,
+                };
                 found.inline.push((inline.name, routes));
             }
         }
     }
-    Ok((found, warnings))
+    Ok((found, problems))
 }

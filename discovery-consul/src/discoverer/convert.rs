@@ -91,19 +91,25 @@ fn service(
     }
     let mut problems = said.problems();
     let with_traefik = options.traefik_tags && said.labels.is_empty() && !said.traefik.is_empty();
-    let mut labels = match with_traefik {
-        false => said.labels,
-        true => {
-            let translated = traefik::translate(&said.traefik);
+    let mut translated = with_traefik.then(|| {
+        let known = traefik::Surroundings {
+            service: name,
+            entry_points: &options.traefik_entry_points,
+        };
+        traefik::translate(&said.traefik, known)
+    });
+    let mut labels = match &mut translated {
+        None => said.labels,
+        Some(translated) => {
+            let labels = std::mem::take(&mut translated.labels);
             // Who does not ask to be served need not be told what is wrong with it.
-            let is_enabled = translated
-                .labels
+            let is_enabled = labels
                 .get("enable")
                 .is_some_and(|value| value.eq_ignore_ascii_case("true"));
             match is_enabled {
                 true => {
-                    problems.append(translated.problems);
-                    prefixed(translated.labels, &options.label_prefix)
+                    problems.append(std::mem::take(&mut translated.problems));
+                    prefixed(labels, &options.label_prefix)
                 }
                 false => Labels::new(),
             }
@@ -113,7 +119,7 @@ fn service(
     if is_asking {
         defaults.complete(&mut labels);
     }
-    let destinations = destinations(&instances, options, with_traefik, &mut problems);
+    let destinations = destinations(&instances, options, translated.as_ref(), &mut problems);
     let mut service = DiscoveredService::labelled(Arc::clone(name), labels, destinations);
     if is_asking {
         for problem in problems.iter() {
@@ -146,7 +152,7 @@ fn instances<'s>(name: &Arc<str>, state: &'s WatchState) -> Vec<(Place, &'s Serv
 fn destinations(
     instances: &[(Place, &ServiceInstance)],
     options: &ServiceOptions,
-    with_traefik: bool,
+    traefik: Option<&traefik::Translated>,
     problems: &mut Problems,
 ) -> Vec<(
     proxy_model::DestinationId,
@@ -158,7 +164,7 @@ fn destinations(
         if !is_live(instance, options) {
             continue;
         }
-        match destination(instance, place, options, with_traefik) {
+        match destination(instance, place, options, traefik) {
             // Two ids for one address are one destination; the nearest names it.
             Ok((id, config)) => {
                 let address = config.address.clone();

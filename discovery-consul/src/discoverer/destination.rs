@@ -41,7 +41,7 @@ pub(super) fn destination(
     instance: &ServiceInstance,
     place: &Place,
     options: &ServiceOptions,
-    with_traefik: bool,
+    traefik: Option<&traefik::Translated>,
 ) -> Result<(DestinationId, DestinationConfig), String> {
     let wan = instance
         .wan
@@ -52,9 +52,9 @@ pub(super) fn destination(
         Some(wan) => (wan.address.as_str(), instance.port),
         None => (instance.address.as_str(), instance.port),
     };
-    let server = match with_traefik {
-        true => traefik::server_of(pairs_of_tags(instance)),
-        false => Server::default(),
+    let server = match traefik {
+        Some(said) => traefik::server_of(pairs_of_tags(instance), said.service.as_deref())?,
+        None => Server::default(),
     };
     let port = server.port.unwrap_or(port);
     if port == 0 {
@@ -78,7 +78,7 @@ pub(super) fn destination(
     let id = format!("{datacenter}/{}/{}", instance.node, instance.id);
     let config = DestinationConfig {
         address: format!("{scheme}://{host}:{port}"),
-        weight: Some(instance.weight().min(MAX_WEIGHT)),
+        weight: Some(server.weight.unwrap_or(instance.weight()).min(MAX_WEIGHT)),
         priority: Some(place.priority(options)),
         zone: Some(datacenter.to_string()),
         metadata: Some(Metadata::from([

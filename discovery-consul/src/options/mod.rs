@@ -44,6 +44,8 @@ pub struct ServiceOptions {
     pub enabled_by_default: bool,
     /// Whether [Traefik's common tags](crate::traefik) are understood, of services that have none of our labels. `true`.
     pub traefik_tags: bool,
+    /// The entry points of Traefik that this proxy stands for: routers for others are left out. `web` and `websecure`.
+    pub traefik_entry_points: Vec<String>,
     /// Whether instances with a check that warns get requests, with the weight that Consul has for them. `false`.
     pub include_warning: bool,
     /// Whether instances in other datacenters are reached at their address `wan`, if they have one. `true`.
@@ -74,6 +76,7 @@ impl Default for ServiceOptions {
             label_prefix: "proxy.".to_owned(),
             enabled_by_default: false,
             traefik_tags: true,
+            traefik_entry_points: vec!["web".to_owned(), "websecure".to_owned()],
             include_warning: false,
             wan_addresses: true,
             priorities: BTreeMap::new(),
@@ -123,6 +126,8 @@ setters! { ServiceOptions:
     with_enabled_by_default enabled_by_default: bool;
     /// Sets [`traefik_tags`](Self::traefik_tags).
     with_traefik_tags traefik_tags: bool;
+    /// Sets [`traefik_entry_points`](Self::traefik_entry_points).
+    with_traefik_entry_points traefik_entry_points: Vec<String>;
     /// Sets [`include_warning`](Self::include_warning).
     with_include_warning include_warning: bool;
     /// Sets [`wan_addresses`](Self::wan_addresses).

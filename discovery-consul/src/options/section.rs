@@ -31,7 +31,7 @@ const WAITS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_
 /// | `Patience` | how long the first answer waits for datacenters other than the own one |
 /// | `Wait`, `RereadInterval` | how long a blocking query waits, and how old a read becomes |
 /// | `ShrinkGuard.{Share, Least, Settle}` | [`ShrinkGuard`] |
-/// | `LabelPrefix`, `EnabledByDefault`, `TraefikTags`, `IncludeWarning`, `WanAddresses` | the same of [`ServiceOptions`] |
+/// | `LabelPrefix`, `EnabledByDefault`, `TraefikTags`, `TraefikEntryPoints`, `IncludeWarning`, `WanAddresses` | the same of [`ServiceOptions`] |
 /// | `Priorities` | tiers by datacenter: `{ "vla": 2 }` |
 /// | `DefaultsKey`, `AllowStartBeforeDiscovery`, `Persist` | the same of [`DiscoveryOptions`] |
 ///
@@ -193,6 +193,9 @@ fn read_services(section: &mut ObjectReader<'_, '_>) -> ServiceOptions {
             .boolean("EnabledByDefault")
             .unwrap_or(unset.enabled_by_default),
         traefik_tags: section.boolean("TraefikTags").unwrap_or(unset.traefik_tags),
+        traefik_entry_points: section
+            .texts("TraefikEntryPoints")
+            .unwrap_or(unset.traefik_entry_points),
         include_warning: section
             .boolean("IncludeWarning")
             .unwrap_or(unset.include_warning),
@@ -264,7 +267,7 @@ mod tests {
                 "Tls": {"CaFile": "ca.pem", "ClientCertificateFile": "c.pem", "ClientKeyFile": "k.pem", "ServerName": "s"},
                 "Datacenter": "sas", "Datacenters": ["vla", "iva"], "Consistency": "stale", "Wait": "1m",
                 "RereadInterval": "3m", "ShrinkGuard": {"Share": 0.3, "Least": 5, "Settle": "30s"},
-                "LabelPrefix": "acme.", "EnabledByDefault": true, "TraefikTags": false, "IncludeWarning": true,
+                "LabelPrefix": "acme.", "EnabledByDefault": true, "TraefikTags": false, "TraefikEntryPoints": ["edge"], "IncludeWarning": true,
                 "WanAddresses": false, "Priorities": {"vla": 2}, "DefaultsKey": "proxy/defaults",
                 "AllowStartBeforeDiscovery": true, "Persist": "last.json"
             }"#,
@@ -299,6 +302,7 @@ mod tests {
             .with_label_prefix("acme.")
             .with_enabled_by_default(true)
             .with_traefik_tags(false)
+            .with_traefik_entry_points(vec!["edge".to_owned()])
             .with_include_warning(true)
             .with_wan_addresses(false)
             .with_priorities(BTreeMap::from([("vla".into(), 2)]));

@@ -5,22 +5,37 @@
 //! | `traefik.enable` | `enable` |
 //! | `traefik.http.routers.<r>.rule` | a route, or several: `Host`, `Path`, `PathPrefix`, `Method`, `Header`, `Headers` and `Query` with `&&`, `\|\|` and parentheses |
 //! | `traefik.http.routers.<r>.priority` | the order of these routes; unset: the length of the rule, as Traefik has it |
-//! | `traefik.http.services.<s>.loadbalancer.server.port`, `.scheme` | port and scheme of the instance |
+//! | `traefik.http.routers.<r>.entrypoints` | nothing, where these are [ours](crate::options::ServiceOptions::traefik_entry_points) |
+//! | `traefik.http.routers.<r>.middlewares` | transforms, for `stripprefix` with one prefix, `addprefix` and `chain` |
+//! | `traefik.http.services.<s>.loadbalancer.server.port`, `.scheme`, `.weight` | port, scheme and weight of the instance |
 //! | `traefik.http.services.<s>.loadbalancer.passhostheader` | whether the host of the request is kept; unset: yes |
 //! | `traefik.http.services.<s>.loadbalancer.healthcheck.path`, `.interval`, `.timeout` | active health checks |
 //! | `traefik.http.services.<s>.loadbalancer.sticky.cookie`, `.name` | session affinity |
 //!
-//! A prefix is one of whole segments here: `PathPrefix(`/x`)` does not match `/xy`. Everything else is left out with a
-//! warning; a router whose rule says more than can be said here is left out as a whole.
+//! A router is left out as a whole, with a warning, if its rule says more than can be said here, if one of its middlewares cannot be
+//! done or is not defined by these tags, if it is for entry points that do not exist here, or if it asks for anything else that may
+//! keep somebody out. Services of Traefik that differ are not one cluster: then all routers are left out. A service whose routers
+//! have no rule has the default rule of Traefik's configuration, which nobody knows here; that is a warning as well.
+//!
+//! A prefix is one of whole segments here: `PathPrefix(`/x`)` does not match `/xy`, which it does in Traefik. What only changes
+//! how well something is done is left out with a warning: compression, retries, TLS of routers.
 
+mod middlewares;
 mod rule;
+mod services;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use discovery_core::Labels;
+use discovery_core::text::shortened;
 use proxy_model::{Problem, Problems, pointer_to};
 
+use self::middlewares::Middlewares;
 use self::rule::Conditions;
+use self::services::Service;
+pub(crate) use self::services::{Server, server_of};
 
 /// What all of Traefik's tags begin with.
 const PREFIX: &str = "traefik.";
@@ -30,14 +45,18 @@ const PREFIX: &str = "traefik.";
 pub(crate) struct Translated {
     /// In our own terms, without our prefix.
     pub(crate) labels: Labels,
+    /// The service of Traefik that the cluster is; `None`: the one that Traefik makes up.
+    pub(crate) service: Option<String>,
     pub(crate) problems: Problems,
 }
 
-/// The port and the scheme of an instance, if its tags say something else than its registration.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Server {
-    pub(crate) port: Option<u16>,
-    pub(crate) scheme: Option<String>,
+/// What is known besides the tags.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Surroundings<'s> {
+    /// The name of the service in Consul.
+    pub(crate) service: &'s str,
+    /// The entry points that exist here.
+    pub(crate) entry_points: &'s [String],
 }
 
 /// Whether a tag is one of Traefik's.
@@ -46,37 +65,9 @@ pub(crate) fn is_traefik(key: &str) -> bool {
         .is_some_and(|head| head.eq_ignore_ascii_case(PREFIX))
 }
 
-/// Port and scheme of an instance with these tags.
-pub(crate) fn server_of<'t>(tags: impl Iterator<Item = (&'t str, &'t str)>) -> Server {
-    let mut server = Server::default();
-    for (key, value) in tags {
-        let key = key.to_ascii_lowercase();
-        let Some(("http", setting)) = in_services(&key) else {
-            continue;
-        };
-        match setting {
-            "loadbalancer.server.port" => server.port = value.trim().parse().ok(),
-            "loadbalancer.server.scheme" => server.scheme = Some(value.trim().to_owned()),
-            _ => {}
-        }
-    }
-    server
-}
-
-/// `traefik.http.services.<s>.<setting>` as protocol and setting.
-fn in_services(key: &str) -> Option<(&str, &str)> {
-    let (protocol, rest) = key.strip_prefix(PREFIX)?.split_once('.')?;
-    let (_, setting) = rest.strip_prefix("services.")?.split_once('.')?;
-    Some((protocol, setting))
-}
-
 /// Translates the tags of a service, by key. Only one that says `traefik.enable=true` is enabled.
-pub(crate) fn translate(tags: &BTreeMap<String, String>) -> Translated {
-    let mut translation = Translation {
-        keeps_host: true,
-        ..Translation::default()
-    };
-    let mut services = BTreeSet::new();
+pub(crate) fn translate(tags: &BTreeMap<String, String>, known: Surroundings<'_>) -> Translated {
+    let mut translation = Translation::default();
     for (key, value) in tags {
         let folded = key.to_ascii_lowercase();
         let Some(rest) = folded.strip_prefix(PREFIX) else {
@@ -84,48 +75,53 @@ pub(crate) fn translate(tags: &BTreeMap<String, String>) -> Translated {
         };
         let parts: Vec<_> = rest.splitn(4, '.').collect();
         match parts[..] {
-            ["enable"] => translation.set("enable", value),
-            ["http", "routers", name, setting] => translation.router(key, name, setting, value),
+            ["enable"] => {
+                let enable = value.trim().to_owned();
+                translation.labels.insert("enable".to_owned(), enable);
+            }
+            ["http", "routers", name, setting] => {
+                let router = translation.routers.entry(name.to_owned()).or_default();
+                let tag = (key.clone(), value.trim().to_owned());
+                router.insert(setting.to_owned(), tag);
+            }
             ["http", "services", name, setting] => {
-                services.insert(name.to_owned());
-                translation.service(key, setting, value);
+                let service = translation.services.entry(name.to_owned()).or_default();
+                service.add(key, setting, value);
+            }
+            ["http", "middlewares", name, setting] => {
+                translation.middlewares.add(key, name, setting, value);
             }
             _ => translation.ignored(key),
         }
     }
-    if services.len() > 1 {
-        let message = "several services of Traefik at one service of Consul are one here";
-        translation.warn(
-            "traefik.http.services",
-            "traefik_services",
-            message.to_owned(),
-        );
-    }
-    translation.finish(&services)
+    translation.finish(known)
 }
+
+/// By folded setting the key as it is written, and the value.
+type Router = BTreeMap<String, (String, String)>;
 
 #[derive(Default)]
 struct Translation {
     labels: Labels,
     problems: Problems,
     routers: BTreeMap<String, Router>,
-    keeps_host: bool,
+    services: BTreeMap<String, Service>,
+    middlewares: Middlewares,
 }
 
-#[derive(Default)]
-struct Router {
-    /// The tag with the rule, and the rule.
-    rule: Option<(String, String)>,
-    priority: Option<i64>,
-    service: Option<(String, String)>,
+/// A router that can be served.
+struct Served {
+    name: String,
+    order: i64,
+    alternatives: Vec<Conditions>,
+    transforms: Vec<(&'static str, String)>,
+    service: Option<String>,
 }
+
+/// Why a router is left out: the key of a tag, a code and the reason.
+type LeftOut = (String, &'static str, String);
 
 impl Translation {
-    fn set(&mut self, label: &str, value: &str) {
-        self.labels
-            .insert(label.to_owned(), value.trim().to_owned());
-    }
-
     fn warn(&mut self, key: &str, code: &'static str, message: String) {
         self.problems
             .push(Problem::warning(pointer_to("", key), code, message));
@@ -139,99 +135,198 @@ impl Translation {
         );
     }
 
-    fn router(&mut self, key: &str, name: &str, setting: &str, value: &str) {
-        let router = self.routers.entry(name.to_owned()).or_default();
-        match setting {
-            "rule" => router.rule = Some((key.to_owned(), value.to_owned())),
-            "service" => router.service = Some((key.to_owned(), value.trim().to_ascii_lowercase())),
-            "priority" => match value.trim().parse() {
-                Ok(priority) => router.priority = Some(priority),
-                Err(_) => {
-                    let message = format!(
-                        "`{}` is not a priority",
-                        discovery_core::text::shortened(value, 40)
-                    );
-                    self.warn(key, "traefik_priority", message);
+    fn finish(mut self, known: Surroundings<'_>) -> Translated {
+        let routers = std::mem::take(&mut self.routers);
+        let mut served = Vec::new();
+        for (name, router) in &routers {
+            match self.served(name, router, known) {
+                Ok(router) => served.push(router),
+                Err((key, code, reason)) => {
+                    self.warn(&key, code, format!("the router is left out: {reason}"));
                 }
-            },
-            _ => self.ignored(key),
+            }
         }
-    }
-
-    fn service(&mut self, key: &str, setting: &str, value: &str) {
-        match setting {
-            // Of each instance: see `server_of`.
-            "loadbalancer.server.port" | "loadbalancer.server.scheme" => {}
-            "loadbalancer.passhostheader" => {
-                self.keeps_host = !value.trim().eq_ignore_ascii_case("false");
-            }
-            "loadbalancer.healthcheck.path" => {
-                self.set("cluster.healthCheck.active.enabled", "true");
-                self.set("cluster.healthCheck.active.path", value);
-            }
-            "loadbalancer.healthcheck.interval" => {
-                self.set("cluster.healthCheck.active.interval", value);
-            }
-            "loadbalancer.healthcheck.timeout" => {
-                self.set("cluster.healthCheck.active.timeout", value);
-            }
-            "loadbalancer.sticky" | "loadbalancer.sticky.cookie" => {
-                self.set("cluster.sessionAffinity.enabled", value);
-                let name = self
-                    .labels
-                    .entry("cluster.sessionAffinity.affinityKeyName".to_owned());
-                name.or_insert_with(|| "_sticky".to_owned());
-            }
-            "loadbalancer.sticky.cookie.name" => {
-                self.set("cluster.sessionAffinity.affinityKeyName", value);
-            }
-            _ => self.ignored(key),
+        let is_enabled = self.labels.get("enable");
+        if routers.is_empty() && is_enabled.is_some_and(|value| value.eq_ignore_ascii_case("true"))
+        {
+            let message = "no router has a rule, and the default rule is one of Traefik's configuration; write `traefik.http.routers.<name>.rule`";
+            self.warn("traefik.enable", "traefik_default_rule", message.to_owned());
         }
-    }
-
-    fn finish(mut self, services: &BTreeSet<String>) -> Translated {
-        for (name, router) in std::mem::take(&mut self.routers) {
-            let Some((key, rule)) = &router.rule else {
-                let key = format!("traefik.http.routers.{name}");
-                let message = "a router without a rule is left out".to_owned();
-                self.warn(&key, "traefik_rule", message);
-                continue;
-            };
-            if let Some((key, service)) = &router.service
-                && !services.contains(service)
-            {
-                let message = format!(
-                    "the router is left out: `{}` is no service of these tags",
-                    discovery_core::text::shortened(service, 40)
-                );
-                self.warn(key, "traefik_service", message);
-                continue;
-            }
-            match rule::parse(rule) {
-                Ok(alternatives) => {
-                    // The longest rule wins in Traefik, and the lowest order here.
-                    let length = i64::try_from(rule.len()).unwrap_or(i64::MAX);
-                    let priority = router.priority.filter(|priority| *priority != 0);
-                    let order = priority.unwrap_or(length).saturating_neg();
-                    self.routes(&name, order, &alternatives);
-                }
-                Err(reason) => {
-                    let message = format!("the router is left out: {reason}");
-                    self.warn(key, "traefik_rule", message);
-                }
-            }
+        let service = self.chosen(&mut served);
+        let settings = service.as_ref().and_then(|name| self.services.get(name));
+        let settings = settings.cloned().unwrap_or_default();
+        let mut ignored: Vec<String> = (settings.labels(&mut self.labels).into_iter())
+            .map(str::to_owned)
+            .collect();
+        ignored.extend(self.middlewares.without_effect().map(str::to_owned));
+        for key in ignored {
+            self.ignored(&key);
+        }
+        for router in &served {
+            self.routes(router, settings.keeps_host());
         }
         Translated {
             labels: self.labels,
+            service,
             problems: self.problems,
         }
     }
 
-    fn routes(&mut self, router: &str, order: i64, alternatives: &[Conditions]) {
-        for (nth, conditions) in alternatives.iter().enumerate() {
+    /// A router, or why it is left out.
+    fn served(
+        &mut self,
+        name: &str,
+        router: &Router,
+        known: Surroundings<'_>,
+    ) -> Result<Served, LeftOut> {
+        let mut priority = None;
+        let mut transforms = Vec::new();
+        for (setting, (key, value)) in router {
+            let left_out = |code, reason: String| Err((key.clone(), code, reason));
+            match setting.as_str() {
+                "rule" | "service" => {}
+                "priority" => match value.parse::<i64>() {
+                    Ok(number) => priority = Some(number),
+                    Err(_) => {
+                        let message = format!("`{}` is not a priority", shortened(value, 40));
+                        self.warn(key, "traefik_priority", message);
+                    }
+                },
+                "entrypoints" => {
+                    let mut names = value.split(',').map(str::trim);
+                    let exists = |name: &str| {
+                        let mut known = known.entry_points.iter();
+                        known.any(|known| known.eq_ignore_ascii_case(name))
+                    };
+                    if !names.any(exists) {
+                        let shown = shortened(value, 40);
+                        let reason = format!(
+                            "there is no entry point `{shown}` here (`TraefikEntryPoints`)"
+                        );
+                        return left_out("traefik_entry_point", reason);
+                    }
+                }
+                "middlewares" => match self.middlewares.transforms(value) {
+                    Ok(found) => transforms = found,
+                    Err(reason) => return left_out("traefik_middleware", reason),
+                },
+                // Certificates are those of listeners.
+                "tls" | "tls.certresolver" | "rulesyntax" => self.ignored(key),
+                "tls.options" if value.eq_ignore_ascii_case("default") => self.ignored(key),
+                _ if setting.starts_with("tls.domains")
+                    || setting.starts_with("observability.") =>
+                {
+                    self.ignored(key);
+                }
+                _ => {
+                    let reason = "what it asks for by this tag is not known here".to_owned();
+                    return left_out("traefik_router", reason);
+                }
+            }
+        }
+        let Some((key, rule)) = router.get("rule") else {
+            let reason = "it has no rule".to_owned();
+            return Err((
+                format!("traefik.http.routers.{name}"),
+                "traefik_rule",
+                reason,
+            ));
+        };
+        let service = self.service_of(name, router, known)?;
+        let alternatives =
+            rule::parse(rule).map_err(|reason| (key.clone(), "traefik_rule", reason))?;
+        // The longest rule wins in Traefik, and the lowest order here.
+        let length = i64::try_from(rule.len()).unwrap_or(i64::MAX);
+        let priority = priority.filter(|priority| *priority != 0);
+        Ok(Served {
+            name: name.to_owned(),
+            order: priority.unwrap_or(length).saturating_neg(),
+            alternatives,
+            transforms,
+            service,
+        })
+    }
+
+    /// The service that a router is for; `None`: the one that Traefik makes up where none is defined.
+    fn service_of(
+        &self,
+        name: &str,
+        router: &Router,
+        known: Surroundings<'_>,
+    ) -> Result<Option<String>, LeftOut> {
+        const CODE: &str = "traefik_service";
+        let (key, service) = match router.get("service") {
+            Some((key, service)) => {
+                let folded = service.to_ascii_lowercase();
+                let own = folded.strip_suffix("@consulcatalog").unwrap_or(&folded);
+                let is_made_up = self.services.is_empty() && own == made_up(known.service);
+                if is_made_up {
+                    return Ok(None);
+                }
+                (key.clone(), own.to_owned())
+            }
+            None => {
+                let key = format!("traefik.http.routers.{name}");
+                let mut all = self.services.keys();
+                match (all.next(), all.next()) {
+                    (None, _) => return Ok(None),
+                    (Some(only), None) => (key, only.clone()),
+                    _ => {
+                        let reason = "it does not say which of several services it is for";
+                        return Err((key, CODE, reason.to_owned()));
+                    }
+                }
+            }
+        };
+        match self.services.get(&service) {
+            Some(settings) if settings.has_servers() => Ok(Some(service)),
+            Some(_) => Err((key, CODE, "its service is one of other services".to_owned())),
+            None => {
+                let shown = shortened(&service, 40);
+                let reason = format!("`{shown}` is no service of these tags");
+                Err((key, CODE, reason))
+            }
+        }
+    }
+
+    /// The one service that all routers are for. They are left out if there are several that differ.
+    fn chosen(&mut self, served: &mut Vec<Served>) -> Option<String> {
+        const KEY: &str = "traefik.http.services";
+        const CODE: &str = "traefik_services";
+        let wanted: BTreeSet<&Option<String>> =
+            served.iter().map(|router| &router.service).collect();
+        let of = |name: &Option<String>| {
+            name.as_ref()
+                .and_then(|name| self.services.get(name))
+                .cloned()
+        };
+        let mut settings = wanted.iter().map(|name| of(name));
+        let first = settings.next();
+        let are_one = first.is_none_or(|first| settings.all(|other| other == first));
+        let chosen = match wanted.into_iter().next() {
+            Some(chosen) => chosen.clone(),
+            // Without a router the only service may still say how the cluster is.
+            None if self.services.len() == 1 => self.services.keys().next().cloned(),
+            None => None,
+        };
+        if !are_one {
+            served.clear();
+            let message = "the routers are left out: several services of Traefik that differ cannot be one cluster; register a service of Consul for each";
+            self.warn(KEY, CODE, message.to_owned());
+            return None;
+        }
+        if self.services.len() > 1 {
+            let message = "several services of Traefik at one service of Consul are one here";
+            self.warn(KEY, CODE, message.to_owned());
+        }
+        chosen
+    }
+
+    fn routes(&mut self, router: &Served, keeps_host: bool) {
+        for (nth, conditions) in router.alternatives.iter().enumerate() {
             let name = match nth {
-                0 => router.to_owned(),
-                nth => format!("{router}-{}", nth + 1),
+                0 => router.name.clone(),
+                nth => format!("{}-{}", router.name, nth + 1),
             };
             let mut set = |setting: &str, value: String| {
                 self.labels
@@ -247,10 +342,8 @@ impl Translation {
             // A route needs a host or a path.
             let path = conditions.path.clone();
             set("path", path.unwrap_or_else(|| "/{**rest}".to_owned()));
-            set(
-                "order",
-                order.clamp(i32::MIN.into(), i32::MAX.into()).to_string(),
-            );
+            let order = router.order.clamp(i32::MIN.into(), i32::MAX.into());
+            set("order", order.to_string());
             for (kind, pairs) in [
                 ("headers", &conditions.headers),
                 ("queryParameters", &conditions.query),
@@ -260,131 +353,18 @@ impl Translation {
                     set(&format!("{kind}.[{nth}].values"), value.clone());
                 }
             }
-            if self.keeps_host {
-                set(
-                    "transforms.[0].RequestHeaderOriginalHost",
-                    "true".to_owned(),
-                );
+            let host = keeps_host.then(|| ("RequestHeaderOriginalHost", "true".to_owned()));
+            let transforms = host.into_iter().chain(router.transforms.iter().cloned());
+            for (nth, (kind, value)) in transforms.enumerate() {
+                set(&format!("transforms.[{nth}].{kind}"), value);
             }
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn tags(list: &[(&str, &str)]) -> BTreeMap<String, String> {
-        let pairs = list.iter();
-        pairs
-            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-            .collect()
-    }
-
-    fn translated(list: &[(&str, &str)]) -> (BTreeMap<String, String>, Vec<(String, String)>) {
-        let translated = translate(&tags(list));
-        let problems = translated.problems.iter();
-        let problems = problems.map(|problem| (problem.pointer.clone(), problem.code.to_string()));
-        let problems = problems.collect();
-        (translated.labels.into_iter().collect(), problems)
-    }
-
-    #[test]
-    fn common_tags_become_labels() {
-        let (labels, problems) = translated(&[
-            ("traefik.enable", "true"),
-            (
-                "traefik.http.routers.Web.rule",
-                "Host(`a.example`) && PathPrefix(`/x`)",
-            ),
-            ("traefik.http.routers.web.priority", "50"),
-            ("traefik.http.services.web.loadbalancer.server.port", "8080"),
-            (
-                "traefik.http.services.web.loadbalancer.healthcheck.path",
-                "/health",
-            ),
-            (
-                "traefik.http.services.web.loadbalancer.sticky.cookie",
-                "true",
-            ),
-        ]);
-        let expected = tags(&[
-            ("enable", "true"),
-            ("routes.web.hosts", "a.example"),
-            ("routes.web.path", "/x/{**rest}"),
-            ("routes.web.order", "-50"),
-            (
-                "routes.web.transforms.[0].RequestHeaderOriginalHost",
-                "true",
-            ),
-            ("cluster.healthCheck.active.enabled", "true"),
-            ("cluster.healthCheck.active.path", "/health"),
-            ("cluster.sessionAffinity.enabled", "true"),
-            ("cluster.sessionAffinity.affinityKeyName", "_sticky"),
-        ]);
-        assert_eq!((labels, problems), (expected, vec![]));
-    }
-
-    #[test]
-    fn alternatives_are_routes_of_their_own_and_longer_rules_come_first() {
-        let rule = "Host(`a`) && Header(`X`, `1`) || PathPrefix(`/x`)";
-        let (labels, problems) = translated(&[
-            ("traefik.http.routers.r.rule", rule),
-            (
-                "traefik.http.services.s.loadbalancer.passHostHeader",
-                "false",
-            ),
-        ]);
-        let order = format!("-{}", rule.len());
-        let expected = tags(&[
-            ("routes.r.hosts", "a"),
-            ("routes.r.path", "/{**rest}"),
-            ("routes.r.headers.[0].name", "X"),
-            ("routes.r.headers.[0].values", "1"),
-            ("routes.r.order", &order),
-            ("routes.r-2.path", "/x/{**rest}"),
-            ("routes.r-2.order", &order),
-        ]);
-        assert_eq!((labels, problems), (expected, vec![]));
-    }
-
-    #[test]
-    fn what_cannot_be_said_is_left_out_and_named() {
-        let (labels, problems) = translated(&[
-            ("traefik.enable", "true"),
-            ("traefik.http.routers.a.rule", "HostRegexp(`.*`)"),
-            ("traefik.http.routers.b.rule", "Host(`b`)"),
-            ("traefik.http.routers.b.service", "api@internal"),
-            ("traefik.http.routers.c.entrypoints", "web"),
-            ("traefik.http.middlewares.m.compress", "true"),
-            ("traefik.tcp.routers.t.rule", "HostSNI(`*`)"),
-        ]);
-        assert_eq!(labels, tags(&[("enable", "true")]));
-        let codes: BTreeSet<_> = problems
-            .iter()
-            .map(|(pointer, code)| (pointer.as_str(), code.as_str()))
-            .collect();
-        let expected = BTreeSet::from([
-            ("/traefik.http.middlewares.m.compress", "traefik_ignored"),
-            ("/traefik.http.routers.a.rule", "traefik_rule"),
-            ("/traefik.http.routers.b.service", "traefik_service"),
-            ("/traefik.http.routers.c", "traefik_rule"),
-            ("/traefik.http.routers.c.entrypoints", "traefik_ignored"),
-            ("/traefik.tcp.routers.t.rule", "traefik_ignored"),
-        ]);
-        assert_eq!(codes, expected);
-    }
-
-    #[test]
-    fn port_and_scheme_are_those_of_the_instance() {
-        let server = |list: &[(&'static str, &'static str)]| server_of(list.iter().copied());
-        let port = "Traefik.HTTP.services.web.loadbalancer.server.port";
-        assert_eq!(server(&[(port, " 8080 ")]).port, Some(8080));
-        assert_eq!(server(&[(port, "x")]), Server::default());
-        let scheme = "traefik.http.services.web.loadbalancer.server.scheme";
-        assert_eq!(
-            server(&[(scheme, "https")]).scheme.as_deref(),
-            Some("https")
-        );
-    }
+/// The name that Traefik gives to a service of Consul without tags for services.
+fn made_up(name: &str) -> String {
+    let is_part = |c: char| c.is_alphanumeric();
+    let parts = name.split(|c| !is_part(c)).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("-").to_lowercase()
 }

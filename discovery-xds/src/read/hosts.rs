@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proxy_model::config::{HeaderMatchMode, RouteHeader};
 use proxy_model::matching::HostPattern;
 
 use super::Reading;
@@ -13,6 +14,8 @@ pub(super) enum Specificity {
     Exact,
     /// A wildcard with a suffix of so many bytes, counted down from the longest name.
     Suffix(usize),
+    /// A wildcard with a prefix, of which none is taken.
+    Prefix,
     Any,
 }
 
@@ -24,6 +27,9 @@ const AFTER_ALL: i32 = 1_000_000_000;
 /// Routes of one virtual host for which there is room.
 pub(super) const MOST_ROUTES: usize = 99_999;
 
+/// The last place of a rank.
+pub(super) const LAST: usize = 99_999;
+
 /// Between the first routes of two ranks.
 const STEP: i32 = 100_000;
 
@@ -34,6 +40,7 @@ impl Specificity {
         let rank = match self {
             Self::Exact => 0,
             Self::Suffix(length) => i32::try_from(LONGEST_NAME.saturating_sub(length)).ok()? + 1,
+            Self::Prefix => return Some(AFTER_ALL - STEP + position),
             Self::Any => return Some(AFTER_ALL + position),
         };
         // The last rank ends where routes are that say nothing of their order, as those of this family may.
@@ -42,34 +49,66 @@ impl Specificity {
     }
 }
 
-/// The patterns for the domains of a virtual host by how specific they are; `None` for all hosts. Domains that are refused are
-/// not among them.
-pub(super) fn patterns(
+/// The domains of a virtual host.
+#[derive(Debug, Default)]
+pub(super) struct Domains {
+    /// The patterns by how specific they are; `None` for all hosts.
+    pub(super) groups: BTreeMap<Specificity, Option<Vec<String>>>,
+    /// The requests for domains that are refused.
+    pub(super) refused: Vec<(Specificity, RouteHeader)>,
+}
+
+/// Reads the domains of a virtual host, but for those that are refused. `claimed` has those of virtual hosts before it.
+pub(super) fn domains(
     domains: &[String],
+    claimed: &mut BTreeSet<String>,
     reading: &mut Reading,
-) -> BTreeMap<Specificity, Option<Vec<String>>> {
-    let mut groups: BTreeMap<Specificity, Option<Vec<String>>> = BTreeMap::new();
-    let mut known = BTreeSet::new();
+) -> Domains {
+    let mut found = Domains::default();
+    let mut known = BTreeMap::new();
     for domain in domains {
-        if domain == "*" {
-            groups.insert(Specificity::Any, None);
-            continue;
-        }
         // `name:*` is how any port is said.
-        let domain = domain.strip_suffix(":*").unwrap_or(domain);
-        match HostPattern::parse(domain) {
+        let name = domain.strip_suffix(":*").unwrap_or(domain);
+        match HostPattern::parse_ascii(name) {
             Ok(pattern) => {
-                known.insert((pattern.to_ascii(), pattern.port()));
+                known.insert((pattern.to_ascii(), pattern.port()), pattern);
             }
             Err(error) => {
-                reading.refuse("domains", format!("`{domain}` cannot be honoured: {error}"));
+                let message = match guard(domain) {
+                    Some(guard) => {
+                        let what = said(&guard.1);
+                        found.refused.push(guard);
+                        format!(
+                            "`{domain}` cannot be honoured: {error}; requests {what} get 503, unless a more specific domain takes them"
+                        )
+                    }
+                    None => format!("`{domain}` cannot be honoured: {error}"),
+                };
+                reading.refuse("domains", message);
             }
         }
     }
-    for (pattern, port) in &known {
+    known.retain(|(pattern, _), _| {
+        let is_free = !claimed.contains(pattern);
+        if !is_free {
+            let message = format!("`{pattern}` is a domain of another virtual host, which has it");
+            reading.refuse("domains", message);
+        }
+        is_free
+    });
+    for ((pattern, port), parsed) in &known {
+        claimed.insert(pattern.clone());
+        if !parsed.as_str().is_ascii() && pattern.contains("xn--") && !is_ascii(domains, pattern) {
+            let message = format!("requests for `{pattern}`, its ASCII form, match, too");
+            reading.differs("domains", message);
+        }
+        if pattern == "*" {
+            found.groups.insert(Specificity::Any, None);
+            continue;
+        }
         let name = port.and_then(|port| pattern.strip_suffix(&format!(":{port}")));
         // A name on any port is a name on each.
-        if name.is_some_and(|name| known.contains(&(name.to_owned(), None))) {
+        if name.is_some_and(|name| known.contains_key(&(name.to_owned(), None))) {
             continue;
         }
         let name = name.unwrap_or(pattern);
@@ -77,9 +116,56 @@ pub(super) fn patterns(
             Some(suffix) => Specificity::Suffix(suffix.len()),
             None => Specificity::Exact,
         };
-        if let Some(patterns) = groups.entry(rank).or_insert_with(|| Some(Vec::new())) {
-            patterns.push(pattern.clone());
+        let group = found.groups.entry(rank);
+        if let Some(patterns) = group.or_insert_with(|| Some(Vec::new())) {
+            patterns.push(parsed.to_unicode());
         }
     }
-    groups
+    found
+}
+
+/// Whether a name was written in its ASCII form.
+fn is_ascii(domains: &[String], pattern: &str) -> bool {
+    let name = |domain: &String| {
+        domain
+            .strip_suffix(":*")
+            .unwrap_or(domain)
+            .to_ascii_lowercase()
+    };
+    domains.iter().any(|domain| name(domain) == pattern)
+}
+
+/// The requests that Envoy would take for a domain, or a few more, as a condition. `None`: no request that a proxy takes is one.
+fn guard(domain: &str) -> Option<(Specificity, RouteHeader)> {
+    let (rank, mode, value) = match (domain.strip_prefix('*'), domain.strip_suffix('*')) {
+        (Some(suffix), _) => (
+            Specificity::Suffix(suffix.len()),
+            HeaderMatchMode::Contains,
+            suffix,
+        ),
+        (_, Some(prefix)) => (Specificity::Prefix, HeaderMatchMode::HeaderPrefix, prefix),
+        _ => (Specificity::Exact, HeaderMatchMode::ExactHeader, domain),
+    };
+    // Others are in no host, and would not be found in what the model takes for a list.
+    let is_said = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b',' | b'*');
+    let is_sayable = !value.is_empty() && value.len() <= LONGEST_NAME && value.bytes().all(is_said);
+    is_sayable.then(|| {
+        let header = RouteHeader {
+            name: "Host".to_owned(),
+            values: Some(vec![value.to_owned()]),
+            mode,
+            is_case_sensitive: false,
+        };
+        (rank, header)
+    })
+}
+
+/// The condition in words.
+fn said(header: &RouteHeader) -> String {
+    let value = header.values.as_deref().unwrap_or_default().join(", ");
+    match header.mode {
+        HeaderMatchMode::Contains => format!("whose host contains `{value}`"),
+        HeaderMatchMode::HeaderPrefix => format!("whose host begins with `{value}`"),
+        _ => format!("for `{value}`"),
+    }
 }

@@ -1,17 +1,26 @@
 //! Listeners, which lead to routes.
 
-use xds_types::pb::envoy::config::listener::v3::{Listener, filter};
+use xds_types::pb::envoy::config::listener::v3::{
+    Filter, FilterChain, Listener, ListenerFilter, filter, listener_filter,
+};
 use xds_types::pb::envoy::config::route::v3::RouteConfiguration;
 use xds_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::HttpConnectionManager;
 use xds_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::http_connection_manager::RouteSpecifier;
+use xds_types::pb::envoy::config::core::v3::{TransportSocket, transport_socket};
+use xds_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::{HttpFilter, http_filter};
+use xds_types::pb::envoy::extensions::transport_sockets::tls::v3::DownstreamTlsContext;
 use xds_types::pb::google::protobuf::Any;
 use prost::Message as _;
 use proxy_model::Problems;
 
 use super::Reading;
+use super::access::{self, Extension, Place, closes, fields_close};
 
 const MANAGER: &str = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
+const DOWNSTREAM_TLS: &str =
+    "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext";
 const ROUTER: &str = "envoy.filters.http.router";
+const RAW_BUFFER: &str = "envoy.transport_sockets.raw_buffer";
 
 /// What a listener leads to. Where it listens, and its certificates, are the proxy's own.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -19,6 +28,8 @@ const ROUTER: &str = "envoy.filters.http.router";
 pub struct ReadListener {
     /// Where its routes are; none for a listener without HTTP.
     pub routes: Vec<RouteSource>,
+    /// Where routes are that it restricts in a way that cannot be honoured: nobody may send to them.
+    pub closed: Vec<RouteSource>,
 }
 
 /// Where routes are.
@@ -30,54 +41,180 @@ pub enum RouteSource {
     Inline(Box<RouteConfiguration>),
 }
 
-/// Reads a listener, with what has no effect.
+/// Reads a listener, with what has no effect, and what closes some of its routes, which are errors.
 ///
 /// # Errors
-/// Everything in it that cannot be honoured.
+/// Everything in it that cannot be honoured, if nothing of it says who may send.
 pub fn read_listener(listener: &Listener) -> Result<(ReadListener, Problems), Problems> {
     let mut reading = Reading::of("listener", &listener.name);
     let mut found = ReadListener::default();
-    let chains = listener
-        .filter_chains
-        .iter()
-        .chain(&listener.default_filter_chain);
-    let filters = chains
-        .flat_map(|chain| &chain.filters)
-        .filter_map(|filter| match &filter.config_type {
-            Some(filter::ConfigType::TypedConfig(config)) => Some(config),
-            _ => None,
-        });
+    let chains = || {
+        listener
+            .filter_chains
+            .iter()
+            .chain(&listener.default_filter_chain)
+    };
     let api = (listener.api_listener.iter()).filter_map(|api| api.api_listener.as_ref());
-    for config in filters.chain(api) {
+    let is_http = listener.api_listener.is_some() || chains().any(is_http_chain);
+    let is_closed = is_http && closes_all(listener, &mut reading);
+    let mut has_closed = is_closed;
+    let mut take = |config: &Any, is_closed: bool, reading: &mut Reading| {
         reading.below("http_connection_manager", |reading| {
-            found.routes.extend(manager(config, reading));
+            let (source, closes) = manager(config, reading);
+            let is_closed = is_closed || closes;
+            has_closed |= is_closed;
+            match is_closed {
+                true => found.closed.extend(source),
+                false => found.routes.extend(source),
+            }
         });
+    };
+    for chain in chains() {
+        let closes = chain_closes(chain, &mut reading);
+        for config in chain.filters.iter().filter_map(typed) {
+            match config.type_url == MANAGER {
+                true => take(config, is_closed || closes, &mut reading),
+                // What an HTTP chain has besides was judged before.
+                false => reading.ignore_if(!is_http_chain(chain), &config.type_url),
+            }
+        }
     }
-    reading.finish(Some(found))
+    for config in api {
+        take(config, is_closed, &mut reading);
+    }
+    // Closed routes must not stay as they were.
+    match has_closed {
+        true => Ok((found, reading.problems)),
+        false => reading.finish(Some(found)),
+    }
 }
 
-fn manager(config: &Any, reading: &mut Reading) -> Option<RouteSource> {
+fn typed(filter: &Filter) -> Option<&Any> {
+    match &filter.config_type {
+        Some(filter::ConfigType::TypedConfig(config)) => Some(config),
+        _ => None,
+    }
+}
+
+fn is_http_chain(chain: &FilterChain) -> bool {
+    let mut configs = chain.filters.iter().filter_map(typed);
+    configs.any(|config| config.type_url == MANAGER)
+}
+
+/// Whether all of a listener is closed. A chain for some clients keeps them from the others, so that closes all of them.
+fn closes_all(listener: &Listener, reading: &mut Reading) -> bool {
+    let mut is_closed = fields_close(Place::Listener, &access::listener(listener), reading);
+    for filter in &listener.listener_filters {
+        is_closed |= closes(Place::ListenerFilter, listener_filter(filter), reading);
+    }
+    let chains = (listener.filter_chains.iter()).chain(&listener.default_filter_chain);
+    for wanted in chains.filter_map(|chain| chain.filter_chain_match.as_ref()) {
+        is_closed |= reading.below("filter_chain_match", |reading| {
+            let fields = access::filter_chain_match(wanted);
+            fields_close(Place::FilterChainMatch, &fields, reading)
+        });
+    }
+    is_closed
+}
+
+/// Whether a chain closes its own routes, if it has any.
+fn chain_closes(chain: &FilterChain, reading: &mut Reading) -> bool {
+    if !is_http_chain(chain) {
+        return false;
+    }
+    let fields = access::filter_chain(chain);
+    let mut is_closed = fields_close(Place::FilterChain, &fields, reading);
+    if let Some(socket) = &chain.transport_socket {
+        is_closed |= socket_closes(socket, reading);
+    }
+    let is_manager =
+        |filter: &&Filter| typed(filter).is_some_and(|config| config.type_url == MANAGER);
+    for filter in chain.filters.iter().filter(|filter| !is_manager(filter)) {
+        let extension = Extension {
+            name: &filter.name,
+            config: typed(filter),
+            ..Extension::default()
+        };
+        is_closed |= closes(Place::NetworkFilter, extension, reading);
+    }
+    is_closed
+}
+
+fn socket_closes(socket: &TransportSocket, reading: &mut Reading) -> bool {
+    let config = match &socket.config_type {
+        Some(transport_socket::ConfigType::TypedConfig(config)) => Some(config),
+        None if socket.name == RAW_BUFFER => return false,
+        None => None,
+    };
+    let tls = config
+        .filter(|config| config.type_url == DOWNSTREAM_TLS)
+        .map(|config| DownstreamTlsContext::decode(config.value.as_slice()));
+    if let Some(tls) = tls {
+        let is_open = tls.is_ok_and(|tls| {
+            tls.require_client_certificate
+                .is_none_or(|required| !required.value)
+        });
+        if !is_open {
+            reading.refuse(
+                "transport_socket/require_client_certificate",
+                "clients are not asked for certificates; the routes behind it answer 503",
+            );
+        }
+        return !is_open;
+    }
+    let extension = Extension {
+        name: &socket.name,
+        config,
+        ..Extension::default()
+    };
+    closes(Place::TransportSocket, extension, reading)
+}
+
+fn listener_filter(filter: &ListenerFilter) -> Extension<'_> {
+    let config = match &filter.config_type {
+        Some(listener_filter::ConfigType::TypedConfig(config)) => Some(config),
+        _ => None,
+    };
+    Extension {
+        name: &filter.name,
+        config,
+        ..Extension::default()
+    }
+}
+
+fn http_filter(filter: &HttpFilter) -> Extension<'_> {
+    let config = match &filter.config_type {
+        Some(http_filter::ConfigType::TypedConfig(config)) => Some(config),
+        _ => None,
+    };
+    Extension {
+        name: &filter.name,
+        config,
+        is_optional: filter.is_optional,
+        is_disabled: filter.disabled,
+    }
+}
+
+/// Where the routes of a connection manager are, and whether nobody may send to them.
+fn manager(config: &Any, reading: &mut Reading) -> (Option<RouteSource>, bool) {
     if config.type_url != MANAGER {
         reading.ignore_if(true, &config.type_url);
-        return None;
+        return (None, false);
     }
     let Ok(manager) = HttpConnectionManager::decode(config.value.as_slice()) else {
         reading.refuse("typed_config", "it cannot be decoded");
-        return None;
+        return (None, false);
     };
-    for filter in manager
-        .http_filters
-        .iter()
-        .filter(|filter| filter.name != ROUTER)
-    {
-        let field = format!("http_filters/{}", filter.name);
-        if filter.is_optional || filter.disabled {
-            reading.ignore_if(true, &field);
-        } else {
-            reading.refuse(&field, "a filter that is not optional cannot be honoured");
-        }
+    let mut is_closed = fields_close(Place::Manager, &access::manager(&manager), reading);
+    let upgrades = manager.upgrade_configs.iter();
+    let filters =
+        (manager.http_filters.iter()).chain(upgrades.flat_map(|upgrade| &upgrade.filters));
+    for filter in filters {
+        // Without a configuration the name is all there is.
+        let is_router = filter.name == ROUTER && filter.config_type.is_none();
+        is_closed |= !is_router && closes(Place::HttpFilter, http_filter(filter), reading);
     }
-    match manager.route_specifier {
+    let source = match manager.route_specifier {
         Some(RouteSpecifier::Rds(rds)) => Some(RouteSource::Named(rds.route_config_name)),
         Some(RouteSpecifier::RouteConfig(routes)) => Some(RouteSource::Inline(Box::new(routes))),
         Some(RouteSpecifier::ScopedRoutes(_)) => {
@@ -88,5 +225,6 @@ fn manager(config: &Any, reading: &mut Reading) -> Option<RouteSource> {
             reading.refuse("route_specifier", "the connection manager has no routes");
             None
         }
-    }
+    };
+    (source, is_closed)
 }

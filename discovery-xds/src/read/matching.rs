@@ -20,9 +20,6 @@ pub(super) fn route_match(wanted: &EnvoyMatch, reading: &mut Reading) -> RouteMa
     reading.refuse_if(wanted.runtime_fraction.is_some(), "runtime_fraction");
     reading.refuse_if(!wanted.cookies.is_empty(), "cookies");
     reading.refuse_if(wanted.grpc.is_some(), "grpc");
-    reading.refuse_if(wanted.tls_context.is_some(), "tls_context");
-    reading.refuse_if(!wanted.dynamic_metadata.is_empty(), "dynamic_metadata");
-    reading.refuse_if(!wanted.filter_state.is_empty(), "filter_state");
     let mut matched = RouteMatch {
         path: path(wanted, reading),
         ..RouteMatch::default()

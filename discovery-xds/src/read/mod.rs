@@ -2,7 +2,8 @@
 //!
 //! Each resource is read on its own and is refused as a whole if something in it cannot be honoured that decides where
 //! requests go, who may send them or what is sent; of a route configuration only the route or virtual host is, and its
-//! requests are answered with 503, so that they get to no other route. What only happens a little differently is a warning.
+//! requests are answered with 503, so that they get to no other route. A listener that says who may send in a way that cannot be
+//! honoured closes the routes that it leads to in the same way. What only happens a little differently is a warning.
 //! Resources that `xds-control-plane` wrote may [carry](xds_types::carried) the model's own form, and then lose nothing.
 
 #![expect(
@@ -10,6 +11,7 @@
     reason = "other control planes send fields that Envoy keeps for them"
 )]
 
+mod access;
 mod cluster;
 mod compose;
 mod endpoints;

@@ -14,7 +14,7 @@ use xds_types::pb::envoy::config::route::v3::{Route, RouteAction};
 use xds_types::pb::google::protobuf;
 
 use super::headers::{self, Changes, Side};
-use super::{Reading, matching};
+use super::{Reading, access, matching};
 
 /// How long Envoy lets a route take that says nothing of it.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
@@ -25,15 +25,18 @@ fn transform(key: &str, value: &str) -> TransformConfig {
 
 /// A route but for hosts and order, and how many of its conditions are refused.
 pub(super) fn route(route: &Route, reading: &mut Reading) -> (RouteConfig, usize) {
-    reading.refuse_if(
-        !route.typed_per_filter_config.is_empty(),
-        "typed_per_filter_config",
-    );
+    access::per_filter(&route.typed_per_filter_config, reading);
     reading.refuse_if(!route.route_specifiers.is_empty(), "route_specifiers");
     let Some(wanted) = &route.r#match else {
         reading.refuse("match", "the route matches nothing");
         return (RouteConfig::default(), 0);
     };
+    // Those who may not send must not be served by what the virtual host was before.
+    reading.below("match", |reading| {
+        reading.refuse_if(wanted.tls_context.is_some(), "tls_context");
+        reading.refuse_if(!wanted.dynamic_metadata.is_empty(), "dynamic_metadata");
+        reading.refuse_if(!wanted.filter_state.is_empty(), "filter_state");
+    });
     let before = reading.refusals();
     let mut config = RouteConfig {
         r#match: reading.below("match", |reading| matching::route_match(wanted, reading)),
@@ -161,10 +164,9 @@ fn share(share: &ClusterWeight, reading: &mut Reading) -> WeightedCluster {
         share.metadata_match.is_some(),
         "weighted_clusters/metadata_match",
     );
-    reading.refuse_if(
-        !share.typed_per_filter_config.is_empty(),
-        "weighted_clusters/typed_per_filter_config",
-    );
+    reading.below("weighted_clusters", |reading| {
+        access::per_filter(&share.typed_per_filter_config, reading);
+    });
     reading.refuse_if(
         share.host_rewrite_specifier.is_some(),
         "weighted_clusters/host_rewrite_specifier",

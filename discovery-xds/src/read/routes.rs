@@ -8,9 +8,9 @@ use proxy_model::config::{ProxyConfig, RouteConfig, RouteMatch};
 use proxy_model::{CompileOptions, Problems, RouteId, Snapshot};
 use xds_types::pb::envoy::config::route::v3::RouteConfiguration;
 
-use super::Reading;
 use super::headers::{self, Side};
 use super::virtual_host::{VirtualHosts, changes_of_all};
+use super::{Reading, access};
 
 /// What a route configuration says.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -49,10 +49,6 @@ pub fn read_routes_after(
 ) -> Result<(ReadRoutes, Problems), Problems> {
     let mut reading = Reading::of("route_configuration", &routes.name);
     reading.refuse_if(routes.vhds.is_some(), "vhds");
-    reading.refuse_if(
-        !routes.typed_per_filter_config.is_empty(),
-        "typed_per_filter_config",
-    );
     reading.refuse_if(!routes.route_specifiers.is_empty(), "route_specifiers");
     reading.refuse_if(!routes.vhost_header.is_empty(), "vhost_header");
     reading.refuse_if(
@@ -62,22 +58,22 @@ pub fn read_routes_after(
     let (request, response) = changes_of_all(routes);
     headers::transforms(request, Side::Request, &mut Vec::new(), &mut reading);
     headers::transforms(response, Side::Response, &mut Vec::new(), &mut reading);
-    if reading.refusals() > 0 {
-        return Err(reading.problems);
+    let is_refused = reading.refusals() > 0;
+    let errors = reading.refusals();
+    access::per_filter(&routes.typed_per_filter_config, &mut reading);
+    let is_closed = reading.refusals() > errors;
+    match before {
+        _ if !is_refused => {}
+        Some(before) if is_closed => return Ok((before.closed(), reading.problems)),
+        _ => return Err(reading.problems),
     }
     reading.ignore_if(
         !routes.request_mirror_policies.is_empty(),
         "request_mirror_policies",
     );
     let mut hosts = VirtualHosts::of(routes, before.map(|before| Arc::clone(&before.good)));
-    let mut leaks = false;
     for host in &routes.virtual_hosts {
-        leaks |= reading
-            .below(&host.name, |reading| hosts.read(host, reading))
-            .is_err();
-    }
-    if leaks {
-        return Err(reading.problems);
+        reading.below(&host.name, |reading| hosts.read(host, reading));
     }
     let mut found = hosts.found();
     let ReadRoutes {
@@ -85,16 +81,36 @@ pub fn read_routes_after(
     } = &mut found;
     routes.sort_by_cached_key(|id, _| positions.get(id).copied());
     let mut problems = reading.problems;
-    found.compile(&mut problems)?;
-    Ok((found, problems))
+    found.compile(&mut problems);
+    match is_closed {
+        true => Ok((found.closed(), problems)),
+        false => Ok((found, problems)),
+    }
 }
 
 impl ReadRoutes {
+    /// The same for nobody: all requests that the routes match are answered with 503.
+    #[must_use]
+    pub fn closed(&self) -> Self {
+        let nobody = |route: &RouteConfig| RouteConfig {
+            r#match: route.r#match.clone(),
+            order: route.order,
+            ..RouteConfig::default()
+        };
+        let routes = self.routes.iter();
+        Self {
+            routes: routes
+                .map(|(id, route)| (id.clone(), nobody(route)))
+                .collect(),
+            ..self.clone()
+        }
+    }
+
     /// Makes routes that the model does not take answer 503 for all requests to their hosts.
-    fn compile(&mut self, problems: &mut Problems) -> Result<(), Problems> {
+    fn compile(&mut self, problems: &mut Problems) {
         let (compiled, wrong) = self.compiled();
         if !wrong.has_errors() {
-            return Ok(());
+            return;
         }
         let taken: BTreeSet<&RouteId> = compiled.routes().iter().map(|route| route.id()).collect();
         for (_, route) in self.routes.iter_mut().filter(|(id, _)| !taken.contains(id)) {
@@ -110,11 +126,12 @@ impl ReadRoutes {
             };
         }
         problems.append(wrong);
-        match self.compiled().1.has_errors() {
-            // It is the hosts that are not taken.
-            true => Err(std::mem::take(problems)),
-            false => Ok(()),
-        }
+        // Hosts that are not taken are those of no request.
+        let (compiled, _) = self.compiled();
+        let taken: BTreeSet<RouteId> = (compiled.routes().iter())
+            .map(|route| route.id().clone())
+            .collect();
+        self.routes.retain(|id, _| taken.contains(id));
     }
 
     /// Without what has to be known to a proxy by name, which only that can judge.

@@ -4,14 +4,15 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use indexmap::map::Entry;
-use proxy_model::config::{RouteConfig, RouteMatch};
+use proxy_model::RouteId;
+use proxy_model::config::{RouteConfig, RouteHeader, RouteMatch, TransformConfig};
 use proxy_model::json::{parse_document, read_route};
 use xds_types::pb::envoy::config::route::v3::{Route, RouteConfiguration, VirtualHost};
 
 use super::headers::{self, Changes, Side};
 use super::hosts;
 use super::routes::{HostRoutes, ReadRoutes};
-use super::{Reading, route};
+use super::{Reading, access, route};
 use xds_types::carried;
 
 /// The longest form in JSON that is believed.
@@ -23,15 +24,13 @@ pub(super) struct VirtualHosts<'e> {
     found: ReadRoutes,
     /// The names that ids begin with.
     prefixes: BTreeSet<String>,
+    /// The domains of virtual hosts that were read.
+    claimed: BTreeSet<String>,
     before: Arc<HashMap<String, HostRoutes>>,
     good: HashMap<String, HostRoutes>,
     /// How many conditions of routes were refused.
     conditions: usize,
 }
-
-/// Requests to one of the virtual host's names would get to another one.
-#[derive(Debug)]
-pub(super) struct Leaks;
 
 impl<'e> VirtualHosts<'e> {
     pub(super) fn of(
@@ -42,6 +41,7 @@ impl<'e> VirtualHosts<'e> {
             all,
             found: ReadRoutes::default(),
             prefixes: BTreeSet::new(),
+            claimed: BTreeSet::new(),
             before: before.unwrap_or_default(),
             good: HashMap::new(),
             conditions: 0,
@@ -55,30 +55,36 @@ impl<'e> VirtualHosts<'e> {
         }
     }
 
-    pub(super) fn read(&mut self, host: &VirtualHost, reading: &mut Reading) -> Result<(), Leaks> {
+    pub(super) fn read(&mut self, host: &VirtualHost, reading: &mut Reading) {
         let changes_headers = !self.all.request_headers_to_add.is_empty()
             || !self.all.request_headers_to_remove.is_empty()
+            || !self.all.internal_only_headers.is_empty()
             || !host.request_headers_to_add.is_empty()
             || !host.request_headers_to_remove.is_empty();
+        let before = reading.refusals();
+        check(host, reading);
+        let is_closed = reading.refusals() > before;
         let carried: Option<Vec<(u64, RouteConfig)>> = (host.routes.iter())
             .map(|route| sealed(route, reading))
             .collect();
-        if let (Some(carried), false) = (carried, changes_headers || host.routes.is_empty()) {
+        if let (Some(carried), false) = (
+            carried,
+            is_closed || changes_headers || host.routes.is_empty(),
+        ) {
             return self.insert_sealed(host, carried, reading);
         }
-        let before = reading.refusals();
-        let groups = hosts::patterns(&host.domains, reading);
-        let leaks = reading.refusals() > before && self.has_wildcards();
-        let before = reading.refusals();
-        check(host, reading);
-        let read: HostRoutes = match reading.refusals() > before {
+        let domains = hosts::domains(&host.domains, &mut self.claimed, reading);
+        for (rank, header) in domains.refused {
+            self.insert_guard(host, rank, header);
+        }
+        let read: HostRoutes = match is_closed {
             true => [("refused".to_owned(), RouteConfig::default())].into(),
             false => self.last_good(host, reading),
         };
         let catches_all = read
             .iter()
             .any(|(_, config)| config.r#match == RouteMatch::default());
-        for (rank, patterns) in groups {
+        for (rank, patterns) in domains.groups {
             let prefix = self.prefix(host, patterns.as_deref());
             for (position, (name, config)) in read.iter().enumerate() {
                 let order = rank.order(position);
@@ -95,13 +101,22 @@ impl<'e> VirtualHosts<'e> {
                 );
             }
         }
-        if leaks { Err(Leaks) } else { Ok(()) }
     }
 
-    /// Whether there are names for which another virtual host may do.
-    fn has_wildcards(&self) -> bool {
-        let mut domains = (self.all.virtual_hosts.iter()).flat_map(|host| &host.domains);
-        domains.any(|domain| domain.starts_with('*'))
+    /// Answers 503 to requests for a domain that is refused, so that they get to no other virtual host.
+    fn insert_guard(&mut self, host: &VirtualHost, rank: hosts::Specificity, header: RouteHeader) {
+        let mut id = format!("{}/domains", self.prefix(host, None));
+        while self.found.routes.contains_key(&RouteId::from(&*id)) {
+            id.push('\'');
+        }
+        let nowhere = RouteConfig {
+            r#match: RouteMatch {
+                headers: Some(vec![header]),
+                ..RouteMatch::default()
+            },
+            ..RouteConfig::default()
+        };
+        self.insert(id, &None, rank.order(hosts::LAST), nowhere);
     }
 
     /// The routes of a virtual host, or those that it had if a condition of theirs is all that cannot be honoured.
@@ -146,7 +161,23 @@ impl<'e> VirtualHosts<'e> {
         let before = reading.refusals();
         let (mut config, conditions) = route::route(route, reading);
         self.conditions += conditions;
+        let is_internal = |name: &str| {
+            let internal = &mut self.all.internal_only_headers.iter();
+            internal.any(|header| header.eq_ignore_ascii_case(name))
+        };
+        let wanted = route.r#match.iter().flat_map(|wanted| &wanted.headers);
+        for header in wanted.filter(|header| is_internal(&header.name)) {
+            let message = format!(
+                "`{}` is a header that only Envoy itself may set",
+                header.name
+            );
+            reading.refuse("match/headers", message);
+        }
         let out = config.transforms.get_or_insert_default();
+        for (at, name) in self.all.internal_only_headers.iter().enumerate() {
+            let removed = ("RequestHeaderRemove".to_owned(), name.clone());
+            out.insert(at, TransformConfig::from_iter([removed]));
+        }
         for (request, response) in [changes_of_host(host), changes_of_all(self.all)] {
             headers::transforms(request, Side::Request, out, reading);
             headers::transforms(response, Side::Response, out, reading);
@@ -199,7 +230,7 @@ impl<'e> VirtualHosts<'e> {
         host: &VirtualHost,
         carried: Vec<(u64, RouteConfig)>,
         reading: &mut Reading,
-    ) -> Result<(), Leaks> {
+    ) {
         for (route, (position, config)) in host.routes.iter().zip(carried) {
             (self.found.positions).insert(route.name.as_str().into(), position);
             match self.found.routes.entry(route.name.as_str().into()) {
@@ -208,22 +239,31 @@ impl<'e> VirtualHosts<'e> {
                 }
                 Entry::Occupied(taken) if *taken.get() == config => {}
                 Entry::Occupied(_) => {
-                    reading.refuse(&route.name, "two routes have this name and differ");
-                    return Err(Leaks);
+                    reading.refuse(
+                        &route.name,
+                        "two routes have this name and differ; requests of the second get 503",
+                    );
+                    let nowhere = RouteConfig {
+                        r#match: config.r#match,
+                        order: config.order,
+                        ..RouteConfig::default()
+                    };
+                    let mut id = format!("{}'", route.name);
+                    while self.found.routes.contains_key(&RouteId::from(&*id)) {
+                        id.push('\'');
+                    }
+                    self.found.positions.insert(id.as_str().into(), position);
+                    self.found.routes.insert(id.into(), nowhere);
                 }
             }
         }
-        Ok(())
     }
 }
 
 fn check(host: &VirtualHost, reading: &mut Reading) {
     reading.refuse_if(host.require_tls != 0, "require_tls");
     reading.refuse_if(host.matcher.is_some(), "matcher");
-    reading.refuse_if(
-        !host.typed_per_filter_config.is_empty(),
-        "typed_per_filter_config",
-    );
+    access::per_filter(&host.typed_per_filter_config, reading);
     reading.refuse_if(!host.route_specifiers.is_empty(), "route_specifiers");
     reading.ignore_if(!host.rate_limits.is_empty(), "rate_limits");
     reading.ignore_if(host.cors.is_some(), "cors");

@@ -1,5 +1,6 @@
 //! Tests of the client.
 
+mod closed;
 mod delta;
 mod full;
 mod inline;

@@ -14,10 +14,11 @@ use crate::sources::period;
 use crate::translate::HealthCheckKind;
 
 /// Keys of a Consul section that mean something to gateways only.
-const WITHOUT_MEANING: [&str; 6] = [
+const WITHOUT_MEANING: [&str; 7] = [
     "LabelPrefix",
     "EnabledByDefault",
     "TraefikTags",
+    "TraefikEntryPoints",
     "Priorities",
     "AllowStartBeforeDiscovery",
     "Persist",

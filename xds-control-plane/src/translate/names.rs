@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use proxy_model::matching::{HostError, HostPattern};
+
 use super::TranslateOptions;
 
 /// `<service>-<branch>-<provides>`, without the middle part for the service itself.
@@ -55,6 +57,8 @@ pub(super) fn reach(domain: &str, options: &TranslateOptions) -> Reach {
 /// Why a domain that somebody wrote is not served; `Ok`: in the form in which it is.
 ///
 /// `*` alone is not: who wrote it would get the requests for all that is not served.
+///
+/// Envoys compare names in ASCII form, as requests have them.
 pub(super) fn usable_domain(domain: &str) -> Result<String, &'static str> {
     const LONGEST: usize = 255;
     let is_odd = |c: char| c.is_control() || c.is_whitespace();
@@ -63,6 +67,15 @@ pub(super) fn usable_domain(domain: &str) -> Result<String, &'static str> {
         "*" => Err("would take all requests that nobody else has"),
         _ if domain.len() > LONGEST => Err("has more than 255 bytes"),
         _ if domain.contains(is_odd) => Err("has spaces or control characters"),
-        _ => Ok(domain.to_ascii_lowercase()),
+        _ if domain.is_ascii() => Ok(domain.to_ascii_lowercase()),
+        _ => match HostPattern::parse(domain) {
+            Ok(pattern) => Ok(pattern.to_ascii()),
+            Err(_) => Err("is not ASCII and has no form in ASCII"),
+        },
     }
+}
+
+/// Why gateways that obey the control plane would not take a domain. The rule of `discovery_xds::read`.
+pub(super) fn not_for_gateways(domain: &str) -> Option<HostError> {
+    HostPattern::parse_ascii(domain.strip_suffix(":*").unwrap_or(domain)).err()
 }

@@ -1,9 +1,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use discovery_core::text::shortened;
+
 use super::defaults::Defaults;
 use super::endpoints::Live;
 use super::model::{CatalogService, Known, RegistryService, StaticConfig};
+use super::names::not_for_gateways;
 use super::options::TranslateOptions;
 use super::{others, registry, tags};
 use crate::assemble::{Owner, ServiceResources, Warning};
@@ -51,6 +54,29 @@ impl Translated {
     pub(super) fn warn(&mut self, code: &'static str, message: String) {
         let owner = self.resources.owner.clone();
         self.warnings.push(Warning::new(owner, code, message));
+    }
+
+    /// Reports domains that Envoys take and gateways do not.
+    fn report_domains(&mut self) {
+        let hosts = self.resources.virtual_hosts.iter();
+        let domains: BTreeSet<&String> = hosts.flat_map(|host| &host.domains).collect();
+        let without_port = |domain: &str| {
+            let name = domain.rsplit_once(':').map(|(name, _)| name.to_owned());
+            name.is_some_and(|name| domains.contains(&name))
+        };
+        let refused: Vec<String> = (domains.iter())
+            .filter(|domain| !without_port(domain))
+            .filter_map(|domain| {
+                let error = not_for_gateways(domain)?;
+                let domain = shortened(domain, 100);
+                Some(format!(
+                    "gateways answer 503 for the domain {domain}, which only Envoys can serve: {error}"
+                ))
+            })
+            .collect();
+        for message in refused {
+            self.warn("domain_not_for_gateways", message);
+        }
     }
 }
 
@@ -263,7 +289,8 @@ impl Round<'_> {
         let done = match before {
             Some(before) if before.of.is_same(&of) => before,
             before => {
-                let translated = translate(&of.instances, &surroundings);
+                let mut translated = translate(&of.instances, &surroundings);
+                translated.report_domains();
                 let same = before.map(|before| before.resources);
                 let same = same.filter(|resources| **resources == translated.resources);
                 Done {

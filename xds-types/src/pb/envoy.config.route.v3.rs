@@ -2004,6 +2004,27 @@ impl ::prost::Name for InternalRedirectPolicy {
         "type.googleapis.com/envoy.config.route.v3.InternalRedirectPolicy".into()
     }
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FilterConfig {
+    #[prost(message, optional, tag = "1")]
+    pub config: ::core::option::Option<
+        super::super::super::super::google::protobuf::Any,
+    >,
+    #[prost(bool, tag = "2")]
+    pub is_optional: bool,
+    #[prost(bool, tag = "3")]
+    pub disabled: bool,
+}
+impl ::prost::Name for FilterConfig {
+    const NAME: &'static str = "FilterConfig";
+    const PACKAGE: &'static str = "envoy.config.route.v3";
+    fn full_name() -> ::prost::alloc::string::String {
+        "envoy.config.route.v3.FilterConfig".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "type.googleapis.com/envoy.config.route.v3.FilterConfig".into()
+    }
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RouteConfiguration {
     #[prost(string, tag = "1")]

@@ -186,6 +186,24 @@ impl ::prost::Name for TlsCertificate {
             .into()
     }
 }
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TlsSessionTicketKeys {
+    #[prost(message, repeated, tag = "1")]
+    pub keys: ::prost::alloc::vec::Vec<
+        super::super::super::super::config::core::v3::DataSource,
+    >,
+}
+impl ::prost::Name for TlsSessionTicketKeys {
+    const NAME: &'static str = "TlsSessionTicketKeys";
+    const PACKAGE: &'static str = "envoy.extensions.transport_sockets.tls.v3";
+    fn full_name() -> ::prost::alloc::string::String {
+        "envoy.extensions.transport_sockets.tls.v3.TlsSessionTicketKeys".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.TlsSessionTicketKeys"
+            .into()
+    }
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CertificateProviderPluginInstance {
     #[prost(string, tag = "1")]
@@ -453,6 +471,99 @@ impl ::prost::Name for UpstreamTlsContext {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
+            .into()
+    }
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DownstreamTlsContext {
+    #[prost(message, optional, tag = "1")]
+    pub common_tls_context: ::core::option::Option<CommonTlsContext>,
+    #[prost(message, optional, tag = "2")]
+    pub require_client_certificate: ::core::option::Option<
+        super::super::super::super::super::google::protobuf::BoolValue,
+    >,
+    #[prost(message, optional, tag = "3")]
+    pub require_sni: ::core::option::Option<
+        super::super::super::super::super::google::protobuf::BoolValue,
+    >,
+    #[prost(bool, tag = "10")]
+    pub disable_stateful_session_resumption: bool,
+    #[prost(message, optional, tag = "6")]
+    pub session_timeout: ::core::option::Option<
+        super::super::super::super::super::google::protobuf::Duration,
+    >,
+    #[prost(enumeration = "downstream_tls_context::OcspStaplePolicy", tag = "8")]
+    pub ocsp_staple_policy: i32,
+    #[prost(message, optional, tag = "9")]
+    pub full_scan_certs_on_sni_mismatch: ::core::option::Option<
+        super::super::super::super::super::google::protobuf::BoolValue,
+    >,
+    #[prost(bool, tag = "11")]
+    pub prefer_client_ciphers: bool,
+    #[prost(oneof = "downstream_tls_context::SessionTicketKeysType", tags = "4, 5, 7")]
+    pub session_ticket_keys_type: ::core::option::Option<
+        downstream_tls_context::SessionTicketKeysType,
+    >,
+}
+/// Nested message and enum types in `DownstreamTlsContext`.
+pub mod downstream_tls_context {
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum OcspStaplePolicy {
+        LenientStapling = 0,
+        StrictStapling = 1,
+        MustStaple = 2,
+    }
+    impl OcspStaplePolicy {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::LenientStapling => "LENIENT_STAPLING",
+                Self::StrictStapling => "STRICT_STAPLING",
+                Self::MustStaple => "MUST_STAPLE",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "LENIENT_STAPLING" => Some(Self::LenientStapling),
+                "STRICT_STAPLING" => Some(Self::StrictStapling),
+                "MUST_STAPLE" => Some(Self::MustStaple),
+                _ => None,
+            }
+        }
+    }
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum SessionTicketKeysType {
+        #[prost(message, tag = "4")]
+        SessionTicketKeys(super::TlsSessionTicketKeys),
+        #[prost(message, tag = "5")]
+        SessionTicketKeysSdsSecretConfig(super::SdsSecretConfig),
+        #[prost(bool, tag = "7")]
+        DisableStatelessSessionResumption(bool),
+    }
+}
+impl ::prost::Name for DownstreamTlsContext {
+    const NAME: &'static str = "DownstreamTlsContext";
+    const PACKAGE: &'static str = "envoy.extensions.transport_sockets.tls.v3";
+    fn full_name() -> ::prost::alloc::string::String {
+        "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext"
             .into()
     }
 }

@@ -242,6 +242,54 @@ async fn traefik_s_tags_are_a_dialect_for_services_without_ours() {
     assert!(cluster(&state, "web").is_none());
 }
 
+/// Nobody gets in whom Traefik would keep out.
+#[tokio::test(start_paused = true)]
+async fn what_traefik_protects_is_left_out_and_named_at_its_service() {
+    let consul = FakeConsul::new("sas");
+    let web = |service: &str| {
+        ServiceDefinition::new(service, 80)
+            .with_tag("traefik.enable=true")
+            .with_tag(format!(
+                "traefik.http.routers.r.rule=Host(`{service}.example`)"
+            ))
+    };
+    let auth = web("auth")
+        .with_tag("traefik.http.middlewares.a.basicauth.users=u:p")
+        .with_tag("traefik.http.routers.r.middlewares=a@consulcatalog");
+    consul.register("sas", "n1", auth);
+    let internal = web("internal").with_tag("traefik.http.routers.r.entrypoints=internal");
+    consul.register("sas", "n1", internal);
+    let open = web("open")
+        .with_tag("traefik.http.routers.r.entrypoints=web")
+        .with_tag("traefik.http.services.s.loadbalancer.server.port=81")
+        .with_tag("traefik.http.services.s.loadbalancer.server.weight=7");
+    consul.register("sas", "n1", open);
+    let state = once(&consul, DiscoveryOptions::default()).await.state;
+    let routes = state.config.as_ref().unwrap().routes.keys();
+    let routes: Vec<_> = routes.map(ToString::to_string).collect();
+    assert_eq!(routes, ["open:r"]);
+    assert_eq!(
+        destinations(&state, "open"),
+        table(&[("http://10.0.0.1:81", (0, 7))])
+    );
+    let codes: Vec<_> = problems(&state).into_iter().map(|(code, _)| code).collect();
+    assert!(
+        codes.contains(&"traefik_middleware".to_owned()),
+        "{codes:?}"
+    );
+    assert!(
+        codes.contains(&"traefik_entry_point".to_owned()),
+        "{codes:?}"
+    );
+    let services = ServiceOptions::default().with_traefik_entry_points(vec!["internal".to_owned()]);
+    let state = once(&consul, DiscoveryOptions::default().with_services(services))
+        .await
+        .state;
+    let routes = state.config.as_ref().unwrap().routes.keys();
+    let routes: Vec<_> = routes.map(ToString::to_string).collect();
+    assert_eq!(routes, ["internal:r"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_service_without_labels_can_be_served_and_the_prefix_can_be_another() {
     let consul = FakeConsul::new("sas");

@@ -1,5 +1,7 @@
 //! Tests of what is read.
 
+mod access;
+mod domains;
 mod foreign;
 
 use proxy_model::RequestHead;
@@ -52,6 +54,9 @@ impl RequestHead for Request {
     }
 
     fn for_each_header(&self, name: &str, each: &mut dyn FnMut(&[u8]) -> bool) {
+        if name == "host" && !each(self.host.as_bytes()) {
+            return;
+        }
         for (_, value) in self.headers.iter().filter(|(key, _)| key == name) {
             if !each(value.as_bytes()) {
                 return;

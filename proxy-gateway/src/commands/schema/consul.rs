@@ -45,6 +45,7 @@ pub(super) fn section() -> Value {
             "LabelPrefix": text("What labels in tags begin with, with the dot. Unset: `proxy.`."),
             "EnabledByDefault": switch("Whether services that do not say `enable` are served.", false),
             "TraefikTags": switch("Whether Traefik's common tags are understood, of services without labels of ours.", true),
+            "TraefikEntryPoints": texts("The entry points of Traefik that this proxy stands for; routers for others are left out. Unset: `web` and `websecure`."),
             "IncludeWarning": switch("Whether instances with a check that warns get requests.", false),
             "WanAddresses": switch("Whether instances in other datacenters are reached at their address `wan`.", true),
             "Priorities": json!({ "type": "object", "additionalProperties": { "type": "integer", "minimum": 0 }, "description": "Tiers by datacenter: the lowest that has somebody available gets all requests. Unset: the own one 0, others 1." }),

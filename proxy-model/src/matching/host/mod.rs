@@ -103,6 +103,28 @@ impl HostPattern {
         })
     }
 
+    /// Parses a pattern whose name may be in ASCII form (`xn--nicode-2ya`), as systems other than configuration files write it.
+    /// The pattern is the one of the name in Unicode.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse); a name that is not the ASCII form of any name.
+    pub fn parse_ascii(text: &str) -> Result<Self, HostError> {
+        if !text.to_ascii_lowercase().contains("xn--") || text.len() > MAX_TEXT {
+            return Self::parse(text);
+        }
+        let no_name = || HostError::Idna { text: text.into() };
+        let (name, port) = split_port(text)?;
+        let (unicode, decoded) = idna::domain_to_unicode(name);
+        decoded.map_err(|_| no_name())?;
+        let port = port.map_or_else(String::new, |port| format!(":{port}"));
+        let pattern = Self::parse(&format!("{unicode}{port}")).map_err(|_| no_name())?;
+        // A name whose Unicode form has another ASCII form would match other requests.
+        match pattern.signature() == format!("{}{port}", name.to_ascii_lowercase()) {
+            true => Ok(pattern),
+            false => Err(no_name()),
+        }
+    }
+
     /// The pattern as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
@@ -147,6 +169,18 @@ impl HostPattern {
     /// patterns that the same hosts match.
     pub fn to_ascii(&self) -> String {
         self.signature()
+    }
+
+    /// As [`to_ascii`](Self::to_ascii), with names in Unicode, as [`parse`](Self::parse) takes them.
+    pub fn to_unicode(&self) -> String {
+        let ascii = self.signature();
+        if !ascii.contains("xn--") {
+            return ascii;
+        }
+        match ascii.split_once(':') {
+            Some((name, port)) => format!("{}:{port}", idna::domain_to_unicode(name).0),
+            None => idna::domain_to_unicode(&ascii).0,
+        }
     }
 
     /// Text that is the same for patterns that the same hosts match.

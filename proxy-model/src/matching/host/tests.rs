@@ -44,6 +44,32 @@ fn d06_punycode_is_refused_with_the_name_in_unicode() {
 }
 
 #[test]
+fn ascii_forms_of_other_systems_are_the_names_in_unicode() {
+    for (ascii, unicode) in [
+        ("xn--nicode-2ya", "ünicode"),
+        ("XN--nicode-2YA:8080", "ünicode:8080"),
+        ("*.a.xn--nicode-2ya", "*.a.ünicode"),
+        ("Plain.example:80", "plain.example:80"),
+        ("[::1]:80", "[::1]:80"),
+    ] {
+        let pattern = HostPattern::parse_ascii(ascii).unwrap();
+        assert_eq!(pattern.to_unicode(), unicode, "{ascii}");
+        let again = HostPattern::parse(unicode).unwrap();
+        assert_eq!(pattern.to_ascii(), again.to_ascii(), "{ascii}");
+        assert_eq!(pattern.to_ascii(), ascii.to_ascii_lowercase());
+    }
+    for text in [
+        "xn--a",
+        "xn--",
+        "xn--nicode-2ya:x",
+        "a..xn--nicode-2ya",
+        "xn--Nicode-",
+    ] {
+        HostPattern::parse_ascii(text).unwrap_err();
+    }
+}
+
+#[test]
 fn d07_invalid_hosts_are_refused_with_a_suggestion() {
     for (text, message, suggestion) in [
         (

@@ -1,0 +1,127 @@
+//! Who may send requests, as far as listeners, filters and routes say so.
+//!
+//! A proxy of this family knows none of Envoy's filters but the one that forwards. [`RULES`] says for each filter, and for each field
+//! of a listener, what becomes of it. What is not in it closes the routes that it stands before: they answer 503, so that nobody
+//! gets in whom Envoy would keep out.
+
+mod fields;
+mod rules;
+
+use prost::Message as _;
+use xds_types::pb::envoy::config::route::v3::FilterConfig;
+use xds_types::pb::google::protobuf::Any;
+
+use super::Reading;
+
+pub(super) use self::fields::{filter_chain, filter_chain_match, listener, manager};
+pub(super) use self::rules::{Place, RULES, Rule, Treatment};
+
+const TYPES: &str = "type.googleapis.com/";
+const FILTER_CONFIG: &str = "type.googleapis.com/envoy.config.route.v3.FilterConfig";
+
+/// The row of a place for a type of configuration.
+fn rule_for(place: Place, type_url: &str) -> Option<&'static Rule> {
+    let name = type_url.strip_prefix(TYPES)?;
+    let mut rows = RULES.iter().filter(|rule| rule.place == place);
+    rows.find(|rule| rule.types.contains(&name))
+}
+
+/// The row of a place for a field of a message.
+fn rule_of(place: Place, field: &str) -> Option<&'static Rule> {
+    let mut rows = RULES.iter().filter(|rule| rule.place == place);
+    rows.find(|rule| rule.types.contains(&field))
+}
+
+/// A filter, or another extension, as it is configured.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Extension<'e> {
+    pub(super) name: &'e str,
+    /// `None`: it comes from elsewhere, or there is none.
+    pub(super) config: Option<&'e Any>,
+    /// Whether proxies that do not know it may do without.
+    pub(super) is_optional: bool,
+    /// Whether it does nothing unless a route says so.
+    pub(super) is_disabled: bool,
+}
+
+/// Whether an extension closes what it stands before, which is then an error in `reading`.
+pub(super) fn closes(place: Place, extension: Extension<'_>, reading: &mut Reading) -> bool {
+    let field = format!("{}/{}", place.field(), extension.name);
+    let type_url = extension.config.map_or("", |config| &config.type_url);
+    let rule = rule_for(place, type_url);
+    match rule.map(|rule| rule.treatment) {
+        Some(Treatment::Honoured | Treatment::Harmless) => false,
+        Some(Treatment::Reported) => {
+            reading.ignore_if(true, &field);
+            false
+        }
+        _ if extension.is_disabled => {
+            reading.ignore_if(true, &field);
+            false
+        }
+        None if extension.is_optional => {
+            reading.ignore_if(true, &field);
+            false
+        }
+        Some(Treatment::Closes) | None => {
+            let message = match rule {
+                Some(rule) => format!(
+                    "`{}` cannot be honoured; what it stands before answers 503",
+                    rule.name
+                ),
+                None => format!("`{type_url}` is not known; what it stands before answers 503"),
+            };
+            reading.refuse(&field, message);
+            true
+        }
+    }
+}
+
+/// Whether fields close what their message leads to.
+pub(super) fn fields_close(
+    place: Place,
+    fields: &[(&'static str, bool)],
+    reading: &mut Reading,
+) -> bool {
+    let mut closes = false;
+    for (field, _) in fields.iter().filter(|(_, is_set)| *is_set) {
+        match rule_of(place, field).map(|rule| rule.treatment) {
+            Some(Treatment::Honoured | Treatment::Harmless) => {}
+            Some(Treatment::Reported) => reading.ignore_if(true, field),
+            Some(Treatment::Closes) | None => {
+                let message = format!("`{field}` cannot be honoured; what it leads to answers 503");
+                reading.refuse(field, message);
+                closes = true;
+            }
+        }
+    }
+    closes
+}
+
+/// Refuses what a route, a virtual host or all of them say to filters, unless it makes no difference to who may send.
+pub(super) fn per_filter<'c>(
+    configs: impl IntoIterator<Item = (&'c String, &'c Any)>,
+    reading: &mut Reading,
+) {
+    let mut configs: Vec<_> = configs.into_iter().collect();
+    configs.sort_by_key(|(name, _)| *name);
+    for (name, config) in configs {
+        let wrapped = (config.type_url == FILTER_CONFIG)
+            .then(|| FilterConfig::decode(config.value.as_slice()).ok())
+            .flatten();
+        let extension = match &wrapped {
+            Some(wrapped) => Extension {
+                name,
+                config: wrapped.config.as_ref(),
+                is_optional: wrapped.is_optional,
+                is_disabled: wrapped.disabled,
+            },
+            None => Extension {
+                name,
+                config: Some(config),
+                ..Extension::default()
+            },
+        };
+        closes(Place::PerRoute, extension, reading);
+    }
+}

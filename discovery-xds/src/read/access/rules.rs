@@ -1,0 +1,611 @@
+//! The table of what becomes of filters and fields.
+
+/// Where something stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::read) enum Place {
+    Listener,
+    ListenerFilter,
+    FilterChain,
+    FilterChainMatch,
+    TransportSocket,
+    NetworkFilter,
+    Manager,
+    HttpFilter,
+    PerRoute,
+}
+
+impl Place {
+    /// The place in pointers.
+    pub(super) fn field(self) -> &'static str {
+        match self {
+            Self::Listener | Self::FilterChain | Self::FilterChainMatch | Self::Manager => "fields",
+            Self::ListenerFilter => "listener_filters",
+            Self::TransportSocket => "transport_socket",
+            Self::NetworkFilter => "filters",
+            Self::HttpFilter => "http_filters",
+            Self::PerRoute => "typed_per_filter_config",
+        }
+    }
+}
+
+/// What becomes of something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::read) enum Treatment {
+    /// It is done as Envoy does it.
+    Honoured,
+    /// It makes no difference to requests, or is the proxy's own to say.
+    Harmless,
+    /// It has no effect, which is a warning.
+    Reported,
+    /// What it stands before is closed.
+    Closes,
+}
+
+/// One row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::read) struct Rule {
+    pub(in crate::read) place: Place,
+    pub(in crate::read) treatment: Treatment,
+    /// The short name; empty where the types are names of fields.
+    pub(in crate::read) name: &'static str,
+    /// The types of its configuration, or names of fields.
+    pub(in crate::read) types: &'static [&'static str],
+}
+
+const fn fields(place: Place, treatment: Treatment, types: &'static [&'static str]) -> Rule {
+    Rule {
+        place,
+        treatment,
+        name: "",
+        types,
+    }
+}
+
+const fn row(
+    place: Place,
+    treatment: Treatment,
+    name: &'static str,
+    types: &'static [&'static str],
+) -> Rule {
+    Rule {
+        place,
+        treatment,
+        name,
+        types,
+    }
+}
+
+/// What becomes of each field and each filter. What has no row closes, but for filters that proxies may do without
+/// (`is_optional`).
+pub(in crate::read) const RULES: &[Rule] = &[
+    fields(
+        Place::Listener,
+        Treatment::Honoured,
+        &[
+            "name",
+            "filter_chains",
+            "default_filter_chain",
+            "listener_filters",
+            "api_listener",
+        ],
+    ),
+    fields(
+        Place::Listener,
+        Treatment::Harmless,
+        &[
+            "address",
+            "additional_addresses",
+            "stat_prefix",
+            "stats_matcher",
+            "per_connection_buffer_limit_bytes",
+            "per_connection_buffer_high_watermark_timeout",
+            "metadata",
+            "deprecated_v1",
+            "drain_type",
+            "listener_filters_timeout",
+            "continue_on_listener_filters_timeout",
+            "transparent",
+            "freebind",
+            "socket_options",
+            "tcp_fast_open_queue_length",
+            "traffic_direction",
+            "udp_listener_config",
+            "connection_balance_config",
+            "reuse_port",
+            "enable_reuse_port",
+            "access_log",
+            "tcp_backlog_size",
+            "max_connections_to_accept_per_socket_event",
+            "bind_to_port",
+            "enable_mptcp",
+            "ignore_global_conn_limit",
+            "bypass_overload_manager",
+            "tcp_keepalive",
+        ],
+    ),
+    fields(Place::Listener, Treatment::Reported, &["use_original_dst"]),
+    fields(
+        Place::Listener,
+        Treatment::Closes,
+        &["fcds_config", "filter_chain_matcher", "listener_specifier"],
+    ),
+    fields(
+        Place::FilterChain,
+        Treatment::Honoured,
+        &["filter_chain_match", "filters", "transport_socket"],
+    ),
+    fields(
+        Place::FilterChain,
+        Treatment::Harmless,
+        &["metadata", "transport_socket_connect_timeout", "name"],
+    ),
+    fields(
+        Place::FilterChain,
+        Treatment::Reported,
+        &["use_proxy_proto"],
+    ),
+    fields(
+        Place::FilterChainMatch,
+        Treatment::Harmless,
+        &["transport_protocol", "application_protocols"],
+    ),
+    fields(
+        Place::FilterChainMatch,
+        Treatment::Reported,
+        &["destination_port", "prefix_ranges", "server_names"],
+    ),
+    fields(
+        Place::FilterChainMatch,
+        Treatment::Closes,
+        &[
+            "address_suffix",
+            "suffix_len",
+            "direct_source_prefix_ranges",
+            "source_type",
+            "source_prefix_ranges",
+            "source_ports",
+        ],
+    ),
+    fields(
+        Place::Manager,
+        Treatment::Honoured,
+        &["http_filters", "upgrade_configs", "route_specifier"],
+    ),
+    fields(
+        Place::Manager,
+        Treatment::Harmless,
+        &[
+            "codec_type",
+            "stat_prefix",
+            "tracing",
+            "common_http_protocol_options",
+            "http1_safe_max_connection_duration",
+            "http_protocol_options",
+            "http2_protocol_options",
+            "http3_protocol_options",
+            "server_name",
+            "server_header_transformation",
+            "max_request_headers_kb",
+            "stream_idle_timeout",
+            "stream_flush_timeout",
+            "request_timeout",
+            "request_headers_timeout",
+            "drain_timeout",
+            "drain_timeout_jitter",
+            "delayed_close_timeout",
+            "access_log",
+            "access_log_flush_interval",
+            "flush_access_log_on_new_request",
+            "access_log_options",
+            "use_remote_address",
+            "xff_num_trusted_hops",
+            "internal_address_config",
+            "generate_request_id",
+            "preserve_external_request_id",
+            "always_set_request_id_in_response",
+            "proxy_100_continue",
+            "represent_ipv4_remote_address_as_ipv4_mapped_ipv6",
+            "normalize_path",
+            "request_id_extension",
+            "stream_error_on_invalid_http_message",
+            "proxy_status_config",
+            "typed_header_validation_config",
+            "append_local_overload",
+            "add_proxy_protocol_connection_state",
+        ],
+    ),
+    fields(
+        Place::Manager,
+        Treatment::Reported,
+        &[
+            "add_user_agent",
+            "scheme_header_transformation",
+            "original_ip_detection_extensions",
+            "skip_xff_append",
+            "via",
+            "forward_client_cert_details",
+            "set_current_client_cert_details",
+            "forward_client_cert_matcher",
+            "merge_slashes",
+            "path_with_escaped_slashes_action",
+            "local_reply_config",
+            "strip_matching_host_port",
+            "path_normalization_options",
+            "strip_trailing_host_dot",
+            "append_x_forwarded_port",
+            "forward_proto_config",
+            "strip_port_mode",
+        ],
+    ),
+    fields(
+        Place::Manager,
+        Treatment::Closes,
+        &["early_header_mutation_extensions"],
+    ),
+    row(
+        Place::ListenerFilter,
+        Treatment::Harmless,
+        "tls_inspector",
+        &["envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector"],
+    ),
+    row(
+        Place::ListenerFilter,
+        Treatment::Harmless,
+        "http_inspector",
+        &["envoy.extensions.filters.listener.http_inspector.v3.HttpInspector"],
+    ),
+    row(
+        Place::ListenerFilter,
+        Treatment::Reported,
+        "original_dst",
+        &["envoy.extensions.filters.listener.original_dst.v3.OriginalDst"],
+    ),
+    row(
+        Place::ListenerFilter,
+        Treatment::Reported,
+        "original_src",
+        &["envoy.extensions.filters.listener.original_src.v3.OriginalSrc"],
+    ),
+    row(
+        Place::ListenerFilter,
+        Treatment::Reported,
+        "proxy_protocol",
+        &["envoy.extensions.filters.listener.proxy_protocol.v3.ProxyProtocol"],
+    ),
+    row(
+        Place::ListenerFilter,
+        Treatment::Closes,
+        "local_ratelimit",
+        &["envoy.extensions.filters.listener.local_ratelimit.v3.LocalRateLimit"],
+    ),
+    row(
+        Place::TransportSocket,
+        Treatment::Harmless,
+        "raw_buffer",
+        &["envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"],
+    ),
+    row(
+        Place::TransportSocket,
+        Treatment::Harmless,
+        "tls without `require_client_certificate`",
+        &["envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext"],
+    ),
+    row(
+        Place::TransportSocket,
+        Treatment::Closes,
+        "quic",
+        &["envoy.extensions.transport_sockets.quic.v3.QuicDownstreamTransport"],
+    ),
+    row(
+        Place::TransportSocket,
+        Treatment::Closes,
+        "alts",
+        &["envoy.extensions.transport_sockets.alts.v3.Alts"],
+    ),
+    row(
+        Place::NetworkFilter,
+        Treatment::Honoured,
+        "http_connection_manager",
+        &["envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"],
+    ),
+    row(
+        Place::NetworkFilter,
+        Treatment::Reported,
+        "tcp_proxy",
+        &["envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy"],
+    ),
+    row(
+        Place::NetworkFilter,
+        Treatment::Closes,
+        "rbac",
+        &["envoy.extensions.filters.network.rbac.v3.RBAC"],
+    ),
+    row(
+        Place::NetworkFilter,
+        Treatment::Closes,
+        "ext_authz",
+        &["envoy.extensions.filters.network.ext_authz.v3.ExtAuthz"],
+    ),
+    row(
+        Place::NetworkFilter,
+        Treatment::Closes,
+        "ext_proc",
+        &["envoy.extensions.filters.network.ext_proc.v3.NetworkExternalProcessor"],
+    ),
+    row(
+        Place::NetworkFilter,
+        Treatment::Closes,
+        "wasm",
+        &["envoy.extensions.filters.network.wasm.v3.Wasm"],
+    ),
+    row(
+        Place::NetworkFilter,
+        Treatment::Closes,
+        "ratelimit",
+        &["envoy.extensions.filters.network.ratelimit.v3.RateLimit"],
+    ),
+    row(
+        Place::NetworkFilter,
+        Treatment::Closes,
+        "local_ratelimit",
+        &["envoy.extensions.filters.network.local_ratelimit.v3.LocalRateLimit"],
+    ),
+    row(
+        Place::NetworkFilter,
+        Treatment::Closes,
+        "connection_limit",
+        &["envoy.extensions.filters.network.connection_limit.v3.ConnectionLimit"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Honoured,
+        "router",
+        &["envoy.extensions.filters.http.router.v3.Router"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Reported,
+        "compressor",
+        &["envoy.extensions.filters.http.compressor.v3.Compressor"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Reported,
+        "decompressor",
+        &["envoy.extensions.filters.http.decompressor.v3.Decompressor"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Reported,
+        "cors",
+        &["envoy.extensions.filters.http.cors.v3.Cors"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Reported,
+        "fault",
+        &["envoy.extensions.filters.http.fault.v3.HTTPFault"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Reported,
+        "grpc_stats",
+        &["envoy.extensions.filters.http.grpc_stats.v3.FilterConfig"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Reported,
+        "on_demand",
+        &["envoy.extensions.filters.http.on_demand.v3.OnDemand"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Reported,
+        "stateful_session",
+        &["envoy.extensions.filters.http.stateful_session.v3.StatefulSession"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Harmless,
+        "istio.alpn",
+        &["istio.envoy.config.filter.http.alpn.v2alpha1.FilterConfig"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Harmless,
+        "istio.stats",
+        &["stats.PluginConfig"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Closes,
+        "rbac",
+        &["envoy.extensions.filters.http.rbac.v3.RBAC"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Closes,
+        "lua",
+        &["envoy.extensions.filters.http.lua.v3.Lua"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Closes,
+        "jwt_authn",
+        &["envoy.extensions.filters.http.jwt_authn.v3.JwtAuthentication"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Closes,
+        "ext_authz",
+        &["envoy.extensions.filters.http.ext_authz.v3.ExtAuthz"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Closes,
+        "ext_proc",
+        &["envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Closes,
+        "oauth2",
+        &["envoy.extensions.filters.http.oauth2.v3.OAuth2"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Closes,
+        "basic_auth",
+        &["envoy.extensions.filters.http.basic_auth.v3.BasicAuth"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Closes,
+        "api_key_auth",
+        &["envoy.extensions.filters.http.api_key_auth.v3.ApiKeyAuth"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Closes,
+        "csrf",
+        &["envoy.extensions.filters.http.csrf.v3.CsrfPolicy"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Closes,
+        "wasm",
+        &["envoy.extensions.filters.http.wasm.v3.Wasm"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Closes,
+        "golang",
+        &["envoy.extensions.filters.http.golang.v3alpha.Config"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Closes,
+        "ratelimit",
+        &["envoy.extensions.filters.http.ratelimit.v3.RateLimit"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Closes,
+        "local_ratelimit",
+        &["envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Closes,
+        "rate_limit_quota",
+        &["envoy.extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaFilterConfig"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Closes,
+        "admission_control",
+        &["envoy.extensions.filters.http.admission_control.v3.AdmissionControl"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Closes,
+        "header_mutation",
+        &["envoy.extensions.filters.http.header_mutation.v3.HeaderMutation"],
+    ),
+    row(
+        Place::HttpFilter,
+        Treatment::Closes,
+        "composite",
+        &["envoy.extensions.filters.http.composite.v3.Composite"],
+    ),
+    row(
+        Place::PerRoute,
+        Treatment::Reported,
+        "compressor",
+        &["envoy.extensions.filters.http.compressor.v3.CompressorPerRoute"],
+    ),
+    row(
+        Place::PerRoute,
+        Treatment::Reported,
+        "cors",
+        &["envoy.extensions.filters.http.cors.v3.CorsPolicy"],
+    ),
+    row(
+        Place::PerRoute,
+        Treatment::Reported,
+        "fault",
+        &["envoy.extensions.filters.http.fault.v3.HTTPFault"],
+    ),
+    row(
+        Place::PerRoute,
+        Treatment::Reported,
+        "on_demand",
+        &["envoy.extensions.filters.http.on_demand.v3.PerRouteConfig"],
+    ),
+    row(
+        Place::PerRoute,
+        Treatment::Reported,
+        "stateful_session",
+        &["envoy.extensions.filters.http.stateful_session.v3.StatefulSessionPerRoute"],
+    ),
+    row(
+        Place::PerRoute,
+        Treatment::Closes,
+        "rbac",
+        &["envoy.extensions.filters.http.rbac.v3.RBACPerRoute"],
+    ),
+    row(
+        Place::PerRoute,
+        Treatment::Closes,
+        "lua",
+        &["envoy.extensions.filters.http.lua.v3.LuaPerRoute"],
+    ),
+    row(
+        Place::PerRoute,
+        Treatment::Closes,
+        "jwt_authn",
+        &["envoy.extensions.filters.http.jwt_authn.v3.PerRouteConfig"],
+    ),
+    row(
+        Place::PerRoute,
+        Treatment::Closes,
+        "ext_authz",
+        &["envoy.extensions.filters.http.ext_authz.v3.ExtAuthzPerRoute"],
+    ),
+    row(
+        Place::PerRoute,
+        Treatment::Closes,
+        "ext_proc",
+        &["envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute"],
+    ),
+    row(
+        Place::PerRoute,
+        Treatment::Closes,
+        "basic_auth",
+        &["envoy.extensions.filters.http.basic_auth.v3.BasicAuthPerRoute"],
+    ),
+    row(
+        Place::PerRoute,
+        Treatment::Closes,
+        "api_key_auth",
+        &["envoy.extensions.filters.http.api_key_auth.v3.ApiKeyAuthPerRoute"],
+    ),
+    row(
+        Place::PerRoute,
+        Treatment::Closes,
+        "ratelimit",
+        &["envoy.extensions.filters.http.ratelimit.v3.RateLimitPerRoute"],
+    ),
+    row(
+        Place::PerRoute,
+        Treatment::Closes,
+        "local_ratelimit",
+        &["envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit"],
+    ),
+    row(
+        Place::PerRoute,
+        Treatment::Closes,
+        "header_mutation",
+        &["envoy.extensions.filters.http.header_mutation.v3.HeaderMutationPerRoute"],
+    ),
+];

@@ -1,0 +1,199 @@
+//! Listeners that say who may send.
+
+use std::time::Duration;
+
+use discovery_core::{ConfigProvider, ProviderState};
+use prost::Message;
+use tokio::time::sleep;
+use xds_types::ResourceType::{Cluster as Cds, Endpoint as Eds, Listener as Lds, Route as Rds};
+use xds_types::pb::envoy::config::listener::v3::{FilterChain, FilterChainMatch, Listener};
+use xds_types::pb::envoy::config::core::v3::CidrRange;
+use xds_types::pb::envoy::config::route::v3::RouteConfiguration;
+use xds_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::http_connection_manager::RouteSpecifier;
+use xds_types::pb::google::protobuf::Any;
+use xds_types::ResourceType;
+
+use super::script::{Full, any, full, listener, listener_with, pair};
+use super::written::resources;
+use super::{ONE, serving, state, states};
+use crate::{Mode, XdsOptions};
+
+type Resource = (ResourceType, String, Any);
+
+fn options() -> XdsOptions {
+    XdsOptions::default().with_mode(Mode::StateOfTheWorld)
+}
+
+/// The same listener for some clients.
+fn guarded((kind, name, resource): Resource) -> Resource {
+    let mut guarded = Listener::decode(&*resource.value).unwrap();
+    guarded.filter_chains = (guarded.filter_chains.into_iter())
+        .map(|chain| FilterChain {
+            filter_chain_match: Some(FilterChainMatch {
+                source_prefix_ranges: vec![CidrRange::default()],
+                ..FilterChainMatch::default()
+            }),
+            ..chain
+        })
+        .collect();
+    (kind, name, any(kind, &guarded))
+}
+
+/// Whether all routes answer 503, and the operator is told so.
+fn is_closed(state: &ProviderState) -> bool {
+    let is_closed = state.config.as_ref().is_some_and(|config| {
+        let mut routes = config.routes.values();
+        !config.routes.is_empty() && routes.all(|route| route.cluster_id.is_none())
+    });
+    assert!(
+        !is_closed || state.problems.has_errors(),
+        "{}",
+        state.problems
+    );
+    is_closed
+}
+
+async fn say(stream: &Full, nonce: &str, listeners: &[Resource]) {
+    let mut all = resources(ONE);
+    all.extend_from_slice(listeners);
+    for (kind, number) in [(Cds, "1"), (Lds, "2"), (Rds, "3"), (Eds, "4")] {
+        let nonce = format!("{nonce}-{number}");
+        stream.answer(full(kind, &nonce, &nonce, &all)).await;
+    }
+}
+
+async fn refusal(stream: &mut Full) -> String {
+    loop {
+        if let Some(error) = stream.request().await.error_detail {
+            return error.message;
+        }
+    }
+}
+
+/// `main` is asked for by default, which must not open what the listener guards.
+#[tokio::test(start_paused = true)]
+async fn a_guarded_listener_closes_its_routes_from_the_start() {
+    let (discoverer, mut script) = pair(options());
+    let provider = discoverer.runner().start();
+    let mut states = states(&provider);
+    let mut stream = script.full().await;
+    say(&stream, "1", &[guarded(listener("http", "main"))]).await;
+    let closed = state(&mut states, is_closed).await;
+    let told = closed.problems.to_string();
+    assert!(
+        told.contains("the listener `http` says who may send"),
+        "{told}"
+    );
+    let message = refusal(&mut stream).await;
+    assert!(message.contains("source_prefix_ranges"), "{message}");
+
+    // Without the guard it opens.
+    say(&stream, "2", &[listener("http", "main")]).await;
+    serving(&mut states, ONE).await;
+}
+
+/// The last good state was for everybody.
+#[tokio::test(start_paused = true)]
+async fn a_guard_that_is_new_closes_what_was_open() {
+    let (discoverer, mut script) = pair(options());
+    let provider = discoverer.runner().start();
+    let mut states = states(&provider);
+    let stream = script.full().await;
+    say(&stream, "1", &[listener("http", "main")]).await;
+    serving(&mut states, ONE).await;
+    stream
+        .answer(full(Lds, "5", "5", &[guarded(listener("http", "main"))]))
+        .await;
+    state(&mut states, is_closed).await;
+    sleep(Duration::from_secs(60)).await;
+    assert!(is_closed(&states.borrow()));
+}
+
+/// Nothing says that this proxy stands where the other listener does.
+#[tokio::test(start_paused = true)]
+async fn another_listener_does_not_open_what_one_guards() {
+    let (discoverer, mut script) = pair(options());
+    let provider = discoverer.runner().start();
+    let mut states = states(&provider);
+    let stream = script.full().await;
+    let open = listener("internal", "main");
+    say(
+        &stream,
+        "1",
+        &[guarded(listener("http", "main")), open.clone()],
+    )
+    .await;
+    state(&mut states, is_closed).await;
+    // A listener that is gone guards nothing.
+    stream.answer(full(Lds, "5", "5", &[open])).await;
+    serving(&mut states, ONE).await;
+}
+
+/// The operator's own word: listeners are not asked for.
+#[tokio::test(start_paused = true)]
+async fn without_listeners_routes_are_served_to_everybody() {
+    let (discoverer, mut script) = pair(options().with_listeners(false));
+    let provider = discoverer.runner().start();
+    let mut states = states(&provider);
+    let stream = script.full().await;
+    for (kind, nonce) in [(Cds, "1"), (Rds, "2"), (Eds, "3")] {
+        stream.answer(full(kind, nonce, "1", &resources(ONE))).await;
+    }
+    serving(&mut states, ONE).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn routes_inside_a_guarded_listener_are_closed() {
+    let (discoverer, mut script) = pair(options().with_route_configs(Vec::new()));
+    let provider = discoverer.runner().start();
+    let mut states = states(&provider);
+    let stream = script.full().await;
+    let all = resources(ONE);
+    let (.., routes) = all.iter().find(|(kind, ..)| *kind == Rds).unwrap();
+    let routes = RouteConfiguration::decode(&*routes.value).unwrap();
+    let inside = listener_with("http", RouteSpecifier::RouteConfig(routes));
+    say(&stream, "1", &[inside.clone()]).await;
+    serving(&mut states, ONE).await;
+    say(&stream, "2", &[guarded(inside.clone())]).await;
+    state(&mut states, is_closed).await;
+    say(&stream, "3", &[inside]).await;
+    serving(&mut states, ONE).await;
+}
+
+/// What was kept on disk is closed as well.
+#[tokio::test(start_paused = true)]
+async fn a_restart_opens_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("xds.json");
+    let (discoverer, mut script) = pair(options().with_persist(Some(file.clone())));
+    let provider = discoverer.runner().start();
+    let mut states = states(&provider);
+    let stream = script.full().await;
+    say(&stream, "1", &[guarded(listener("http", "main"))]).await;
+    state(&mut states, is_closed).await;
+    // That it was written wakes nobody.
+    let is_saved = || {
+        (states.borrow().status.persistence.as_ref()).is_some_and(|kept| kept.last_saved.is_some())
+    };
+    for _ in 0..1000 {
+        if is_saved() {
+            break;
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    assert!(is_saved());
+    drop((provider, script, stream));
+    let (discoverer, script) = pair(options().with_persist(Some(file)));
+    let provider = discoverer.runner().start();
+    let mut states = provider.subscribe();
+    let restored = state(&mut states, |state| state.config.is_some()).await;
+    let config = restored.config.as_ref().unwrap();
+    assert!(!config.routes.is_empty());
+    assert!(
+        config
+            .routes
+            .values()
+            .all(|route| route.cluster_id.is_none())
+    );
+    drop(script);
+}

@@ -1,0 +1,43 @@
+//! Domains that not everybody can serve.
+
+use super::world::World;
+
+/// Our own gateways would answer 503 for these, which nobody should have to find out there.
+#[test]
+fn domains_that_gateways_cannot_take_are_reported() {
+    for domain in [
+        "*-w.example",
+        "*w.example:80",
+        "pre.*",
+        "xn--a",
+        "a_b[.example",
+    ] {
+        let tag = format!("domain-{domain}");
+        let served = World::new()
+            .live("j@sas=10.0.0.1:80", &["domain-x", &tag])
+            .translate();
+        assert_eq!(served.codes(), ["domain_not_for_gateways"], "{domain}");
+        assert!(served.host("j").domains.iter().any(|said| said == domain));
+        let message = &served.translation.warnings[0].message;
+        assert!(message.contains(domain), "{message}");
+    }
+    let file = "services: [{name: s, domains: ['*-w.example'], endpoints: ['10.0.0.1:80']}]";
+    let served = World::new().fixed(file).translate();
+    assert_eq!(served.codes(), ["domain_not_for_gateways"]);
+    let tags = ["domain-*.example", "domain-xn--nicode-2ya", "domain-a:8080"];
+    let served = World::new().live("j@sas=10.0.0.1:80", &tags).translate();
+    assert_eq!(served.codes(), <[&str; 0]>::default());
+}
+
+/// Clients send names in ASCII form, and Envoy compares bytes.
+#[test]
+fn names_beyond_ascii_are_sent_in_ascii_form() {
+    let tags = ["domain-Ünicode", "domain-*-ü.example"];
+    let served = World::new().live("j@sas=10.0.0.1:80", &tags).translate();
+    let expected = ["xn--nicode-2ya", "xn--nicode-2ya:80"];
+    assert_eq!(served.host("j").domains, expected);
+    assert_eq!(served.codes(), ["bad_domain"]);
+    let file = "services: [{name: s, domains: ['ünicode'], endpoints: ['10.0.0.1:80']}]";
+    let served = World::new().fixed(file).translate();
+    assert_eq!(served.host("s").domains, expected);
+}
