@@ -93,6 +93,12 @@ impl Proxy {
         self.shared.unsupported(self.shared.load().snapshot())
     }
 
+    /// What went wrong with requests in the last five minutes because of the configuration: a warning `loop_detected` for each
+    /// route whose requests came back to this proxy.
+    pub fn observed_problems(&self) -> Problems {
+        self.shared.observed()
+    }
+
     /// A signal with the number of the generation that serves, for each new one.
     pub fn generations(&self) -> watch::Receiver<u64> {
         self.shared.generations()

@@ -12,6 +12,7 @@ mod hostile_streams;
 mod idle;
 mod limits;
 mod listen;
+mod loops;
 mod malformed;
 mod policies;
 mod proxy;
