@@ -1,9 +1,10 @@
 //! The places that the connections of the admin listener have: who asks for health keeps one, whoever else comes.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::task::AbortHandle;
 
 /// Connections at a time that have not asked for health.
@@ -87,8 +88,7 @@ impl Places {
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
-        // Each change is one step, so a panic leaves nothing half done.
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }
 

@@ -93,8 +93,9 @@ impl Proxy {
         self.shared.unsupported(self.shared.load().snapshot())
     }
 
-    /// What went wrong with requests in the last five minutes because of the configuration: a warning `loop_detected` for each
-    /// route whose requests came back to this proxy.
+    /// What goes wrong with requests because of the configuration or of what it names: a warning `loop_detected` for each route
+    /// whose requests came back to this proxy in the last five minutes, and `unresolved_name` for each name of a destination
+    /// whose last look-up failed.
     pub fn observed_problems(&self) -> Problems {
         self.shared.observed()
     }

@@ -16,7 +16,7 @@ use crate::loop_guard::LoopGuard;
 use crate::observe::{ProxyMetrics, targets};
 use crate::state::{Generation, PickContext, Registered};
 use crate::support::unsupported_by;
-use crate::upstream::{UpstreamOptions, Upstreams};
+use crate::upstream::{Unresolved, UpstreamOptions, Upstreams};
 
 /// How many problems of one configuration are logged one by one.
 const WARNINGS: usize = 20;
@@ -149,9 +149,13 @@ impl Shared {
         unsupported_by(snapshot, self.speaks_tls)
     }
 
-    /// What went wrong lately with requests because of the configuration.
+    /// What went wrong lately with requests because of the configuration or of what it names.
     pub(crate) fn observed(&self) -> Problems {
         let generation = self.load();
+        let unresolved = self.upstreams.unresolved();
+        let names = unresolved
+            .iter()
+            .filter_map(|name| unresolved_name(&generation, name));
         let routes = generation.snapshot().routes().iter();
         let looped = routes
             .zip(generation.routes())
@@ -159,7 +163,7 @@ impl Shared {
                 let (count, age) = state.metrics().loops().seen()?;
                 (age <= RECENT).then(|| loop_detected(route.id(), count, age))
             });
-        looped.collect()
+        looped.chain(names).collect()
     }
 
     pub(crate) fn generations(&self) -> watch::Receiver<u64> {
@@ -198,6 +202,36 @@ impl Shared {
         // What is in the history is whole entries; a panic leaves at most one out.
         self.publishing.lock()
     }
+}
+
+/// `None` for a name that no destination has any more.
+fn unresolved_name(generation: &Generation, unresolved: &Unresolved) -> Option<Problem> {
+    let Unresolved {
+        name,
+        since,
+        error,
+        has_addresses,
+    } = unresolved;
+    let mut all = generation.snapshot().clusters().iter().flat_map(|cluster| {
+        let destinations = cluster.destinations().iter();
+        destinations.map(move |destination| (cluster, destination))
+    });
+    let (cluster, destination) =
+        all.find(|(_, it)| it.address().host().eq_ignore_ascii_case(name))?;
+    let clusters = pointer_to("/Clusters", cluster.id().as_str());
+    let pointer = pointer_to(
+        &format!("{clusters}/Destinations"),
+        destination.id().as_str(),
+    );
+    let outcome = match has_addresses {
+        true => "its last addresses are used",
+        false => "no connection can be opened",
+    };
+    let message = format!(
+        "the name `{name}` has not been resolved for {} s, and {outcome}: {error}",
+        since.as_secs()
+    );
+    Some(Problem::warning(pointer, "unresolved_name", message))
 }
 
 fn loop_detected(route: &RouteId, count: u64, age: Duration) -> Problem {

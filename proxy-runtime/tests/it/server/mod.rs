@@ -14,6 +14,7 @@ mod limits;
 mod listen;
 mod loops;
 mod malformed;
+mod names;
 mod policies;
 mod proxy;
 #[cfg(feature = "http2")]
