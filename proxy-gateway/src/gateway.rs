@@ -75,6 +75,7 @@ impl Gateway {
     {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut builder = Proxy::builder().upstream(upstream(&provider)?);
+        builder = builder.loop_guard(settings.server.loop_guard);
         if let Some(zone) = &settings.server.zone {
             builder = builder.zone(zone.as_str());
         }

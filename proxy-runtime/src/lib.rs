@@ -17,6 +17,7 @@ pub mod forward;
 pub mod health;
 pub mod http1;
 pub mod layer;
+mod loop_guard;
 pub mod observe;
 mod proxy;
 #[cfg(feature = "server")]

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::member::{Member, MemberStatus};
 
-/// The service that all members are part of while nobody has the tag `service`.
+/// The service of legacy mode.
 const LEGACY_SERVICE: &str = "backend";
 
 pub(super) fn gather(members: &[Member], options: &CatalogOptions) -> ServiceCatalog {
@@ -101,17 +101,28 @@ impl Gathering<'_> {
     }
 
     fn untagged(&mut self, members: &[&Member]) {
-        let is_legacy = self.options.legacy_backend && !self.catalog.exposes_services;
-        if !is_legacy || members.is_empty() || !self.options.allows_service(LEGACY_SERVICE) {
-            for member in members {
-                self.leave_out(member, None, "has no `service`");
+        let is_legacy = self.options.legacy_backend
+            && !self.catalog.exposes_services
+            && self.options.allows_service(LEGACY_SERVICE);
+        let mut said = Said::default();
+        for &member in members {
+            if is_legacy && offers_port(member) {
+                let message = format!(
+                    "there is an `{}` and no `{}`; {IS_NO_DESTINATION}",
+                    tags::HTTP_PORT,
+                    tags::SERVICE,
+                );
+                said.tag(member, tags::SERVICE, "missing_service", &message);
             }
-            return;
+            self.leave_out(member, None, "has no `service`");
         }
-        let mut service = self.service(members, None).service;
-        // All requests go to it, whatever its members say.
-        service.hint = RouteHint::None;
-        self.catalog.legacy = Some(service);
+        if is_legacy && !members.is_empty() {
+            // A node without the tag may be the proxy's own, and requests to it would come back for ever.
+            self.catalog.legacy = Some(Service {
+                problems: said.into_problems(),
+                ..Service::default()
+            });
+        }
     }
 
     fn named(&mut self, named: BTreeMap<&str, Vec<&Member>>) {
@@ -124,7 +135,7 @@ impl Gathering<'_> {
                 }
                 continue;
             }
-            let service = self.service(&members, Some(&name));
+            let service = self.service(&members, &name);
             gathered.push((ClusterId::new(Arc::clone(&name)), name, service));
         }
         // Ids are compared ignoring case, so two such services would be one. Who has instances goes before who is kept
@@ -172,8 +183,8 @@ impl Gathering<'_> {
         self.catalog.problems.append(problems.into_problems());
     }
 
-    /// The service of these members, which come in [`order`]. `name` is `None` in legacy mode.
-    fn service(&mut self, members: &[&Member], name: Option<&Arc<str>>) -> Gathered {
+    /// The service of these members, which come in [`order`].
+    fn service(&mut self, members: &[&Member], name: &Arc<str>) -> Gathered {
         let mut said = Said::default();
         let mut entries = Vec::with_capacity(members.len());
         let mut idle = Vec::new();
@@ -186,15 +197,15 @@ impl Gathering<'_> {
                         let message = format!("{}; {IS_NO_DESTINATION}", reason.message);
                         said.address(member, reason.code, &message);
                     }
-                    self.leave_out(member, name, reason.left_out);
+                    self.leave_out(member, Some(name), reason.left_out);
                     continue;
                 }
             };
             is_listed |= would_serve(member);
-            match self.instance(member, address, name.is_none(), &mut said) {
+            match self.instance(member, address, &mut said) {
                 Ok(instance) => entries.push(Entry { member, instance }),
                 Err(reason) => {
-                    self.leave_out(member, name, reason);
+                    self.leave_out(member, Some(name), reason);
                     idle.push((member, address));
                 }
             }
@@ -202,7 +213,7 @@ impl Gathering<'_> {
         let (mut entries, doubles) = without_same_address(entries, &mut said);
         for (member, first) in doubles {
             let first = shown(first.name.as_bytes());
-            self.leave_out(member, name, format!("has the address of `{first}`"));
+            self.leave_out(member, Some(name), format!("has the address of `{first}`"));
         }
         make_unique(&mut entries, &mut said);
         entries.sort_by(|a, b| a.instance.key.cmp(&b.instance.key));
@@ -241,7 +252,7 @@ impl Gathering<'_> {
             let port = member.tags.bytes(tags::HTTP_PORT).unwrap_or_default();
             // In the order that they have while they are instances, as far as that can be told.
             let socket = SocketAddr::new(address, tags::http_port(port).unwrap_or_default());
-            let instance = instance_of(member, socket, tags::Scheme::Http, true, &mut ignored);
+            let instance = instance_of(member, socket, tags::Scheme::Http, &mut ignored);
             Entry { member, instance }
         });
         let mut entries: Vec<_> = entries.collect();
@@ -278,21 +289,17 @@ impl Gathering<'_> {
         &self,
         member: &Member,
         address: IpAddr,
-        is_legacy: bool,
         said: &mut Said,
     ) -> Result<ServiceInstance, String> {
         if !member.status.is_alive() {
             return Err(format!("is {}", shown(status_of(member).as_bytes())));
         }
         let Some(port) = member.tags.bytes(tags::HTTP_PORT) else {
-            // Without the tag `service` nobody expects a node to have a port.
-            if !is_legacy {
-                let message = format!(
-                    "there is no `{}`, and a port from 1 to 65535 was expected; {IS_NO_DESTINATION}",
-                    tags::HTTP_PORT,
-                );
-                said.tag(member, tags::HTTP_PORT, "missing_http_port", &message);
-            }
+            let message = format!(
+                "there is no `{}`, and a port from 1 to 65535 was expected; {IS_NO_DESTINATION}",
+                tags::HTTP_PORT,
+            );
+            said.tag(member, tags::HTTP_PORT, "missing_http_port", &message);
             return Err("has no `http-port`".to_owned());
         };
         let refuse = |error: &tags::TagError, said: &mut Said| {
@@ -311,7 +318,7 @@ impl Gathering<'_> {
             said.address(member, "link_local_address", &message);
         }
         let socket = SocketAddr::new(address, port);
-        Ok(instance_of(member, socket, scheme, !is_legacy, said))
+        Ok(instance_of(member, socket, scheme, said))
     }
 }
 
@@ -323,6 +330,12 @@ fn would_serve(member: &Member) -> bool {
         && tags::scheme(value(tags::SCHEME)).is_ok()
 }
 
+/// Whether a member is alive and has a port that requests could go to.
+fn offers_port(member: &Member) -> bool {
+    let port = member.tags.bytes(tags::HTTP_PORT).unwrap_or_default();
+    member.status.is_alive() && tags::http_port(port).is_ok()
+}
+
 /// Whether a member says which requests its service gets, be it in a way that can be used or not.
 fn has_hint(member: &Member) -> bool {
     let says = |key: &str| {
@@ -332,13 +345,11 @@ fn has_hint(member: &Member) -> bool {
     says(tags::HOST) || says(tags::ROUTE_PATH)
 }
 
-/// What is not required of an instance. Values that cannot be used are told, and left away. `has_hints`: whether it can
-/// say which requests its service gets.
+/// The instance that a member is. Optional values that cannot be used are reported, and left out.
 fn instance_of(
     member: &Member,
     socket: SocketAddr,
     scheme: tags::Scheme,
-    has_hints: bool,
     said: &mut Said,
 ) -> ServiceInstance {
     let value = |key: &str| member.tags.bytes(key).unwrap_or_default();
@@ -350,12 +361,9 @@ fn instance_of(
     };
     let key = tags::instance(value(tags::INSTANCE)).map(|key| key.map(str::to_owned));
     let key = used(key, "the destination is called by its address");
-    let (mut host, mut route_path) = (None, None);
-    if has_hints {
-        let text = tags::host(value(tags::HOST)).map(|host| host.map(str::to_owned));
-        host = used(text, "it is not used");
-        route_path = used(tags::route_path(value(tags::ROUTE_PATH)), "it is not used");
-    }
+    let host = tags::host(value(tags::HOST)).map(|host| host.map(str::to_owned));
+    let host = used(host, "it is not used");
+    let route_path = used(tags::route_path(value(tags::ROUTE_PATH)), "it is not used");
     let health_path = tags::health_path(value(tags::HEALTH_PATH));
     let health_path = used(health_path, "the default is used");
     let (weight, error) = tags::lenient_weight(value(tags::WEIGHT));

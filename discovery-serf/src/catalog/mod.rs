@@ -45,8 +45,8 @@ use crate::member::Member;
 pub struct ServiceCatalog {
     /// The services by name. Each has an instance, unless [`CatalogOptions::keep_empty_services`] keeps it.
     pub services: BTreeMap<Arc<str>, Service>,
-    /// Everybody as one service, because nobody has the tag `service`: [`CatalogOptions::legacy_backend`]. It may have no
-    /// instance. `None` if there are no members either.
+    /// The service `backend` without instances, while no member has the tag `service`: [`CatalogOptions::legacy_backend`].
+    /// `None` if there are no members either.
     pub legacy: Option<Service>,
     /// Whether a member has the tag `service`, be it alive or not: an outage does not bring the legacy service back. Those
     /// that the options shut out do not count.

@@ -19,8 +19,9 @@ pub struct CatalogOptions {
     /// Whether a service whose every listed member is out of order keeps its cluster, without destinations, and its route:
     /// requests then get 503 instead of 404. Default false.
     pub keep_empty_services: bool,
-    /// Whether all members that have an `http-port` are one service for all requests as long as nobody in the cluster has
-    /// the tag `service`. Default true.
+    /// Whether the service `backend` keeps a cluster without destinations and a route for all requests as long as no member
+    /// of the cluster has the tag `service`: requests then get 503 instead of 404. Members without the tag are never
+    /// destinations. Default true.
     pub legacy_backend: bool,
 }
 
@@ -61,7 +62,7 @@ impl CatalogOptions {
         self
     }
 
-    /// Sets whether members are one service as long as nobody has the tag `service`.
+    /// Sets whether there is an empty service `backend` as long as no member has the tag `service`.
     #[must_use]
     pub fn with_legacy_backend(mut self, enabled: bool) -> Self {
         self.legacy_backend = enabled;

@@ -103,7 +103,7 @@ fn discovered(
     service
 }
 
-/// Everybody as one service for all requests.
+/// The service of legacy mode, which gets all requests.
 fn legacy(service: &Service, plan: &ClusterPlan<'_>) -> DiscoveredService {
     let mut said = service.problems.clone();
     let made = Made {

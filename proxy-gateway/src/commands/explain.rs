@@ -50,6 +50,10 @@ fn write_all(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
         Verdict::NoCluster => {
             writeln!(out, "Route {route} takes it, but leads to no cluster: 503.")?;
         }
+        Verdict::LoopDetected => writeln!(
+            out,
+            "Route {route} takes it, but this proxy has forwarded it before: 508."
+        )?,
         Verdict::NoPartition => {
             let partition = explanation.partition.as_ref();
             let why = partition.and_then(|partition| partition.why.as_deref());

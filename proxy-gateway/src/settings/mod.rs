@@ -53,6 +53,8 @@ pub(crate) struct Server {
     pub(crate) drain_timeout: Duration,
     /// Where this proxy is: destinations of the same zone are preferred.
     pub(crate) zone: Option<String>,
+    /// Whether requests that come back to this proxy are ended.
+    pub(crate) loop_guard: bool,
     /// Where a second instance gets the listening sockets of this one.
     pub(crate) handover: Option<PathBuf>,
     /// `body_bytes` is for routes that do not say.
@@ -66,6 +68,7 @@ impl Default for Server {
             readiness_delay: Duration::ZERO,
             drain_timeout: DRAIN_TIMEOUT,
             zone: None,
+            loop_guard: true,
             handover: None,
             limits: Limits::default(),
         }
@@ -125,6 +128,7 @@ fn read_server(server: &mut ObjectReader<'_, '_>) -> Server {
             .time_span("DrainTimeout")
             .map_or(DRAIN_TIMEOUT, Duration::from),
         zone: server.text("Zone"),
+        loop_guard: server.boolean("LoopGuard").unwrap_or(true),
         handover: read_handover(server),
         limits: server.object("Limits", limits::read).unwrap_or_default(),
     }

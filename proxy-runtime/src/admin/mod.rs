@@ -29,6 +29,7 @@ mod config_view;
 mod explain_query;
 mod flow;
 mod overview;
+mod places;
 mod providers;
 mod query;
 mod respond;
@@ -42,7 +43,7 @@ mod tests;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use discovery_core::Merged;
@@ -69,6 +70,8 @@ struct Inner {
     started: Instant,
     server: Option<Arc<ServerMetrics>>,
     draining: AtomicBool,
+    /// Connections that were closed to make room.
+    evicted: Arc<AtomicU64>,
 }
 
 /// Makes an [`Admin`].
@@ -88,6 +91,7 @@ impl Admin {
                 started: Instant::now(),
                 server: None,
                 draining: AtomicBool::new(false),
+                evicted: Arc::default(),
             },
         }
     }
@@ -195,6 +199,7 @@ impl Inner {
         if let Some(server) = &self.server {
             server_metrics::write(&server.counts(), &mut text);
         }
+        server_metrics::write_evicted(self.evicted.load(Ordering::Relaxed), &mut text);
         let sources = self.merged.as_ref().map(|merged| merged.providers());
         let sources = sources.unwrap_or_default();
         if self.merged.is_some() {

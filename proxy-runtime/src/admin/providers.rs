@@ -113,7 +113,8 @@ pub(super) fn problems(admin: &Inner) -> ProblemList {
 }
 
 impl Inner {
-    /// Every problem with the provider it belongs to: those of the sources, and what this proxy does not honour.
+    /// Every problem with the provider it belongs to: those of the sources, what this proxy does not honour, and what went wrong
+    /// with requests.
     pub(super) fn all_problems(&self) -> impl Iterator<Item = (Option<String>, Problem)> {
         let state = self.merged.as_ref().map(|merged| merged.state());
         let of_sources: Vec<_> = state
@@ -128,6 +129,7 @@ impl Inner {
             .proxy
             .unsupported()
             .into_iter()
+            .chain(self.proxy.observed_problems())
             .map(|problem| (None, problem));
         of_sources.into_iter().chain(ours)
     }

@@ -1,23 +1,27 @@
 //! A small HTTP/1.1 server for the admin API.
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::Admin;
+use super::places::{Place, Places};
 use crate::observe::targets;
 
-/// Connections at a time. Others wait in the backlog.
-const CONNECTIONS: usize = 128;
 /// Time for the head of a request, and how long a connection may be idle.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How old a connection gets.
+const CONNECTION_AGE: Duration = Duration::from_secs(60);
+/// How long the last answer on a connection may take after that.
+const LAST_ANSWER: Duration = Duration::from_secs(10);
 /// The longest that a request may be, without its body, which nobody reads.
 const BUFFER_BYTES: usize = 16 * 1024;
 /// How long to wait when a connection cannot be accepted, for want of file descriptors as a rule.
@@ -26,13 +30,14 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 impl Admin {
     /// Serves on `listener` until the future is dropped, which closes all connections.
     ///
-    /// It runs in the caller's runtime, beside discovery rather than on the threads that forward.
+    /// It runs in the caller's runtime, beside discovery rather than on the threads that forward. Each connection is accepted at
+    /// once: where 128 are open, the one that has been silent for the longest time is closed. Those that last asked for
+    /// `/healthz` or `/readyz` are not among these; there are 32 of them at most.
     pub async fn serve(self, listener: TcpListener) -> Infallible {
-        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let places = Arc::new(Places::new(Arc::clone(&self.inner.evicted)));
         let mut connections = JoinSet::new();
         loop {
             while connections.try_join_next().is_some() {}
-            let place = Arc::clone(&places).acquire_owned().await;
             let stream = match listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
@@ -41,21 +46,111 @@ impl Admin {
                     continue;
                 }
             };
-            let admin = self.clone();
-            connections.spawn(async move {
-                let _place = place;
-                let answer = service_fn(move |request| {
-                    let response = admin.respond(&request).map(Full::new);
-                    async move { Ok::<_, Infallible>(response) }
-                });
-                // The only errors are those of clients, and nothing was half done for them.
-                let _ = hyper::server::conn::http1::Builder::new()
-                    .timer(TokioTimer::new())
-                    .header_read_timeout(HEADER_TIMEOUT)
-                    .max_buf_size(BUFFER_BYTES)
-                    .serve_connection(TokioIo::new(stream), answer)
-                    .await;
-            });
+            let place = places.enter();
+            let id = place.id();
+            let task = connections.spawn(self.clone().serve_connection(stream, place));
+            places.served_by(id, task);
         }
+    }
+
+    async fn serve_connection(self, stream: TcpStream, place: Place) {
+        let answer = service_fn(|request| {
+            place.asked(request.uri().path());
+            let response = self.respond(&request).map(Full::new);
+            async move { Ok::<_, Infallible>(response) }
+        });
+        let connection = hyper::server::conn::http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEADER_TIMEOUT)
+            .max_buf_size(BUFFER_BYTES)
+            .serve_connection(TokioIo::new(stream), answer);
+        let mut connection = pin!(connection);
+        // The only errors are those of clients, and nothing was half done for them.
+        if timeout(CONNECTION_AGE, connection.as_mut()).await.is_err() {
+            connection.as_mut().graceful_shutdown();
+            let _ = timeout(LAST_ANSWER, connection).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use tokio::io::AsyncWriteExt;
+
+    use testkit::client::Connection;
+    use testkit::time::eventually;
+
+    use super::*;
+    use crate::Proxy;
+
+    /// More than there are places.
+    const CLIENTS: usize = 200;
+
+    async fn start() -> (SocketAddr, Admin, JoinSet<Infallible>) {
+        let (proxy, _driver) = Proxy::builder().build().unwrap();
+        let admin = Admin::builder(proxy).build();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(admin.clone().serve(listener));
+        (address, admin, tasks)
+    }
+
+    async fn half_heads(address: SocketAddr) -> Vec<TcpStream> {
+        let mut clients = Vec::new();
+        for _ in 0..CLIENTS {
+            let mut client = TcpStream::connect(address).await.unwrap();
+            client.write_all(b"GET /metrics HT").await.unwrap();
+            clients.push(client);
+        }
+        clients
+    }
+
+    fn evicted(admin: &Admin) -> u64 {
+        admin
+            .inner
+            .evicted
+            .load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    #[tokio::test]
+    async fn health_is_answered_while_others_hold_all_places() {
+        let (address, admin, _tasks) = start().await;
+        let _clients = half_heads(address).await;
+        let asked = async {
+            let mut client = Connection::http1(address).await.unwrap();
+            client.get("/readyz").await.unwrap().status
+        };
+        // Heads that are not complete have longer than that.
+        let answered = timeout(HEADER_TIMEOUT / 2, asked).await;
+        assert_eq!(answered.expect("it does not wait for the others"), 200);
+        let surplus = CLIENTS as u64 - 128;
+        eventually("the surplus is closed", || async {
+            evicted(&admin) >= surplus
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_asks_for_health_keeps_its_place() {
+        let (address, _admin, _tasks) = start().await;
+        let mut probe = Connection::http1(address).await.unwrap();
+        let mut other = Connection::http1(address).await.unwrap();
+        assert_eq!(probe.get("/readyz").await.unwrap().status, 200);
+        assert_eq!(other.get("/metrics").await.unwrap().status, 200);
+        let _clients = half_heads(address).await;
+        other.closed().await;
+        assert_eq!(probe.get("/readyz").await.unwrap().status, 200);
+        // Those that ask for health have an end as well.
+        let mut probes = Vec::new();
+        for _ in 0..32 {
+            let mut more = Connection::http1(address).await.unwrap();
+            assert_eq!(more.get("/healthz").await.unwrap().status, 200);
+            probes.push(more);
+        }
+        probe.closed().await;
+        assert_eq!(probes[0].get("/healthz").await.unwrap().status, 200);
     }
 }

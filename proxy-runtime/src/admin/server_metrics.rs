@@ -4,6 +4,17 @@ use std::fmt::Write;
 
 use crate::server::ServerCounts;
 
+/// Adds what the admin listener counts of itself.
+pub(super) fn write_evicted(evicted: u64, text: &mut String) {
+    const NAME: &str = "proxy_admin_evicted_connections";
+    let help = "Connections of the admin listener that were closed to make room for others.";
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        text,
+        "# HELP {NAME} {help}\n# TYPE {NAME} counter\n{NAME}_total {evicted}"
+    );
+}
+
 pub(super) fn write(counts: &ServerCounts, text: &mut String) {
     let counters = [
         (

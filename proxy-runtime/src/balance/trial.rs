@@ -58,6 +58,7 @@ impl Trial {
         let context = Arc::new(PickContext {
             zone: None,
             random: Random::seeded(seed),
+            loop_guard: None,
         });
         Ok(Self {
             generation: Generation::first(Arc::new(snapshot), &Registered::default(), &context)?,

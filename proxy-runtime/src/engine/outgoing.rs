@@ -141,6 +141,7 @@ impl<'a> Outgoing<'a> {
             host: self.host(),
             copied: self.plan.request_copy.copied(),
             operations,
+            last: self.plan.loop_line(),
             ..RequestRewrite::default()
         }
     }
@@ -286,7 +287,7 @@ mod tests {
                 transforms.join(","),
             ));
             let route = &snapshot.routes()[0];
-            let plan = HeadPlan::of(route).expect("all of it can be done on bytes");
+            let plan = HeadPlan::of(route, None).expect("all of it can be done on bytes");
             let buffer = format!("GET /a HTTP/1.1\r\nHost: h\r\n{}\r\n", fields.concat());
             let buffer = buffer.as_bytes();
             let mut table = HeadTable::new();
@@ -343,7 +344,7 @@ mod tests {
             let snapshot = snapshot(&format!(
                 r#"{{"Routes":{{"r":{{"Match":{{"Path":"/{{**rest}}"}},"Transforms":[{transforms}]}}}}}}"#
             ));
-            let plan = HeadPlan::of(&snapshot.routes()[0]).unwrap();
+            let plan = HeadPlan::of(&snapshot.routes()[0], None).unwrap();
             assert_eq!(
                 plan.request_removed.is_some(),
                 is_one_by_one,

@@ -11,6 +11,7 @@ use proxy_model::transform::{
 };
 
 use crate::http1::{ClassSet, Copied, FieldClass, FieldName, FieldOperation, FieldValue};
+use crate::loop_guard::LoopGuard;
 
 /// What most routes get along with.
 const FEW_OPERATIONS: usize = 8;
@@ -31,6 +32,8 @@ pub(crate) struct HeadPlan {
     pub(super) response: Box<[ResponseOperation]>,
     /// Method, path or query may change.
     pub(super) rewrites_target: bool,
+    /// What the guard against loops adds to requests.
+    loop_line: Option<Arc<[u8]>>,
 }
 
 /// Which `Host` a destination gets.
@@ -74,13 +77,18 @@ pub(super) struct ResponseOperation {
 }
 
 impl HeadPlan {
-    /// What `route` does. Routes that change nothing, as most do, share one.
-    pub(crate) fn of(route: &Route) -> Option<Arc<Self>> {
+    /// What `route` does, and its `guard`. Routes that change nothing, as most do, share one.
+    pub(crate) fn of(route: &Route, guard: Option<&LoopGuard>) -> Option<Arc<Self>> {
         static UNCHANGED: OnceLock<Option<Arc<HeadPlan>>> = OnceLock::new();
-        let made = || Self::new(route.transforms()).map(Arc::new);
-        match route.config().transforms {
-            None => UNCHANGED.get_or_init(made).clone(),
-            Some(_) => made(),
+        let made = || {
+            let plan = Self::new(route.transforms())?;
+            let loop_line = guard.map(LoopGuard::line);
+            Some(Arc::new(Self { loop_line, ..plan }))
+        };
+        match (&route.config().transforms, guard) {
+            (None, None) => UNCHANGED.get_or_init(made).clone(),
+            (None, Some(guard)) => guard.unchanged(made),
+            (Some(_), _) => made(),
         }
     }
 
@@ -113,6 +121,7 @@ impl HeadPlan {
             response_copy: copy_rule(transforms.response_copy())?,
             response,
             rewrites_target: !transforms.target().is_empty(),
+            loop_line: None,
         })
     }
 }
@@ -123,6 +132,12 @@ impl HeadPlan {
     #[inline]
     pub(super) fn keeps_responses(&self) -> bool {
         self.response.is_empty() && matches!(self.response_copy, CopyRule::All)
+    }
+
+    /// What the guard against loops adds to requests: a line with the CRLF in front of it, or nothing.
+    #[inline]
+    pub(super) fn loop_line(&self) -> &[u8] {
+        self.loop_line.as_deref().unwrap_or_default()
     }
 
     /// Calls `write` with the operations for a request of which `part` tells the parts of where it came from, as far as they

@@ -36,6 +36,9 @@ pub(super) fn run<'a, T: Transport>(
         return Err(None);
     };
     let resolved = ResolvedRoute::of_route(engine, generation, index, &view).ok_or(Some(index))?;
+    if resolved.route_state.is_loop(&view, client.table.classes()) {
+        return Err(Some(index));
+    }
     if let Framing::Length(length) = request.framing()
         && length > resolved.allowed(client.state.worker.limits.body_bytes)
     {

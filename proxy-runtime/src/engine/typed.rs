@@ -160,6 +160,7 @@ impl TypedRequest<'_> {
                     && head.classes().contains(FieldClass::Te)
                     && matches!(copied, Copied::All)
                     && headers::accepts_trailers(fields),
+                last: plan.loop_line(),
             };
             write_stream_request(&request, out);
         });

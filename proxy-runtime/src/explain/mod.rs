@@ -25,7 +25,8 @@ pub use self::request::request_from_text;
 use crate::connection::ConnectionInfo;
 use crate::forward::{BodyKind, ForwardError, HttpHead, OutgoingHead};
 use crate::health::Health;
-use crate::state::{Assessment, Generation, Nowhere, assess};
+use crate::loop_guard::LoopGuard;
+use crate::state::{Assessment, Generation, Nowhere, RouteState, assess};
 use crate::support::refusal;
 
 #[cfg(test)]
@@ -89,6 +90,8 @@ pub enum Verdict {
     NoDestination,
     /// The route asks for a protection that the proxy cannot give.
     Refused,
+    /// The request has come back to the proxy that forwarded it.
+    LoopDetected,
 }
 
 /// A destination that may or may not be picked.
@@ -128,7 +131,7 @@ pub fn explain(
     connection: ConnectionInfo,
 ) -> Explanation {
     let unknown = |cluster: &Cluster, _| assess(cluster, zone, None, |_| Health::Unknown);
-    explain_with(snapshot, unknown, request, connection)
+    explain_with(snapshot, None, unknown, request, connection)
 }
 
 /// The request that `destination` would get over HTTP/1.1 if `route` took `request`: headers filtered, and the route's
@@ -146,15 +149,17 @@ pub fn outgoing_request(
     connection: ConnectionInfo,
 ) -> Result<Request<()>, ForwardError> {
     let head = HttpHead::with_connection(request, connection);
-    outgoing(&head, route, destination)
+    outgoing(&head, route, destination, None)
 }
 
 fn outgoing(
     head: &HttpHead<'_>,
     route: &Route,
     destination: &Destination,
+    guard: Option<&LoopGuard>,
 ) -> Result<Request<()>, ForwardError> {
-    OutgoingHead::new(head, route, destination)?.into_request((), BodyKind::Empty, false)
+    let outgoing = OutgoingHead::new(head, route, destination)?.guarded(guard);
+    outgoing.into_request((), BodyKind::Empty, false)
 }
 
 /// What would happen to a request at this moment.
@@ -164,11 +169,13 @@ pub(crate) fn explain_live(
     connection: ConnectionInfo,
 ) -> Explanation {
     let live = |cluster: &Cluster, index| generation.cluster(index).assess(cluster);
-    explain_with(generation.snapshot(), live, request, connection)
+    let snapshot = generation.snapshot();
+    explain_with(snapshot, Some(generation), live, request, connection)
 }
 
 fn explain_with(
     snapshot: &Snapshot,
+    live: Option<&Generation>,
     assess: impl Fn(&Cluster, ClusterIndex) -> Assessment,
     request: &Parts,
     connection: ConnectionInfo,
@@ -205,6 +212,10 @@ fn explain_with(
         explanation.refused = Some(refusal.to_string());
         return explanation.ending(Verdict::Refused, StatusCode::INTERNAL_SERVER_ERROR);
     }
+    let state = live.map(|generation| generation.route(index));
+    if state.is_some_and(|state| state.is_loop(&head, head.classes())) {
+        return explanation.ending(Verdict::LoopDetected, StatusCode::LOOP_DETECTED);
+    }
     let index = match leads_to(route, &head, &mut explanation) {
         Ok(index) => index,
         Err(Nowhere::NoCluster) => {
@@ -234,7 +245,8 @@ fn explain_with(
     let eligible = assessment.eligible().map(|i| &cluster.destinations()[i]);
     match eligible.min_by_key(|destination| destination.id()) {
         Some(destination) => {
-            explanation.forwarded = forwarded(&head, route, destination);
+            let guard = state.and_then(RouteState::loop_guard);
+            explanation.forwarded = forwarded(&head, route, destination, guard);
             explanation
         }
         None => explanation.ending(Verdict::NoDestination, StatusCode::SERVICE_UNAVAILABLE),
@@ -282,8 +294,9 @@ fn forwarded(
     head: &HttpHead<'_>,
     route: &Route,
     destination: &Destination,
+    guard: Option<&LoopGuard>,
 ) -> Option<ForwardedRequest> {
-    let request = outgoing(head, route, destination).ok()?;
+    let request = outgoing(head, route, destination, guard).ok()?;
     let address = destination.address();
     let authority = String::from_utf8_lossy(address.authority().as_bytes());
     let (host, others): (Vec<_>, Vec<_>) = request

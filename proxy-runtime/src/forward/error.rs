@@ -5,7 +5,7 @@ use std::fmt;
 
 use http::StatusCode;
 
-/// What went wrong while a request was forwarded: YARP's `ForwarderError`, by the same names, and two of our own.
+/// What went wrong while a request was forwarded: YARP's `ForwarderError`, by the same names, and three of our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ForwardErrorKind {
@@ -51,6 +51,8 @@ pub enum ForwardErrorKind {
     NoPartition,
     /// A filter, a layer or a load balancing policy of the program failed.
     Extension,
+    /// The request has come back to the proxy that forwarded it.
+    LoopDetected,
 }
 
 impl ForwardErrorKind {
@@ -77,6 +79,7 @@ impl ForwardErrorKind {
         Self::UpgradeActivityTimeout,
         Self::NoPartition,
         Self::Extension,
+        Self::LoopDetected,
     ];
 
     /// Its position in [`ALL`](Self::ALL), for tables of counters.
@@ -108,6 +111,7 @@ impl ForwardErrorKind {
             Self::UpgradeActivityTimeout => "UpgradeActivityTimeout",
             Self::NoPartition => "NoPartition",
             Self::Extension => "Extension",
+            Self::LoopDetected => "LoopDetected",
         }
     }
 
@@ -132,7 +136,10 @@ impl ForwardErrorKind {
             | Self::UpgradeResponseClient
             | Self::UpgradeActivityTimeout
             | Self::NoPartition => Side::Client,
-            Self::NoAvailableDestinations | Self::RequestCreation | Self::Extension => Side::Proxy,
+            Self::NoAvailableDestinations
+            | Self::RequestCreation
+            | Self::Extension
+            | Self::LoopDetected => Side::Proxy,
         }
     }
 }
@@ -240,6 +247,7 @@ impl fmt::Display for ForwardError {
             ForwardErrorKind::UpgradeActivityTimeout => "the upgraded stream was idle for too long",
             ForwardErrorKind::NoPartition => "the request belongs to no partition of the route",
             ForwardErrorKind::Extension => "a filter, a layer or a policy of the program failed",
+            ForwardErrorKind::LoopDetected => "the request has come back to the proxy",
         })
     }
 }

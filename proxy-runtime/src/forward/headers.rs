@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 #[cfg(feature = "server")]
 use crate::http1::{ClassSet, FieldClass, is};
 use crate::http1::{classify, is_dropped_from_trailers};
+use crate::loop_guard::CDN_LOOP;
 
 /// Fields that concern one connection only and are never sent on: those of RFC 9110 section 7.6.1, and those that YARP
 /// adds to them. In lower case.
@@ -36,7 +37,7 @@ const HOP_BY_HOP: [&str; 17] = [
 
 /// Fields that are meant for the recipient of the content, so that `Connection` may not name them (RFC 9110 section
 /// 7.6.1). Without this, a client could take away what the proxies before this one have added.
-const END_TO_END: [HeaderName; 9] = [
+const END_TO_END: [HeaderName; 10] = [
     HOST,
     CONTENT_LENGTH,
     CONTENT_TYPE,
@@ -46,6 +47,7 @@ const END_TO_END: [HeaderName; 9] = [
     SET_COOKIE,
     FORWARDED,
     TRAILER,
+    CDN_LOOP,
 ];
 
 /// What is there: to look once at each name is cheaper than to look a few names up.

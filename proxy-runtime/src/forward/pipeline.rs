@@ -210,6 +210,7 @@ impl<'a> Routed<'a> {
             state,
             pool: self.service.pool(),
             handshake: &Handshake::None,
+            loop_guard: self.state().loop_guard(),
             body_kind,
             body_limit,
             started: self.started,

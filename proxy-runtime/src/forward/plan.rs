@@ -37,8 +37,8 @@ pub(super) fn find_route(
 ///
 /// # Errors
 ///
-/// The route asks for a protection that is not there, so that its requests are refused; it leads nowhere; or the request
-/// belongs to none of its partitions.
+/// The route asks for a protection that is not there, so that its requests are refused; the request has come back to the
+/// proxy; the route leads nowhere; or the request belongs to none of its partitions.
 pub(super) fn find_cluster(
     route: &Route,
     state: &RouteState,
@@ -46,6 +46,13 @@ pub(super) fn find_cluster(
     random: &Random,
 ) -> Result<ClusterIndex, ForwardError> {
     check_refusal(route, state)?;
+    if state.is_loop(head, head.classes()) {
+        state.metrics().loops().record();
+        return Err(ForwardError::new(
+            ForwardErrorKind::LoopDetected,
+            StatusCode::LOOP_DETECTED,
+        ));
+    }
     state
         .choose(route, head, random)
         .map_err(|nowhere| match nowhere {

@@ -18,7 +18,8 @@ use super::headers;
 use super::headers::take_apart_if_long;
 use crate::filter::HeadEdits;
 use crate::http1::{ClassSet, FieldClass};
-use crate::transform::{Outgoing, apply_to_request, retain};
+use crate::loop_guard::{CDN_LOOP, LoopGuard};
+use crate::transform::{Outgoing, append, apply_to_request, retain};
 
 /// The head of a request to a destination, whatever version of HTTP it will be sent in.
 #[derive(Clone, Debug)]
@@ -116,6 +117,15 @@ impl OutgoingHead {
     #[must_use]
     pub(crate) fn in_version(mut self, version: HttpVersion) -> Self {
         self.is_http10 = version == HttpVersion::Http10;
+        self
+    }
+
+    /// Adds the member of the guard against loops, if there is one, after everything that routes say.
+    #[must_use]
+    pub(crate) fn guarded(mut self, guard: Option<&LoopGuard>) -> Self {
+        if let Some(guard) = guard {
+            append(&mut self.headers, &CDN_LOOP, guard.member().clone());
+        }
         self
     }
 

@@ -26,6 +26,7 @@ use super::shared_progress::SharedProgress;
 use super::timeout::HeadTimer;
 use crate::BoxError;
 use crate::exchange::{End, after, pick, pick_other, within};
+use crate::loop_guard::LoopGuard;
 use crate::state::{ClusterState, DestinationState, InFlight, Picked};
 use crate::upstream::{
     ConnectError, ExchangeError, IncomingBody, Lease, Protocols, UpstreamPool, Wanted, protocol,
@@ -40,6 +41,7 @@ pub(super) struct Sending<'a> {
     pub(super) state: &'a ClusterState,
     pub(super) pool: &'a UpstreamPool,
     pub(super) handshake: &'a Handshake,
+    pub(super) loop_guard: Option<&'a LoopGuard>,
     pub(super) body_kind: BodyKind,
     /// The largest body, in bytes.
     pub(super) body_limit: Option<u64>,
@@ -80,7 +82,7 @@ impl Sending<'_> {
         let version = self.cluster.upstream().version();
         let make = |destination: &Destination| {
             let head = OutgoingHead::new(self.head, self.route, destination)?;
-            Ok(head.in_version(version))
+            Ok(head.guarded(self.loop_guard).in_version(version))
         };
         let (prepared, mut lease) = self.connect(account, deadline, &make).await?;
         let Prepared {

@@ -47,6 +47,8 @@ pub enum FieldClass {
     Content,
     /// `Date`.
     Date,
+    /// `CDN-Loop` (RFC 8586).
+    CdnLoop,
 }
 
 /// A set of [`FieldClass`]es.
@@ -90,6 +92,7 @@ impl ClassSet {
         .with(FieldClass::XForwardedProto)
         .with(FieldClass::XForwardedPrefix)
         .with(FieldClass::XForwarded)
+        .with(FieldClass::CdnLoop)
         .with(FieldClass::Credentials)
         .with(FieldClass::Content);
 
@@ -200,6 +203,7 @@ pub(crate) fn classify(name: &[u8]) -> FieldClass {
         (7, b'u') => exactly(name, b"upgrade", Class::Upgrade),
         (7, b't') => exactly(name, b"trailer", Class::Trailer),
         (7, b'a') => exactly(name, b"alt-svc", Class::HopByHop),
+        (8, b'c') => exactly(name, b"cdn-loop", Class::CdnLoop),
         (9, b'f') => exactly(name, b"forwarded", Class::Forwarded),
         (10, b'c') => exactly(name, b"connection", Class::Connection),
         (10, b'k') => exactly(name, b"keep-alive", Class::HopByHop),
@@ -304,7 +308,7 @@ mod tests {
     use super::*;
 
     /// What has a class, and which.
-    const NAMES: [(&str, FieldClass); 35] = [
+    const NAMES: [(&str, FieldClass); 36] = [
         ("Host", FieldClass::Host),
         ("Connection", FieldClass::Connection),
         ("Content-Length", FieldClass::ContentLength),
@@ -340,6 +344,7 @@ mod tests {
         ("Content-Encoding", FieldClass::Content),
         ("Content-Range", FieldClass::Content),
         ("Date", FieldClass::Date),
+        ("CDN-Loop", FieldClass::CdnLoop),
     ];
 
     #[test]

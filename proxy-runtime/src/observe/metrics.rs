@@ -11,6 +11,7 @@ use super::labels::Labels;
 use super::per_worker::{OwnLine, PerWorker};
 use super::series::SeriesTable;
 use crate::forward::ForwardErrorKind;
+use crate::loop_guard::LoopTally;
 use crate::status::Traffic;
 
 /// Counts of the whole proxy.
@@ -33,6 +34,7 @@ pub(crate) struct ProxyMetrics {
 pub(crate) struct RouteMetrics {
     durations: SeriesTable,
     traffic: Traffic,
+    loops: LoopTally,
 }
 
 impl RouteMetrics {
@@ -60,6 +62,11 @@ impl RouteMetrics {
     /// What it did in the last minute.
     pub(crate) fn traffic(&self) -> &Traffic {
         &self.traffic
+    }
+
+    /// Requests that came back to the proxy.
+    pub(crate) fn loops(&self) -> &LoopTally {
+        &self.loops
     }
 }
 

@@ -112,6 +112,13 @@ impl ProxyBuilder {
         self
     }
 
+    /// Sets whether requests that come back to this proxy are recognised, by a member of its own in `CDN-Loop` (RFC 8586) of
+    /// what it forwards, and get 508. A route that removes this field with `RequestHeaderRemove` is not guarded. Default: yes.
+    pub fn loop_guard(mut self, enabled: bool) -> Self {
+        self.settings.is_unguarded = !enabled;
+        self
+    }
+
     /// Asks destinations whether they are well in another way than by HTTP.
     pub fn probe(mut self, probe: Arc<dyn Probe>) -> Self {
         self.probe = Some(probe);

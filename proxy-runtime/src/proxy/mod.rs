@@ -93,6 +93,13 @@ impl Proxy {
         self.shared.unsupported(self.shared.load().snapshot())
     }
 
+    /// What goes wrong with requests because of the configuration or of what it names: a warning `loop_detected` for each route
+    /// whose requests came back to this proxy in the last five minutes, and `unresolved_name` for each name of a destination
+    /// whose last look-up failed.
+    pub fn observed_problems(&self) -> Problems {
+        self.shared.observed()
+    }
+
     /// A signal with the number of the generation that serves, for each new one.
     pub fn generations(&self) -> watch::Receiver<u64> {
         self.shared.generations()

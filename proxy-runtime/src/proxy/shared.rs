@@ -2,22 +2,27 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::{Mutex, MutexGuard};
-use proxy_model::{Problems, Snapshot};
+use proxy_model::{Problem, Problems, RouteId, Snapshot, pointer_to};
 use tokio::sync::watch;
 
 use super::history::{History, PastChange};
 use crate::balance::Random;
 use crate::health::HealthPolicies;
+use crate::loop_guard::LoopGuard;
 use crate::observe::{ProxyMetrics, targets};
 use crate::state::{Generation, PickContext, Registered};
 use crate::support::unsupported_by;
-use crate::upstream::{UpstreamOptions, Upstreams};
+use crate::upstream::{Unresolved, UpstreamOptions, Upstreams};
 
 /// How many problems of one configuration are logged one by one.
 const WARNINGS: usize = 20;
+
+/// How long what went wrong with a request is shown.
+const RECENT: Duration = Duration::from_secs(300);
 
 /// What all handles of one proxy share.
 pub(crate) struct Shared {
@@ -43,11 +48,17 @@ pub(super) struct Settings {
     pub(super) context: PickContext,
     pub(super) upstream: UpstreamOptions,
     pub(super) max_request_body: Option<u64>,
+    /// Whether loops are not looked for.
+    pub(super) is_unguarded: bool,
 }
 
 impl Shared {
     pub(super) fn new(snapshot: Arc<Snapshot>, settings: Settings) -> Result<Self, Problems> {
-        let context = Arc::new(settings.context);
+        let guard = || Arc::new(LoopGuard::new());
+        let context = Arc::new(PickContext {
+            loop_guard: (!settings.is_unguarded).then(guard),
+            ..settings.context
+        });
         settings.health_policies.check(&snapshot)?;
         let mut history = History::default();
         let first = Generation::first(snapshot, &settings.registered, &context)?;
@@ -138,6 +149,23 @@ impl Shared {
         unsupported_by(snapshot, self.speaks_tls)
     }
 
+    /// What went wrong lately with requests because of the configuration or of what it names.
+    pub(crate) fn observed(&self) -> Problems {
+        let generation = self.load();
+        let unresolved = self.upstreams.unresolved();
+        let names = unresolved
+            .iter()
+            .filter_map(|name| unresolved_name(&generation, name));
+        let routes = generation.snapshot().routes().iter();
+        let looped = routes
+            .zip(generation.routes())
+            .filter_map(|(route, state)| {
+                let (count, age) = state.metrics().loops().seen()?;
+                (age <= RECENT).then(|| loop_detected(route.id(), count, age))
+            });
+        looped.chain(names).collect()
+    }
+
     pub(crate) fn generations(&self) -> watch::Receiver<u64> {
         self.published.subscribe()
     }
@@ -174,6 +202,47 @@ impl Shared {
         // What is in the history is whole entries; a panic leaves at most one out.
         self.publishing.lock()
     }
+}
+
+/// `None` for a name that no destination has any more.
+fn unresolved_name(generation: &Generation, unresolved: &Unresolved) -> Option<Problem> {
+    let Unresolved {
+        name,
+        since,
+        error,
+        has_addresses,
+    } = unresolved;
+    let mut all = generation.snapshot().clusters().iter().flat_map(|cluster| {
+        let destinations = cluster.destinations().iter();
+        destinations.map(move |destination| (cluster, destination))
+    });
+    let (cluster, destination) =
+        all.find(|(_, it)| it.address().host().eq_ignore_ascii_case(name))?;
+    let clusters = pointer_to("/Clusters", cluster.id().as_str());
+    let pointer = pointer_to(
+        &format!("{clusters}/Destinations"),
+        destination.id().as_str(),
+    );
+    let outcome = match has_addresses {
+        true => "its last addresses are used",
+        false => "no connection can be opened",
+    };
+    let message = format!(
+        "the name `{name}` has not been resolved for {} s, and {outcome}: {error}",
+        since.as_secs()
+    );
+    Some(Problem::warning(pointer, "unresolved_name", message))
+}
+
+fn loop_detected(route: &RouteId, count: u64, age: Duration) -> Problem {
+    let message = format!(
+        "requests that this proxy had forwarded came back to it and got 508: {count} so far, the last {} s ago",
+        age.as_secs(),
+    );
+    let pointer = pointer_to("/Routes", route.as_str());
+    Problem::warning(pointer, "loop_detected", message).with_suggestion(
+        "take the proxy's own address out of the destinations, also as another proxy reaches it",
+    )
 }
 
 /// Logs what was found, but for what is known already.

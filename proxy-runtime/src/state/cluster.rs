@@ -17,17 +17,20 @@ use super::available::Available;
 use super::destination::DestinationState;
 use crate::balance::{Balancer, Candidates, LoadBalancer, Random};
 use crate::health::Health;
+use crate::loop_guard::LoopGuard;
 use crate::observe::{ClusterMetrics, InFlightGuard, OwnLine};
 #[cfg(feature = "server")]
 use crate::upstream::{Protocols, protocol};
 
-/// What the whole proxy agrees on for picks.
+/// What the whole proxy agrees on for each request.
 #[derive(Debug, Default)]
 pub(crate) struct PickContext {
     /// The proxy's own zone.
     pub(crate) zone: Option<Arc<str>>,
     /// Where chance comes from.
     pub(crate) random: Random,
+    /// How requests are recognised that come back. None: they are not.
+    pub(crate) loop_guard: Option<Arc<LoopGuard>>,
 }
 
 /// Names the settings by which connections are made, for the life of the process. It changes when a reload changes

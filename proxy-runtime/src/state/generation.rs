@@ -89,6 +89,7 @@ impl Generation {
                         route,
                         metrics.unwrap_or_default(),
                         extensions,
+                        context.loop_guard.as_ref(),
                     ));
                 }
                 Err(found) => problems.extend(found),

@@ -11,6 +11,8 @@ use crate::balance::Random;
 #[cfg(feature = "server")]
 use crate::engine::HeadPlan;
 use crate::extensions::RouteExtensions;
+use crate::http1::{ClassSet, FieldClass};
+use crate::loop_guard::{LoopGuard, guards};
 use crate::observe::RouteMetrics;
 use crate::support::{Refusal, refusal};
 
@@ -28,6 +30,8 @@ pub(crate) struct RouteState {
     #[cfg(feature = "server")]
     inner_plan: Option<Arc<HeadPlan>>,
     extensions: Option<Box<RouteExtensions>>,
+    /// How its requests are recognised that come back, unless the route is not guarded.
+    loop_guard: Option<Arc<LoopGuard>>,
     /// For a weighted route, the sum of the weights up to and including each target.
     cumulative: Box<[u64]>,
 }
@@ -46,7 +50,9 @@ impl RouteState {
         route: &Route,
         metrics: Arc<RouteMetrics>,
         extensions: Option<Box<RouteExtensions>>,
+        loop_guard: Option<&Arc<LoopGuard>>,
     ) -> Self {
+        let loop_guard = loop_guard.filter(|_| guards(route)).cloned();
         let cumulative = match route.target() {
             RouteTarget::Weighted(targets) => targets
                 .iter()
@@ -65,7 +71,7 @@ impl RouteState {
             .as_ref()
             .is_some_and(|extensions| extensions.layers().is_some());
         #[cfg(feature = "server")]
-        let plan = HeadPlan::of(route);
+        let plan = HeadPlan::of(route, loop_guard.as_deref());
         Self {
             #[cfg(feature = "server")]
             id: route.id().clone(),
@@ -76,6 +82,7 @@ impl RouteState {
             #[cfg(feature = "server")]
             inner_plan: plan,
             extensions,
+            loop_guard,
             cumulative,
         }
     }
@@ -106,6 +113,21 @@ impl RouteState {
     /// Why its requests are refused, if they are: the route asks for a protection that is not there.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         self.refusal
+    }
+
+    /// How its requests are recognised that come back, if they are.
+    pub(crate) fn loop_guard(&self) -> Option<&LoopGuard> {
+        self.loop_guard.as_deref()
+    }
+
+    /// Whether the proxy has forwarded a request of the route before, of whose fields `classes` are there.
+    #[inline]
+    pub(crate) fn is_loop<H: RequestHead + ?Sized>(&self, head: &H, classes: ClassSet) -> bool {
+        classes.contains(FieldClass::CdnLoop)
+            && self
+                .loop_guard
+                .as_ref()
+                .is_some_and(|guard| guard.has_forwarded(head))
     }
 
     /// Its filters and layers, if it has any.

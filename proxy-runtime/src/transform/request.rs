@@ -107,7 +107,7 @@ impl Outgoing {
 }
 
 /// Adds a value after those that are there, unless the head is full.
-pub(super) fn append(headers: &mut HeaderMap, name: &HeaderName, value: HeaderValue) {
+pub(crate) fn append(headers: &mut HeaderMap, name: &HeaderName, value: HeaderValue) {
     // The map takes 32,768 fields. A head that came in has far fewer.
     let _ = headers.try_append(name, value);
 }

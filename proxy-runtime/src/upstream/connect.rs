@@ -9,7 +9,7 @@ use super::UpstreamOptions;
 use super::error::ConnectError;
 use super::io::{Opened, Transport};
 use super::protocol::Protocols;
-use super::resolve::Resolver;
+use super::resolve::{Names, Resolver};
 use super::tcp;
 #[cfg(feature = "tls")]
 use super::tls::TlsClient;
@@ -26,11 +26,16 @@ pub(super) struct Connector {
 impl Connector {
     pub(super) fn new(options: &UpstreamOptions) -> Self {
         Self {
-            resolver: Resolver::new(),
+            resolver: Resolver::new(options.stale_addresses),
             keep_alive: options.tcp_keep_alive,
             #[cfg(feature = "tls")]
             tls: options.tls.clone(),
         }
+    }
+
+    /// What becomes of names.
+    pub(super) fn names(&self) -> &Names {
+        self.resolver.names()
     }
 
     /// Opens a connection over which one of `protocols` can be spoken. It has no timeout of its own.

@@ -72,6 +72,9 @@ pub(crate) use self::lease::Lease;
 pub use self::options::UpstreamOptions;
 use self::pool::Pool;
 pub(crate) use self::protocol::Protocols;
+#[cfg(feature = "metrics")]
+pub(crate) use self::resolve::NameCounts;
+pub(crate) use self::resolve::Unresolved;
 #[cfg(test)]
 pub(crate) use self::tests::Resetting;
 #[cfg(all(test, feature = "server"))]
@@ -99,6 +102,17 @@ impl Upstreams {
             limited: Pool::shared(options.clone()),
             options,
         })
+    }
+
+    /// The names of destinations that do not resolve.
+    pub(crate) fn unresolved(&self) -> Vec<Unresolved> {
+        self.connector.names().unresolved()
+    }
+
+    /// What is counted of look-ups.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn name_counts(&self) -> NameCounts {
+        self.connector.names().counts()
     }
 
     /// A pool of its own.

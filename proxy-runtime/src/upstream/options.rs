@@ -23,6 +23,9 @@ pub struct UpstreamOptions {
     /// destination that has vanished without a word is noticed under what may be silent for long, WebSockets and streams of
     /// gRPC. 60 s by default; `None`: never.
     pub tcp_keep_alive: Option<Duration>,
+    /// How long the last addresses of a destination's name are used while looking it up fails or takes too long. 1 h by default;
+    /// zero: not at all.
+    pub stale_addresses: Duration,
     /// How many idle HTTP/1.1 connections are kept per destination and worker. 512 by default.
     pub max_idle_per_destination: usize,
     /// How many requests may wait for a connection to one destination while its
@@ -40,6 +43,7 @@ impl Default for UpstreamOptions {
             continue_timeout: Duration::from_secs(1),
             idle_timeout: Duration::from_secs(60),
             tcp_keep_alive: Some(Duration::from_secs(60)),
+            stale_addresses: Duration::from_secs(3600),
             max_idle_per_destination: 512,
             max_waiting_per_destination: 1024,
             #[cfg(feature = "tls")]
@@ -82,6 +86,13 @@ impl UpstreamOptions {
     #[must_use]
     pub fn with_tcp_keep_alive(mut self, silence: Option<Duration>) -> Self {
         self.tcp_keep_alive = silence;
+        self
+    }
+
+    /// Sets how long the last addresses of a name are used while it does not resolve.
+    #[must_use]
+    pub fn with_stale_addresses(mut self, keep: Duration) -> Self {
+        self.stale_addresses = keep;
         self
     }
 

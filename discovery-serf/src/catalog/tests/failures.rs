@@ -19,7 +19,7 @@ fn row_61_an_outage_does_not_bring_the_legacy_service_back() {
 }
 
 #[test]
-fn rows_60_64_and_65_without_services_all_are_one() {
+fn rows_60_64_and_65_a_member_without_a_service_is_no_destination() {
     let catalog = build(&[
         alive("a", "10.0.0.2", &[("http-port", "80"), ("host", "a b")]),
         alive("b", "10.0.0.1", &[("http-port", "81"), ("weight", "3")]),
@@ -29,24 +29,46 @@ fn rows_60_64_and_65_without_services_all_are_one() {
     ]);
     let legacy = catalog.legacy.as_ref().expect("there are members");
     assert_eq!(
-        destinations(legacy),
-        [
-            "10.0.0.1:81 http://10.0.0.1:81",
-            "10.0.0.2:80 http://10.0.0.2:80"
-        ]
+        (&legacy.instances[..], &legacy.hint),
+        (&[][..], &RouteHint::None)
     );
-    assert_eq!(legacy.hint, RouteHint::None);
-    assert_eq!(legacy.instances[0].weight, 3);
-    // `host` means nothing here, and who has no port is no service.
+    // Those that could serve are reported, the others never meant to.
     assert_eq!(
         told(&catalog),
-        ["/members/d/tags/http-port invalid_http_port"]
+        [
+            "/members/a/tags/service missing_service",
+            "/members/b/tags/service missing_service"
+        ]
     );
-    assert_eq!(catalog.left_out.len(), 3);
+    assert_eq!(catalog.left_out.len(), 5);
 
     let nobody = build(&[alive("c", "10.0.0.3", &[])]);
     assert_eq!(nobody.legacy, Some(Service::default()));
     assert_eq!(build(&[]), ServiceCatalog::default());
+}
+
+/// One request to a proxy that is its own destination became thousands.
+#[test]
+fn only_members_of_the_service_backend_are_backends() {
+    let own = alive("gw", "10.0.0.1", &[("http-port", "8080")]);
+    let backend = alive(
+        "b",
+        "10.0.0.2",
+        &[("service", "backend"), ("http-port", "80")],
+    );
+    let catalog = build(&[own.clone(), backend]);
+    assert_eq!(
+        services(&catalog),
+        ["backend: 10.0.0.2:80 http://10.0.0.2:80"]
+    );
+    assert_eq!(left_out(&catalog), ["gw has no `service`"]);
+    assert_eq!((catalog.legacy.as_ref(), told(&catalog)), (None, vec![]));
+    // Without any, requests get 503.
+    let alone = build(&[own]);
+    assert_eq!(
+        destinations(&alone.legacy.expect("there is a member")),
+        [""; 0]
+    );
 }
 
 #[test]

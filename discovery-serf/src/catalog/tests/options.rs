@@ -59,7 +59,7 @@ fn who_is_not_allowed_does_not_end_legacy_mode() {
         let legacy = catalog
             .legacy
             .expect("nobody else may say that there are services");
-        assert_eq!(legacy.instances.len(), 1);
+        assert_eq!(legacy.instances, []);
     }
     let catalog = build(&[plain, evil]);
     assert!(catalog.exposes_services && catalog.legacy.is_none());
@@ -128,11 +128,12 @@ fn instances_are_in_allowed_networks() {
     assert_eq!(catalog.services.len(), 1);
     assert_eq!(catalog.listed_services, 1);
     assert_eq!(catalog.only_service().map(|name| &**name), Some("orders"));
-    // The legacy service is held to them, too.
-    let plain =
-        ["10.0.0.1", "10.0.1.1"].map(|address| alive(address, address, &[("http-port", "1")]));
-    let legacy = build_with(&plain, &options).legacy.unwrap();
-    assert_eq!(destinations(&legacy), ["10.0.0.1:1 http://10.0.0.1:1"]);
+    // So is the service that existed before there were others.
+    let backends = ["10.0.0.1", "10.0.1.1"].map(|address| service(address, address, "backend"));
+    assert_eq!(
+        services(&build_with(&backends, &options)),
+        ["backend: 10.0.0.1:80 http://10.0.0.1:80"]
+    );
 }
 
 #[test]

@@ -405,5 +405,5 @@ fn row_35_keys_are_compared_exactly() {
     let catalog = build(&[alive("a", "10.0.0.1", &tags)]);
     assert!(!catalog.exposes_services);
     assert_eq!(services(&catalog), [""; 0]);
-    assert_eq!(left_out(&catalog), ["a has no `http-port`"]);
+    assert_eq!(left_out(&catalog), ["a has no `service`"]);
 }

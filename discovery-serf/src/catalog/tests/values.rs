@@ -72,7 +72,7 @@ fn row_16_a_blank_service_is_none() {
         let catalog = build(&[member]);
         assert!(!catalog.exposes_services);
         assert!(catalog.services.is_empty() && catalog.legacy.is_some());
-        assert_eq!(told(&catalog), [""; 0]);
+        assert_eq!(told(&catalog), ["/members/a/tags/service missing_service"]);
     }
 }
 

@@ -151,12 +151,12 @@ async fn without_patience_agents_are_believed_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_backends_of_legacy_mode_are_kept_as_well() {
+async fn the_only_service_is_kept_as_well() {
     let agent = AgentInMemory::new("gw");
-    let tags = Tags::from([("http-port", "80")]);
+    let tags = Tags::from([("service", "backend"), ("http-port", "80")]);
     agent.put(Member::new("old", Ipv4Addr::new(10, 0, 0, 9).into(), tags));
     let running = Running::start(&discoverer(&agent));
-    let backend = ["backend-cluster=10.0.0.9:80"];
+    let backend = ["backend=10.0.0.9:80"];
     running.until_serves(&backend).await;
     agent.forget_others();
     agent.restart();

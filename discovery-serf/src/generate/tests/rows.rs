@@ -351,14 +351,14 @@ fn row_59_a_host_is_more_than_no_host() {
 }
 
 #[test]
-fn rows_60_to_65_everybody_as_one_service() {
+fn rows_60_to_65_without_a_service_the_backend_is_empty() {
     let plain = |node, address| member(node, address, "", &[("host", "ignored.local")]);
     // Row 60.
     let discovery = discover(&[plain("a", "10.0.0.1"), plain("b", "10.0.0.2")]);
     let config = whole(&discovery);
     assert_eq!(clusters(&config), ["backend-cluster"]);
     assert_eq!(routes(&config), ["backend-route /{**catch-all}"]);
-    assert_eq!(config.clusters[0].destinations.len(), 2);
+    assert_eq!(config.clusters[0].destinations.len(), 0);
     assert_eq!(discovery.services[0].name.as_ref(), "backend-cluster");
     // Row 61.
     let discovery = discover(&[failed(orders(&[])), plain("a", "10.0.0.2")]);

@@ -217,7 +217,7 @@ fn without_a_route_there_is_nothing_to_ask() {
         clusters(&whole(&discovery)),
         ["service:orders", "service:plain"]
     );
-    // Nor is there while everybody is one service.
+    // Nor is there while no member has a service.
     let legacy = member("n1", "10.0.0.1", "", &[("version", "v1")]);
     let discovery = discover_with(&[legacy], &options());
     assert_eq!(clusters(&whole(&discovery)), ["backend-cluster"]);

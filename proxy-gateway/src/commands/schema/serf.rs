@@ -42,7 +42,7 @@ pub(super) fn section() -> Value {
             "AllowedServices": texts("Names of the services that are served; others are left out. Unset: all."),
             "AllowedNetworks": texts("Networks that destinations may be in, such as `10.0.0.0/8`. Unset: all."),
             "KeepEmptyServices": switch("Whether a service whose members have all failed or left keeps its route, which then answers 503 instead of 404.", false),
-            "LegacyBackend": switch("Whether members without the tag `service` are one backend for everything, as long as no member has it.", true),
+            "LegacyBackend": switch("Whether all requests get 503 instead of 404 as long as no member has the tag `service`.", true),
             "LoadBalancingPolicy": json!({ "type": "string", "default": "RoundRobin", "description": "How a destination is picked." }),
             "HealthCheck": health_check,
             "WeightStrategy": word("Whether the tag `weight` is the destination's weight or how often it is listed.", &["Weighted", "Duplicate"]),

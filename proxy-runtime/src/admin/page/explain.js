@@ -4,7 +4,7 @@ import { ask, element } from './dom.js';
 
 const OUTCOMES = {
   matched: 'healthy', not_found: 'down', method_not_allowed: 'down', no_cluster: 'down', no_partition: 'down',
-  no_destination: 'down',
+  no_destination: 'down', loop_detected: 'down',
 };
 
 function steps(answer) {
@@ -40,6 +40,7 @@ function sentence(answer) {
   if (answer.outcome === 'not_found') return 'No route takes it: 404.';
   if (answer.outcome === 'method_not_allowed') return 'Routes take the path, but not with this method: 405.';
   if (answer.outcome === 'no_cluster') return `Route ${answer.route} takes it, but leads to no cluster: 503.`;
+  if (answer.outcome === 'loop_detected') return `Route ${answer.route} takes it, but this proxy has forwarded it before: 508.`;
   if (answer.outcome === 'no_partition') return `Route ${answer.route} takes it, but ${answer.partition.why}: 400.`;
   if (answer.outcome === 'refused') return `Route ${answer.route} takes it, and refuses it: ${answer.status}, ${answer.refused}.`;
   return `Route ${answer.route} takes it, but no destination is available: 503.`;

@@ -64,6 +64,8 @@ pub struct RequestRewrite<'a> {
     pub accepts_trailers: bool,
     /// The protocol to switch to, if the client's wish is passed on.
     pub upgrade: Option<FieldValue<'a>>,
+    /// A line that is added whatever else is said, with the CRLF in front of it; or nothing.
+    pub(crate) last: &'a [u8],
 }
 
 /// Appends the head of a request, as it is sent to a destination, to `out`.
@@ -138,6 +140,7 @@ pub(crate) fn write_changed_request<C: Changes>(
     }
     write_connection(rewrite, out);
     changes.write(out);
+    out.extend_from_slice(rewrite.last);
     out.extend_from_slice(END);
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct StreamRequest<'a> {
     pub(crate) operations: &'a [FieldOperation<'a>],
     /// Whether trailers are welcome.
     pub(crate) accepts_trailers: bool,
+    /// A line that is added whatever else is said, with the CRLF in front of it; or nothing.
+    pub(crate) last: &'a [u8],
 }
 
 /// What is not copied: it concerns a connection, or is written anew.
@@ -67,6 +69,7 @@ pub(crate) fn write_stream_request(request: &StreamRequest<'_>, out: &mut Vec<u8
         out.extend_from_slice(b"\r\nConnection: TE\r\nTE: trailers");
     }
     removed.write(out);
+    out.extend_from_slice(request.last);
     out.extend_from_slice(END);
 }
 
@@ -105,6 +108,7 @@ mod tests {
             copied: Copied::All,
             operations: &[],
             accepts_trailers: false,
+            last: &[],
         }
     }
 

@@ -37,6 +37,9 @@ type Label<'a> = (&'static str, &'a str);
 /// | `proxy_errors_total` | counter | `cluster` (empty: none was chosen), `error_type` |
 /// | `proxy_config_generation` | gauge | |
 /// | `proxy_config_reload_total` | counter | `result` |
+/// | `proxy_name_failures_total` | counter | |
+/// | `proxy_name_stale_total` | counter | |
+/// | `proxy_names_unresolved` | gauge | |
 /// | `proxy_cluster_available_destinations` | gauge | `cluster` |
 /// | `proxy_destination_health` | gauge | `cluster`, `destination` |
 /// | `proxy_destination_inflight` | gauge | `cluster`, `destination` |
@@ -113,7 +116,24 @@ impl Page<'_, '_> {
         ] {
             count(&mut family, &[("result", result)], &counter.get())?;
         }
-        Ok(())
+        self.names()
+    }
+
+    fn names(&mut self) -> fmt::Result {
+        let upstreams = self.shared.upstreams();
+        let counts = upstreams.name_counts();
+        let help = "Look-ups of destinations' names that failed.";
+        let mut family = self.family("proxy_name_failures", help, MetricType::Counter)?;
+        family.encode_counter::<NoLabelSet, _, f64>(&counts.failures, None)?;
+
+        let help = "Times that addresses of an earlier look-up were used.";
+        let mut family = self.family("proxy_name_stale", help, MetricType::Counter)?;
+        family.encode_counter::<NoLabelSet, _, f64>(&counts.stale, None)?;
+
+        let help = "Destinations' names whose last look-up failed.";
+        let unresolved = upstreams.unresolved().len() as u64;
+        let mut family = self.family("proxy_names_unresolved", help, MetricType::Gauge)?;
+        family.encode_gauge(&unresolved)
     }
 
     fn durations(&mut self) -> fmt::Result {

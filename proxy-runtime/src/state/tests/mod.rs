@@ -19,6 +19,7 @@ fn context(zone: Option<&str>) -> Arc<PickContext> {
     Arc::new(PickContext {
         zone: zone.map(Into::into),
         random: Random::seeded(1),
+        loop_guard: None,
     })
 }
 

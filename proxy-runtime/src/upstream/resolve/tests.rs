@@ -11,16 +11,51 @@ use super::*;
 /// Names of a name server: `hang…` are never answered, `slow…` after a second, `none…` have no address, and all others have
 /// 192.0.2.1. It counts who is asked for.
 #[derive(Clone, Default)]
-struct Script(Arc<Mutex<BTreeMap<String, usize>>>);
+struct Script {
+    asked: Arc<Mutex<BTreeMap<String, usize>>>,
+    mood: Arc<Mutex<Mood>>,
+}
+
+/// What the name server does.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Mood {
+    /// As the names say.
+    #[default]
+    Well,
+    /// Another address for all of them.
+    Moved,
+    /// NXDOMAIN, SERVFAIL: an error at once.
+    Fails,
+    /// No answer, until the system gives up after 10 s.
+    Silent,
+}
+
+const FEW: Threads = Threads {
+    known: 3,
+    new: 3,
+    hanging: 3,
+};
+
+const HOUR: Duration = Duration::from_secs(3600);
 
 impl Script {
     /// A resolver with room for three look-ups.
     fn resolver(&self) -> Arc<Resolver> {
         let script = self.clone();
         let look_up = move |name: Arc<str>| -> Lookup {
-            let mut asked = script.0.lock();
+            let mut asked = script.asked.lock();
             *asked.entry(name.to_string()).or_default() += 1;
+            let mood = *script.mood.lock();
             Box::pin(async move {
+                match mood {
+                    Mood::Well => {}
+                    Mood::Moved => return Ok(vec![IpAddr::from([192, 0, 2, 2])]),
+                    Mood::Fails => return Err(io::Error::other("SERVFAIL")),
+                    Mood::Silent => {
+                        sleep(Duration::from_secs(10)).await;
+                        return Err(io::Error::other("no answer"));
+                    }
+                }
                 if name.starts_with("hang") {
                     std::future::pending::<()>().await;
                 }
@@ -33,11 +68,16 @@ impl Script {
                 }
             })
         };
-        Arc::new(Resolver::with(3, Arc::new(look_up)))
+        Arc::new(Resolver::with(FEW, HOUR, Arc::new(look_up)))
+    }
+
+    /// Changes how all names are answered.
+    fn turn(&self, mood: Mood) {
+        *self.mood.lock() = mood;
     }
 
     fn asked(&self, name: &str) -> usize {
-        self.0.lock().get(name).copied().unwrap_or(0)
+        self.asked.lock().get(name).copied().unwrap_or(0)
     }
 }
 
@@ -127,7 +167,7 @@ async fn what_nobody_waits_for_any_more_is_not_begun() {
     sleep(Duration::from_secs(16)).await;
     assert_eq!(script.asked("hang3.example"), 1);
     assert_eq!(script.asked("late.example"), 0);
-    resolver.lookups.add_permits(1);
+    resolver.new.add_permits(1);
     yield_now().await;
     assert_eq!(script.asked("late.example"), 0);
     resolver.resolve("late.example", 80).await.unwrap();
@@ -136,14 +176,149 @@ async fn what_nobody_waits_for_any_more_is_not_begun() {
 
 #[tokio::test]
 async fn literals_need_no_lookup() {
-    let resolver = Resolver::with(0, Arc::new(by_the_system));
+    let resolver = Resolver::with(FEW, HOUR, Arc::new(by_the_system));
     let found = resolver.resolve("::1", 8080).await.unwrap();
     assert_eq!(found, ["[::1]:8080".parse().unwrap()]);
 }
 
 #[tokio::test]
 async fn localhost_is_found() {
-    let found = Resolver::new().resolve("localhost", 81).await.unwrap();
+    let found = Resolver::new(HOUR).resolve("localhost", 81).await.unwrap();
     assert!(found.iter().all(|a| a.ip().is_loopback() && a.port() == 81));
     assert!(!found.is_empty());
+}
+
+const NAME: &str = "a.example";
+
+async fn first(resolver: &Resolver) -> String {
+    match resolver.resolve(NAME, 80).await {
+        Ok(found) => found[0].ip().to_string(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_addresses_are_used_while_the_name_server_fails() {
+    for mood in [Mood::Fails, Mood::Silent] {
+        let script = Script::default();
+        let resolver = script.resolver();
+        assert_eq!(first(&resolver).await, "192.0.2.1");
+        script.turn(mood);
+        // For an hour, which begins with the first failure.
+        sleep(2 * HOUR).await;
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(3590) {
+            let asked = Instant::now();
+            assert_eq!(first(&resolver).await, "192.0.2.1", "{mood:?}");
+            assert!(asked.elapsed() <= PATIENCE, "{mood:?}");
+            sleep(Duration::from_secs(7)).await;
+        }
+        let [unresolved] = &resolver.names().unresolved()[..] else {
+            panic!("{mood:?}: the name is failing");
+        };
+        assert_eq!((&*unresolved.name, unresolved.has_addresses), (NAME, true));
+        assert!(unresolved.since > Duration::from_secs(3500));
+        sleep(Duration::from_secs(60)).await;
+        let error = first(&resolver).await;
+        assert!(["SERVFAIL", "no answer"].contains(&&*error), "{error}");
+        assert!(!resolver.names().unresolved()[0].has_addresses);
+        let counts = resolver.names().counts();
+        assert!(counts.failures > 50 && counts.stale > 400, "{counts:?}");
+        // It is asked again after at most half a minute, and what is new counts at once.
+        script.turn(Mood::Moved);
+        sleep(Duration::from_secs(41)).await;
+        assert_eq!(first(&resolver).await, "192.0.2.2");
+        assert!(resolver.names().unresolved().is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_answer_does_not_hold_up_requests_for_longer_than_a_second() {
+    let script = Script::default();
+    let resolver = script.resolver();
+    first(&resolver).await;
+    script.turn(Mood::Silent);
+    let begun = Instant::now();
+    assert_eq!(first(&resolver).await, "192.0.2.1");
+    assert_eq!(begun.elapsed(), PATIENCE);
+    sleep(Duration::from_millis(1)).await;
+    for _ in 0..100 {
+        assert_eq!(first(&resolver).await, "192.0.2.1");
+    }
+    assert!(begun.elapsed() < 2 * PATIENCE, "the others do not wait");
+    assert_eq!(script.asked(NAME), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_kept_if_nothing_is_to_be() {
+    let script = Script::default();
+    let resolver = {
+        let full = script.resolver();
+        Resolver::with(FEW, Duration::ZERO, Arc::clone(&full.look_up))
+    };
+    assert_eq!(first(&resolver).await, "192.0.2.1");
+    script.turn(Mood::Fails);
+    assert_eq!(first(&resolver).await, "SERVFAIL");
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_names_that_hang_leave_room_for_those_that_answer() {
+    let script = Script::default();
+    let resolver = Arc::new(Resolver::with(
+        THREADS,
+        HOUR,
+        Arc::clone(&script.resolver().look_up),
+    ));
+    first(&resolver).await;
+    let hanging: Vec<_> = (0..600)
+        .map(|number| {
+            let resolver = Arc::clone(&resolver);
+            tokio::spawn(async move {
+                let name = format!("hang{number}.example");
+                timeout(Duration::from_secs(15), resolver.resolve(&name, 80))
+                    .await
+                    .is_ok()
+            })
+        })
+        .collect();
+    yield_now().await;
+    let begun = Instant::now();
+    assert_eq!(first(&resolver).await, "192.0.2.1", "it answered before");
+    let found = resolver.resolve("localhost", 80).await.unwrap();
+    assert!(
+        found[0].ip().is_loopback(),
+        "it is in the table of the system"
+    );
+    assert!(begun.elapsed() <= PATIENCE, "{:?}", begun.elapsed());
+    for request in hanging {
+        assert!(!request.await.unwrap());
+    }
+}
+
+/// Names of which it is known that they hang have few threads, and the others do not wait for those.
+#[tokio::test(start_paused = true)]
+async fn names_that_hung_are_asked_less_often_and_fail_at_once() {
+    let script = Script::default();
+    let resolver = Arc::new(Resolver::with(
+        THREADS,
+        HOUR,
+        Arc::clone(&script.resolver().look_up),
+    ));
+    script.turn(Mood::Silent);
+    let names: Vec<String> = (0..100)
+        .map(|number| format!("n{number}.example"))
+        .collect();
+    let all = || join_all(names.iter().map(|name| resolver.resolve(name, 80)));
+    assert!(all().await.iter().all(Result::is_err));
+    let begun = Instant::now();
+    assert!(all().await.iter().all(Result::is_err));
+    assert_eq!(begun.elapsed(), Duration::ZERO, "a moment ago they hung");
+    // When they may be asked again, those that find no thread fail at once.
+    sleep(Duration::from_secs(2)).await;
+    let asked: usize = names.iter().map(|name| script.asked(name)).sum();
+    assert_eq!(asked, 100);
+    assert!(all().await.iter().all(Result::is_err));
+    let asked: usize = names.iter().map(|name| script.asked(name)).sum();
+    assert_eq!(asked, 100 + THREADS.hanging);
+    assert_eq!(resolver.new.available_permits(), THREADS.new);
 }

@@ -12,7 +12,9 @@ mod hostile_streams;
 mod idle;
 mod limits;
 mod listen;
+mod loops;
 mod malformed;
+mod names;
 mod policies;
 mod proxy;
 #[cfg(feature = "http2")]

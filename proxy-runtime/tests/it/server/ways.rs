@@ -64,6 +64,7 @@ impl Message {
             .map(|(name, value)| match name.to_ascii_lowercase() {
                 // That there is one counts, not which.
                 name if name == "date" => name,
+                name if name == "cdn-loop" && value.starts_with("proxy-") => name,
                 name => format!("{name}: {value}"),
             })
             .collect();

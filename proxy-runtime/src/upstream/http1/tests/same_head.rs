@@ -108,7 +108,7 @@ fn by_map(config: &Snapshot, head: &HttpHead<'_>, body: BodyKind) -> Vec<u8> {
 /// Straight from the client's map; `None` if that is not for requests like this one.
 fn straight(config: &Snapshot, head: &HttpHead<'_>, body: BodyKind) -> Option<Vec<u8>> {
     let route = &config.routes()[0];
-    let plan = HeadPlan::of(route).expect("the route's changes can be made on bytes");
+    let plan = HeadPlan::of(route, None).expect("the route's changes can be made on bytes");
     written_target(head)?;
     let remote = AddressText::new(head.connection().remote.unwrap().ip());
     let request = TypedRequest {
