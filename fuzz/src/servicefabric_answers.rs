@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use async_trait::async_trait;
 use bytes::Bytes;
 use discovery_servicefabric::client::{
@@ -15,6 +14,7 @@ use discovery_servicefabric::model::{
 };
 use discovery_servicefabric::{CallError, CallErrorKind, ClusterCalls, HealthEntity};
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::input::{MAX_BYTES, paused};
@@ -139,10 +139,7 @@ impl Transport for Gateway {
     ) -> Result<Response<Bytes>, TransportError> {
         assert_eq!(request.uri().host(), Some("gateway"));
         *self.requests.lock() += 1;
-        let act = self
-            .acts
-            .lock()
-            .pop_front();
+        let act = self.acts.lock().pop_front();
         match act {
             Some(Act::Answer(status, header, body)) => {
                 let mut response = Response::new(body);
