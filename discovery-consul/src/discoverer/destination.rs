@@ -78,7 +78,12 @@ pub(super) fn destination(
     let id = format!("{datacenter}/{}/{}", instance.node, instance.id);
     let config = DestinationConfig {
         address: format!("{scheme}://{host}:{port}"),
-        weight: Some(server.weight.unwrap_or(instance.weight()).min(MAX_WEIGHT)),
+        weight: Some(
+            server
+                .weight
+                .unwrap_or_else(|| instance.weight())
+                .min(MAX_WEIGHT),
+        ),
         priority: Some(place.priority(options)),
         zone: Some(datacenter.to_string()),
         metadata: Some(Metadata::from([

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use super::datacenter::{self, Watching};
 use super::options::{Datacenters, WatchOptions};
 use super::state::DatacenterState;
-use crate::client::{Answer, ConsulClient, ConsulError, ConsulErrorKind, Retry};
+use crate::client::{Answer, ConsulClient, ConsulError, ConsulErrorKind, Query, Retry};
 
 /// What is known of all datacenters.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -198,14 +198,36 @@ impl AllWatching {
                 Ok(agent) => return agent.datacenter.into(),
                 Err(error) => error,
             };
+            // A token that may read services need not be one that may read agents.
+            let of_catalog = match error.kind() {
+                ConsulErrorKind::Denied => Some(self.datacenter_of_servers().await),
+                _ => None,
+            };
+            if let Some(Ok(Some(own))) = of_catalog {
+                return own;
+            }
             failures = match error.retry() {
                 Retry::Slowly => u32::MAX,
                 Retry::Backoff => failures.saturating_add(1),
             };
-            self.state.failure = Some(without_own(&error));
+            self.state.failure = Some(match of_catalog {
+                Some(Ok(_)) => hidden(&error),
+                Some(Err(error)) => without_own(&error),
+                None => without_own(&error),
+            });
             self.publish();
             sleep(backoff.wait(failures, fastrand::f64())).await;
         }
+    }
+
+    /// The datacenter of the agent's servers, as the catalog has it; `None`: the token sees none of them.
+    async fn datacenter_of_servers(&self) -> Result<Option<Arc<str>>, ConsulError> {
+        let servers = self.client.health_service(SERVERS, &Query::new()).await?;
+        let mut names = servers
+            .value
+            .into_iter()
+            .map(|server| server.node.datacenter);
+        Ok(names.find(|name| !name.is_empty()).map(Arc::from))
     }
 
     fn watch(&mut self, name: &Arc<str>, position: usize) {
@@ -274,15 +296,25 @@ impl AllWatching {
 }
 
 fn without_own(error: &ConsulError) -> Arc<str> {
-    let mut text = format!(
+    let text = format!(
         "it is not known which datacenter the agent is in: {}",
         error.explained()
     );
-    if error.kind() == ConsulErrorKind::Denied {
-        text.push_str("; or say which datacenter it is");
-    }
     text.into()
 }
+
+/// The token may read neither the agent nor its servers.
+fn hidden(error: &ConsulError) -> Arc<str> {
+    let text = format!(
+        "it is not known which datacenter the agent is in: {error}; and the token sees no `{SERVERS}` in the catalog: give it \
+         `service_prefix \"\" {{ policy = \"read\" }}` and `node_prefix \"\" {{ policy = \"read\" }}`, or `agent_prefix \"\" \
+         {{ policy = \"read\" }}`, or say which datacenter it is (`Datacenter`)"
+    );
+    text.into()
+}
+
+/// The service that the servers of a datacenter are.
+const SERVERS: &str = "consul";
 
 /// The shortest time after which something is asked again.
 const SHORTEST: Duration = Duration::from_millis(10);

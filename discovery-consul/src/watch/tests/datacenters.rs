@@ -144,6 +144,30 @@ async fn an_agent_that_does_not_say_where_it_is_is_asked_until_it_does() {
     watched.when("it says", |state| state.own.is_some()).await;
 }
 
+/// A policy for services and nodes is enough.
+#[tokio::test(start_paused = true)]
+async fn a_token_that_may_not_read_agents_takes_the_datacenter_from_the_catalog() {
+    let consul = two();
+    consul.register("sas", "n1", ServiceDefinition::new("consul", 8300));
+    consul.fail("agent/self", Fault::Status(403, "Permission denied"));
+    let watched = Watched::start(&consul, WatchOptions::default()).await;
+    assert_eq!(watched.state().own.as_deref(), Some("sas"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_may_read_nothing_is_told_what_is_missing() {
+    let consul = two();
+    consul.fail("agent/self", Fault::Status(403, "Permission denied"));
+    let mut watched = Watched::begin(&consul, WatchOptions::default());
+    watched
+        .when("it is said", |state| state.failure.is_some())
+        .await;
+    let failure = watched.state().failure.clone().unwrap();
+    for right in ["service_prefix", "node_prefix", "agent_prefix"] {
+        assert!(failure.contains(right), "{failure}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_list_of_datacenters_that_hangs_holds_no_news_up() {
     let consul = two();

@@ -11,13 +11,21 @@ use crate::live::support::{Published, consul as consul_options, options, served}
 const MASTER: &str = "8b2a3c1e-6f0d-4a6b-9c55-0d1f5b1c7a11";
 const READER: &str = "2f4d9c7a-1b3e-4d5f-8a6b-7c8d9e0f1a2b";
 
-const LEAST: &str = r#"service_prefix \"\" {policy=\"read\"} node_prefix \"\" {policy=\"read\"} key_prefix \"proxy/\" {policy=\"read\"} agent_prefix \"\" {policy=\"read\"}"#;
-const NOTHING: &str =
-    r#"key_prefix \"nothing/\" {policy=\"read\"} agent_prefix \"\" {policy=\"read\"}"#;
+const NOTHING: &str = r#"key_prefix \"nothing/\" {policy=\"read\"}"#;
+
+/// The policy of the documentation, inside of JSON.
+fn least() -> String {
+    let page = include_str!("../../../../docs/consul.md");
+    let (_, policy) = page.split_once("```text\nnode_prefix").unwrap();
+    let (policy, _) = policy.split_once("```").unwrap();
+    format!("node_prefix{policy}")
+        .replace('"', "\\\"")
+        .replace('\n', " ")
+}
 
 /// A policy with these rules, and a token for it. Returns the path of the policy.
 async fn reader(agent: &ConsulAgent) -> String {
-    let policy = format!(r#"{{"Name": "reader", "Rules": "{LEAST}"}}"#);
+    let policy = format!(r#"{{"Name": "reader", "Rules": "{}"}}"#, least());
     let policy = agent.call("PUT", "/v1/acl/policy", &policy).await.json();
     let id = policy["ID"].as_str().unwrap().to_owned();
     let token = format!(r#"{{"SecretID": "{READER}", "Policies": [{{"ID": "{id}"}}]}}"#);
@@ -83,7 +91,7 @@ async fn tokens_see_what_they_may_and_losing_them_takes_nothing_away() {
     published.problem("catalog_hidden", true).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     published.service("web", &both).await;
-    sas.call("PUT", &policy, &rules(LEAST)).await.json();
+    sas.call("PUT", &policy, &rules(&least())).await.json();
     published.problem("catalog_hidden", false).await;
     published.problem("removal_held", false).await;
     published.service("web", &both).await;
