@@ -36,7 +36,6 @@ mod respond;
 mod route_list;
 mod serve;
 mod server_metrics;
-mod shown_url;
 mod source_metrics;
 #[cfg(test)]
 mod tests;
