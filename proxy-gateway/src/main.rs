@@ -36,10 +36,7 @@ fn main() -> ExitCode {
             "the system gives no runtime: {error}"
         ))),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report("proxy-gateway"),
-    }
+    program_kit::end("proxy-gateway", result.map(|()| ExitCode::SUCCESS))
 }
 
 async fn dispatch(cli: Cli) -> Result<(), Failure> {
