@@ -12,6 +12,7 @@ mod handover;
 #[path = "handover_elsewhere.rs"]
 mod handover;
 mod logging;
+mod open_files;
 mod service_manager;
 mod settings;
 mod sources;

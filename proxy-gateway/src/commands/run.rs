@@ -16,7 +16,7 @@ use crate::gateway::Gateway;
 use crate::handover::{HandoverError, Offer, Predecessor};
 use crate::service_manager::{self, Message};
 use crate::settings::Settings;
-use crate::{document, logging};
+use crate::{document, logging, open_files};
 
 /// How often the program's own settings are compared with those of the files.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -27,6 +27,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
         return Err(unusable(&examined.problems));
     }
     logging::start(&examined.settings.telemetry)?;
+    open_files::raise_limit();
     let mut signals = listen()?;
     let (predecessor, mut inherited) = find_predecessor(&examined.settings).await?;
     service_manager::add_sockets(&examined.settings, &mut inherited)?;
