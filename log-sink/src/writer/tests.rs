@@ -105,7 +105,7 @@ fn lines_are_written_in_order() {
 }
 
 #[test]
-fn a_blocked_output_costs_lines_and_nobodys_time() {
+fn a_blocked_output_costs_lines_and_no_time() {
     let (entered, writing) = channel();
     let (open, gate) = channel();
     let disk = Disk::with_room(usize::MAX);
