@@ -1,10 +1,11 @@
 use std::error::Error;
 use std::fmt;
-use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::with_causes;
+use tracing::Level;
+
+use crate::{sink, with_causes};
 
 /// The exit code of a program that could not do its work, or that found bad what it checked.
 const FAILED: u8 = 1;
@@ -50,10 +51,9 @@ impl Failure {
     }
 
     /// Writes `program: message` to standard error, and returns the exit code.
-    pub fn report(&self, program: &str) -> ExitCode {
+    pub(crate) fn report(&self, program: &str) -> ExitCode {
         if let Some(message) = &self.message {
-            // The exit code says it to those who do not read.
-            let _ = writeln!(io::stderr(), "{program}: {message}");
+            sink::say_as(Level::ERROR, &format!("{program}: {message}"));
         }
         ExitCode::from(self.code)
     }
@@ -63,6 +63,13 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.message.as_deref().unwrap_or_default())
     }
+}
+
+/// Ends a program: reports why it failed, if it did, and returns the exit code. Waits at most 3 s for the log to be written.
+pub fn end(program: &str, result: Result<ExitCode, Failure>) -> ExitCode {
+    let code = result.unwrap_or_else(|failure| failure.report(program));
+    sink::flush(sink::LAST_FLUSH);
+    code
 }
 
 /// Reads a file as text.

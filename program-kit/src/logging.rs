@@ -2,12 +2,29 @@ use std::io::{self, IsTerminal};
 
 use tracing_subscriber::EnvFilter;
 
-use crate::Failure;
+use crate::sink::{self, EventLine};
+use crate::{Failure, panics};
 
 /// The environment variable that holds a log filter.
 const VARIABLE: &str = "RUST_LOG";
 
+/// The beginnings of the log targets that are not of foreign crates.
+const OWN: [&str; 6] = [
+    "azure",
+    "discovery",
+    "program",
+    "proxy",
+    "servicefabric",
+    "xds",
+];
+
 /// Logging to standard error, so that standard output is for machines.
+///
+/// A thread of its own writes: where standard error is read too slowly, lines are dropped and counted, and nobody waits. An event
+/// is one line, whatever its values contain.
+///
+/// `info` and `warn` without a target are for this project's own targets. Foreign crates are at `error` then: some log a line for
+/// each frame that a stranger sends. A filter that names their target, or `debug` and `trace`, has them log more.
 #[derive(Clone, Debug)]
 pub struct Logging {
     unset: &'static str,
@@ -49,13 +66,17 @@ impl Logging {
     /// A failure that names the filter if it cannot be parsed.
     pub fn start(self) -> Result<(), Failure> {
         let filter = self.env_filter(std::env::var(VARIABLE).ok())?;
+        let is_coloured = io::stderr().is_terminal() && !self.is_json;
+        sink::start(self.is_json, is_coloured)
+            .map_err(|error| Failure::new(format!("there is no thread for the log: {error}")))?;
+        panics::report_in_log();
         let subscriber = tracing_subscriber::fmt()
             .with_env_filter(filter)
-            .with_writer(io::stderr);
+            .with_writer(|| EventLine);
         if self.is_json {
             subscriber.json().init();
         } else {
-            subscriber.with_ansi(io::stderr().is_terminal()).init();
+            subscriber.with_ansi(is_coloured).init();
         }
         Ok(())
     }
@@ -66,13 +87,32 @@ impl Logging {
             (None, Some(filter)) => (filter, "in RUST_LOG"),
             (None, None) => (self.unset.to_owned(), "by default"),
         };
-        EnvFilter::try_new(&chosen).map_err(|error| {
+        EnvFilter::try_new(of_this_project(&chosen)).map_err(|error| {
             Failure::new(format!(
                 "`{chosen}` {origin} is not a log filter: {error}; write for example `{}`",
                 self.example
             ))
         })
     }
+}
+
+/// Returns a filter whose bare `info` and `warn` concern the targets of this project alone.
+fn of_this_project(filter: &str) -> String {
+    let is_capped = |directive: &&str| {
+        let level = directive.trim();
+        level.eq_ignore_ascii_case("info") || level.eq_ignore_ascii_case("warn")
+    };
+    let (capped, others): (Vec<_>, Vec<_>) = filter.split(',').partition(is_capped);
+    // As for a filter as it is: of several levels without a target the last counts.
+    let Some(level) = capped.last() else {
+        return filter.to_owned();
+    };
+    let own = OWN.map(|target| format!("{target}={}", level.trim()));
+    // What is said of one target comes later, and so takes precedence.
+    let mut directives = vec!["error".to_owned()];
+    directives.extend(own);
+    directives.extend(others.into_iter().map(str::to_owned));
+    directives.join(",")
 }
 
 #[cfg(test)]
@@ -88,11 +128,29 @@ mod tests {
 
     #[test]
     fn the_configuration_goes_before_the_environment_and_that_before_the_default() {
-        let logging = Logging::new("warn", "info");
-        assert_eq!(chosen(&logging, None).unwrap(), "warn");
+        let logging = Logging::new("off", "info");
+        assert_eq!(chosen(&logging, None).unwrap(), "off");
         assert_eq!(chosen(&logging, Some("debug")).unwrap(), "debug");
         let logging = logging.with_filter(Some("error".to_owned()));
         assert_eq!(chosen(&logging, Some("debug")).unwrap(), "error");
+    }
+
+    #[test]
+    fn foreign_crates_are_capped_unless_they_are_named() {
+        let is_logged = |filter: &str, directive: &str| {
+            let filter = EnvFilter::new(of_this_project(filter)).to_string();
+            filter.split(',').any(|part| part == directive)
+        };
+        for filter in ["info", "INFO", "info,proxy::request=debug"] {
+            assert!(is_logged(filter, "error"), "{filter}");
+            assert!(is_logged(filter, "proxy=info"), "{filter}");
+        }
+        assert!(is_logged("info,h2=warn", "h2=warn"));
+        assert!(is_logged("proxy=debug,info", "proxy=debug"));
+        assert!(!is_logged("proxy=debug,info", "proxy=info"));
+        for filter in ["debug", "trace", "off", "h2=warn"] {
+            assert_eq!(of_this_project(filter), filter);
+        }
     }
 
     #[test]

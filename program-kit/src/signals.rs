@@ -1,10 +1,54 @@
 use std::future::Future;
 use std::io;
+use std::sync::Arc;
 
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 #[cfg(windows)]
 use tokio::signal::windows::{CtrlC, ctrl_c};
+use tokio::sync::Notify;
+
+use crate::sink;
+
+/// The signals whose default would end the process without a word.
+#[cfg(unix)]
+#[derive(Debug)]
+struct Others {
+    hang_up: Signal,
+    user_1: Signal,
+    user_2: Signal,
+    alarm: Signal,
+}
+
+#[cfg(unix)]
+impl Others {
+    fn listen() -> io::Result<Self> {
+        Ok(Self {
+            hang_up: signal(SignalKind::hangup())?,
+            user_1: signal(SignalKind::user_defined1())?,
+            user_2: signal(SignalKind::user_defined2())?,
+            alarm: signal(SignalKind::alarm())?,
+        })
+    }
+
+    /// Logs what comes. Never returns. Cancel-safe.
+    async fn hear(&mut self, reopen: &Notify) {
+        loop {
+            tokio::select! {
+                // Elsewhere it means "read the configuration again", which programs here do by themselves.
+                _ = self.hang_up.recv() => {
+                    tracing::info!("SIGHUP: nothing to do, files are followed while they change");
+                }
+                _ = self.user_1.recv() => {
+                    tracing::info!("SIGUSR1: log files are opened again");
+                    reopen.notify_one();
+                }
+                _ = self.user_2.recv() => tracing::info!("SIGUSR2: nothing to do"),
+                _ = self.alarm.recv() => tracing::info!("SIGALRM: nothing to do"),
+            }
+        }
+    }
+}
 
 /// The signals that ask a program to stop: Ctrl-C, and SIGTERM where there is one.
 ///
@@ -15,9 +59,10 @@ pub struct Signals {
     terminate: Signal,
     #[cfg(unix)]
     interrupt: Signal,
-    /// Listened to only if it must not end the process.
+    /// Listened to only if they must not end the process.
     #[cfg(unix)]
-    hang_up: Option<Signal>,
+    others: Option<Others>,
+    reopen: Arc<Notify>,
     #[cfg(windows)]
     interrupt: CtrlC,
 }
@@ -35,22 +80,24 @@ impl Signals {
             #[cfg(unix)]
             interrupt: signal(SignalKind::interrupt())?,
             #[cfg(unix)]
-            hang_up: None,
+            others: None,
             #[cfg(windows)]
             interrupt: ctrl_c()?,
+            reopen: Arc::default(),
         })
     }
 
-    /// Listens to SIGHUP as well, where there is one: it is logged instead of ending the process.
+    /// Listens to SIGHUP, SIGUSR1, SIGUSR2 and SIGALRM as well, where they exist: they are logged instead of ending the process.
+    /// SIGUSR1 wakes [`reopen`](Self::reopen).
     ///
     /// # Errors
     ///
     /// The system's error if signals cannot be received.
-    pub fn with_hang_up_ignored(self) -> io::Result<Self> {
+    pub fn with_others_handled(self) -> io::Result<Self> {
         #[cfg(unix)]
         {
             Ok(Self {
-                hang_up: Some(signal(SignalKind::hangup())?),
+                others: Some(Others::listen()?),
                 ..self
             })
         }
@@ -58,25 +105,27 @@ impl Signals {
         Ok(self)
     }
 
+    /// Returns what is notified when log files are to be opened again, while [`stop`](Self::stop) is waited for.
+    pub fn reopen(&self) -> Arc<Notify> {
+        Arc::clone(&self.reopen)
+    }
+
     /// Waits until somebody asks the program to stop.
     ///
     /// Cancel-safe: a signal between two calls ends the second.
     pub async fn stop(&mut self) {
         #[cfg(unix)]
-        loop {
-            let hang_up = async {
-                match &mut self.hang_up {
-                    Some(hang_up) => hang_up.recv().await,
+        {
+            let others = async {
+                match &mut self.others {
+                    Some(others) => others.hear(&self.reopen).await,
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
-                _ = self.terminate.recv() => return,
-                _ = self.interrupt.recv() => return,
-                // Elsewhere it means "read the configuration again", which programs here do by themselves.
-                _ = hang_up => {
-                    tracing::info!("SIGHUP: nothing to do, files are followed while they change");
-                }
+                _ = self.terminate.recv() => {}
+                _ = self.interrupt.recv() => {}
+                () = others => {}
             }
         }
         #[cfg(windows)]
@@ -90,7 +139,7 @@ impl Signals {
         tokio::select! {
             done = work => done,
             () = self.stop() => {
-                eprintln!("{message}");
+                sink::say(message);
                 end(0)
             }
         }
@@ -102,5 +151,6 @@ impl Signals {
     reason = "somebody asked to stop without waiting for anything"
 )]
 pub(crate) fn end(code: i32) -> ! {
+    sink::flush(sink::SHORT_FLUSH);
     std::process::exit(code)
 }

@@ -1,6 +1,5 @@
 //! Puts the parts together: sources → merge → proxy → server, and the admin page beside them.
 
-use std::fs::OpenOptions;
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -13,17 +12,21 @@ use proxy_model::CompileOptions;
 use proxy_runtime::Proxy;
 use proxy_runtime::admin::Admin;
 use proxy_runtime::server::{
-    AccessLogFormat, AccessLogWriter, DrainReport, Listener, ListeningSockets, QueryLogging,
-    Server, ServerHandle,
+    AccessLogFormat, AccessLogWriter, DrainReport, Listener, ListeningSockets, LogOutput,
+    QueryLogging, Server, ServerHandle,
 };
 use proxy_runtime::upstream::{TlsClient, UpstreamOptions};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::certificates::{self, Followed};
 use crate::commands::unusable;
 use crate::handover::Predecessor;
 use crate::settings::{self, LogFormat, Settings};
+
+/// The longest time that the end of the program waits for the access log.
+const LAST_FLUSH: Duration = Duration::from_secs(2);
 
 /// Everything that runs.
 pub(crate) struct Gateway {
@@ -127,10 +130,14 @@ impl Gateway {
         }
         let admin = match admin_socket {
             Some(socket) => {
-                let admin = Admin::builder(proxy.clone())
+                let mut admin = Admin::builder(proxy.clone())
                     .merged(Arc::clone(&merged))
                     .server(metrics)
-                    .build();
+                    .dropped_lines("program", program_kit::dropped_lines);
+                if let Some(log) = access_log.clone() {
+                    admin = admin.dropped_lines("access", move || log.dropped());
+                }
+                let admin = admin.build();
                 Some(AdminPage {
                     address: socket.address,
                     admin,
@@ -173,6 +180,19 @@ impl Gateway {
     /// What a successor is to get, if there may be one.
     pub(crate) fn take_offered(&mut self) -> Option<ListeningSockets> {
         self.offered.take()
+    }
+
+    /// Opens the file of the access log again under its name whenever `wanted` is notified.
+    pub(crate) fn reopen_logs_on(&mut self, wanted: Arc<Notify>) {
+        let Some(log) = self.access_log.clone() else {
+            return;
+        };
+        self.tasks.spawn(async move {
+            loop {
+                wanted.notified().await;
+                log.reopen();
+            }
+        });
     }
 
     /// Where the proxy listens, in the order of the settings.
@@ -252,8 +272,11 @@ impl Gateway {
             Serving::Bound(..) | Serving::Failed => DrainReport::default(),
         };
         self.tasks.shutdown().await;
-        if let Some(log) = self.access_log.and_then(Arc::into_inner) {
-            log.finish();
+        if let Some(log) = self.access_log {
+            let flushed = tokio::task::spawn_blocking(move || log.flush(LAST_FLUSH)).await;
+            if !flushed.unwrap_or(false) {
+                tracing::warn!(target: "proxy::access", "the last lines of the access log could not be written in time");
+            }
         }
         report
     }
@@ -355,13 +378,10 @@ fn open_access_log(settings: &Settings) -> Result<Option<Arc<AccessLogWriter>>, 
         LogFormat::Json => AccessLogFormat::Json,
     };
     let started = match &log.file {
-        None => AccessLogWriter::start(io::stdout(), format, QueryLogging::default()),
-        Some(path) => OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(path)
-            .and_then(|file| AccessLogWriter::start(file, format, QueryLogging::default())),
-    };
+        None => Ok(LogOutput::stdout()),
+        Some(path) => LogOutput::file(path),
+    }
+    .and_then(|output| AccessLogWriter::start(output, format, QueryLogging::default()));
     let to = log.file.as_ref().map_or_else(
         || "standard output".to_owned(),
         |path| path.display().to_string(),

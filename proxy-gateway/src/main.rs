@@ -12,6 +12,7 @@ mod handover;
 #[path = "handover_elsewhere.rs"]
 mod handover;
 mod logging;
+mod open_files;
 mod service_manager;
 mod settings;
 mod sources;
@@ -36,10 +37,7 @@ fn main() -> ExitCode {
             "the system gives no runtime: {error}"
         ))),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report("proxy-gateway"),
-    }
+    program_kit::end("proxy-gateway", result.map(|()| ExitCode::SUCCESS))
 }
 
 async fn dispatch(cli: Cli) -> Result<(), Failure> {

@@ -30,11 +30,12 @@ enum Found {
 pub(crate) fn run() -> ExitCode {
     let command = Cli::parse().command;
     let logging = Logging::new("warn", "info,azure_loadbalancer=debug");
-    match logging.start().and_then(|()| run_command(command)) {
-        Ok(Found::Good) => ExitCode::SUCCESS,
-        Ok(Found::Bad) => ExitCode::FAILURE,
-        Err(failure) => failure.report("azure-loadbalancer"),
-    }
+    let result = logging.start().and_then(|()| run_command(command));
+    let code = result.map(|found| match found {
+        Found::Good => ExitCode::SUCCESS,
+        Found::Bad => ExitCode::FAILURE,
+    });
+    program_kit::end("azure-loadbalancer", code)
 }
 
 fn run_command(command: Command) -> Result<Found, Failure> {

@@ -1,8 +1,10 @@
 //! `discover`: what the configured providers say, once.
 
+use std::fmt;
+
 use discovery_core::providers::file::FileOptions;
 use discovery_core::{ConfigProvider, ProviderState};
-use program_kit::Failure;
+use program_kit::{Failure, escape_controls};
 use proxy_model::Problems;
 use proxy_model::config::{ProxyConfig, RouteConfig, RouteMatch};
 use serde::Serialize;
@@ -135,51 +137,62 @@ fn leads_to(route: &RouteConfig) -> String {
     cluster.map_or("nowhere", |id| id.as_str()).to_owned()
 }
 
+/// Lines for a person. A name of a registry neither begins a line nor moves the cursor.
+#[derive(Default)]
+struct Lines(String);
+
+impl Lines {
+    fn push(&mut self, line: fmt::Arguments<'_>) {
+        self.0.push_str(&escape_controls(&line.to_string()));
+        self.0.push('\n');
+    }
+}
+
 fn readable(found: &Found) -> String {
-    let mut text = String::new();
+    let mut text = Lines::default();
     for provider in &found.providers {
         let (routes, clusters) = provider.config.as_ref().map_or((0, 0), |config| {
             (config.routes.len(), config.clusters.len())
         });
-        text.push_str(&format!(
-            "{}: {routes} routes, {clusters} clusters\n",
+        text.push(format_args!(
+            "{}: {routes} routes, {clusters} clusters",
             provider.name
         ));
         for (id, route) in provider.config.iter().flat_map(|config| &config.routes) {
             let takes = takes(&route.r#match);
             let leads_to = leads_to(route);
-            text.push_str(&format!("  route {id}: {takes} → {leads_to}\n"));
+            text.push(format_args!("  route {id}: {takes} → {leads_to}"));
         }
         for (id, cluster) in provider.config.iter().flat_map(|config| &config.clusters) {
-            text.push_str(&format!("  cluster {id}:\n"));
+            text.push(format_args!("  cluster {id}:"));
             for (id, destination) in &cluster.destinations {
                 let weight = destination.weight.filter(|weight| *weight != 1);
                 let weight = weight.map_or_else(String::new, |weight| format!(", weight {weight}"));
-                text.push_str(&format!("    {id} {}{weight}\n", destination.address));
+                text.push(format_args!("    {id} {}{weight}", destination.address));
             }
         }
         for problem in &provider.diagnostics {
-            text.push_str(&format!("  {problem}\n"));
+            text.push(format_args!("  {problem}"));
         }
         for left_out in &provider.not_served {
-            text.push_str(&format!(
-                "  not served {}: {}\n",
+            text.push(format_args!(
+                "  not served {}: {}",
                 left_out.name,
                 left_out.reasons.join("; ")
             ));
         }
         for report in &provider.health_reports {
             let said = |key| report["health"][key].as_str().unwrap_or_default();
-            text.push_str(&format!(
-                "  would report {}: {} {}\n",
+            text.push(format_args!(
+                "  would report {}: {} {}",
                 report["entity"].as_str().unwrap_or_default(),
                 said("HealthState"),
                 said("Description").lines().next().unwrap_or_default(),
             ));
         }
         if let Some(error) = &provider.error {
-            text.push_str(&format!("  no answer: {error}\n"));
+            text.push(format_args!("  no answer: {error}"));
         }
     }
-    text
+    text.0
 }

@@ -23,7 +23,7 @@ pub(crate) fn explain(options: &Explain) -> Result<(), Failure> {
         request_from_text(&options.method, &options.url, headers).map_err(Failure::usage)?;
     connection.remote = options.remote_addr;
     let zone = examined.settings.server.zone.as_deref();
-    let explanation = decide(&snapshot, zone, &request, connection);
+    let explanation = decide(&snapshot, zone, &request, connection).without_secrets(&request);
     match options.format {
         Format::Json => print_json(&explanation),
         Format::Text => print(readable(&explanation).trim_end()),

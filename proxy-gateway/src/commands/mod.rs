@@ -34,9 +34,9 @@ pub(crate) fn unusable(problems: &Problems) -> Failure {
     ))
 }
 
-/// Writes a result to standard output, with a line end.
+/// Writes a result to standard output, with a line end and without control characters.
 fn print(text: &str) -> Result<(), Failure> {
-    program_kit::print(&format!("{text}\n"))
+    program_kit::print(&program_kit::escape_lines(text))
 }
 
 fn print_json(value: &impl Serialize) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use discovery_core::providers::file::FileOptions;
 use discovery_core::{Merge, MergedState};
-use program_kit::{Failure, Signals};
+use program_kit::{Failure, Signals, say};
 use proxy_model::{CompileOptions, Problems};
 use proxy_runtime::server::ListeningSockets;
 
@@ -16,7 +16,7 @@ use crate::gateway::Gateway;
 use crate::handover::{HandoverError, Offer, Predecessor};
 use crate::service_manager::{self, Message};
 use crate::settings::Settings;
-use crate::{document, logging};
+use crate::{document, logging, open_files};
 
 /// How often the program's own settings are compared with those of the files.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -27,6 +27,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
         return Err(unusable(&examined.problems));
     }
     logging::start(&examined.settings.telemetry)?;
+    open_files::raise_limit();
     let mut signals = listen()?;
     let (predecessor, mut inherited) = find_predecessor(&examined.settings).await?;
     service_manager::add_sockets(&examined.settings, &mut inherited)?;
@@ -41,6 +42,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
         sources.start(merge.provider(provider), options)
     };
     let mut gateway = Gateway::start(&examined.settings, &mut inherited, sources).await?;
+    gateway.reopen_logs_on(signals.reopen());
     // Of addresses that are listened on no more.
     drop(inherited);
     let mut has_successor = false;
@@ -171,31 +173,34 @@ fn announce(gateway: &Gateway, settings: &Settings, state: &MergedState) {
         } else {
             "http"
         };
-        eprintln!("listening on {scheme}://{address} ({})", listener.name);
+        say(&format!(
+            "listening on {scheme}://{address} ({})",
+            listener.name
+        ));
     }
-    eprintln!(
+    say(&format!(
         "serving {} routes to {} clusters; files are followed while they change",
         state.snapshot.routes().len(),
         state.snapshot.clusters().len()
-    );
+    ));
     if let Some(address) = gateway.admin() {
-        eprintln!("admin page on http://{address}/");
+        say(&format!("admin page on http://{address}/"));
     }
-    eprintln!("stop with Ctrl-C; a second Ctrl-C stops at once");
+    say("stop with Ctrl-C; a second Ctrl-C stops at once");
 }
 
 /// Begins to listen to signals.
 fn listen() -> Result<Signals, Failure> {
-    let signals = Signals::listen().and_then(Signals::with_hang_up_ignored);
+    let signals = Signals::listen().and_then(Signals::with_others_handled);
     signals.map_err(|error| Failure::new(format!("signals cannot be received: {error}")))
 }
 
 /// Ends a gateway as gently as its settings allow.
 async fn drain(gateway: Gateway, has_successor: bool, signals: &mut Signals) {
     if has_successor {
-        eprintln!("a successor serves; requests in flight may end here");
+        say("a successor serves; requests in flight may end here");
     } else {
-        eprintln!("stopping: no new connections, requests in flight may end");
+        say("stopping: no new connections, requests in flight may end");
     }
     let report = signals
         .stopping_at_once(
@@ -204,7 +209,9 @@ async fn drain(gateway: Gateway, has_successor: bool, signals: &mut Signals) {
         )
         .await;
     match report.cut {
-        0 => eprintln!("stopped; every request in flight was answered"),
-        cut => eprintln!("stopped; {cut} connections were cut at the deadline"),
+        0 => say("stopped; every request in flight was answered"),
+        cut => say(&format!(
+            "stopped; {cut} connections were cut at the deadline"
+        )),
     }
 }

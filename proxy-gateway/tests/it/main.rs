@@ -11,4 +11,5 @@ mod run;
 mod serf;
 mod service;
 mod service_fabric;
+mod sink;
 mod xds;

@@ -25,7 +25,7 @@ pub struct FieldChange {
 
 impl FieldChange {
     /// Whether its values may be secrets, which logs and pages should not show: transforms, metadata, conditions on headers
-    /// and query parameters, the proxy for a cluster, and the query of health probes.
+    /// and query parameters, keys of partitions, the proxy for a cluster, and the query of health probes.
     pub fn may_be_secret(&self) -> bool {
         may_be_secret(&self.pointer)
     }
@@ -37,6 +37,7 @@ fn may_be_secret(pointer: &str) -> bool {
         "/Metadata",
         "/Match/Headers",
         "/Match/QueryParameters",
+        "/PartitionedClusters/Partitions",
         "/HttpClient/WebProxy",
         "/HealthCheck/Active/Query",
     ]

@@ -4,8 +4,8 @@ use proxy_model::Snapshot;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::shown_url::shown_url;
 use crate::status::secret::{REDACTED, sounds_secret};
+use crate::status::shown_url::shown_url;
 
 #[derive(Serialize)]
 pub(super) struct ConfigView {
@@ -32,9 +32,11 @@ fn redact(value: &mut Value) {
     match value {
         Value::Object(entries) => {
             let is_secret = names_secret(entries);
+            let has_secret_key = entries.get("Key").is_some_and(keys_secret);
             for (key, value) in entries.iter_mut() {
                 match value {
                     value if is_secret && is_content(key) => hide(value),
+                    value if has_secret_key && key == "Partitions" => hide_names(value),
                     Value::Object(metadata) if key == "Metadata" => {
                         for (name, value) in metadata {
                             if sounds_secret(name) {
@@ -67,6 +69,25 @@ fn names_secret(entries: &Map<String, Value>) -> bool {
         names.iter().any(|name| name.eq_ignore_ascii_case(key))
             && value.as_str().is_some_and(sounds_secret)
     })
+}
+
+/// Whether this is the key of partitions, in a header or query parameter whose name sounds like that of a secret.
+fn keys_secret(key: &Value) -> bool {
+    let names = ["Header", "QueryParameter"];
+    names.iter().any(|name| {
+        key.get(name)
+            .and_then(Value::as_str)
+            .is_some_and(sounds_secret)
+    })
+}
+
+/// Hides the names of partitions: keys that requests have are compared with them.
+fn hide_names(partitions: &mut Value) {
+    for partition in partitions.as_array_mut().into_iter().flatten() {
+        if let Some(name) = partition.get_mut("Name") {
+            hide(name);
+        }
+    }
 }
 
 /// Whether this key of a condition or transform has what the named thing contains.
@@ -102,6 +123,10 @@ mod tests {
             "HealthCheck": { "Active": { "Path": "/health", "Query": "?token=x&deep=1" } },
             "SessionAffinity": { "AffinityKeyName": "k", "Cookie": { "Path": "/" } },
             "WebProxy": { "Address": "http://user:pass@proxy:3128/x" },
+            "PartitionedClusters": {
+                "Key": { "Header": "X-Api-Key" },
+                "Partitions": [{ "ClusterId": "c", "Name": "k" }],
+            },
             "Transforms": [
                 { "RequestHeader": "Authorization", "Set": "Basic abc" },
                 { "requestheader": "X-Auth", "append": "abc" },
@@ -125,6 +150,10 @@ mod tests {
                 "HealthCheck": { "Active": { "Path": "/health", "Query": "?token=(redacted)&deep=1" } },
                 "SessionAffinity": { "AffinityKeyName": "k", "Cookie": { "Path": "/" } },
                 "WebProxy": { "Address": "http://(redacted)@proxy:3128/x" },
+                "PartitionedClusters": {
+                    "Key": { "Header": "X-Api-Key" },
+                    "Partitions": [{ "ClusterId": "c", "Name": REDACTED }],
+                },
                 "Transforms": [
                     { "RequestHeader": "Authorization", "Set": REDACTED },
                     { "requestheader": "X-Auth", "append": REDACTED },

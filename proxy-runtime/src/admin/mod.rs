@@ -36,7 +36,6 @@ mod respond;
 mod route_list;
 mod serve;
 mod server_metrics;
-mod shown_url;
 mod source_metrics;
 #[cfg(test)]
 mod tests;
@@ -69,10 +68,14 @@ struct Inner {
     hosts: Vec<String>,
     started: Instant,
     server: Option<Arc<ServerMetrics>>,
+    dropped_lines: Vec<DroppedLines>,
     draining: AtomicBool,
     /// Connections that were closed to make room.
     evicted: Arc<AtomicU64>,
 }
+
+/// The name of a log, and the number of its lines that are missing.
+type DroppedLines = (&'static str, Box<dyn Fn() -> u64 + Send + Sync>);
 
 /// Makes an [`Admin`].
 #[must_use = "a builder does nothing until `build` is called"]
@@ -90,6 +93,7 @@ impl Admin {
                 hosts: Vec::new(),
                 started: Instant::now(),
                 server: None,
+                dropped_lines: Vec::new(),
                 draining: AtomicBool::new(false),
                 evicted: Arc::default(),
             },
@@ -140,6 +144,16 @@ impl AdminBuilder {
     /// Adds what the server counts to `/metrics`.
     pub fn server(mut self, metrics: Arc<ServerMetrics>) -> Self {
         self.inner.server = Some(metrics);
+        self
+    }
+
+    /// Adds to `/metrics` how many lines of the log of this name are missing, because they were dropped or could not be written.
+    pub fn dropped_lines(
+        mut self,
+        log: &'static str,
+        count: impl Fn() -> u64 + Send + Sync + 'static,
+    ) -> Self {
+        self.inner.dropped_lines.push((log, Box::new(count)));
         self
     }
 
@@ -200,6 +214,8 @@ impl Inner {
             server_metrics::write(&server.counts(), &mut text);
         }
         server_metrics::write_evicted(self.evicted.load(Ordering::Relaxed), &mut text);
+        let dropped = self.dropped_lines.iter();
+        server_metrics::write_dropped_lines(dropped.map(|(log, count)| (*log, count())), &mut text);
         let sources = self.merged.as_ref().map(|merged| merged.providers());
         let sources = sources.unwrap_or_default();
         if self.merged.is_some() {

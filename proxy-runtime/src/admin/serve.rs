@@ -8,13 +8,14 @@ use std::time::Duration;
 use http_body_util::Full;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use log_sink::Seldom;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::Admin;
 use super::places::{Place, Places};
-use crate::observe::targets;
+use crate::observe::{LOG_PAUSE, targets};
 
 /// Time for the head of a request, and how long a connection may be idle.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -41,7 +42,10 @@ impl Admin {
             let stream = match listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    tracing::warn!(target: targets::SERVER, %error, "the admin page cannot accept a connection");
+                    static SELDOM: Seldom = Seldom::new(LOG_PAUSE);
+                    if let Some(left_out) = SELDOM.pass() {
+                        tracing::warn!(target: targets::SERVER, %error, left_out, "the admin page cannot accept a connection");
+                    }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }

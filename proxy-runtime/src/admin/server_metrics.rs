@@ -90,3 +90,23 @@ pub(super) fn write(counts: &ServerCounts, text: &mut String) {
         );
     }
 }
+
+/// Writes how many lines of each log are missing.
+pub(super) fn write_dropped_lines(
+    logs: impl Iterator<Item = (&'static str, u64)>,
+    text: &mut String,
+) {
+    for (index, (log, lines)) in logs.enumerate() {
+        if index == 0 {
+            text.push_str(
+                "# HELP proxy_log_dropped_lines Lines of a log that were dropped or could not be written.\n\
+                 # TYPE proxy_log_dropped_lines counter\n",
+            );
+        }
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "proxy_log_dropped_lines_total{{log=\"{log}\"}} {lines}"
+        );
+    }
+}

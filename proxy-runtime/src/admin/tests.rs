@@ -53,7 +53,11 @@ const CONFIG: &str = r#"{
 }"#;
 
 async fn admin() -> Admin {
-    let config = ProxyConfig::from_json(CONFIG).unwrap();
+    admin_of(CONFIG).await
+}
+
+async fn admin_of(config: &str) -> Admin {
+    let config = ProxyConfig::from_json(config).unwrap();
     let merged = Merge::new()
         .provider(StaticProvider::new("fixed", config))
         .start();
@@ -246,6 +250,28 @@ async fn secrets_do_not_show() {
             path == "changes" || text.contains("(redacted)"),
             "{path}: {text}"
         );
+    }
+}
+
+#[tokio::test]
+async fn keys_of_partitions_that_may_be_secrets_do_not_show() {
+    let admin = admin_of(
+        r#"{
+            "Routes": { "r": {
+                "Match": { "Path": "/{**rest}" },
+                "PartitionedClusters": {
+                    "Key": { "Header": "X-Api-Key" },
+                    "Partitions": [ { "ClusterId": "c", "Name": "hush" } ]
+                }
+            } },
+            "Clusters": { "c": { "Destinations": { "d": { "Address": "http://127.0.0.1:1/" } } } }
+        }"#,
+    )
+    .await;
+    for path in ["config", "routes"] {
+        let text = json(&admin, &format!("/api/v1/{path}")).to_string();
+        assert!(!text.contains("hush"), "{path}: {text}");
+        assert!(text.contains("(redacted)"), "{path}: {text}");
     }
 }
 

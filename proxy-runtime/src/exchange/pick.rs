@@ -1,13 +1,14 @@
 //! Who takes a request.
 
 use http::StatusCode;
+use log_sink::Seldom;
 use proxy_model::RequestHead;
 use proxy_model::compiled::Cluster;
 use tracing::error;
 
 use crate::contain::{Panicked, contained_call};
 use crate::forward::{ForwardError, ForwardErrorKind};
-use crate::observe::targets;
+use crate::observe::{LOG_PAUSE, targets};
 use crate::state::{ClusterState, Picked};
 
 /// The destination for a request to a cluster, whose state this is.
@@ -56,7 +57,10 @@ fn none_available() -> ForwardError {
 
 #[cold]
 fn panicked(panic: &Panicked) -> ForwardError {
-    error!(target: targets::REQUEST, panic = panic.0, "a load balancing policy panicked");
+    static SELDOM: Seldom = Seldom::new(LOG_PAUSE);
+    if let Some(left_out) = SELDOM.pass() {
+        error!(target: targets::REQUEST, panic = panic.0, left_out, "a load balancing policy panicked");
+    }
     ForwardError::new(
         ForwardErrorKind::Extension,
         StatusCode::INTERNAL_SERVER_ERROR,

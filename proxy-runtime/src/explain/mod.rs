@@ -6,6 +6,7 @@
 mod considered;
 mod partition;
 mod request;
+mod secrets;
 
 use std::collections::BTreeMap;
 

@@ -4,12 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use http::StatusCode;
+use log_sink::Seldom;
 use tracing::error;
 
 use super::{Filter, FilterContext, Flow, Reply, RequestEdit, ResponseEdit};
 use crate::contain::contained_call;
 use crate::forward::{ForwardError, ForwardErrorKind};
-use crate::observe::targets;
+use crate::observe::{LOG_PAUSE, targets};
 
 /// A filter and the name under which it was registered.
 #[derive(Clone)]
@@ -81,13 +82,17 @@ impl Filters {
 
 impl NamedFilter {
     fn failed(&self, panic: &str, context: &FilterContext<'_>) -> ForwardError {
-        error!(
-            target: targets::REQUEST,
-            route = %context.route_id(),
-            filter = &*self.name,
-            panic,
-            "a filter panicked",
-        );
+        static SELDOM: Seldom = Seldom::new(LOG_PAUSE);
+        if let Some(left_out) = SELDOM.pass() {
+            error!(
+                target: targets::REQUEST,
+                route = %context.route_id(),
+                filter = &*self.name,
+                panic,
+                left_out,
+                "a filter panicked",
+            );
+        }
         ForwardError::new(
             ForwardErrorKind::Extension,
             StatusCode::INTERNAL_SERVER_ERROR,

@@ -14,6 +14,9 @@ mod prometheus;
 mod series;
 pub mod targets;
 
+/// The pause between two lines of the log that have one cause which a stranger can repeat.
+pub(crate) const LOG_PAUSE: std::time::Duration = std::time::Duration::from_secs(10);
+
 #[cfg(feature = "server")]
 pub(crate) use self::counter::SplitEntry;
 pub(crate) use self::counter::{GaugeGuard, SplitGuard};

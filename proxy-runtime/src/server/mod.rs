@@ -113,7 +113,8 @@ mod tls;
 pub(crate) mod worker;
 
 pub use self::access_log::{
-    AccessLogFormat, AccessLogSink, AccessLogWriter, AccessRecord, DEFAULT_CAPACITY, QueryLogging,
+    AccessLogFormat, AccessLogSink, AccessLogWriter, AccessRecord, LogCapacity, LogOutput,
+    QueryLogging,
 };
 pub use self::builder::{Server, ServerBuilder};
 pub(crate) use self::connection::AddressText;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
+use log_sink::Seldom;
 use tokio::runtime::{LocalOptions, LocalRuntime};
 use tokio::sync::watch;
 use tokio::time::{sleep, sleep_until};
@@ -23,7 +24,7 @@ use super::shared::{Occupied, WorkerShared};
 use super::tls::TlsServerConfig;
 use crate::BoxError;
 use crate::connection::ConnectionInfo;
-use crate::observe::targets;
+use crate::observe::{LOG_PAUSE, targets};
 use crate::upstream::RuntimeGroup;
 
 /// After an error that concerns all connections, such as being out of file descriptors: long enough to be no load,
@@ -193,6 +194,8 @@ struct Acceptor<S> {
     sends_at_once: bool,
     /// The last attempt to accept failed.
     starved: bool,
+    /// The log says that it cannot.
+    starvation_logged: bool,
 }
 
 impl<S, B> Acceptor<S>
@@ -213,6 +216,7 @@ where
             local: local.filter(|local| !local.ip().to_canonical().is_unspecified()),
             sends_at_once: sends_at_once(&socket.listener),
             starved: false,
+            starvation_logged: false,
         }
     }
 
@@ -269,7 +273,7 @@ where
     }
 
     fn accepted_again(&mut self) {
-        if std::mem::take(&mut self.starved) {
+        if std::mem::take(&mut self.starved) && std::mem::take(&mut self.starvation_logged) {
             tracing::info!(target: targets::SERVER, "connections are accepted again");
         }
     }
@@ -279,10 +283,16 @@ where
             return;
         }
         WorkerMetrics::add(&self.shared.metrics.accept_errors);
-        if !std::mem::replace(&mut self.starved, true) {
+        // Clients decide how often it changes.
+        static SELDOM: Seldom = Seldom::new(LOG_PAUSE);
+        if !std::mem::replace(&mut self.starved, true)
+            && let Some(left_out) = SELDOM.pass()
+        {
+            self.starvation_logged = true;
             tracing::warn!(
                 target: targets::SERVER,
                 %error,
+                left_out,
                 "connections cannot be accepted; trying again until they can"
             );
         }

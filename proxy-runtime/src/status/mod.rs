@@ -9,6 +9,7 @@ mod overview;
 mod route;
 mod sampling;
 pub(crate) mod secret;
+pub(crate) mod shown_url;
 mod traffic;
 
 pub use self::cluster::{ClusterStatus, DestinationStatus, ResponseCounts};

@@ -1,8 +1,8 @@
 //! The state of routes.
 
 use proxy_model::RouteId;
-use proxy_model::compiled::{Route, RouteTarget};
-use proxy_model::config::{HeaderMatchMode, QueryMatchMode, RouteMatch};
+use proxy_model::compiled::{PartitionKeys, Route, RouteTarget};
+use proxy_model::config::{HeaderMatchMode, QueryMatchMode, RouteConfig, RouteMatch};
 use serde::Serialize;
 
 use super::secret::{REDACTED, sounds_secret};
@@ -139,17 +139,31 @@ fn shares(generation: &Generation, route: &Route) -> Vec<RouteShare> {
                 })
                 .collect()
         }
-        RouteTarget::Partitioned(partitions) => partitions
-            .targets()
-            .iter()
-            .map(|target| RouteShare {
-                cluster: target.id().as_str().to_owned(),
-                exists: target.cluster().is_some(),
-                share: partitions.expected_share(target),
-                keys: Some(target.keys().to_string()),
-            })
-            .collect(),
+        RouteTarget::Partitioned(partitions) => {
+            let is_secret = has_secret_key(route.config());
+            let keys = |keys: &PartitionKeys| match keys {
+                PartitionKeys::Name(_) if is_secret => REDACTED.to_owned(),
+                keys => keys.to_string(),
+            };
+            partitions
+                .targets()
+                .iter()
+                .map(|target| RouteShare {
+                    cluster: target.id().as_str().to_owned(),
+                    exists: target.cluster().is_some(),
+                    share: partitions.expected_share(target),
+                    keys: Some(keys(target.keys())),
+                })
+                .collect()
+        }
     }
+}
+
+/// Whether the names of a route's partitions are compared with something whose name sounds like that of a secret.
+fn has_secret_key(route: &RouteConfig) -> bool {
+    let key = route.partitioned_clusters.as_ref().map(|all| &all.key);
+    let name = key.and_then(|key| key.header.as_ref().or(key.query_parameter.as_ref()));
+    name.is_some_and(|name| sounds_secret(name))
 }
 
 #[cfg(test)]

@@ -18,8 +18,5 @@ pub(crate) fn run() -> ExitCode {
         Command::Serve(options) => serve::run(&options),
         Command::Timeline(options) => timeline::run(&options),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report("servicefabric-emulator"),
-    }
+    program_kit::end("servicefabric-emulator", result.map(|()| ExitCode::SUCCESS))
 }

@@ -91,6 +91,21 @@ impl PeerProcess {
         self.group.signal(Signal::HangUp);
     }
 
+    /// Sends it SIGUSR1.
+    pub fn user_defined_1(&self) {
+        self.group.signal(Signal::UserDefined1);
+    }
+
+    /// Sends it SIGUSR2.
+    pub fn user_defined_2(&self) {
+        self.group.signal(Signal::UserDefined2);
+    }
+
+    /// Sends it SIGALRM.
+    pub fn alarm(&self) {
+        self.group.signal(Signal::Alarm);
+    }
+
     /// Freezes it (SIGSTOP): its connections stay, and nothing answers.
     pub fn suspend(&self) {
         self.group.signal(Signal::Suspend);
@@ -218,6 +233,9 @@ enum Signal {
     Terminate,
     Interrupt,
     HangUp,
+    UserDefined1,
+    UserDefined2,
+    Alarm,
     Suspend,
     Resume,
 }
@@ -229,6 +247,9 @@ impl Signal {
             Self::Terminate => rustix::process::Signal::TERM,
             Self::Interrupt => rustix::process::Signal::INT,
             Self::HangUp => rustix::process::Signal::HUP,
+            Self::UserDefined1 => rustix::process::Signal::USR1,
+            Self::UserDefined2 => rustix::process::Signal::USR2,
+            Self::Alarm => rustix::process::Signal::ALARM,
             Self::Suspend => rustix::process::Signal::STOP,
             Self::Resume => rustix::process::Signal::CONT,
         }

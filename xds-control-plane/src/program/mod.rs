@@ -26,8 +26,5 @@ pub(crate) fn run() -> ExitCode {
         Command::Check(options) => check::run(&options),
         Command::Schema => print(SCHEMA),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report("xds-control-plane"),
-    }
+    program_kit::end("xds-control-plane", result.map(|()| ExitCode::SUCCESS))
 }

@@ -86,7 +86,7 @@ fn telemetry() -> Value {
             "AccessLog": object("One line per request. Unset: off.", &json!({
                 "Enabled": { "type": "boolean", "default": true },
                 "Format": format,
-                "File": { "type": "string", "description": "Unset: standard output." },
+                "File": { "type": "string", "description": "Appended to; opened again on SIGUSR1. Unset: standard output." },
             })),
         }),
     )

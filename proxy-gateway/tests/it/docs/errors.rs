@@ -117,6 +117,7 @@ fn every_target_of_the_log_is_listed_and_no_other() {
         "discovery-serf",
         "discovery-servicefabric",
         "discovery-xds",
+        "program-kit",
         "proxy-gateway",
         "proxy-runtime",
         "xds-control-plane",

@@ -9,7 +9,8 @@ use std::fmt;
 pub use self::format::{AccessLogFormat, QueryLogging};
 pub use self::record::AccessRecord;
 pub(crate) use self::record::Draft;
-pub use self::writer::{AccessLogWriter, DEFAULT_CAPACITY};
+pub use self::writer::AccessLogWriter;
+pub use log_sink::{Capacity as LogCapacity, Output as LogOutput};
 
 /// Takes the record of each finished request.
 ///

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use log_sink::Seldom;
 use pin_project_lite::pin_project;
 
 use super::record::{Outcome, RequestRecord};
@@ -15,7 +16,7 @@ use super::state::ConnectionState;
 use super::uptake::Uptake;
 use crate::BoxError;
 use crate::forward::{BodyError, UptakeLimit};
-use crate::observe::targets;
+use crate::observe::{LOG_PAUSE, targets};
 use crate::server::metrics::WorkerMetrics;
 
 pin_project! {
@@ -200,7 +201,10 @@ where
             Ok(polled) => ready!(polled).map(|frame| frame.map_err(Into::into)),
             Err(_) => {
                 WorkerMetrics::add(&this.tracking.connection().metrics().panics);
-                tracing::error!(target: targets::SERVER, "a response's body panicked");
+                static SELDOM: Seldom = Seldom::new(LOG_PAUSE);
+                if let Some(left_out) = SELDOM.pass() {
+                    tracing::error!(target: targets::SERVER, left_out, "a response's body panicked");
+                }
                 Some(Err("the response's body panicked".into()))
             }
         };

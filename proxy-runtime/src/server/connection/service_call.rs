@@ -16,6 +16,7 @@ use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body::Body;
+use log_sink::Seldom;
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
@@ -26,7 +27,7 @@ use super::state::ConnectionState;
 use crate::BoxError;
 use crate::forward::{ExchangeInfo, ForwardErrorKind, UptakeLimit, put_in_place};
 use crate::http1::{Method as RawMethod, RawRequest};
-use crate::observe::targets;
+use crate::observe::{LOG_PAUSE, targets};
 use crate::server::edge::{self, Refusal};
 use crate::server::http1::said_length;
 use crate::server::metrics::WorkerMetrics;
@@ -176,14 +177,20 @@ fn unwinding<T, E: Into<BoxError>>(
         Ok(Poll::Ready(Ok(value))) => Poll::Ready(Ok(value)),
         Ok(Poll::Ready(Err(error))) => {
             let error: BoxError = error.into();
-            tracing::error!(target: targets::SERVER, %error, "the service failed");
+            static SELDOM: Seldom = Seldom::new(LOG_PAUSE);
+            if let Some(left_out) = SELDOM.pass() {
+                tracing::error!(target: targets::SERVER, %error, left_out, "the service failed");
+            }
             Poll::Ready(Err(FAILED))
         }
         Err(_) => {
             if let Some(record) = record {
                 WorkerMetrics::add(&record.connection.metrics().panics);
             }
-            tracing::error!(target: targets::SERVER, "the service panicked");
+            static SELDOM: Seldom = Seldom::new(LOG_PAUSE);
+            if let Some(left_out) = SELDOM.pass() {
+                tracing::error!(target: targets::SERVER, left_out, "the service panicked");
+            }
             Poll::Ready(Err(FAILED))
         }
     }
@@ -216,11 +223,15 @@ fn pass_on<B: Body<Data = Bytes>>(
     }
     let is_switch = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     if response.status().is_informational() && !(is_switch && rules.can_switch) {
-        tracing::error!(
-            target: targets::SERVER,
-            status = response.status().as_u16(),
-            "the service's response is not one that ends the request"
-        );
+        static SELDOM: Seldom = Seldom::new(LOG_PAUSE);
+        if let Some(left_out) = SELDOM.pass() {
+            tracing::error!(
+                target: targets::SERVER,
+                status = response.status().as_u16(),
+                left_out,
+                "the service's response is not one that ends the request"
+            );
+        }
         return refuse(FAILED, record);
     }
     if is_switch {

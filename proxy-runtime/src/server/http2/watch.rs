@@ -130,6 +130,8 @@ impl Watch {
             (SETTINGS, true) => return self.state.acknowledged.store(true, Relaxed),
             (SETTINGS, false) => &mut self.settings,
             (PING, false) => &mut self.pings,
+            // Ours are few. Those that were never asked for cost work, and `h2` logs each.
+            (PING, true) => &mut self.others,
             (WINDOW_UPDATE, _) => &mut self.updates,
             (PRIORITY, _) => &mut self.others,
             (kind, _) if kind > CONTINUATION => &mut self.others,

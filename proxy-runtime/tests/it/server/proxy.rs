@@ -11,8 +11,8 @@ use proxy_runtime::Proxy;
 use proxy_runtime::proxy_model::config::ProxyConfig;
 use proxy_runtime::proxy_model::{CompileOptions, Snapshot};
 use proxy_runtime::server::{
-    AccessLogFormat, AccessLogSink, AccessLogWriter, DataRate, Limits, Listener, QueryLogging,
-    Server, ServerHandle,
+    AccessLogFormat, AccessLogSink, AccessLogWriter, DataRate, Limits, Listener, LogOutput,
+    QueryLogging, Server, ServerHandle,
 };
 use serde_json::{Value, json};
 use testkit::body;
@@ -86,7 +86,7 @@ impl Output {
 
 fn log(output: &Output) -> Arc<dyn AccessLogSink> {
     let (format, query) = (AccessLogFormat::Json, QueryLogging::Names);
-    Arc::new(AccessLogWriter::start(output.clone(), format, query).unwrap())
+    Arc::new(AccessLogWriter::start(LogOutput::stream(output.clone()), format, query).unwrap())
 }
 
 #[tokio::test]

@@ -39,7 +39,8 @@ const UNPUBLISHED: [&str; 10] = [
 /// The table of DESIGN.md, section "Crates".
 fn knows(package: &str) -> Option<Knows> {
     Some(match package {
-        "proxy-model" | "discovery-http" | "program-kit" => Knows::Only(&[]),
+        "proxy-model" | "discovery-http" | "log-sink" => Knows::Only(&[]),
+        "program-kit" => Knows::Only(&[On("log-sink")]),
         "servicefabric-emulator" => {
             Knows::Only(&[Optional("discovery-http"), Optional("program-kit")])
         }
@@ -50,9 +51,8 @@ fn knows(package: &str) -> Option<Knows> {
             On("discovery-http"),
             Development("servicefabric-emulator"),
         ]),
-        "discovery-serf" | "proxy-runtime" => {
-            Knows::Only(&[On("proxy-model"), On("discovery-core")])
-        }
+        "discovery-serf" => Knows::Only(&[On("proxy-model"), On("discovery-core")]),
+        "proxy-runtime" => Knows::Only(&[On("proxy-model"), On("discovery-core"), On("log-sink")]),
         "discovery-xds" => Knows::Only(&[
             On("proxy-model"),
             On("discovery-core"),

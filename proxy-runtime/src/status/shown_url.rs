@@ -4,7 +4,7 @@ use crate::status::secret::{REDACTED, sounds_secret};
 
 /// `text` without its user information, if it is a URL that has one, and without the values of query parameters that may be
 /// secrets, if it has a query.
-pub(super) fn shown_url(text: &str) -> String {
+pub(crate) fn shown_url(text: &str) -> String {
     let (before, query) = match text.split_once('?') {
         Some((before, query)) => (before, Some(query)),
         None => (text, None),

@@ -1,0 +1,30 @@
+//! The limit of open files, from which the server derives how many clients may be connected.
+
+/// Raises the soft limit to the hard limit, and logs that. Such a limit needs no privilege, and the soft one is low for the
+/// sake of programs that use `select`.
+#[cfg(target_os = "linux")]
+pub(crate) fn raise_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    const TARGET: &str = "proxy::server";
+
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current == maximum {
+        return;
+    }
+    let raised = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    let [from, to] = [current, maximum].map(|limit| limit.unwrap_or(u64::MAX));
+    match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => tracing::info!(target: TARGET, from, to, "the limit of open files is raised"),
+        Err(error) => {
+            tracing::warn!(target: TARGET, from, to, %error, "the limit of open files cannot be raised")
+        }
+    }
+}
+
+/// Leaves the limit as it is.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn raise_limit() {}

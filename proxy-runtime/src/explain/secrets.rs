@@ -1,0 +1,28 @@
+//! Explanations without what may be a secret.
+
+use http::request::Parts;
+
+use super::{Explanation, ForwardedRequest};
+use crate::status::secret::{REDACTED, sounds_secret};
+use crate::status::shown_url::shown_url;
+
+impl Explanation {
+    /// Hides what transforms add to the request and may be a secret, by its name: values of headers and query parameters. A header
+    /// that `asked` has is known to whoever asks, and stays.
+    pub fn without_secrets(mut self, asked: &Parts) -> Self {
+        if let Some(forwarded) = &mut self.forwarded {
+            hide_added(forwarded, asked);
+        }
+        self
+    }
+}
+
+fn hide_added(forwarded: &mut ForwardedRequest, asked: &Parts) {
+    for (name, value) in &mut forwarded.headers {
+        let mut sent = asked.headers.get_all(&*name).into_iter();
+        if sounds_secret(name) && !sent.any(|sent| sent.as_bytes() == value.as_bytes()) {
+            REDACTED.clone_into(value);
+        }
+    }
+    forwarded.uri = shown_url(&forwarded.uri);
+}
