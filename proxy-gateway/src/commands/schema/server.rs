@@ -64,7 +64,7 @@ fn http2() -> Value {
             "ResetsPerConnection": count("The same over the life of a connection. Unset: 500."),
             "PingsPerSecond": count("PING frames within a second. Unset: 100."),
             "SettingsPerSecond": count("SETTINGS frames within a second. Unset: 50."),
-            "OtherFramesPerSecond": count("PRIORITY frames and frames of unknown types within a second. Unset: 1000."),
+            "OtherFramesPerSecond": count("PRIORITY frames, acknowledgements of PING and frames of unknown types within a second. Unset: 1000."),
             "ErrorResets": count("Streams that a client may have the server reset by its errors. Unset: 100."),
         }),
     )

@@ -32,8 +32,8 @@ pub struct Http2Limits {
     /// SETTINGS frames that a client may send within a second. 50, then the same (CVE-2019-9515). One at least, with which
     /// it begins: 0 is taken for 1.
     pub settings_per_second: u32,
-    /// PRIORITY frames, and frames of types that the server does not know, that a client may send within a second, together.
-    /// 1000, then the same: they ask for nothing, and each is read. Whoever sends one with each request may send more.
+    /// PRIORITY frames, acknowledgements of PING, and frames of types that the server does not know, that a client may send within a
+    /// second, together. 1000, then the same: they ask for nothing, and each is read. Whoever sends one with each request may send more.
     pub other_frames_per_second: u32,
     /// Streams that the server may have had to reset because of a client's errors. 100, then GOAWAY: the answer to
     /// resets that a client provokes (CVE-2025-8671).

@@ -254,6 +254,8 @@ async fn floods_of_frames_without_an_answer_end_the_connection() {
         let update = Frame::new(frame::WINDOW_UPDATE, 0, 0, 1_u32.to_be_bytes());
         let priority = Frame::new(frame::PRIORITY, 0, 1, [0, 0, 0, 0, 15]);
         let unknown = Frame::new(UNKNOWN, 0, 0, *b"grease");
+        // Of a PING that was never sent.
+        let pong = Frame::new(frame::PING, frame::ACK, 0, [0; 8]);
         // So many of each in a second.
         for (flood, count, ends) in [
             (&update, 2000, true),
@@ -262,6 +264,8 @@ async fn floods_of_frames_without_an_answer_end_the_connection() {
             (&priority, 500, false),
             (&unknown, 2000, true),
             (&unknown, 500, false),
+            (&pong, 2000, true),
+            (&pong, 500, false),
         ] {
             let bench = Bench::new(Limits::default());
             let (handler, _) = hole();
