@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
+use proxy_model::Problems;
 use serde::Serialize;
 
 use crate::contain::Broken;
@@ -18,6 +19,7 @@ pub struct DiscoverError {
     kind: DiscoverErrorKind,
     message: String,
     retry_after: Option<Duration>,
+    problems: Problems,
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
@@ -79,6 +81,7 @@ impl DiscoverError {
             kind,
             message,
             retry_after: None,
+            problems: Problems::new(),
             source: None,
         }
     }
@@ -88,6 +91,14 @@ impl DiscoverError {
     #[must_use]
     pub fn with_retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
+        self
+    }
+
+    /// Adds what is wrong with what the source says, where it says something that cannot be used. It is shown with the problems
+    /// of the source.
+    #[must_use]
+    pub fn with_problems(mut self, problems: Problems) -> Self {
+        self.problems = problems;
         self
     }
 
@@ -101,6 +112,11 @@ impl DiscoverError {
     /// What kind of error it is.
     pub fn kind(&self) -> DiscoverErrorKind {
         self.kind
+    }
+
+    /// What is wrong with what the source says.
+    pub fn problems(&self) -> &Problems {
+        &self.problems
     }
 
     /// When to ask again, if the peer said so.

@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use discovery_core::text::shortened;
 use discovery_core::{DiscoverError, Discoverer, Discovery, Runner, RunnerOptions};
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -19,6 +20,8 @@ const INTERVAL: Duration = Duration::from_secs(15);
 const BACKOFF_MAX: Duration = Duration::from_secs(10);
 /// How long the first answer is waited for before it is said that there is none.
 const FIRST_ANSWER: Duration = Duration::from_secs(20);
+/// What is wrong is in the problems at greater length.
+const LONGEST_REASON: usize = 500;
 
 /// Takes configuration from a control plane over xDS.
 ///
@@ -127,8 +130,11 @@ impl Discoverer for XdsDiscoverer {
 
     async fn discover(&self) -> Result<Discovery, DiscoverError> {
         let mut views = self.views();
-        let is_decided =
-            |view: &View| view.error.is_some() || (view.is_live && view.discovery.is_some());
+        let is_decided = |view: &View| {
+            view.error.is_some()
+                || view.refused.is_some()
+                || (view.is_live && view.discovery.is_some())
+        };
         let Some(view) = wait_for(&mut views, FIRST_ANSWER, is_decided).await else {
             return Err(DiscoverError::transient(
                 "the control plane has not said yet what is to be served",
@@ -136,6 +142,14 @@ impl Discoverer for XdsDiscoverer {
         };
         match (view.discovery, view.is_live, view.error) {
             (Some(discovery), true, _) => Ok((*discovery).clone()),
+            (None, _, None) => {
+                let refused = view.refused.as_deref().cloned().unwrap_or_default();
+                let message = format!(
+                    "nothing of what the control plane says can be served: {}",
+                    shortened(&refused.to_string().replace('\n', "; "), LONGEST_REASON)
+                );
+                Err(DiscoverError::transient(message).with_problems(refused))
+            }
             (_, _, error) => Err(DiscoverError::transient(format!(
                 "the control plane is lost: {}",
                 error.unwrap_or_else(|| "it is not connected".to_owned())

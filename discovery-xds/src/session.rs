@@ -274,11 +274,19 @@ impl Session {
     fn publish(&mut self, pending: &mut Pending) {
         *pending = Pending::default();
         if !self.store.is_usable() {
+            let refused = self.store.refused();
+            let refused = (!refused.is_empty()).then(|| Arc::new(refused));
+            self.view.send_if_modified(|view| {
+                let is_news = view.refused != refused;
+                view.refused = refused;
+                is_news
+            });
             return;
         }
         let discovery = Arc::new(self.store.discovery());
         self.view.send_modify(|view| {
             view.discovery = Some(discovery);
+            view.refused = None;
             view.is_live = true;
             view.error = None;
         });

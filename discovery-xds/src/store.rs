@@ -6,7 +6,7 @@ use std::time::Duration;
 use discovery_core::text::shortened;
 use discovery_core::{DiscoveredService, Discovery};
 use proxy_model::config::ProxyConfig;
-use proxy_model::{Problem, Problems, pointer_to};
+use proxy_model::{Problem, Problems, Severity, pointer_to};
 use tokio::time::Instant;
 use xds_types::pb::envoy::config::cluster::v3::Cluster;
 use xds_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
@@ -258,6 +258,16 @@ impl Store {
             ResourceType::Cluster => self.clusters.versions().collect(),
             ResourceType::Endpoint => self.endpoints.versions().collect(),
         }
+    }
+
+    /// What is wrong with what was said.
+    pub(super) fn refused(&self) -> Problems {
+        let problems = (self.listeners.problems())
+            .chain(self.routes.problems())
+            .chain(self.clusters.problems())
+            .chain(self.endpoints.problems());
+        let errors = problems.filter(|problem| problem.severity == Severity::Error);
+        errors.collect()
     }
 
     /// Everything as services: each route configuration and each cluster is one, so that what is wrong with one harms no

@@ -132,7 +132,7 @@ async fn start_envoy(
 const BOOTSTRAP: &str = r#"
 node: {id: edge-1, cluster: example}
 dynamic_resources:
-  ads_config: {api_type: DELTA_GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: xds}}]}
+  ads_config: {api_type: DELTA_GRPC, transport_api_version: V3, set_node_on_first_message_only: true, grpc_services: [{envoy_grpc: {cluster_name: xds}}]}
   cds_config: {ads: {}, resource_api_version: V3}
   lds_config: {ads: {}, resource_api_version: V3}
 static_resources:

@@ -134,6 +134,9 @@ impl Publisher {
         let (first, failures) = self.update(|state| {
             let first = state.status.enter(SourceState::Failing);
             state.status.last_error = Some(failure);
+            if !error.problems().is_empty() {
+                state.problems = error.problems().clone();
+            }
             state.status.consecutive_failures = state.status.consecutive_failures.saturating_add(1);
             (first, state.status.consecutive_failures)
         });

@@ -13,6 +13,28 @@ use crate::moment::Moment;
 use crate::report::{ServiceOutcome, ServiceReport};
 use crate::status::QuarantinedService;
 
+/// The code of the warning that the cluster of a route is not there.
+const UNKNOWN_CLUSTER: &str = "unknown_cluster";
+
+/// Whether the route that a pointer leads to has a cluster that `config` has not.
+fn misses_a_cluster(pointer: &str, config: &ProxyConfig) -> bool {
+    let route = pointer.split_once("/Routes/").and_then(|(_, rest)| {
+        let id = rest.split('/').next()?;
+        let id = id.replace("~1", "/").replace("~0", "~");
+        config.routes.get(&RouteId::from(id))
+    });
+    let Some(route) = route else { return true };
+    let weighted = route.weighted_clusters.iter().flatten();
+    let weighted = weighted.map(|weighted| &weighted.cluster_id);
+    let partitions = (route.partitioned_clusters.iter())
+        .flat_map(|partitioned| &partitioned.partitions)
+        .map(|partition| &partition.cluster_id);
+    (route.cluster_id.iter())
+        .chain(weighted)
+        .chain(partitions)
+        .any(|id| !config.clusters.contains_key(id))
+}
+
 /// Who has which id.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
@@ -187,7 +209,20 @@ impl Settling {
         });
     }
 
-    pub(super) fn finish(self, removal_pending: bool) -> Settled {
+    pub(super) fn finish(mut self, removal_pending: bool) -> Settled {
+        // Each service was compiled alone; the cluster of a route may be another one's.
+        let config = &self.config;
+        let is_true = |problem: &Problem| {
+            problem.code != UNKNOWN_CLUSTER || misses_a_cluster(&problem.pointer, config)
+        };
+        let is_false = |problem: &Problem| !is_true(problem);
+        if self.problems.iter().any(is_false) {
+            self.problems = self.problems.into_iter().filter(is_true).collect();
+            for report in &mut self.services {
+                let problems = std::mem::take(&mut report.problems);
+                report.problems = problems.into_iter().filter(is_true).collect();
+            }
+        }
         Settled {
             config: self.config,
             services: self.services,

@@ -1,9 +1,12 @@
 //! Clusters.
 
+use std::time::Duration;
+
 use xds_types::pb::envoy::config::cluster::v3::Cluster;
 use xds_types::pb::envoy::config::cluster::v3::cluster::{
-    ClusterDiscoveryType, DiscoveryType, LbPolicy,
+    ClusterDiscoveryType, CommonLbConfig, DiscoveryType, LbPolicy,
 };
+use xds_types::pb::envoy::config::cluster::v3::cluster::common_lb_config::LocalityConfigSpecifier;
 use xds_types::pb::envoy::config::core::v3::HealthCheck;
 use xds_types::pb::envoy::config::core::v3::health_check::HealthChecker;
 use xds_types::pb::envoy::extensions::upstreams::http::v3::HttpProtocolOptions;
@@ -106,6 +109,14 @@ fn structure(cluster: &Cluster, found: &mut ReadCluster, reading: &mut Reading) 
     );
     reading.refuse_if(cluster.lb_subset_config.is_some(), "lb_subset_config");
     reading.ignore_if(cluster.outlier_detection.is_some(), "outlier_detection");
+    if let Some(common) = &cluster.common_lb_config {
+        reading.below("common_lb_config", |reading| shares(common, reading));
+    }
+    let connect = cluster.connect_timeout.as_ref().map(route::duration);
+    if connect.is_some_and(|connect| connect < CONNECT_TIMEOUT) {
+        let message = format!("connecting may take {CONNECT_TIMEOUT:?}, whatever the cluster says");
+        reading.differs("connect_timeout", message);
+    }
     let config = &mut found.config;
     config.load_balancing_policy = balancing(cluster, reading).map(str::to_owned);
     let mut client = HttpClientConfig::default();
@@ -128,6 +139,30 @@ fn structure(cluster: &Cluster, found: &mut ReadCluster, reading: &mut Reading) 
     if let [check, more @ ..] = &cluster.health_checks[..] {
         reading.ignore_if(!more.is_empty(), "health_checks/1");
         config.health_check = reading.below("health_checks/0", |reading| active(check, reading));
+    }
+}
+
+/// How long a gateway waits for a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How requests are shared between localities, and when health is not believed.
+fn shares(common: &CommonLbConfig, reading: &mut Reading) {
+    let is_weighted = matches!(
+        common.locality_config_specifier,
+        Some(LocalityConfigSpecifier::LocalityWeightedLbConfig(_))
+    );
+    if is_weighted {
+        reading.differs(
+            "locality_weighted_lb_config",
+            "weights of localities have no effect: those of endpoints share the requests",
+        );
+    }
+    let threshold = common.healthy_panic_threshold.as_ref();
+    if threshold.is_some_and(|threshold| threshold.value > 0.0) {
+        reading.differs(
+            "healthy_panic_threshold",
+            "there is no panic: where nobody is healthy requests get 503",
+        );
     }
 }
 

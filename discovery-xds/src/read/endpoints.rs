@@ -65,9 +65,11 @@ pub(super) fn endpoints(
         (assignment.policy.as_ref()).is_some_and(|policy| !policy.drop_overloads.is_empty());
     reading.ignore_if(drops, "drop_overloads");
     let mut found = ReadEndpoints::default();
+    let mut statuses = Statuses::default();
     for place in &assignment.endpoints {
         for endpoint in &place.lb_endpoints {
             let status = HealthStatus::try_from(endpoint.health_status).unwrap_or_default();
+            statuses.add(status);
             // Envoy sends nothing to these either.
             if matches!(
                 status,
@@ -90,7 +92,42 @@ pub(super) fn endpoints(
             }
         }
     }
+    statuses.report(reading);
     found
+}
+
+/// What endpoints say of their health.
+#[derive(Debug, Default)]
+struct Statuses {
+    all: usize,
+    unhealthy: usize,
+    degraded: usize,
+}
+
+impl Statuses {
+    fn add(&mut self, status: HealthStatus) {
+        self.all += 1;
+        match status {
+            HealthStatus::Unhealthy | HealthStatus::Timeout => self.unhealthy += 1,
+            HealthStatus::Degraded => self.degraded += 1,
+            _ => {}
+        }
+    }
+
+    fn report(&self, reading: &mut Reading) {
+        if self.degraded > 0 {
+            reading.differs(
+                "health_status",
+                "degraded endpoints get requests as healthy ones do",
+            );
+        }
+        if self.all > 0 && self.unhealthy == self.all {
+            reading.differs(
+                "health_status",
+                "no endpoint is healthy: requests get 503, where Envoy panics and sends them to all",
+            );
+        }
+    }
 }
 
 /// The model's own form, if the endpoint carries one, and is where that says.

@@ -215,6 +215,12 @@ fn query(parameter: &QueryParameterMatcher, reading: &mut Reading) -> Option<Rou
             return None;
         }
     };
+    if mode == QueryMatchMode::Exists {
+        reading.differs(
+            "present_match",
+            "a parameter without a value counts as missing",
+        );
+    }
     reading.differs(
         "name",
         "names of parameters are compared ignoring case, and values after decoding",

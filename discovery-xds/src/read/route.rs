@@ -142,7 +142,12 @@ fn forward(
             change.insert("Set".to_owned(), host.clone());
             transforms.push(change);
         }
-        Some(HostRewriteSpecifier::AutoHostRewrite(auto)) if auto.value => {}
+        Some(HostRewriteSpecifier::AutoHostRewrite(auto)) if auto.value => {
+            reading.differs(
+                "auto_host_rewrite",
+                "destinations without a host name get their address as `Host`, where Envoy keeps the client's",
+            );
+        }
         None | Some(HostRewriteSpecifier::AutoHostRewrite(_)) => {
             transforms.push(transform("RequestHeaderOriginalHost", "true"));
         }

@@ -5,11 +5,12 @@ use std::time::Duration;
 use proxy_model::ClusterId;
 use tokio::time::{Instant, sleep};
 
-use super::script::{delta, full, listener, pair};
+use super::script::{any, delta, full, listener, pair};
 use super::written::{resources, resources_with_routes};
 use super::{ONE, serving, state, states};
 use crate::{Mode, XdsOptions};
 use xds_types::ResourceType::{Cluster as Cds, Endpoint as Eds, Listener as Lds, Route as Rds};
+use xds_types::pb::envoy::config::route::v3::RouteConfiguration;
 
 const SOON: Duration = Duration::from_millis(500);
 
@@ -195,4 +196,37 @@ async fn what_cannot_be_decoded_removes_nothing() {
     // The next good answer has the say again.
     stream.answer(full(Cds, "4", "3", &resources(ONE))).await;
     serving(&mut states, ONE).await;
+}
+
+/// A control plane that has said something wrong is not one that has said nothing.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_told_while_there_is_nothing_to_serve() {
+    let (discoverer, mut script) = pair(full_options().with_listeners(false));
+    let provider = discoverer.runner().start();
+    let mut states = states(&provider);
+    let stream = script.full().await;
+    let one = resources(ONE);
+    stream.answer(full(Cds, "1", "1", &one)).await;
+    let refused = RouteConfiguration {
+        name: "main".to_owned(),
+        vhost_header: "x-host".to_owned(),
+        ..RouteConfiguration::default()
+    };
+    let refused = [(Rds, "main".to_owned(), any(Rds, &refused))];
+    stream.answer(full(Rds, "2", "1", &refused)).await;
+    let failing = state(&mut states, |state| state.status.last_error.is_some()).await;
+    let message = &failing.status.last_error.as_ref().unwrap().message;
+    assert!(
+        message.contains("nothing of what the control plane says can be served"),
+        "{message}"
+    );
+    let pointers: Vec<_> = failing.problems.iter().map(|p| p.pointer.clone()).collect();
+    assert_eq!(pointers, ["/route_configuration/main/vhost_header"]);
+    assert!(failing.config.is_none());
+    // Mended, it serves, and nothing is wrong any more.
+    for (kind, nonce) in [(Rds, "3"), (Eds, "4")] {
+        stream.answer(full(kind, nonce, "2", &one)).await;
+    }
+    let good = serving(&mut states, ONE).await;
+    assert!(!good.problems.has_errors(), "{}", good.problems);
 }

@@ -391,3 +391,24 @@ async fn another_order_of_the_same_routes_is_another_configuration() {
     let config = state.config.as_ref().unwrap();
     assert!(config.routes.keys().eq(second.routes.keys()));
 }
+
+/// Routes may be one service and their clusters others, as an xDS control plane has them.
+#[tokio::test(start_paused = true)]
+async fn a_cluster_of_another_service_is_there() {
+    let source = ScriptedDiscoverer::new("script");
+    let mut routes = fragment("a~/b", "http://a");
+    let clusters = ProxyConfig {
+        clusters: std::mem::take(&mut routes.clusters),
+        ..ProxyConfig::default()
+    };
+    let routes = DiscoveredService::configured("routes main", routes);
+    let clusters = DiscoveredService::configured("cluster a", clusters);
+    source.answer([routes.clone(), clusters]);
+    source.answer([routes]);
+    let provider = Runner::new(source.clone()).options(options()).start();
+    let state = after_rounds(&source, &provider, 1).await;
+    assert!(state.problems.is_empty(), "{}", state.problems);
+    let state = after_rounds(&source, &provider, 2).await;
+    let codes: Vec<_> = state.problems.iter().map(|p| &*p.code).collect();
+    assert_eq!(codes, ["unknown_cluster"]);
+}

@@ -1,6 +1,7 @@
 //! Tests of what is read.
 
 mod access;
+mod differences;
 mod domains;
 mod foreign;
 
