@@ -70,7 +70,7 @@ impl Output {
             Kind::Stream(_) => return None,
         };
         let metadata = file.metadata().ok()?;
-        metadata.is_file().then(|| metadata.len())
+        metadata.is_file().then_some(metadata.len())
     }
 }
 

@@ -29,7 +29,12 @@ fn describe(panic: &PanicHookInfo<'_>, left_out: u64) -> String {
     let thread = thread.name().unwrap_or("<unnamed>");
     let place = panic.location();
     let place = place.map_or_else(String::new, |place| format!(" at {place}"));
-    let message = panic.payload_as_str().unwrap_or("no message");
+    let payload = panic.payload();
+    let message = payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
     let backtrace = Backtrace::capture();
     let backtrace = match backtrace.status() {
         BacktraceStatus::Captured => format!("\n{backtrace}"),

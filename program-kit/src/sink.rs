@@ -30,7 +30,9 @@ struct Sink {
 
 /// Starts the thread that writes standard error. A second call changes nothing.
 pub(crate) fn start(is_json: bool, is_coloured: bool) -> io::Result<()> {
-    let lines = LogWriter::start("log", Output::stderr(), Capacity::default(), report)?;
+    let lines = LogWriter::start("log", Output::stderr(), Capacity::default(), |event| {
+        report(&event);
+    })?;
     let sink = Sink {
         lines,
         is_json,
@@ -42,7 +44,7 @@ pub(crate) fn start(is_json: bool, is_coloured: bool) -> io::Result<()> {
 }
 
 /// Reports what happened to the log in the log itself, once there is a way.
-fn report(event: Event<'_>) {
+fn report(event: &Event<'_>) {
     if let Event::Dropped(lines) = event {
         tracing::warn!(
             target: TARGET,

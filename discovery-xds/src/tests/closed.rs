@@ -152,7 +152,7 @@ async fn routes_inside_a_guarded_listener_are_closed() {
     let (.., routes) = all.iter().find(|(kind, ..)| *kind == Rds).unwrap();
     let routes = RouteConfiguration::decode(&*routes.value).unwrap();
     let inside = listener_with("http", RouteSpecifier::RouteConfig(routes));
-    say(&stream, "1", &[inside.clone()]).await;
+    say(&stream, "1", std::slice::from_ref(&inside)).await;
     serving(&mut states, ONE).await;
     say(&stream, "2", &[guarded(inside.clone())]).await;
     state(&mut states, is_closed).await;

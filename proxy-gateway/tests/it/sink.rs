@@ -22,7 +22,7 @@ fn long_path() -> String {
     format!("/{}", "a".repeat(4000))
 }
 
-fn config(destination: &str, port: u16, more: Value) -> Value {
+fn config(destination: &str, port: u16, more: &Value) -> Value {
     let mut config = json!({
         "Listeners": { "web": { "Address": format!("127.0.0.1:{port}") } },
         "Admin": { "Enabled": false },
@@ -32,7 +32,10 @@ fn config(destination: &str, port: u16, more: Value) -> Value {
             "Clusters": { "c": { "Destinations": { "d": { "Address": destination } } } },
         },
     });
-    let (all, more) = (config.as_object_mut().unwrap(), more.as_object().unwrap());
+    let (all, more) = (
+        config.as_object_mut().expect("it is an object"),
+        more.as_object().expect("more is an object"),
+    );
     all.extend(more.clone());
     config
 }
@@ -44,13 +47,13 @@ async fn client(port: u16) -> Connection {
         Connection::http1(address).await.is_ok()
     })
     .await;
-    Connection::http1(address).await.unwrap()
+    Connection::http1(address).await.expect("it listens")
 }
 
 /// A pipe that is full, since nobody reads it.
 fn full_pipe() -> (PipeReader, PipeWriter) {
-    let (unread, writer) = std::io::pipe().unwrap();
-    let mut filler = writer.try_clone().unwrap();
+    let (unread, writer) = std::io::pipe().expect("there are descriptors");
+    let mut filler = writer.try_clone().expect("there are descriptors");
     // It ends when the reader is dropped.
     std::thread::spawn(move || while filler.write_all(&[b'.'; 4096]).is_ok() {});
     (unread, writer)
@@ -66,7 +69,10 @@ fn start_unread(file: &ConfigFile) -> (PeerProcess, PipeReader) {
 
 async fn fill(client: &mut Connection) {
     for _ in 0..ENOUGH {
-        assert_eq!(client.get(&long_path()).await.unwrap().status, 200);
+        assert_eq!(
+            client.get(&long_path()).await.expect("it answers").status,
+            200
+        );
     }
 }
 
@@ -75,7 +81,7 @@ async fn requests_are_answered_and_the_program_ends_while_nobody_reads_the_log()
     let origin = Origin::named("blue");
     let port = peers::free_port();
     let more = json!({ "Telemetry": { "LogFilter": "trace" } });
-    let file = ConfigFile::new(&config(&origin.url(), port, more).to_string());
+    let file = ConfigFile::new(&config(&origin.url(), port, &more).to_string());
     let (mut process, _unread) = start_unread(&file);
     fill(&mut client(port).await).await;
     // A connection is accepted, too.
@@ -96,7 +102,7 @@ async fn a_second_signal_ends_a_program_whose_log_nobody_reads() {
         "Telemetry": { "LogFilter": "trace" },
         "Server": { "Workers": 1, "ReadinessDelay": "0s", "DrainTimeout": "1h" },
     });
-    let file = ConfigFile::new(&config(&origin.url(), port, more).to_string());
+    let file = ConfigFile::new(&config(&origin.url(), port, &more).to_string());
     let (mut process, _unread) = start_unread(&file);
     drop(client(port).await);
     let address = SocketAddr::from(([127, 0, 0, 1], port));
@@ -121,7 +127,7 @@ async fn the_program_ends_although_nobody_reads_the_access_log() {
     let origin = Origin::named("blue");
     let port = peers::free_port();
     let more = json!({ "Telemetry": { "AccessLog": { "Format": "json" } } });
-    let file = ConfigFile::new(&config(&origin.url(), port, more).to_string());
+    let file = ConfigFile::new(&config(&origin.url(), port, &more).to_string());
     let (_unread, stdout) = full_pipe();
     let mut command = command(&["run", "--config", &file.argument()]);
     command.stdout(stdout);
@@ -147,7 +153,7 @@ async fn an_instance_that_was_replaced_ends_although_nobody_reads_its_logs() {
         "Telemetry": { "LogFilter": "trace", "AccessLog": {} },
         "Server": { "Workers": 1, "Handover": folder.path().join("handover.sock") },
     });
-    let file = ConfigFile::new(&config(&origin.url(), port, more).to_string());
+    let file = ConfigFile::new(&config(&origin.url(), port, &more).to_string());
     let (_unread, stdout) = full_pipe();
     let mut command = command(&["run", "--config", &file.argument()]);
     command.stderr(stdout.try_clone().unwrap()).stdout(stdout);
@@ -169,7 +175,7 @@ fn acknowledgements(count: usize) -> Vec<u8> {
 #[tokio::test]
 async fn acknowledgements_of_no_ping_end_the_connection_and_are_not_logged() {
     let origin = Origin::named("blue");
-    let file = ConfigFile::new(&config(&origin.url(), 0, json!({})).to_string());
+    let file = ConfigFile::new(&config(&origin.url(), 0, &json!({})).to_string());
     let mut process = start(&["run", "--config", &file.argument()], READY).await;
     let address = address_after(&process.output(), "listening on http://");
     let mut flood = RawClient::connect(address).await.unwrap();
@@ -194,10 +200,10 @@ async fn acknowledgements_of_no_ping_end_the_connection_and_are_not_logged() {
 async fn a_full_disk_is_one_line() {
     let origin = Origin::named("blue");
     let more = json!({ "Telemetry": { "AccessLog": { "File": "/dev/full" } } });
-    let file = ConfigFile::new(&config(&origin.url(), 0, more).to_string());
+    let file = ConfigFile::new(&config(&origin.url(), 0, &more).to_string());
     let mut process = start(&["run", "--config", &file.argument()], READY).await;
     let address = address_after(&process.output(), "listening on http://");
-    fill(&mut Connection::http1(address).await.unwrap()).await;
+    fill(&mut Connection::http1(address).await.expect("it listens")).await;
     process.terminate();
     let (status, output) = process.wait_with_output().await;
     assert!(status.success());
@@ -228,7 +234,7 @@ async fn a_name_cannot_forge_a_line_of_the_log() {
             "ReverseProxy": hostile(),
             "Telemetry": { "LogFormat": format },
         });
-        let file = ConfigFile::new(&config("", 0, more).to_string());
+        let file = ConfigFile::new(&config("", 0, &more).to_string());
         let mut process = start(&["run", "--config", &file.argument()], READY).await;
         process.wait_for_output("proxy::health").await;
         process.terminate();
@@ -248,7 +254,7 @@ async fn a_name_cannot_forge_a_line_of_the_log() {
 #[tokio::test]
 async fn a_name_does_not_reach_the_terminal_as_it_is() {
     let more = json!({ "ReverseProxy": hostile() });
-    let file = ConfigFile::new(&config("", 0, more).to_string());
+    let file = ConfigFile::new(&config("", 0, &more).to_string());
     for format in ["text", "json"] {
         let arguments = ["discover", "--config", &file.argument(), "--format", format];
         let output = crate::common::output(&arguments).await.stdout;
@@ -272,10 +278,10 @@ async fn signals_open_the_access_log_again_or_are_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let (log, rotated) = (folder.path().join("log"), folder.path().join("log.1"));
     let more = json!({ "Telemetry": { "AccessLog": { "File": log } } });
-    let file = ConfigFile::new(&config(&origin.url(), 0, more).to_string());
+    let file = ConfigFile::new(&config(&origin.url(), 0, &more).to_string());
     let mut process = start(&["run", "--config", &file.argument()], READY).await;
     let address = address_after(&process.output(), "listening on http://");
-    let mut client = Connection::http1(address).await.unwrap();
+    let mut client = Connection::http1(address).await.expect("it listens");
     client.get("/1").await.unwrap();
     eventually("the first line", async || lines(&log) == 1).await;
 
@@ -306,7 +312,7 @@ async fn signals_open_the_access_log_again_or_are_ignored() {
 #[tokio::test]
 async fn the_limit_of_open_files_is_raised() {
     let origin = Origin::named("blue");
-    let file = ConfigFile::new(&config(&origin.url(), 0, json!({})).to_string());
+    let file = ConfigFile::new(&config(&origin.url(), 0, &json!({})).to_string());
     let program = command(&["run", "--config", &file.argument()]);
     let program = program.as_std();
     let mut command = tokio::process::Command::new("sh");

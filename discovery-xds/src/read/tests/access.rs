@@ -377,7 +377,7 @@ fn a_restriction_that_is_new_closes_what_was_open() {
     wanted.tls_context = Some(TlsContextMatchOptions::default());
     assert_eq!(after(&tls), 0);
 
-    let mut filtered = open.clone();
+    let mut filtered = open;
     let unknown = any("example.Unknown");
     filtered.typed_per_filter_config = [("f".to_owned(), unknown)].into();
     assert_eq!(after(&filtered), 0);

@@ -45,7 +45,7 @@ impl AccessLogWriter {
         query: QueryLogging,
         capacity: Capacity,
     ) -> io::Result<Self> {
-        let lines = LogWriter::start("access-log", output, capacity, report)?;
+        let lines = LogWriter::start("access-log", output, capacity, |event| report(&event))?;
         Ok(Self {
             format,
             query,
@@ -78,7 +78,7 @@ impl AccessLogSink for AccessLogWriter {
 }
 
 /// Reports a change of state once: the log's own trouble must not flood another.
-fn report(event: Event<'_>) {
+fn report(event: &Event<'_>) {
     match event {
         Event::Failed(error) => {
             tracing::warn!(target: targets::ACCESS, %error, "the access log cannot be written");
