@@ -6,6 +6,7 @@
 
 mod fields;
 mod rules;
+mod table;
 
 use prost::Message as _;
 use xds_types::pb::envoy::config::route::v3::FilterConfig;
@@ -14,7 +15,8 @@ use xds_types::pb::google::protobuf::Any;
 use super::Reading;
 
 pub(super) use self::fields::{filter_chain, filter_chain_match, listener, manager};
-pub(super) use self::rules::{Place, RULES, Rule, Treatment};
+pub(super) use self::rules::{Place, Rule, Treatment};
+pub(super) use self::table::RULES;
 
 const TYPES: &str = "type.googleapis.com/";
 const FILTER_CONFIG: &str = "type.googleapis.com/envoy.config.route.v3.FilterConfig";

@@ -23,7 +23,7 @@ use self::timings::Timings;
 pub(super) const BUILD: &str = "build --release --package proxy-gateway --package bench-peers";
 
 /// The baseline, relative to the root of the workspace.
-const BASELINE: &str = "benches/gates/build.toml";
+const BASELINE: &str = "benches/build.toml";
 
 /// The page with the table of costs, relative to the root of the workspace.
 const PAGE: &str = "CONTRIBUTING.md";
