@@ -33,9 +33,9 @@ measure() {
     { time "$@" >"$place/output" 2>&1 || status=$?; } 2>"$place/times"
     packages=$(grep -c '^ *Compiling ' "$place/output" || true)
     read -r wall user system <"$place/times"
-    LC_ALL=C awk -v name="$name" -v wall="$wall" -v user="$user" -v system="$system" -v packages="$packages" \
+    LC_ALL=C awk -v name="$name" -v wall="$wall" -v user="$user" -v sys="$system" -v packages="$packages" \
         -v disk="$(du -sm "$place/clone/target" | cut -f1)" \
-        'BEGIN { printf "%-34s %6.0f s wall %6.0f s processor %6d MB %5d packages\n", name, wall, user + system, disk, packages }'
+        'BEGIN { printf "%-34s %6.0f s wall %6.0f s processor %6d MB %5d packages\n", name, wall, user + sys, disk, packages }'
     if [ "$status" -ne 0 ]; then
         tail -n 40 "$place/output" >&2
         echo "$name failed with $status" >&2
