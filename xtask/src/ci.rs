@@ -79,7 +79,17 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     options.done_with(Leftover::Checks, target)?;
 
     // What is run without optimisation.
-    steps.run("build", test::build);
+    let mut compiled = None;
+    steps.run("build", || {
+        let (outcome, seconds) = bench::build::build(&workspace)?;
+        compiled = seconds;
+        Ok(outcome)
+    });
+    if !options.quick {
+        steps.run("build cost", || {
+            bench::build::step(&workspace, compiled.as_ref())
+        });
+    }
     steps.wait_for("peers");
     steps.run("test", || test::run_tests(&workspace, required));
     steps.run("doc tests", || test::run_doc_tests(&workspace, required));
@@ -94,7 +104,6 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     if !options.quick {
         options.done_with(Leftover::Debug, target)?;
         // What is measured, in the build that users make.
-        steps.run("build cost", || bench::build::step(&workspace));
         steps.run("gate", || bench::gate::step(&workspace, required));
     }
     steps.end()

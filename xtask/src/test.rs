@@ -62,8 +62,13 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
 }
 
 /// Compiles unit and integration tests, programs and examples.
-pub(crate) fn build() -> crate::Result<Outcome> {
-    show(&[Runner::choose().command().arg("--no-run")])
+fn build() -> crate::Result<Outcome> {
+    show(&[build_command()])
+}
+
+/// The command of [`build`].
+pub(crate) fn build_command() -> Invocation {
+    Runner::choose().command().arg("--no-run")
 }
 
 /// Runs unit, integration and peer tests.
