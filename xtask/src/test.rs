@@ -85,7 +85,7 @@ pub(crate) fn run_doc_tests(workspace: &Workspace, require_peers: bool) -> crate
 
 /// Runs each benchmark once, as a test that it still works.
 pub(crate) fn run_benchmarks_once() -> crate::Result<Outcome> {
-    let command = Invocation::cargo("test --package benches --no-fail-fast --bench *");
+    let command = Invocation::cargo("test --no-fail-fast --bench *");
     show(&[command.args(["--all-features"])])
 }
 
