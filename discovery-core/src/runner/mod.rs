@@ -2,6 +2,7 @@
 //! what was good and publishes what changed.
 
 mod evaluate;
+mod fallback;
 mod options;
 mod publish;
 mod registry;

@@ -136,6 +136,10 @@ impl Worker {
         };
 
         self.validate(&mut answer, &fresh).await;
+        let answer = match self.with_fallbacks(answer).await? {
+            Ok(answer) => answer,
+            Err(broken) => return Some(Err(broken)),
+        };
 
         let mut registry = self.registry.take()?;
         let now = Instant::now();
@@ -181,6 +185,43 @@ impl Worker {
         for (index, verdict) in asked.into_iter().zip(verdicts) {
             answer[index].1.problems.append(verdict.problems);
         }
+    }
+
+    /// Prepares for services that cannot serve as they are described, see [`Evaluator::add_fallbacks`].
+    async fn with_fallbacks(
+        &mut self,
+        answer: Vec<Evaluated>,
+    ) -> Option<Result<Vec<Evaluated>, Broken>> {
+        let registry = self.registry.take()?;
+        let (registry, answer, in_doubt) = off_the_runtime(move || {
+            let in_doubt = registry.in_doubt(&answer);
+            (registry, answer, in_doubt)
+        })
+        .await?;
+        self.registry = Some(registry);
+        if in_doubt.is_empty() {
+            return Some(Ok(answer));
+        }
+        // This runs parsers and filters of others, which nobody can stop.
+        let evaluator = Arc::clone(&self.evaluator);
+        let limit = self.options.discover_timeout;
+        let made = self.evaluation.run(limit, move || {
+            let mut answer = answer;
+            let changed = evaluator.add_fallbacks(&mut answer, in_doubt);
+            (answer, changed)
+        });
+        let (mut answer, changed) = match made.await? {
+            Ok(made) => made,
+            Err(broken) => return Some(Err(broken)),
+        };
+        let (positions, questions): (Vec<_>, Vec<_>) = changed.into_iter().unzip();
+        let verdicts = self.validation.fallbacks(questions).await;
+        for (position, verdict) in positions.into_iter().zip(verdicts) {
+            if !verdict.answered || verdict.problems.has_errors() {
+                answer[position].1.fallback = None;
+            }
+        }
+        Some(Ok(answer))
     }
 
     /// Tells the source what became of its services.

@@ -105,7 +105,8 @@ impl Topology {
             .read_labels(round, service, &service_id, before)
             .await?;
         service.labels = Some(Arc::clone(&labels));
-        if labels.enlisted != Enlisted::Yes {
+        // Where one is whose labels cannot be understood matters, too: it serves by those that were right before.
+        if labels.enlisted == Enlisted::No {
             service.read = None;
             return Ok(());
         }

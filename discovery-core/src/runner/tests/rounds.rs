@@ -84,6 +84,7 @@ async fn the_source_learns_what_became_of_its_services() {
         routes: vec!["a".into()],
     };
     let quarantined = ServiceOutcome::Quarantined {
+        destinations_age: None,
         last_good_age: None,
     };
     assert_eq!(

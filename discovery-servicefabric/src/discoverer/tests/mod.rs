@@ -2,6 +2,7 @@
 
 mod cases;
 mod failures;
+mod live_replicas;
 mod names;
 mod naming;
 mod parts;
