@@ -21,6 +21,7 @@ mod summary;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod text;
+mod unreachable;
 mod validator;
 
 pub use self::backoff::Backoff;
@@ -44,4 +45,5 @@ pub use self::runner::{DiscoveryProvider, Runner, RunnerOptions};
 pub use self::status::{
     Failure, PersistenceStatus, ProviderStatus, QuarantinedService, SourceState, rough_age,
 };
+pub use self::unreachable::{Unreachable, UnreachableClusters, UnreachableService};
 pub use self::validator::{Candidate, ConfigValidator, Scope};

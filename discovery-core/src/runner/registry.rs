@@ -187,6 +187,17 @@ impl Registry {
         }
     }
 
+    /// The service that has the cluster.
+    pub(super) fn owner_of(&self, cluster: &ClusterId) -> Option<&Arc<str>> {
+        self.owners.clusters.get(cluster)
+    }
+
+    /// The form in which the service serves.
+    pub(super) fn form_of(&self, service: &str) -> Option<&Arc<ProxyConfig>> {
+        let good = self.services.get(service)?.good.as_ref()?;
+        Some(&good.fragment)
+    }
+
     /// The services to keep on disk.
     pub(super) fn kept(&self) -> Vec<KeptService> {
         let kept = |(name, known): (&Arc<str>, &Known)| {

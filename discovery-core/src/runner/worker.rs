@@ -17,6 +17,7 @@ use crate::error::DiscoverError;
 use crate::persist::Store;
 use crate::report::RoundReport;
 use crate::summary::Summary;
+use crate::unreachable::UnreachableService;
 
 /// Does the rounds of one runner.
 pub(super) struct Worker {
@@ -222,6 +223,32 @@ impl Worker {
             }
         }
         Some(Ok(answer))
+    }
+
+    /// Tells the source which services requests do not get through to. Returns whether it would look at them now.
+    pub(super) fn looks_at(&self, services: &[UnreachableService]) -> bool {
+        let source = &*self.publisher.source;
+        match contained_call(|| self.discoverer.unreachable(services)) {
+            Ok(looks) => {
+                tracing::debug!(
+                    target: "discovery::runner",
+                    provider = source,
+                    services = services.len(),
+                    first = services.first().map(|service| &*service.name),
+                    looks,
+                    "requests do not get through to services",
+                );
+                looks
+            }
+            Err(broken) => {
+                tracing::warn!(
+                    target: "discovery::runner",
+                    provider = source,
+                    "telling the source of services that cannot be reached {broken}",
+                );
+                false
+            }
+        }
     }
 
     /// Tells the source what became of its services.

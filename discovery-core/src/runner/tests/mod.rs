@@ -1,3 +1,4 @@
+mod hints;
 mod live_destinations;
 mod not_enlisted;
 mod outages;

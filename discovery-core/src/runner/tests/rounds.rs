@@ -221,7 +221,7 @@ impl ConfigFilter for Repair {
     fn cluster(
         &self,
         context: &FilterContext<'_>,
-        id: &proxy_model::ClusterId,
+        id: &ClusterId,
         _: &mut ClusterConfig,
     ) -> Result<(), Problem> {
         assert_eq!(context.provider, "script");

@@ -293,7 +293,7 @@ proptest! {
                     j != i && matches!(other, Act::Claims(claimed) if usize::from(*claimed) == i)
                 }) || settled.quarantined.iter().any(|q| q.last_good.is_some());
                 if !contested {
-                    let cluster = &settled.config.clusters[&proxy_model::ClusterId::new(format!("s{i}"))];
+                    let cluster = &settled.config.clusters[&ClusterId::new(format!("s{i}"))];
                     let address = format!("http://s{i}-{version}");
                     prop_assert_eq!(&cluster.destinations[0].address, &address);
                 }
