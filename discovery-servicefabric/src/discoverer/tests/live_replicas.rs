@@ -136,4 +136,10 @@ async fn labels_that_say_nothing_at_all_freeze_no_address() {
     after_a_while(&running).await;
     assert_eq!(addresses_in(&running.config()), ["https://c:3/"]);
     assert_eq!(running.provider.state().status.quarantined.len(), 1);
+    cluster.edit(|contents| {
+        contents.instances("p", &[(4, "https://d:4")]);
+    });
+    let now = running.provider.state().status.rounds;
+    running.report(now + 2).await;
+    assert_eq!(addresses_in(&running.config()), ["https://d:4/"]);
 }

@@ -10,6 +10,7 @@ mod properties;
 mod rounds;
 mod slow;
 mod timing;
+mod unreachable;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
