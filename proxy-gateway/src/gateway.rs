@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use discovery_core::{Merge, Merged, MergedState};
+use discovery_core::{Merge, Merged, MergedState, UnreachableClusters};
 use program_kit::Failure;
 use proxy_model::CompileOptions;
 use proxy_runtime::Proxy;
@@ -78,6 +78,8 @@ impl Gateway {
     {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut builder = Proxy::builder().upstream(upstream(&provider)?);
+        let unreachable = Arc::new(UnreachableClusters::new());
+        builder = builder.unreachable(Arc::clone(&unreachable));
         builder = builder.loop_guard(settings.server.loop_guard);
         if let Some(zone) = &settings.server.zone {
             builder = builder.zone(zone.as_str());
@@ -125,6 +127,8 @@ impl Gateway {
         let addresses = server.local_addrs().to_vec();
         let server = Serving::Bound(Box::new(move || server.start()), addresses);
         tasks.spawn(driver);
+        let told = Arc::clone(&merged);
+        tasks.spawn(async move { match told.follow_unreachable(&unreachable).await {} });
         if !followed.is_empty() {
             tasks.spawn(certificates::follow(followed));
         }

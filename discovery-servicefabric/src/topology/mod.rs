@@ -16,6 +16,7 @@ mod reading;
 mod resolving;
 mod settling;
 
+use std::collections::HashSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,7 +78,8 @@ impl Topology {
         }
     }
 
-    /// What is known after another round.
+    /// What is known after another round. Of `unreachable` services partitions and replicas are read, whatever is known
+    /// of them.
     ///
     /// # Errors
     ///
@@ -88,7 +90,11 @@ impl Topology {
     /// # Cancel safety
     ///
     /// May be dropped at any await point; nothing is remembered then but answers of the cluster.
-    pub(crate) async fn read(&self, before: &Memory) -> Result<Memory, DiscoverError> {
+    pub(crate) async fn read(
+        &self,
+        before: &Memory,
+        unreachable: &HashSet<Arc<str>>,
+    ) -> Result<Memory, DiscoverError> {
         let now = Instant::now();
         let period = self.options.discovery_period;
         // The runner varies its interval by a tenth.
@@ -98,6 +104,7 @@ impl Topology {
             now,
             is_whole,
             before: before.listed_at,
+            unreachable,
             options: &self.options,
         };
         let answered = self.calls.tally().answered;
@@ -118,7 +125,7 @@ impl Topology {
             return Err(error);
         }
         let tally = self.calls.tally();
-        if is_whole
+        if (is_whole || !unreachable.is_empty())
             && tally.answered == answered
             && let Some((kind, failure)) = tally.failure
         {
@@ -233,7 +240,7 @@ impl std::fmt::Debug for Topology {
 
 /// The services to look at, each once.
 async fn listed(memory: &Memory) -> Result<Vec<Listed>, DiscoverError> {
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     let mut all = Vec::new();
     for (name, list) in &memory.lists {
         let Some(application) = memory.applications.get(name) else {
