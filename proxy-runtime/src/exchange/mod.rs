@@ -5,6 +5,8 @@ mod body_limit;
 mod count;
 mod deadlines;
 mod end;
+#[cfg(all(feature = "server", feature = "http2"))]
+pub(crate) mod grpc;
 mod pick;
 
 pub(crate) use self::body_limit::body_limit;
