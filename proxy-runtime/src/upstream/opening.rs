@@ -4,6 +4,7 @@ use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use discovery_core::text::with_causes;
 use proxy_model::compiled::Upstream;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
@@ -61,7 +62,9 @@ impl Drop for Unanswered<'_> {
 }
 
 fn failed(destination: &DestinationState, error: &ConnectError) {
-    destination.metrics().connect_failures.increment();
+    let metrics = destination.metrics();
+    metrics.connect_failures.increment();
+    metrics.failures.connect_failed(&with_causes(error));
     debug!(
         target: targets::UPSTREAM,
         cluster = %destination.cluster(),
