@@ -168,7 +168,8 @@ impl Trouble {
 fn cause_of(cluster: &ClusterStatus) -> Option<String> {
     let failing = cluster.failing.as_ref().map(|failing| &*failing.cause);
     let found = || {
-        let mut destinations = cluster.destinations.iter();
+        let unhealthy = |d: &&DestinationStatus| d.health == Health::Unhealthy;
+        let mut destinations = cluster.destinations.iter().filter(unhealthy);
         destinations.find_map(|destination| destination.reason.as_deref())
     };
     let cause = failing.or_else(found)?;

@@ -105,7 +105,7 @@ impl RecentFailures {
     }
 
     /// Returns all so far.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "server"))]
     pub(crate) fn total(&self) -> u64 {
         self.0.get().map_or(0, |record| record.total.load(Relaxed))
     }
