@@ -98,7 +98,7 @@ impl Gateway {
         let mut tasks = JoinSet::new();
         let access_log = open_access_log(settings)?;
         let mut followed = Vec::new();
-        let mut server = Server::for_proxy(&proxy).with_limits(limits);
+        let mut server = Server::for_proxy(&proxy).with_limits(limits.clone());
         if let Some(workers) = settings.server.workers.and_then(NonZeroUsize::new) {
             server = server.with_workers(workers);
         }
@@ -135,6 +135,7 @@ impl Gateway {
         let admin = match admin_socket {
             Some(socket) => {
                 let mut admin = Admin::builder(proxy.clone())
+                    .limits(limits)
                     .merged(Arc::clone(&merged))
                     .server(metrics)
                     .dropped_lines("program", program_kit::dropped_lines);

@@ -8,7 +8,10 @@ use http::request::Parts;
 use proxy_model::config::ProxyConfig;
 use proxy_model::matching::Lookup;
 use proxy_model::{CompileOptions, Snapshot};
-use proxy_runtime::explain::{Explanation, ForwardedRequest, Verdict, request_from_text};
+use proxy_runtime::explain::{
+    Asked, Explanation, ForwardedRequest, ProxySettings, Verdict, request_from_text,
+};
+use proxy_runtime::server::Limits;
 
 use crate::input::{Head, text};
 
@@ -22,7 +25,7 @@ static SNAPSHOT: LazyLock<Snapshot> = LazyLock::new(|| {
 
 /// A method, a URL, and headers, each on a line.
 ///
-/// * What is refused is refused in one line without control characters.
+/// * What is refused is refused in one line without control characters, and what the server rejects has a status and a reason.
 /// * The outcome is what the route table says of the same request in another form.
 /// * Every route is the one that takes the request, or is said not to.
 /// * What would be forwarded is a valid request without anything that concerns the client's connection only.
@@ -31,8 +34,22 @@ pub fn explain(data: &[u8]) {
     let mut lines = text.lines();
     let method = lines.next().unwrap_or_default();
     let url = lines.next().unwrap_or_default();
-    let (parts, connection) = match request_from_text(method, url, lines) {
-        Ok(request) => request,
+    let (parts, connection) = match request_from_text(method, url, lines, &Limits::default()) {
+        Ok(Asked::Request(parts, connection)) => (parts, connection),
+        Ok(Asked::Rejected(explanation)) => {
+            assert_eq!(explanation.outcome, Verdict::Rejected);
+            assert!(
+                explanation
+                    .status
+                    .is_some_and(|status| status.is_client_error() || status.is_server_error())
+            );
+            assert!(
+                explanation
+                    .rejected
+                    .is_some_and(|reason| !reason.is_empty())
+            );
+            return;
+        }
         Err(error) => {
             assert!(
                 !error.is_empty() && !error.contains(char::is_control),
@@ -41,7 +58,8 @@ pub fn explain(data: &[u8]) {
             return;
         }
     };
-    let explanation = proxy_runtime::explain::explain(&SNAPSHOT, None, &parts, connection);
+    let explanation =
+        proxy_runtime::explain::explain(&SNAPSHOT, &ProxySettings::default(), &parts, connection);
     check_route(&explanation, &SNAPSHOT.find(&head(&parts, connection.tls)));
     let considered = explanation.considered.len() + explanation.considered_omitted;
     let taken = usize::from(explanation.route.is_some());

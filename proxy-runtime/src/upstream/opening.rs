@@ -4,6 +4,7 @@ use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use discovery_core::text::with_causes;
 use proxy_model::compiled::Upstream;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
@@ -63,7 +64,9 @@ impl Drop for Unanswered<'_> {
 
 #[cold]
 fn failed(connector: &Connector, destination: &DestinationState, error: &ConnectError) {
-    destination.metrics().connect_failures.increment();
+    let metrics = destination.metrics();
+    metrics.connect_failures.increment();
+    metrics.failures.connect_failed(&with_causes(error));
     if error.is_of_destination() {
         connector.report_unreachable(destination.cluster());
     }
