@@ -13,6 +13,7 @@ mod moment;
 mod persist;
 mod provider;
 pub mod providers;
+mod replace;
 mod report;
 pub mod resolver;
 pub mod runner;
@@ -39,6 +40,7 @@ pub use self::provider::{ConfigProvider, ProviderState, Strictness};
 #[cfg(feature = "file")]
 pub use self::providers::FileProvider;
 pub use self::providers::StaticProvider;
+pub use self::replace::{Replacement, check_directory};
 pub use self::report::{RoundReport, ServiceOutcome, ServiceReport};
 pub use self::resolver::DestinationResolver;
 pub use self::runner::{DiscoveryProvider, Runner, RunnerOptions};

@@ -1,5 +1,6 @@
 //! Texts that others have written, made fit for a message: for those who write sources.
 
+use std::borrow::Cow;
 use std::error::Error;
 
 use crate::contain::contained_call;
@@ -22,6 +23,23 @@ pub fn shortened(text: &str, most: usize) -> String {
         }
     }
     out
+}
+
+/// A host, perhaps with a port, without the dot that DNS may end a name with: `a.example.` is `a.example`. Requests name
+/// hosts without it. More than one dot, or nothing before it, is left as it is: that is no name.
+pub fn without_root(host: &str) -> Cow<'_, str> {
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) if port == "*" || port.bytes().all(|b| b.is_ascii_digit()) => {
+            (name, Some(port))
+        }
+        _ => (host, None),
+    };
+    let is_name = |name: &&str| !name.is_empty() && !name.ends_with(['.', '*']);
+    match (name.strip_suffix('.').filter(is_name), port) {
+        (None, _) => Cow::Borrowed(host),
+        (Some(name), None) => Cow::Borrowed(name),
+        (Some(name), Some(port)) => Cow::Owned(format!("{name}:{port}")),
+    }
 }
 
 /// Returns an error with its causes, separated by `: `. Causes beyond the 16th are left out: an error that names itself as its
@@ -58,6 +76,26 @@ mod tests {
     use std::fmt;
 
     use super::*;
+
+    #[test]
+    fn a_name_loses_the_dot_of_the_root_and_nothing_else() {
+        for (host, expected) in [
+            ("a.example.", "a.example"),
+            ("A.example.:8443", "A.example:8443"),
+            ("*.example.", "*.example"),
+            ("a.example", "a.example"),
+            ("a.example:*", "a.example:*"),
+            ("[::1]", "[::1]"),
+            ("[::1]:80", "[::1]:80"),
+            (".", "."),
+            ("a..", "a.."),
+            ("*.", "*."),
+            ("a.:x", "a.:x"),
+            ("", ""),
+        ] {
+            assert_eq!(without_root(host), expected, "{host}");
+        }
+    }
 
     #[test]
     fn only_a_printable_beginning_is_kept() {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use discovery_core::text::without_root;
+
 /// The most alternatives that a rule may have when it is multiplied out.
 const MOST_ALTERNATIVES: usize = 16;
 
@@ -184,7 +186,12 @@ fn conditions(name: &str, values: &[&str]) -> Result<Conditions, String> {
     let nothing = Conditions::default();
     Ok(match name {
         "Host" => Conditions {
-            hosts: Some(set().iter().map(|host| host.to_ascii_lowercase()).collect()),
+            hosts: Some(
+                set()
+                    .iter()
+                    .map(|host| without_root(host).to_ascii_lowercase())
+                    .collect(),
+            ),
             ..nothing
         },
         "Path" => Conditions {
@@ -314,6 +321,10 @@ mod tests {
                 &["a.example,b.example * *"],
             ),
             ("Host(`a`) || Host(`b`)", &["a,b * *"]),
+            (
+                "Host(`a.example.`) || Host(`a.example`)",
+                &["a.example * *"],
+            ),
             ("Host(`a`)&&PathPrefix(`/x`)", &["a * /x/{**rest}"]),
             ("PathPrefix(`/`)", &["* * /{**rest}"]),
             ("Path(`/x/y`)", &["* * /x/y"]),

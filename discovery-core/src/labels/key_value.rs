@@ -9,6 +9,7 @@ use super::rules::LabelRules;
 use super::tree::LabelTree;
 use super::{LabelsParser, Parsed, read_cluster};
 use crate::discovery::{Destinations, LabelledService, Labels};
+use crate::text::without_root;
 
 /// Labels with a prefix, whose names are those of the configuration.
 ///
@@ -154,6 +155,9 @@ fn read_service(root: &LabelNode<'_>, service: &str, destinations: &Destinations
     let mut fragment = ProxyConfig::default();
     for (name, labels) in root.named("Routes") {
         let mut route = read_route(&labels, &RouteLabels::default());
+        for host in route.r#match.hosts.iter_mut().flatten() {
+            *host = without_root(host).into_owned();
+        }
         if !is_route_name(name) {
             let message = "a route's name has ASCII letters, digits, `_` and `-` only";
             labels.report_here("invalid_route_name", message);

@@ -4,8 +4,8 @@ mod format;
 #[cfg(test)]
 mod tests;
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 pub(crate) use self::format::{FormatError, decode, encode};
 use crate::contain::require_regular;
+use crate::replace::{Replacement, beside, check_directory};
 use crate::runner::KeptService;
 
 /// How long to wait after the disk refused, since a full disk stays full for a while.
@@ -26,8 +27,8 @@ const MAX_FILE_BYTES: u64 = 256 << 20;
 
 /// One file, and the one that it replaced.
 ///
-/// Writing goes to a file beside it, is synced and then renamed, so that a crash at any point leaves either the old or
-/// the new content. The content has a checksum: a file that was torn or changed all the same is refused, and its
+/// It is [replaced](Replacement) as a whole, so that a crash at any point leaves either the old or the new content. The
+/// content has a checksum: a file that was torn or changed all the same is refused, and its
 /// predecessor is read instead.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
@@ -69,24 +70,17 @@ impl Store {
     /// Writes the services of `source`. Blocks.
     pub(crate) fn save(&self, source: &str, services: &[KeptService]) -> Result<(), PersistError> {
         let bytes = encode(source, services, SystemTime::now());
-        // Two processes may write while one takes the place of the other.
-        let temporary = self.beside(&format!(".{}.new", std::process::id()));
-        let result = write_synced(&temporary, &bytes).and_then(|()| {
+        let result = Replacement::write(&self.path, &[&bytes]).and_then(|written| {
             // Only a file that could be read back is worth keeping as the predecessor.
             if matches!(read_bounded(&self.path), Ok(Some(old)) if decode(source, &old, SystemTime::now()).is_ok())
             {
-                fs::rename(&self.path, self.beside(".previous"))?;
+                fs::rename(&self.path, beside(&self.path, ".previous"))?;
             }
-            fs::rename(&temporary, &self.path)?;
-            sync_directory(&self.path)
+            written.commit()
         });
-        result.map_err(|source| {
-            // The disk may be full: what was written of the new file is in the way of the next attempt.
-            let _ = fs::remove_file(&temporary);
-            PersistError::Io {
-                path: self.path.clone(),
-                source,
-            }
+        result.map_err(|source| PersistError::Io {
+            path: self.path.clone(),
+            source,
         })
     }
 
@@ -96,7 +90,7 @@ impl Store {
         if let Ok(Some(_)) = &current {
             return current;
         }
-        match (load_file(&self.beside(".previous"), source), current) {
+        match (load_file(&beside(&self.path, ".previous"), source), current) {
             (Ok(Some(previous)), current) => {
                 if let Err(error) = current {
                     tracing::warn!(
@@ -109,12 +103,6 @@ impl Store {
             }
             (_, current) => current,
         }
-    }
-
-    fn beside(&self, suffix: &str) -> PathBuf {
-        let mut name = self.path.file_name().unwrap_or_default().to_os_string();
-        name.push(suffix);
-        self.path.with_file_name(name)
     }
 }
 
@@ -144,10 +132,16 @@ fn load_file(path: &Path, source: &str) -> Result<Option<Vec<KeptService>>, Pers
 
 /// The file's content; `None`: there is no file.
 fn read_bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match require_regular(path) {
+    match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        other => other?,
+        Ok(metadata) if metadata.is_symlink() => {
+            let message = "it is a symbolic link; name the file itself";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        _ => require_regular(path)?,
     }
+    // Whoever could put a file here could say where requests go.
+    check_directory(path)?;
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -162,38 +156,4 @@ fn read_bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
         ));
     }
     Ok(Some(bytes))
-}
-
-fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    match require_regular(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        other => other?,
-    }
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        // Configuration may hold what not every account should see.
-        options.mode(0o600);
-    }
-    let mut file = options.open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-/// Makes renames in the file's directory last through a power cut, where directories can be synced.
-fn sync_directory(path: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    if let Some(directory) = path.parent() {
-        let directory = if directory.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            directory
-        };
-        File::open(directory)?.sync_all()?;
-    }
-    #[cfg(not(unix))]
-    let _ = path;
-    Ok(())
 }

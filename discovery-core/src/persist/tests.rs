@@ -164,12 +164,36 @@ fn the_newest_file_is_read_and_nothing_else_is_left() {
     assert_eq!(files, ["last-good", "last-good.previous"]);
 }
 
+/// Whoever can put a file there could say where requests go.
+#[cfg(unix)]
+#[test]
+fn a_file_that_another_account_may_have_put_there_is_not_read() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::new(directory.path().join("last-good"));
+    store.save("sf", &[service("a", 0)]).unwrap();
+    let linked = Store::new(directory.path().join("link"));
+    symlink(&store.path, &linked.path).unwrap();
+    let error = linked.load("sf").unwrap_err().to_string();
+    assert!(error.contains("symbolic link"), "{error}");
+
+    let permissions = fs::Permissions::from_mode(0o777);
+    fs::set_permissions(directory.path(), permissions).unwrap();
+    for error in [
+        store.load("sf").unwrap_err(),
+        store.save("sf", &[service("b", 0)]).unwrap_err(),
+    ] {
+        assert!(error.to_string().contains("chmod o-w"), "{error}");
+    }
+}
+
 #[test]
 fn a_crash_between_the_renames_leaves_the_predecessor() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::new(directory.path().join("last-good"));
     store.save("sf", &[service("old", 0)]).unwrap();
-    fs::rename(&store.path, store.beside(".previous")).unwrap();
+    fs::rename(&store.path, beside(&store.path, ".previous")).unwrap();
     assert_eq!(names(&store.load("sf").unwrap().unwrap()), ["old"]);
 }
 

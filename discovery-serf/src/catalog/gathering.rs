@@ -1,5 +1,6 @@
 //! From members to services.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -361,7 +362,7 @@ fn instance_of(
     };
     let key = tags::instance(value(tags::INSTANCE)).map(|key| key.map(str::to_owned));
     let key = used(key, "the destination is called by its address");
-    let host = tags::host(value(tags::HOST)).map(|host| host.map(str::to_owned));
+    let host = tags::host(value(tags::HOST)).map(|host| host.map(Cow::into_owned));
     let host = used(host, "it is not used");
     let route_path = used(tags::route_path(value(tags::ROUTE_PATH)), "it is not used");
     let health_path = tags::health_path(value(tags::HEALTH_PATH));

@@ -3,8 +3,10 @@
 //! White space around a value does not count, and a value that has nothing else counts as absent, but for the port. The
 //! same functions judge what an agent lists and what a service is about to say of itself.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use discovery_core::text::without_root;
 use proxy_model::matching::{HostPattern, PathTemplate};
 use thiserror::Error;
 
@@ -185,17 +187,18 @@ pub(crate) fn scheme(value: &[u8]) -> Result<Scheme, TagError> {
     Err(TagError::new(SCHEME, value, reason))
 }
 
-/// The pattern for hosts of a service's requests; `None`: blank.
+/// The pattern for hosts of a service's requests, without the dot that DNS may end a name with; `None`: blank.
 ///
 /// # Errors
 /// It is no [`HostPattern`].
-pub(crate) fn host(value: &[u8]) -> Result<Option<&str>, TagError> {
+pub(crate) fn host(value: &[u8]) -> Result<Option<Cow<'_, str>>, TagError> {
     let text = text(HOST, value)?;
     if text.is_empty() {
         return Ok(None);
     }
-    match HostPattern::parse(text) {
-        Ok(_) => Ok(Some(text)),
+    let host = without_root(text);
+    match HostPattern::parse(&host) {
+        Ok(_) => Ok(Some(host)),
         Err(error) => {
             let reason = format!("{error}; expected a host such as `orders.example`");
             Err(TagError::new(HOST, value, reason).with_suggestion(error.suggestion()))

@@ -1,12 +1,13 @@
 //! What is served, on disk, so that a restart while the sources are away still serves.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use discovery_core::{Replacement, check_directory};
 use prost::Message;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -21,7 +22,7 @@ const MOST_BYTES: u64 = 512 << 20;
 
 /// One file: a line with a checksum, and the services as JSON, their messages in base64.
 ///
-/// It is written beside, synced and renamed: a crash at any point leaves the old or the new content.
+/// It is [replaced](Replacement) as a whole: a crash at any point leaves the old or the new content.
 #[derive(Debug, Clone)]
 pub(super) struct KeptFile {
     path: PathBuf,
@@ -59,15 +60,9 @@ impl KeptFile {
         let services: Vec<_> = services.iter().map(KeptService::of).collect();
         let body = serde_json::to_vec(&services).map_err(|error| self.format(error.to_string()))?;
         let head = format!("{MAGIC} {}\n", checksum(&body));
-        let beside = self.path.with_extension("new");
-        let written = write_synced(&beside, head.as_bytes(), &body)
-            .and_then(|()| fs::rename(&beside, &self.path))
-            .and_then(|()| sync_folder(&self.path));
-        written.map_err(|source| {
-            // A full disk should not be kept full.
-            let _ = fs::remove_file(&beside);
-            self.io(source)
-        })
+        let written = Replacement::write(&self.path, &[head.as_bytes(), &body]);
+        let written = written.and_then(Replacement::commit);
+        written.map_err(|source| self.io(source))
     }
 
     /// Reads what was kept. `None`: there is no file. Blocks.
@@ -81,6 +76,8 @@ impl KeptFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(self.io(error)),
         };
+        // Whoever could put a file here could say where requests go.
+        check_directory(&self.path).map_err(|error| self.io(error))?;
         let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(0);
         let (head, body) = bytes.split_at_checked(end + 1).unwrap_or_default();
         let expected = format!("{MAGIC} {}\n", checksum(body));
@@ -158,35 +155,10 @@ fn checksum(bytes: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn write_synced(path: &Path, head: &[u8], body: &[u8]) -> io::Result<()> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    file.write_all(head)?;
-    file.write_all(body)?;
-    file.sync_all()
-}
-
-/// Makes a rename last through a power cut, where folders can be synced.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    if let Some(folder) = path.parent() {
-        let folder = if folder.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            folder
-        };
-        File::open(folder)?.sync_all()?;
-    }
-    #[cfg(not(unix))]
-    let _ = path;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::assemble::testing::{listener, service};
 

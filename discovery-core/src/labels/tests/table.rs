@@ -88,7 +88,7 @@ fn every_setting_has_a_label() {
         ("proxy.destinations.host", "h.example"),
         ("proxy.destinations.metadata.k", "v"),
         ("proxy.routes.r.path", "/a"),
-        ("proxy.routes.r.hosts", "a.example"),
+        ("proxy.routes.r.hosts", "a.example."),
         ("proxy.routes.r.methods", "GET,POST"),
         ("proxy.routes.r.order", "-5"),
         ("proxy.routes.r.maxRequestBodySize", "-1"),

@@ -154,6 +154,8 @@ fn rows_44_and_45_hosts() {
         ("*.orders.local", "*.orders.local"),
         ("orders.local:8443", "orders.local:8443"),
         ("[fd00::1]", "[fd00::1]"),
+        ("orders.local.", "orders.local"),
+        ("orders.local.:8443", "orders.local:8443"),
     ] {
         let (service, told) = with("host", text);
         assert_eq!(service.unwrap().hint, RouteHint::Host(expected.to_owned()));

@@ -1,0 +1,189 @@
+//! Files that are replaced as a whole.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// A file's next content, written to disk beside it.
+///
+/// It becomes the file's content with [`commit`](Self::commit), or is removed when it is dropped. A crash at any point
+/// leaves either the old or the new content.
+///
+/// The content is written to a new file, `NAME.PID.new`, that only this account can read. What is in its place is
+/// removed first, and not written through: a symbolic link leads nowhere.
+#[derive(Debug)]
+#[must_use = "it is removed unless it is committed"]
+pub struct Replacement {
+    path: PathBuf,
+    temporary: PathBuf,
+    is_committed: bool,
+}
+
+impl Replacement {
+    /// Writes the parts one after the other, and waits until they are on disk. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// As [`check_directory`], or as the system says.
+    pub fn write(path: &Path, parts: &[&[u8]]) -> io::Result<Self> {
+        check_directory(path)?;
+        // Two processes may write while one takes the place of the other.
+        let temporary = beside(path, &format!(".{}.new", std::process::id()));
+        match fs::remove_file(&temporary) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt;
+            options.mode(0o600);
+        }
+        let mut file = options.open(&temporary)?;
+        // From here on a failure removes it: on a full disk it would be in the way of the next attempt.
+        let written = Self {
+            path: path.to_owned(),
+            temporary,
+            is_committed: false,
+        };
+        for part in parts {
+            file.write_all(part)?;
+        }
+        file.sync_all()?;
+        Ok(written)
+    }
+
+    /// Puts the content in place, and waits until that is on disk. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// As the system says. The old content may be in place, or the new one.
+    pub fn commit(mut self) -> io::Result<()> {
+        fs::rename(&self.temporary, &self.path)?;
+        self.is_committed = true;
+        #[cfg(unix)]
+        File::open(directory_of(&self.path))?.sync_all()?;
+        Ok(())
+    }
+}
+
+impl Drop for Replacement {
+    fn drop(&mut self) {
+        if !self.is_committed {
+            // Nothing more can be done about it.
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+/// Makes sure that not every account of the machine can put a file into the directory of `path`. Blocks.
+///
+/// # Errors
+///
+/// Every account can, which also holds for directories like `/tmp`; or there is no such directory.
+pub fn check_directory(path: &Path) -> io::Result<()> {
+    let directory = directory_of(path);
+    let metadata = fs::metadata(directory)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        if metadata.permissions().mode() & 0o002 != 0 {
+            let message = format!(
+                "every account of the machine can put files into the directory `{}`; choose another one, or take that right \
+                 away with `chmod o-w`",
+                directory.display()
+            );
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = metadata;
+    Ok(())
+}
+
+/// A file in the same directory whose name ends with `suffix`.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(suffix);
+    path.with_file_name(name)
+}
+
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(directory) if !directory.as_os_str().is_empty() => directory,
+        _ => Path::new("."),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_link_in_the_place_of_the_temporary_file_leads_nowhere() {
+        let directory = tempfile::tempdir().unwrap();
+        let victim = directory.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        let path = directory.path().join("kept");
+        let temporary = beside(&path, &format!(".{}.new", std::process::id()));
+        symlink(&victim, &temporary).unwrap();
+        Replacement::write(&path, &[b"n", b"ew"])
+            .unwrap()
+            .commit()
+            .unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        assert!(fs::symlink_metadata(&path).unwrap().is_file());
+
+        // A link in the place of the file itself is replaced.
+        fs::remove_file(&path).unwrap();
+        symlink(&victim, &path).unwrap();
+        Replacement::write(&path, &[b"newer"])
+            .unwrap()
+            .commit()
+            .unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "newer");
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+
+        // What a crash has left is in nobody's way.
+        fs::write(&temporary, "half").unwrap();
+        fs::set_permissions(&temporary, fs::Permissions::from_mode(0o666)).unwrap();
+        Replacement::write(&path, &[b"newest"])
+            .unwrap()
+            .commit()
+            .unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "newest");
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn what_is_not_committed_is_gone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("kept");
+        drop(Replacement::write(&path, &[b"new"]).unwrap());
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_directory_of_everybody_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("kept");
+        for mode in [0o777, 0o1777, 0o702] {
+            let permissions = fs::Permissions::from_mode(mode);
+            fs::set_permissions(directory.path(), permissions).unwrap();
+            let error = Replacement::write(&path, &[b"new"]).unwrap_err();
+            assert!(error.to_string().contains("chmod o-w"), "{error}");
+        }
+        let permissions = fs::Permissions::from_mode(0o770);
+        fs::set_permissions(directory.path(), permissions).unwrap();
+        Replacement::write(&path, &[b"new"])
+            .unwrap()
+            .commit()
+            .unwrap();
+        assert!(check_directory(&directory.path().join("missing").join("kept")).is_err());
+    }
+}
