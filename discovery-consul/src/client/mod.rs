@@ -102,6 +102,16 @@ impl ConsulClient {
         ClientBuilder::new(options)
     }
 
+    /// Waits until the file with the token is another one than the one that was read last: the time to ask again after a
+    /// refusal. Never returns without a [file](ConsulOptions::token_file).
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    pub async fn token_changed(&self) {
+        self.shared.tokens.changed().await;
+    }
+
     /// Where the agent is, as a URL.
     pub fn address(&self) -> &str {
         &self.shared.base

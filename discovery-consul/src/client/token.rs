@@ -5,10 +5,13 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use http::HeaderValue;
 use parking_lot::Mutex;
+
+/// How often the file is looked at after its token was refused.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The secret id of an ACL token. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
@@ -92,6 +95,21 @@ impl Tokens {
         }
     }
 
+    /// Returns when the file with the token is another one than the one that was read last, which is looked at each second.
+    /// Never returns without a file.
+    pub(super) async fn changed(&self) {
+        let Self::File(file) = self else {
+            return std::future::pending().await;
+        };
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let looking = Arc::clone(file);
+            if let Ok(true) = tokio::task::spawn_blocking(move || looking.is_another()).await {
+                return;
+            }
+        }
+    }
+
     /// The agent has refused the token: a file is read again even if it seems not to have changed.
     pub(super) fn refused(&self) {
         if let Self::File(file) = self {
@@ -114,6 +132,8 @@ pub(super) struct TokenFile {
 #[derive(Debug)]
 struct Found {
     version: Option<(u64, Option<SystemTime>)>,
+    /// The state of the file when the token was read.
+    read: (u64, Option<SystemTime>),
     token: Token,
 }
 
@@ -162,8 +182,16 @@ impl TokenFile {
         let token = Token::new(&text).map_err(io::Error::other)?;
         Ok(Some(Found {
             version: Some(version),
+            read: version,
             token,
         }))
+    }
+
+    /// Whether the file can be read, and is not as it was when the token was read.
+    fn is_another(&self) -> bool {
+        let known = self.last.lock().as_ref().map(|found| found.read);
+        let now = std::fs::metadata(&self.path).map(|file| version_of(&file));
+        now.is_ok_and(|now| known != Some(now))
     }
 
     fn forget_version(&self) {
@@ -221,6 +249,34 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         assert_eq!(tokens.current().await.unwrap(), Some(token("the-second")));
         assert!(!format!("{tokens:?}").contains("second"));
+    }
+
+    #[tokio::test]
+    async fn a_change_of_the_file_is_noticed_within_moments() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let tokens = Tokens::File(Arc::new(TokenFile::new(path.clone())));
+        let noticed = async |change: &dyn Fn()| {
+            let waiting = tokens.changed();
+            let changing = async {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                change();
+            };
+            let both = async { tokio::join!(waiting, changing) };
+            tokio::time::timeout(Duration::from_secs(30), both)
+                .await
+                .unwrap();
+        };
+        tokens.current().await.unwrap_err();
+        noticed(&|| std::fs::write(&path, "first").unwrap()).await;
+        assert_eq!(tokens.current().await.unwrap(), Some(token("first")));
+        // One that was refused is the same until it is replaced.
+        tokens.refused();
+        let soon = Duration::from_millis(2_500);
+        assert!(tokio::time::timeout(soon, tokens.changed()).await.is_err());
+        noticed(&|| std::fs::write(&path, "the second").unwrap()).await;
+        let fixed = Tokens::Fixed(token("x"));
+        assert!(tokio::time::timeout(soon, fixed.changed()).await.is_err());
     }
 
     #[tokio::test]

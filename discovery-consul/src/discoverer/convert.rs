@@ -197,8 +197,8 @@ fn prefixed(labels: Labels, prefix: &str) -> Labels {
 }
 
 /// What is wrong with the whole.
-fn problems_of(state: &WatchState, defaults: &Defaults) -> Vec<Problem> {
-    let mut problems = Vec::new();
+pub(super) fn problems_of(state: &WatchState, defaults: &Defaults) -> Problems {
+    let mut problems = Problems::new();
     if let Some(failure) = &state.failure {
         problems.push(Problem::warning("", "datacenters_unknown", &**failure));
     }
@@ -209,6 +209,14 @@ fn problems_of(state: &WatchState, defaults: &Defaults) -> Vec<Problem> {
         problems.extend(problems_of_datacenter(datacenter));
     }
     problems
+}
+
+/// That a token sees nothing any more.
+pub(super) fn hides(datacenter: &str) -> String {
+    format!(
+        "Consul hides the services of the datacenter `{datacenter}` that it has shown before; they serve as they were last \
+         known, and nothing is taken away"
+    )
 }
 
 fn problems_of_datacenter(state: &DatacenterState) -> Vec<Problem> {
@@ -224,10 +232,7 @@ fn problems_of_datacenter(state: &DatacenterState) -> Vec<Problem> {
         problems.push(Problem::warning("", "datacenter_incomplete", message));
     }
     if state.is_hidden {
-        let message = format!(
-            "Consul hides the services of the datacenter `{name}` that it has shown before; they serve as they were last \
-             known, and nothing is taken away"
-        );
+        let message = hides(name);
         let suggestion = "see that the token still has `service_prefix \"\" { policy = \"read\" }`";
         let problem = Problem::warning("", "catalog_hidden", message);
         problems.push(problem.with_suggestion(suggestion));

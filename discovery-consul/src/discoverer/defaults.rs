@@ -81,9 +81,14 @@ pub(super) async fn follow(
     prefix: String,
     published: watch::Sender<Arc<Defaults>>,
 ) {
+    let token = client.clone();
     let mut follower = Follower::new(options, Query::new(), move |query| {
         let (client, key) = (client.clone(), key.clone());
         async move { client.kv_get(&key, &query).await }.boxed()
+    })
+    .woken_by(move || {
+        let token = token.clone();
+        async move { token.token_changed().await }
     });
     let mut defaults = Defaults::default();
     loop {

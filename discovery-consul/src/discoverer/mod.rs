@@ -30,8 +30,8 @@ const INTERVAL: Duration = Duration::from_secs(60);
 /// How long the first answer is waited for before it is said that there is none yet.
 const FIRST_ANSWER: Duration = Duration::from_secs(20);
 
-/// The longest wait after an error. The watch says when there is news.
-const BACKOFF_MAX: Duration = Duration::from_secs(10);
+/// The longest wait after an error. The watch says when there is news, and making an answer asks nobody.
+const BACKOFF_MAX: Duration = Duration::from_millis(500);
 
 /// Discovers the services of a Consul.
 ///
@@ -155,6 +155,7 @@ impl ConsulDiscoverer {
             .with_debounce(Duration::from_millis(20))
             .with_min_gap(Duration::from_millis(100))
             .with_discover_timeout(FIRST_ANSWER + self.options.patience + Duration::from_secs(30))
+            .with_backoff(BACKOFF_MAX)
             .with_backoff_max(BACKOFF_MAX);
         runner.persist.clone_from(&self.options.persist);
         runner
@@ -274,11 +275,17 @@ fn failure_of(state: &WatchState) -> Option<&str> {
     of_own.or(state.failure.as_deref())
 }
 
-/// Why no datacenter can be read at present. With one that answers there may be news, and the others are a warning.
-fn no_answer(state: &WatchState) -> Option<&str> {
+/// Why no datacenter can be read at present: it cannot be asked, or hides what it has shown before. With one that answers
+/// there may be news, and the others are a warning.
+fn no_answer(state: &WatchState) -> Option<String> {
     let mut datacenters = state.datacenters.iter();
-    let all_fail = datacenters.all(|datacenter| datacenter.failure.is_some());
-    all_fail.then(|| failure_of(state)).flatten()
+    let none_answers = datacenters.all(|dc| dc.failure.is_some() || dc.is_hidden);
+    if !none_answers {
+        return None;
+    }
+    let hidden = state.datacenters.iter().find(|dc| dc.is_hidden);
+    let failure = failure_of(state).map(str::to_owned);
+    failure.or_else(|| hidden.map(|dc| convert::hides(&dc.datacenter)))
 }
 
 #[async_trait]
@@ -293,7 +300,8 @@ impl Discoverer for ConsulDiscoverer {
         let state = Arc::clone(&sources.states.borrow());
         if let Some(failure) = no_answer(&state) {
             let message = format!("Consul at {}: {failure}", self.client.address());
-            return Err(DiscoverError::transient(message));
+            let problems = convert::problems_of(&state, &sources.defaults.borrow());
+            return Err(DiscoverError::transient(message).with_problems(problems));
         }
         let defaults = Arc::clone(&sources.defaults.borrow());
         let options = Arc::clone(&self.options);

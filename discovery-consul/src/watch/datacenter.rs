@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use discovery_core::Moment;
+use discovery_core::{Backoff, Moment};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, FuturesUnordered};
 use futures_util::{FutureExt, StreamExt};
@@ -97,8 +97,13 @@ pub(super) async fn watch(watching: Watching, published: watch::Sender<Arc<Datac
     }
 }
 
+async fn token_changed(client: ConsulClient) {
+    client.token_changed().await;
+}
+
 fn follow_services(watching: &Watching) -> BoxStream<'static, Followed<ServiceTags>> {
     let client = watching.client.clone();
+    let token = watching.client.clone();
     let follower = Follower::new(
         watching.options.follow.clone(),
         watching.query(),
@@ -112,12 +117,14 @@ fn follow_services(watching: &Watching) -> BoxStream<'static, Followed<ServiceTa
                 believable(query, ServiceTags::is_empty, ask).await
             }
         },
-    );
+    )
+    .woken_by(move || token_changed(token.clone()));
     followed(follower)
 }
 
 fn follow_checks(watching: &Watching) -> BoxStream<'static, Followed<Vec<Check>>> {
     let client = watching.client.clone();
+    let token = watching.client.clone();
     let follower = Follower::new(
         watching.options.follow.clone(),
         watching.query(),
@@ -131,7 +138,8 @@ fn follow_checks(watching: &Watching) -> BoxStream<'static, Followed<Vec<Check>>
                 believable(query, Vec::is_empty, ask).await
             }
         },
-    );
+    )
+    .woken_by(move || token_changed(token.clone()));
     followed(follower)
 }
 
@@ -470,7 +478,7 @@ impl Watch {
 
 /// How long to wait before a service is read again that could not be.
 fn backoff(options: &WatchOptions, attempts: u32) -> Duration {
-    let policy = options.follow.policy();
+    let policy = Backoff::new(options.follow.backoff, options.follow.refused);
     policy.wait(attempts.saturating_add(1), fastrand::f64())
 }
 

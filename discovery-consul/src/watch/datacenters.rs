@@ -191,7 +191,6 @@ impl AllWatching {
         if let Some(own) = &self.options.own_datacenter {
             return Arc::clone(own);
         }
-        let backoff = self.options.follow.policy();
         let mut failures = 0_u32;
         loop {
             let error = match self.client.agent_self().await {
@@ -206,17 +205,19 @@ impl AllWatching {
             if let Some(Ok(Some(own))) = of_catalog {
                 return own;
             }
-            failures = match error.retry() {
-                Retry::Slowly => u32::MAX,
-                Retry::Backoff => failures.saturating_add(1),
-            };
+            failures = failures.saturating_add(1);
+            let wait = self.options.follow.wait_after(&error, failures);
+            let is_refused = error.retry() == Retry::Slowly;
             self.state.failure = Some(match of_catalog {
                 Some(Ok(_)) => hidden(&error),
                 Some(Err(error)) => without_own(&error),
                 None => without_own(&error),
             });
             self.publish();
-            sleep(backoff.wait(failures, fastrand::f64())).await;
+            tokio::select! {
+                () = sleep(wait) => {}
+                () = self.client.token_changed(), if is_refused => {}
+            }
         }
     }
 
@@ -334,6 +335,7 @@ impl WatchOptions {
             &mut self.follow.poll,
             &mut self.follow.backoff,
             &mut self.follow.backoff_max,
+            &mut self.follow.refused,
         ] {
             *time = (*time).max(SHORTEST);
         }

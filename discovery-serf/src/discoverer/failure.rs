@@ -6,7 +6,7 @@ use std::sync::Arc;
 use discovery_core::DiscoverError;
 use discovery_core::text::with_causes;
 
-use super::BACKOFF_MAX;
+use super::REFUSED;
 use crate::client::{ClientError, ClientErrorKind};
 use crate::options::KeyFileError;
 
@@ -89,11 +89,12 @@ impl Alarm {
 }
 
 /// The error of a round in which agents failed one after the other: which, what happened and what to do.
-pub(super) fn error_of(mut causes: Vec<Cause>, has_key: bool) -> DiscoverError {
+/// With a key in a file no wait is asked for: the file is looked at soon, and an agent only when it has changed.
+pub(super) fn error_of(mut causes: Vec<Cause>, has_key: bool, is_file: bool) -> DiscoverError {
     let is_permanent = causes.iter().all(Cause::is_permanent);
     let new = |message: String| match is_permanent {
-        // Asking again soon would only fill the agent's log.
-        true => DiscoverError::permanent(message).with_retry_after(BACKOFF_MAX),
+        true if is_file => DiscoverError::permanent(message),
+        true => DiscoverError::permanent(message).with_retry_after(REFUSED),
         false => DiscoverError::transient(message),
     };
     if causes.len() == 1
@@ -145,11 +146,11 @@ mod tests {
 
     #[test]
     fn an_error_says_which_agent_what_happened_and_what_to_do() {
-        let error = error_of(vec![away()], false);
+        let error = error_of(vec![away()], false, false);
         let message = "the Serf agent does not answer; see that the agent runs and that this is its `-rpc-addr`: \
             serf agent a:7373: cannot be connected to: connection refused";
         assert_eq!(error.chain(), message);
-        let error = error_of(vec![away(), no_key()], false);
+        let error = error_of(vec![away(), no_key()], false, false);
         let text = error.to_string();
         assert!(text.starts_with("none of the 2 Serf agents answers: serf agent a:7373: "));
         assert!(text.contains("/nowhere/key"), "{text}");

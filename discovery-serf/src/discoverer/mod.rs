@@ -28,8 +28,11 @@ use crate::options::SerfOptions;
 /// The longest wait after a first error. An agent that restarts is back in no time.
 const BACKOFF: Duration = Duration::from_millis(100);
 
-/// The longest wait after any error.
-const BACKOFF_MAX: Duration = Duration::from_secs(10);
+/// The longest wait after any error that may end by itself: an agent that comes back is to be noticed within moments.
+const BACKOFF_MAX: Duration = Duration::from_secs(2);
+
+/// The wait after a refusal, which stays until somebody changes something. Asking again soon would only fill the agent's log.
+const REFUSED: Duration = Duration::from_secs(10);
 
 /// Discovers the services of a Serf cluster by asking one of its agents.
 ///

@@ -8,6 +8,7 @@ use discovery_core::{DiscoverError, Discovery};
 use proxy_model::Problem;
 use tokio::time::Instant;
 
+use super::REFUSED;
 use super::conversion::{Conversion, Converted};
 use super::dial::Dial;
 use super::failure::{Alarm, Cause, error_of};
@@ -16,6 +17,7 @@ use super::key;
 use super::session::{POLL, Session};
 use super::signal::Signal;
 use crate::catalog::LeftOut;
+use crate::client::AuthKey;
 use crate::client::ConnectOptions;
 use crate::member::Member;
 use crate::options::SerfOptions;
@@ -41,6 +43,15 @@ pub(super) struct Rounds {
     /// Whether a round has ended with an answer.
     has_answered: bool,
     alarm: Alarm,
+    /// The key of a file that was refused.
+    refused: Option<RefusedKey>,
+}
+
+/// A key that no agent is shown again before a time.
+struct RefusedKey {
+    key: AuthKey,
+    until: Instant,
+    reason: String,
 }
 
 /// What a round needs.
@@ -91,6 +102,7 @@ impl Rounds {
             answering: None,
             has_answered: false,
             alarm: Alarm::default(),
+            refused: None,
         }
     }
 
@@ -165,6 +177,15 @@ impl Rounds {
                 }
             }
         }
+        let key = key::current(asking.options).await.ok().flatten();
+        if let Some(refused) = self.refused.take()
+            && key.as_ref() == Some(&refused.key)
+            && Instant::now() < refused.until
+        {
+            let reason = refused.reason.clone();
+            self.refused = Some(refused);
+            return Err(DiscoverError::permanent(reason));
+        }
         let mut causes = Vec::with_capacity(self.agents.len());
         for _ in 0..self.agents.len() {
             let agent = Arc::clone(&self.agents[self.next]);
@@ -193,8 +214,18 @@ impl Rounds {
                 "an agent refuses to answer, and will until its settings or ours change",
             );
         }
-        let has_key = asking.options.auth_key.is_some() || asking.options.auth_key_file.is_some();
-        Err(error_of(causes, has_key))
+        let is_file = asking.options.auth_key_file.is_some();
+        let has_key = asking.options.auth_key.is_some() || is_file;
+        let is_refused = causes.iter().all(|cause| cause.is_permanent());
+        let error = error_of(causes, has_key, is_file);
+        if let Some(key) = key.filter(|_| is_file && is_refused) {
+            self.refused = Some(RefusedKey {
+                key,
+                until: Instant::now() + REFUSED,
+                reason: error.chain(),
+            });
+        }
+        Err(error)
     }
 
     /// The agent after this one is the next.

@@ -142,7 +142,45 @@ async fn lost_rights_are_said_and_take_nothing_away() {
     };
     when(&provider, "the warning", said).await;
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(addresses(&provider.state(), "web").len(), 1);
+    let state = provider.state();
+    assert_eq!(addresses(&state, "web").len(), 1);
+    // Nobody can say that what serves is what there is.
+    assert_eq!(state.status.state, SourceState::Failing);
+    assert!(said(&state));
+    let error = state.status.last_error.as_ref().unwrap();
+    assert!(error.message.contains("Consul hides"), "{}", error.message);
+    consul.heal();
+    let live = |state: &ProviderState| state.status.state == SourceState::Live && !said(state);
+    when(&provider, "the recovery", live).await;
+}
+
+/// The agent was away for long, so that waits have grown.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_comes_back_is_noticed_within_two_seconds() {
+    let consul = FakeConsul::new("sas");
+    consul.register("sas", "n1", served("web", "web-1", 81));
+    let provider = discoverer(&consul, DiscoveryOptions::default())
+        .runner()
+        .start();
+    when(&provider, "live", |state| {
+        state.status.state == SourceState::Live
+    })
+    .await;
+    consul.fail("", Fault::Reset);
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(provider.state().status.state, SourceState::Failing);
+    consul.set_check("sas", "web-1", HealthStatus::Critical);
+    consul.heal();
+    let healed = Instant::now();
+    when(&provider, "the news", |state| {
+        addresses(state, "web").is_empty()
+    })
+    .await;
+    assert!(
+        healed.elapsed() <= Duration::from_millis(2_500),
+        "{:?}",
+        healed.elapsed()
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -80,6 +80,33 @@ async fn a_key_in_a_file_can_be_changed() {
     assert_eq!(round(&discoverer).await, ALL);
 }
 
+/// The file is looked at every two seconds, and the agent is shown a refused key every ten.
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_put_into_the_file_is_used_within_two_seconds() {
+    let agent = locked();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("key");
+    let options = SerfOptions::default().with_auth_key_file(path.clone());
+    let running = Running::start(&with_options(&agent, options));
+    running.until_is(SourceState::Failing).await;
+    std::fs::write(&path, "wrong").unwrap();
+    sleep(seconds(5)).await;
+    agent.forget_calls();
+    sleep(seconds(100)).await;
+    let asked = agent.calls("handshake");
+    assert!((8..=11).contains(&asked), "{asked}");
+    let error = running.state().status.last_error.clone().unwrap();
+    assert!(
+        error.message.contains("see that the key is the agent's"),
+        "{}",
+        error.message
+    );
+
+    std::fs::write(&path, "sekrit").unwrap();
+    let took = running.until_serves(&ALL).await;
+    assert!(took <= seconds(2) + seconds(1) / 2, "{took:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn another_version_of_the_protocol_is_asked_rarely() {
     let agent = agent();

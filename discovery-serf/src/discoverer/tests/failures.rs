@@ -15,10 +15,10 @@ async fn an_agent_that_is_down_is_tried_until_it_is_up() {
     assert!(running.state().config.is_none());
     sleep(HOUR).await;
     let tries = running.state().status.rounds;
-    assert!((360..=1_000).contains(&tries), "{tries}");
+    assert!((1_800..=5_000).contains(&tries), "{tries}");
     agent.start();
     let took = running.until_serves(&ALL).await;
-    assert!(took <= seconds(11), "{took:?}");
+    assert!(took <= seconds(2) + seconds(1) / 2, "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,10 +93,10 @@ async fn an_agent_that_stops_answering_is_given_up() {
     sleep(seconds(300)).await;
     assert_eq!(running.state().revision, before);
     // Each try was closed again; an agent that is stopped closes none itself.
-    assert!(agent.connections() < 100);
+    assert!(agent.connections() < 160);
     agent.resume();
     let took = running.until_is(SourceState::Live).await;
-    assert!(took <= seconds(13), "{took:?}");
+    assert!(took <= seconds(5), "{took:?}");
     sleep(seconds(60)).await;
     assert_eq!(agent.connections(), 1);
     assert_eq!(running.state().status.changes, 1);

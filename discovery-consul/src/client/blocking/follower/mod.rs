@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use super::index::{BlockingIndex, Moved};
 use super::pace::Pace;
-use crate::client::{Answer, ConsulError, Meta, Query, Retry};
+use crate::client::{Answer, ConsulError, ConsulErrorKind, Meta, Query, Retry};
 
 /// How a [`Follower`] asks.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,8 +28,11 @@ pub struct FollowOptions {
     pub poll: Duration,
     /// The longest wait after a first error; it doubles with each further one, and varies by half. 500 ms.
     pub backoff: Duration,
-    /// The longest wait after any error. 30 s.
+    /// The longest wait after an error that may end by itself: an agent that is away, a datacenter without a leader. 1.5 s.
     pub backoff_max: Duration,
+    /// The wait after a refusal, which stays until somebody changes something, and the longest one while a datacenter cannot
+    /// be reached from the agent's. 30 s.
+    pub refused: Duration,
 }
 
 impl Default for FollowOptions {
@@ -40,7 +43,8 @@ impl Default for FollowOptions {
             idle_gap: Duration::from_secs(15),
             poll: Duration::from_secs(45),
             backoff: Duration::from_millis(500),
-            backoff_max: Duration::from_secs(30),
+            backoff_max: Duration::from_millis(1_500),
+            refused: Duration::from_secs(30),
         }
     }
 }
@@ -88,9 +92,23 @@ impl FollowOptions {
         self
     }
 
-    /// The waits after errors.
-    pub(crate) fn policy(&self) -> Backoff {
-        Backoff::new(self.backoff, self.backoff_max)
+    /// Sets [`refused`](Self::refused).
+    #[must_use]
+    pub fn with_refused(mut self, refused: Duration) -> Self {
+        self.refused = refused;
+        self
+    }
+
+    /// How long to wait after the `failures`th error in a row: full jitter above a half, so that those who failed together
+    /// do not ask together.
+    pub(crate) fn wait_after(&self, error: &ConsulError, failures: u32) -> Duration {
+        let (longest, failures) = match (error.retry(), error.kind()) {
+            (Retry::Slowly, _) => (self.refused, u32::MAX),
+            (Retry::Backoff, ConsulErrorKind::NoPathToDatacenter) => (self.refused, failures),
+            (Retry::Backoff, _) => (self.backoff_max, failures),
+        };
+        let policy = Backoff::new(self.backoff.min(longest), longest);
+        policy.wait(failures, fastrand::f64())
     }
 }
 
@@ -118,6 +136,8 @@ pub enum Followed<T> {
     /// There was no answer. What was known stays true as far as anybody knows.
     Failed(ConsulError),
 }
+
+type Woken = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 type Asked<T> = Pin<Box<dyn Future<Output = Result<Answer<T>, ConsulError>> + Send>>;
 
@@ -150,6 +170,10 @@ pub struct Follower<T> {
     idle: Pace,
     /// How long to wait before the next query.
     pause: Duration,
+    /// Ends the pause after a refusal.
+    woken: Option<Woken>,
+    /// Whether the pause is one after a refusal.
+    is_refused: bool,
     failures: u32,
     /// Whether the next answer is the first after the beginning, a failure, or a step back.
     is_anew: bool,
@@ -172,6 +196,8 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
             index: BlockingIndex::new(),
             last: None,
             pause: Duration::ZERO,
+            woken: None,
+            is_refused: false,
             failures: 0,
             is_anew: true,
         }
@@ -183,8 +209,18 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
     ///
     /// When it is dropped the query is given up; the next call makes it again, and no news is lost.
     pub async fn next(&mut self) -> Followed<T> {
-        sleep(self.pause).await;
+        let woken = async {
+            match self.woken.as_ref().filter(|_| self.is_refused) {
+                Some(woken) => woken().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = sleep(self.pause) => {}
+            () = woken => {}
+        }
         self.pause = Duration::ZERO;
+        self.is_refused = false;
         self.pace.wait().await;
         let started = Instant::now();
         let index = self.index.get();
@@ -199,11 +235,23 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
             Err(error) => {
                 self.index.failed(&error);
                 self.is_anew |= self.index.get() == 0;
-                self.pause = self.backoff(error.retry());
                 self.failures = self.failures.saturating_add(1);
+                self.pause = self.options.wait_after(&error, self.failures);
+                self.is_refused = error.retry() == Retry::Slowly;
                 Followed::Failed(error)
             }
         }
+    }
+
+    /// Ends the pause after a refusal when this returns: [`ConsulClient::token_changed`](crate::client::ConsulClient::token_changed).
+    #[must_use]
+    pub fn woken_by<W, F>(mut self, wake: W) -> Self
+    where
+        W: Fn() -> F + Send + Sync + 'static,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.woken = Some(Box::new(move || Box::pin(wake())));
+        self
     }
 
     /// The last good answer.
@@ -236,15 +284,6 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
             },
             Moved::Not | Moved::Unknown => Followed::Quiet,
         }
-    }
-
-    /// How long to wait after an error: full jitter above a half, so that those who failed together do not ask together.
-    fn backoff(&self, retry: Retry) -> Duration {
-        let failures = match retry {
-            Retry::Slowly => u32::MAX,
-            Retry::Backoff => self.failures.saturating_add(1),
-        };
-        self.options.policy().wait(failures, fastrand::f64())
     }
 }
 
