@@ -70,7 +70,8 @@ pub(super) fn read_request<B>(
         RawVersion::Http11 => Version::HTTP_11,
     };
     *made.uri_mut() = read_target(head, request).ok_or(UNREADABLE)?;
-    let fields = table.fields().iter();
+    let is_trusted = |field: &&Field| field.class() != FieldClass::Distrusted;
+    let fields = table.fields().iter().filter(is_trusted);
     let read = match chosen {
         Chosen::All => {
             // A layer may add one or two.

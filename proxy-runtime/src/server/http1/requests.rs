@@ -25,7 +25,7 @@ use super::upgrade::{OnUpgrade, Switch};
 use crate::BoxError;
 use crate::engine::{self, Forwarded};
 use crate::forward::spare::{self, Kind};
-use crate::http1::{Framing, RawRequest, Refusal};
+use crate::http1::{FieldClass, Framing, RawRequest, Refusal};
 use crate::layer::RouteContext;
 use crate::observe::targets;
 use crate::server::access_log::Draft;
@@ -142,8 +142,14 @@ where
                 return End::Close;
             }
             Head::Ended => return End::Close,
+            Head::Evicted => return End::Drop,
             #[cfg(feature = "http2")]
             Head::Http2 => return End::Http2,
+        }
+        if client.table.classes().contains(FieldClass::XForwarded)
+            && !client.state.info.rules.trusts_senders
+        {
+            client.table.distrust();
         }
         begin(client, &request);
         if let Some(engine) = &served.engine
@@ -183,7 +189,9 @@ fn admit<T: Transport>(
     client: &Client<T>,
     request: &RawRequest,
 ) -> Result<Admitted, edge::Refusal> {
-    edge::admit_http1(client.input.filled(), request, &client.state.worker.limits)
+    let state = &client.state;
+    let (limits, rules) = (&state.worker.limits, state.info.rules);
+    edge::admit_http1(client.input.filled(), request, limits, rules)
 }
 
 /// Counts a request.

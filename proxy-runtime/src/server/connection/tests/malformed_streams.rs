@@ -97,7 +97,7 @@ async fn numbers_of_fields_outlive_a_malformed_request() {
             let value = request.headers().get("x-b").cloned();
             text(
                 value
-                    .map_or("-".to_owned(), |value| format!("{value:?}"))
+                    .map_or_else(|| "-".to_owned(), |value| format!("{value:?}"))
                     .as_str(),
             )
         });
