@@ -15,7 +15,7 @@ pub(crate) use self::http2::admit_http2;
 use self::path::Path;
 use super::limits::Limits;
 use crate::connection::ListenerRules;
-use crate::http1::{Framing, Method as RawMethod, RawRequest};
+use crate::http1::{FieldClass, Framing, HeadTable, Method as RawMethod, RawRequest};
 
 /// Methods that a 405 offers (RFC 9110 section 15.5.6 asks for the list).
 pub(crate) const ALLOWED_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
@@ -70,6 +70,14 @@ pub(crate) fn admit_http1(
     }
 }
 
+/// Has what a client that is not believed says of where it came from left out of a head of HTTP/1.
+#[inline]
+pub(crate) fn settle_claims(table: &mut HeadTable, rules: ListenerRules) {
+    if !rules.trusts_senders && table.classes().contains(FieldClass::XForwarded) {
+        table.distrust();
+    }
+}
+
 /// `target` with another path.
 pub(crate) fn with_path(target: Uri, path: String) -> Result<Uri, Refusal> {
     let whole = match target.query() {
@@ -100,7 +108,7 @@ pub(crate) fn admit_length(length: Option<u64>, limits: &Limits) -> Result<(), R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http1::{HeadTable, Status, parse_request};
+    use crate::http1::{Status, parse_request};
 
     fn admit(head: &str, limits: &Limits) -> Result<Admitted, Refusal> {
         admit_by(head, limits, ListenerRules::default())

@@ -25,7 +25,7 @@ use super::upgrade::{OnUpgrade, Switch};
 use crate::BoxError;
 use crate::engine::{self, Forwarded};
 use crate::forward::spare::{self, Kind};
-use crate::http1::{FieldClass, Framing, RawRequest, Refusal};
+use crate::http1::{Framing, RawRequest, Refusal};
 use crate::layer::RouteContext;
 use crate::observe::targets;
 use crate::server::access_log::Draft;
@@ -146,11 +146,7 @@ where
             #[cfg(feature = "http2")]
             Head::Http2 => return End::Http2,
         }
-        if client.table.classes().contains(FieldClass::XForwarded)
-            && !client.state.info.rules.trusts_senders
-        {
-            client.table.distrust();
-        }
+        edge::settle_claims(&mut client.table, client.state.info.rules);
         begin(client, &request);
         if let Some(engine) = &served.engine
             && admit(client, &request) == Ok(Admitted::AsSent)
