@@ -193,7 +193,7 @@ proptest! {
 }
 
 /// Fields in all representations, good ones and others.
-fn parts() -> impl Strategy<Value = Vec<u8>> {
+pub(in crate::server::http2) fn parts() -> impl Strategy<Value = Vec<u8>> {
     let name = prop::sample::select(vec![":path", ":method", ":x", "x-a", "X", "x\n", "cookie"]);
     let value = prop::sample::select(vec!["", "/", "/#", "a b", "\n", "GET"]);
     let kind = prop::sample::select(vec![PLAIN, NEVER, INDEXED]);
