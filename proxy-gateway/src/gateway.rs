@@ -301,14 +301,17 @@ fn open(
     provider: &Arc<rustls::crypto::CryptoProvider>,
     followed: &mut Vec<Followed>,
 ) -> Result<Listener, Failure> {
-    match &listener.tls {
-        None => Ok(Listener::http(listener.address)),
+    let opened = match &listener.tls {
+        None => Listener::http(listener.address),
         Some(tls) => {
             let (config, files) = certificates::load(&listener.name, tls, provider)?;
             followed.push(files);
-            Ok(Listener::https(listener.address, config))
+            Listener::https(listener.address, config)
         }
-    }
+    };
+    Ok(opened
+        .with_strict_paths(listener.strict_paths)
+        .with_trusted_senders(listener.trusted_senders))
 }
 
 /// What the admin page listens with.

@@ -16,6 +16,16 @@ pub struct ConnectionInfo {
     pub local: Option<SocketAddr>,
     /// Whether the connection is TLS.
     pub tls: bool,
+    pub(crate) rules: ListenerRules,
+}
+
+/// What a listener asks of requests, beyond what all are asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ListenerRules {
+    /// Paths that some programs read as others are settled or refused.
+    pub(crate) strict_paths: bool,
+    /// Who connects is a proxy whose word counts on where requests came from.
+    pub(crate) trusts_senders: bool,
 }
 
 impl ConnectionInfo {

@@ -65,6 +65,7 @@ pub(super) fn read(limits: &mut ObjectReader<'_, '_>) -> Limits {
         time(limits, "ConnectionAge", SECOND..=Duration::MAX),
     );
     read.connections = whole(limits, "Connections", 1..=10_000_000);
+    read.connections_per_address = whole(limits, "ConnectionsPerAddress", 1..=10_000_000);
     read.body_bytes = limits.integer("BodyBytes", 0..=i64::MAX).and_then(number);
     set(&mut read.data_rate, limits.object("DataRate", data_rate));
     set(

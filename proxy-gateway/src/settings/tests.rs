@@ -33,7 +33,7 @@ fn everything_can_be_said() {
         r#"{
             // Comments are fine.
             "Listeners": {
-                "web": { "Address": "0.0.0.0:80" },
+                "web": { "Address": "0.0.0.0:80", "StrictPaths": true, "TrustedSenders": true },
                 "secure": {
                     "Address": "[::]:443",
                     "Tls": { "Certificates": [
@@ -55,7 +55,10 @@ fn everything_can_be_said() {
         }"#,
     );
     assert_eq!(problems, []);
+    let web = &settings.listeners[0];
+    assert!(web.strict_paths && web.trusted_senders);
     let secure = &settings.listeners[1];
+    assert!(!secure.strict_paths && !secure.trusted_senders);
     assert_eq!(secure.name, "secure");
     let certificates = &secure.tls.as_ref().unwrap().certificates;
     assert_eq!(certificates.len(), 2);

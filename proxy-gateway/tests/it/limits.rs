@@ -35,9 +35,14 @@ impl Gateway {
 
     async fn listening(listener: Value, limits: Value) -> Self {
         let origin = Origin::start(|request| async {
+            let real_ip = request.headers().get("x-real-ip").cloned();
             // The rest of what a client is too slow to send never comes.
             let sent = request.into_body().collect().await;
-            Response::new(body::full(sent.unwrap_or_default().to_bytes()))
+            let mut response = Response::new(body::full(sent.unwrap_or_default().to_bytes()));
+            if let Some(real_ip) = real_ip {
+                response.headers_mut().insert("x-seen-real-ip", real_ip);
+            }
+            response
         });
         let config = json!({
             "Listeners": { "web": listener },
@@ -73,6 +78,42 @@ async fn a_target_that_is_too_long_is_refused() {
             let answer = client.get(&target).await.unwrap();
             assert_eq!(answer.status, status, "{:?}", client.protocol());
         }
+    }
+}
+
+#[tokio::test]
+async fn a_client_has_so_many_connections() {
+    let gateway = Gateway::start(json!({ "ConnectionsPerAddress": 1 })).await;
+    let mut client = Connection::http1(gateway.address()).await.unwrap();
+    assert_eq!(client.get("/").await.unwrap().status, 200);
+    let mut further = RawClient::connect(gateway.address()).await.unwrap();
+    further.assert_closed().await;
+    assert_eq!(client.get("/").await.unwrap().status, 200);
+}
+
+/// The rules of a listener reach the server.
+#[tokio::test]
+async fn a_listener_may_be_strict_and_trusting() {
+    for (listener, is_strict, is_trusting) in [
+        (json!({ "Address": "127.0.0.1:0" }), false, false),
+        (
+            json!({ "Address": "127.0.0.1:0", "StrictPaths": true, "TrustedSenders": true }),
+            true,
+            true,
+        ),
+    ] {
+        let gateway = Gateway::listening(listener, json!({})).await;
+        let request = "GET /a;b HTTP/1.1\r\nHost: a.example\r\n\r\n";
+        let answer = RawClient::exchange(gateway.address(), request)
+            .await
+            .unwrap();
+        assert_eq!(answer.status() == 400, is_strict);
+        let request = "GET /a HTTP/1.1\r\nHost: a.example\r\nX-Real-IP: 192.0.2.1\r\n\r\n";
+        let answer = RawClient::exchange(gateway.address(), request)
+            .await
+            .unwrap();
+        let is_there = answer.header("x-seen-real-ip") == Some("192.0.2.1");
+        assert_eq!(is_there, is_trusting);
     }
 }
 
@@ -227,7 +268,7 @@ async fn the_ends_of_the_ranges_serve() {
     });
     let most = json!({
         "HeaderBytes": 1_048_576, "HeaderFields": 10_000, "RequestLine": 1_048_576, "BufferBytes": 67_108_864,
-        "Connections": 10_000_000, "RequestsPerConnection": i64::MAX, "BodyBytes": i64::MAX,
+        "Connections": 10_000_000, "ConnectionsPerAddress": 10_000_000, "RequestsPerConnection": i64::MAX, "BodyBytes": i64::MAX,
         "HeaderTimeout": "1d", "TlsHandshakeTimeout": "1d", "ClosingGrace": "1m",
         "KeepAlive": "Infinite", "ConnectionAge": "Infinite",
         "DataRate": { "BytesPerSecond": ANY, "Window": "1d" },

@@ -33,6 +33,16 @@ pub(super) fn write(counts: &ServerCounts, text: &mut String) {
             counts.connection_limit_reached,
         ),
         (
+            "server_address_limit",
+            "Connections closed at once since their client had as many as it may.",
+            counts.connections_beyond_address_limit,
+        ),
+        (
+            "server_evicted_connections",
+            "Connections without a whole request that were closed to make room for others.",
+            counts.evicted_connections,
+        ),
+        (
             "server_tls_handshake_failures",
             "TLS handshakes that failed or took too long.",
             counts.tls_handshake_failures,

@@ -32,6 +32,8 @@ pub(crate) struct HeadPlan {
     pub(super) response: Box<[ResponseOperation]>,
     /// Method, path or query may change.
     pub(super) rewrites_target: bool,
+    /// Requests get fields that the route names.
+    writes_fields: bool,
     /// What the guard against loops adds to requests.
     loop_line: Option<Arc<[u8]>>,
 }
@@ -116,6 +118,9 @@ impl HeadPlan {
         Some(Self {
             host,
             request_copy: copy_rule(transforms.request_copy())?,
+            writes_fields: request
+                .iter()
+                .any(|operation| matches!(operation, RequestOperation::Write(..))),
             request_removed: removed_by(&request),
             request: request.into(),
             response_copy: copy_rule(transforms.response_copy())?,
@@ -132,6 +137,13 @@ impl HeadPlan {
     #[inline]
     pub(super) fn keeps_responses(&self) -> bool {
         self.response.is_empty() && matches!(self.response_copy, CopyRule::All)
+    }
+
+    /// Whether a request with fields of these classes may have one that imitates what the route writes: then it is for the typed lane,
+    /// which removes that.
+    #[inline]
+    pub(crate) fn may_be_imitated(&self, classes: ClassSet) -> bool {
+        self.writes_fields && classes.contains(FieldClass::Underscored)
     }
 
     /// What the guard against loops adds to requests: a line with the CRLF in front of it, or nothing.

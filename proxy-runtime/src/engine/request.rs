@@ -36,7 +36,8 @@ pub(super) fn run<'a, T: Transport>(
         return Err(None);
     };
     let resolved = ResolvedRoute::of_route(engine, generation, index, &view).ok_or(Some(index))?;
-    if resolved.route_state.is_loop(&view, client.table.classes()) {
+    let classes = client.table.classes();
+    if resolved.route_state.is_loop(&view, classes) || resolved.plan.may_be_imitated(classes) {
         return Err(Some(index));
     }
     if let Framing::Length(length) = request.framing()

@@ -18,7 +18,7 @@ pub(super) enum Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Names and values, in order, without `Host`.
+    /// Names and values, in order, without `Host` and what is not to be believed.
     pub(super) fn iter(self) -> FieldIter<'a> {
         match self {
             Self::Map(headers) => FieldIter::Map(headers.iter()),
@@ -50,7 +50,8 @@ impl<'a> Iterator for FieldIter<'a> {
                 Some((name.as_str(), value.as_bytes()))
             }
             Self::Table(buffer, fields) => {
-                let field = fields.find(|field| field.class() != FieldClass::Host)?;
+                let is_hidden = |class| matches!(class, FieldClass::Host | FieldClass::Distrusted);
+                let field = fields.find(|field| !is_hidden(field.class()))?;
                 // A token is ASCII.
                 let name = str::from_utf8(field.name().get(buffer)).unwrap_or_default();
                 Some((name, field.value().get(buffer)))

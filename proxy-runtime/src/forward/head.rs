@@ -8,7 +8,7 @@ use proxy_model::RequestHead;
 
 use crate::connection::ConnectionInfo;
 use crate::filter::HeadEdits;
-use crate::http1::{ClassSet, FieldClass, classify};
+use crate::http1::{ClassSet, FieldClass, classify, has_underscore};
 
 /// The head of a request in `http` types, together with what is known of its connection.
 #[derive(Clone, Copy, Debug)]
@@ -166,8 +166,12 @@ fn read_fields(fields: &HeaderMap) -> (ClassSet, Option<&HeaderValue>) {
     let mut classes = ClassSet::EMPTY;
     let mut host = None;
     for (name, value) in fields {
-        let class = classify(name.as_str().as_bytes());
+        let name = name.as_str().as_bytes();
+        let class = classify(name);
         classes = classes.with(class);
+        if class == FieldClass::Other && has_underscore(name) {
+            classes = classes.with(FieldClass::Underscored);
+        }
         if class == FieldClass::Host && host.is_none() {
             host = Some(value);
         }

@@ -37,7 +37,7 @@ const HOP_BY_HOP: [&str; 17] = [
 
 /// Fields that are meant for the recipient of the content, so that `Connection` may not name them (RFC 9110 section
 /// 7.6.1). Without this, a client could take away what the proxies before this one have added.
-const END_TO_END: [HeaderName; 10] = [
+const END_TO_END: [HeaderName; 12] = [
     HOST,
     CONTENT_LENGTH,
     CONTENT_TYPE,
@@ -48,6 +48,8 @@ const END_TO_END: [HeaderName; 10] = [
     FORWARDED,
     TRAILER,
     CDN_LOOP,
+    HeaderName::from_static("x-real-ip"),
+    HeaderName::from_static("true-client-ip"),
 ];
 
 /// What is there: to look once at each name is cheaper than to look a few names up.

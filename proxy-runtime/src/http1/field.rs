@@ -39,7 +39,8 @@ pub enum FieldClass {
     XForwardedProto,
     /// `X-Forwarded-Prefix`.
     XForwardedPrefix,
-    /// Any other name that begins with `X-Forwarded-`.
+    /// Any other name that begins with `X-Forwarded-`, `X-Real-IP` and `True-Client-IP`: what a proxy says of where a request came
+    /// from.
     XForwarded,
     /// `Authorization`, `Cookie`, `Set-Cookie`.
     Credentials,
@@ -49,6 +50,10 @@ pub enum FieldClass {
     Date,
     /// `CDN-Loop` (RFC 8586).
     CdnLoop,
+    /// In the set of what a head has: a name has an underscore, whatever else the field is. No field has this class.
+    Underscored,
+    /// A field that is [`XForwarded`](Self::XForwarded) by its name, from a client that is not believed. No name has this class.
+    Distrusted,
 }
 
 /// A set of [`FieldClass`]es.
@@ -71,7 +76,8 @@ impl ClassSet {
         .with(FieldClass::Te)
         .with(FieldClass::Upgrade)
         .with(FieldClass::HopByHop)
-        .with(FieldClass::NamedByConnection);
+        .with(FieldClass::NamedByConnection)
+        .with(FieldClass::Distrusted);
 
     /// Fields that no trailer section may have, because the message would be framed or sent elsewhere by them (RFC 9110
     /// section 6.5.1).
@@ -205,6 +211,7 @@ pub(crate) fn classify(name: &[u8]) -> FieldClass {
         (7, b'a') => exactly(name, b"alt-svc", Class::HopByHop),
         (8, b'c') => exactly(name, b"cdn-loop", Class::CdnLoop),
         (9, b'f') => exactly(name, b"forwarded", Class::Forwarded),
+        (9, b'x') => exactly(name, b"x-real-ip", Class::XForwarded),
         (10, b'c') => exactly(name, b"connection", Class::Connection),
         (10, b'k') => exactly(name, b"keep-alive", Class::HopByHop),
         (10, b's') => exactly(name, b"set-cookie", Class::Credentials),
@@ -214,6 +221,7 @@ pub(crate) fn classify(name: &[u8]) -> FieldClass {
         (14, b'c') => exactly(name, b"content-length", Class::ContentLength),
         (14, b'h') => exactly(name, b"http2-settings", Class::HopByHop),
         (14, b'p') => exactly(name, b"proxy-features", Class::HopByHop),
+        (14, b't') => exactly(name, b"true-client-ip", Class::XForwarded),
         (15, b's') => exactly(name, b"security-scheme", Class::HopByHop),
         (16, b'c') => exactly(name, b"content-encoding", Class::Content),
         (16, b'p') => exactly(name, b"proxy-connection", Class::HopByHop),
@@ -300,7 +308,24 @@ pub(crate) fn is_imitation(name: &[u8]) -> bool {
     if name.len() > LONGEST {
         return classify(plain) == FieldClass::XForwarded;
     }
-    classify(plain) != FieldClass::Other || is(plain, b"x-real-ip") || is(plain, b"x-client-cert")
+    classify(plain) != FieldClass::Other || is(plain, b"x-client-cert")
+}
+
+/// Whether a name has an underscore. Eight bytes at a time: most names are too short for a search that gets going first.
+pub(crate) fn has_underscore(name: &[u8]) -> bool {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGHEST: u64 = u64::from_ne_bytes([0x80; 8]);
+    let has = |word: &[u8; 8]| {
+        let others = u64::from_ne_bytes(*word) ^ (ONES * b'_' as u64);
+        others.wrapping_sub(ONES) & !others & HIGHEST != 0
+    };
+    let (words, rest) = name.as_chunks();
+    words.iter().any(has)
+        || match name.last_chunk() {
+            // It overlaps the one before.
+            Some(last) => !rest.is_empty() && has(last),
+            None => rest.contains(&b'_'),
+        }
 }
 
 #[cfg(test)]
@@ -308,7 +333,7 @@ mod tests {
     use super::*;
 
     /// What has a class, and which.
-    const NAMES: [(&str, FieldClass); 36] = [
+    const NAMES: [(&str, FieldClass); 38] = [
         ("Host", FieldClass::Host),
         ("Connection", FieldClass::Connection),
         ("Content-Length", FieldClass::ContentLength),
@@ -337,6 +362,8 @@ mod tests {
         ("X-Forwarded-Prefix", FieldClass::XForwardedPrefix),
         ("X-Forwarded-Port", FieldClass::XForwarded),
         ("X-Forwarded-", FieldClass::XForwarded),
+        ("X-Real-IP", FieldClass::XForwarded),
+        ("True-Client-IP", FieldClass::XForwarded),
         ("Authorization", FieldClass::Credentials),
         ("Cookie", FieldClass::Credentials),
         ("Set-Cookie", FieldClass::Credentials),
@@ -382,6 +409,7 @@ mod tests {
             "X_Forwarded_For",
             "X-Forwarded_Anything-that-is-quite-long",
             "X_Real_IP",
+            "true_client_ip",
             "x_client_cert",
             "Content_Type",
         ] {
@@ -395,5 +423,22 @@ mod tests {
     #[test]
     fn a_field_is_small() {
         assert_eq!(size_of::<Field>(), 16);
+    }
+
+    #[test]
+    fn an_underscore_is_seen_wherever_it_is() {
+        // What differs from it by one bit, or by one.
+        for other in *b"-a^`\x7f" {
+            for length in 1..=33 {
+                let mut name = vec![other; length];
+                assert!(!has_underscore(&name), "{name:?}");
+                for at in 0..length {
+                    name[at] = b'_';
+                    assert!(has_underscore(&name), "{name:?}");
+                    name[at] = other;
+                }
+            }
+        }
+        assert!(!has_underscore(b""));
     }
 }

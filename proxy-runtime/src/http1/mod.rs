@@ -83,7 +83,7 @@ pub(crate) use self::field::is;
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::field::is_imitation;
 pub use self::field::{ClassSet, Field, FieldClass};
-pub(crate) use self::field::{classify, is_dropped_from_trailers};
+pub(crate) use self::field::{classify, has_underscore, is_dropped_from_trailers};
 pub use self::framing::Framing;
 #[cfg(all(feature = "server", feature = "http2"))]
 pub(crate) use self::head::is_authority;

@@ -15,6 +15,7 @@ use tokio::sync::{oneshot, watch};
 use tower_service::Service;
 
 use super::access_log::AccessLogSink;
+use super::addresses::Addresses;
 use super::connection::RequestBody;
 use super::handle::{RunningWorker, ServerHandle};
 use super::limits::Limits;
@@ -217,16 +218,19 @@ impl<F> Server<F> {
             .connections
             .unwrap_or_else(open_files::default_connections);
         let share = connections.div_ceil(self.sockets.len());
+        let addresses = self.limits.connections_per_address;
+        let addresses = addresses.map(|most| Arc::new(Addresses::new(most)));
         let (commands, told) = watch::channel(Command::Serve);
         let part = Part::new();
         let mut workers = Vec::with_capacity(self.sockets.len());
         for (index, sockets) in self.sockets.into_iter().enumerate() {
-            let shared = Arc::new(WorkerShared::new(
+            let shared = WorkerShared::new(
                 self.limits.clone(),
                 share,
                 self.metrics.worker(index).clone(),
                 self.access_log.clone(),
-            ));
+            );
+            let shared = Arc::new(shared.with_addresses(addresses.clone()));
             // An error drops `commands`, which ends those that have been started.
             workers.push(start_worker(
                 index,

@@ -29,6 +29,7 @@ const HASTE: Duration = Duration::from_secs(2);
 /// | [`body_bytes`](Self::body_bytes) | unlimited | 413 and close |
 /// | [`data_rate`](Self::data_rate) | 240 B/s over 30 s | an upload: 408; a download: the connection is reset, on HTTP/2 the stream |
 /// | [`connections`](Self::connections) | 40 % of the open files, at most 50 000 | idle ones are closed, new ones wait in the backlog |
+/// | [`connections_per_address`](Self::connections_per_address) | unlimited | close at once |
 /// | [`tls_handshake_timeout`](Self::tls_handshake_timeout) | 10 s | close |
 /// | [`http2`](Self::http2) | see [`Http2Limits`] | |
 ///
@@ -54,7 +55,8 @@ pub struct Limits {
     /// 2 s at most, or [`closing_grace`](Self::closing_grace) if that is longer, from when a worker has its share of
     /// [`connections`](Self::connections).
     ///
-    /// On HTTP/2 it is the time until a client has said what it must say first, and acknowledged the server's settings.
+    /// On HTTP/2 it is the time for each header block, all of its frames together, and the time until a client has said what it must say
+    /// first, and acknowledged the server's settings.
     ///
     /// A connection on which nothing ever arrives is closed after the same time.
     pub header_timeout: Duration,
@@ -80,9 +82,16 @@ pub struct Limits {
     /// stream is open), until an eighth of the share is free. Those that wait when the server is told to stop are served as far as
     /// there is room, and reset beyond it.
     ///
+    /// Meanwhile a connection that comes takes the place of one on which no whole request has come yet, be it TLS's handshake or half a
+    /// head: the oldest one of the client address that has most of them (of IPv6, the network of 64 bits). So whoever sends half heads
+    /// takes places from nobody but itself.
+    ///
     /// `None` takes 80 % of half the process' limit of open files, since each connection may need a second one to a
     /// destination, and at most 50 000; where the limit cannot be read it is 10 000.
     pub connections: Option<usize>,
+    /// Connections at a time of one client address, or of one network of 64 bits of IPv6; all listeners and workers together. Unlimited:
+    /// all clients behind a load balancer, or behind one translation of addresses, have one address.
+    pub connections_per_address: Option<usize>,
     /// Bytes of a request's body. Unlimited: bodies are streamed, not held, and destinations have limits of their own.
     pub body_bytes: Option<u64>,
     /// How slow a client may be, where the proxy waits for it. `None` allows any pace, and so does a rate of 0; a client that takes
@@ -123,6 +132,7 @@ impl Default for Limits {
             requests_per_connection: 10_000,
             connection_age: Duration::from_secs(3600),
             connections: None,
+            connections_per_address: None,
             body_bytes: None,
             data_rate: Some(DataRate::default()),
             buffer_bytes: 64 * 1024,
@@ -193,6 +203,13 @@ impl Limits {
     #[must_use]
     pub fn with_connections(mut self, connections: usize) -> Self {
         self.connections = Some(connections);
+        self
+    }
+
+    /// Sets [`connections_per_address`](Self::connections_per_address).
+    #[must_use]
+    pub fn with_connections_per_address(mut self, connections: impl Into<Option<usize>>) -> Self {
+        self.connections_per_address = connections.into();
         self
     }
 

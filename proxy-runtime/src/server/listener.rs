@@ -9,6 +9,7 @@ use socket2::{Domain, Protocol, SockRef, Socket as RawSocket, TcpKeepalive, Type
 #[cfg(feature = "tls")]
 use super::tls::TlsServerConfig;
 use super::worker::Socket;
+use crate::connection::ListenerRules;
 
 /// An address to listen on, and what is spoken there.
 #[derive(Clone, Debug)]
@@ -16,6 +17,7 @@ pub struct Listener {
     address: SocketAddr,
     #[cfg(feature = "tls")]
     tls: Option<TlsServerConfig>,
+    rules: ListenerRules,
 }
 
 impl Listener {
@@ -28,6 +30,7 @@ impl Listener {
             address,
             #[cfg(feature = "tls")]
             tls: None,
+            rules: ListenerRules::default(),
         }
     }
 
@@ -37,7 +40,28 @@ impl Listener {
         Self {
             address,
             tls: Some(tls),
+            rules: ListenerRules::default(),
         }
+    }
+
+    /// Sets whether paths must have one reading for every program behind the proxy: doubled slashes become one, and a path with an
+    /// encoded slash or backslash (`%2F`, `%5C`) or with a parameter (`;`, `%3B`) gets 400. Default: false.
+    ///
+    /// For routes that keep requests from a part of a destination, where that may read `//admin`, `/admin;x` or `/x/..%2Fadmin` as
+    /// `/admin`.
+    #[must_use]
+    pub fn with_strict_paths(mut self, strict: bool) -> Self {
+        self.rules.strict_paths = strict;
+        self
+    }
+
+    /// Sets whether clients are proxies that say where requests came from in fields that the transforms of routes know nothing of:
+    /// `X-Real-IP`, `True-Client-IP`, `X-Forwarded-Client-Cert`, and all of `X-Forwarded-*` but `-For`, `-Host`, `-Proto` and
+    /// `-Prefix`. They are removed from requests otherwise, since applications believe them. Default: false.
+    #[must_use]
+    pub fn with_trusted_senders(mut self, trusted: bool) -> Self {
+        self.rules.trusts_senders = trusted;
+        self
     }
 
     /// The address, as given.
@@ -51,6 +75,7 @@ impl Listener {
             listener,
             #[cfg(feature = "tls")]
             tls: self.tls.clone(),
+            rules: self.rules,
         }
     }
 }

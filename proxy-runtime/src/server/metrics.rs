@@ -38,6 +38,8 @@ impl ServerMetrics {
             active_connections: sum(|worker| &worker.active),
             accept_errors: sum(|worker| &worker.accept_errors),
             connection_limit_reached: sum(|worker| &worker.limit_reached),
+            connections_beyond_address_limit: sum(|worker| &worker.address_limit),
+            evicted_connections: sum(|worker| &worker.evicted),
             tls_handshake_failures: sum(|worker| &worker.tls_failures),
             requests: sum(|worker| &worker.requests),
             active_requests: sum(|worker| &worker.active_requests),
@@ -76,6 +78,11 @@ pub struct ServerCounts {
     pub accept_errors: u64,
     /// Times that a worker stopped accepting because it had its share of the connections.
     pub connection_limit_reached: u64,
+    /// Connections closed at once because their client had as many as
+    /// [`connections_per_address`](super::Limits::connections_per_address) allows.
+    pub connections_beyond_address_limit: u64,
+    /// Connections without a whole request that were closed because a worker had its share of the connections and others came.
+    pub evicted_connections: u64,
     /// TLS handshakes that failed or took too long.
     pub tls_handshake_failures: u64,
     /// Requests begun since the start.
@@ -105,6 +112,8 @@ pub(crate) struct WorkerMetrics {
     pub(crate) active: AtomicU64,
     pub(crate) accept_errors: AtomicU64,
     pub(crate) limit_reached: AtomicU64,
+    pub(crate) address_limit: AtomicU64,
+    pub(crate) evicted: AtomicU64,
     pub(crate) tls_failures: AtomicU64,
     pub(crate) requests: AtomicU64,
     pub(crate) active_requests: AtomicU64,

@@ -59,6 +59,7 @@
 //! | HTTP/2 without an authority, or with an `:authority` and a `Host` that differ | 400 |
 //! | a target that is no path (`*` is, for OPTIONS), or absolute with another scheme than http or https | 400 |
 //! | a path with `%00`, with a `%` without two digits, or with a dot segment that has a parameter (`/..;x/`) | 400 |
+//! | a path with an encoded slash or a parameter, where the listener is [strict](Listener::with_strict_paths) | 400 |
 //! | `Transfer-Encoding` and `Content-Length`, either of them twice, `chunked` twice, or `Transfer-Encoding` on HTTP/1.0 | 400 |
 //! | another transfer coding | 501 |
 //! | another version than 1.0 and 1.1 where those are spoken | 505 |
@@ -68,12 +69,16 @@
 //! | `Expect` with anything but `100-continue` | 417 |
 //! | a method of more than 64 letters | 501 |
 //!
+//! A request of HTTP/2 that is malformed as RFC 9113 section 8.1.1 has it, and as `h2` or the server finds, has its stream reset with
+//! `PROTOCOL_ERROR`. A call of gRPC is told a status of gRPC in place of these.
+//!
 //! Chunks that cannot be read break the body off: the service gets an error, and the connection ends with its response. So does
 //! a body that exceeds a limit. If the service answers that with 400 or 5xx, the response is replaced by the server's, which says
 //! 408, 413 or 431; a [`ProxyService`] knows what happened, and its response is the route's.
 //!
 //! What is not refused is brought into one form: an absolute target becomes a path, its authority becomes `Host`, and
-//! dot segments of the path are resolved.
+//! dot segments of the path are resolved. `X-Real-IP` and others by which proxies tell where a request came from are removed, unless
+//! the listener [trusts](Listener::with_trusted_senders) its clients.
 //!
 //! # Other protocols
 //!
@@ -93,6 +98,7 @@
 
 mod accept;
 mod access_log;
+mod addresses;
 mod builder;
 mod civil;
 pub(crate) mod connection;
@@ -105,6 +111,7 @@ mod limits;
 mod listener;
 pub(crate) mod metrics;
 mod mode;
+mod offers;
 mod open_files;
 pub(crate) mod shared;
 mod sockets;

@@ -6,6 +6,7 @@ use std::task::Waker;
 
 use parking_lot::{Mutex, MutexGuard};
 
+use super::offers::{Offer, Offers, Source};
 use super::shared::WorkerShared;
 
 /// What a worker is about.
@@ -34,12 +35,31 @@ struct Watchers {
     places: Vec<Place>,
     /// The first free place.
     free: Option<u32>,
+    /// Those that may be told to give way.
+    offers: Offers,
 }
 
 #[derive(Debug)]
 enum Place {
-    Taken(Waker),
+    Taken(Watcher),
     Free { next: Option<u32> },
+}
+
+#[derive(Debug)]
+struct Watcher {
+    waker: Waker,
+    offer: Option<Offer>,
+    /// It is to end, for the place that it takes.
+    gives_way: bool,
+}
+
+impl Watchers {
+    fn get(&mut self, place: u32) -> Option<&mut Watcher> {
+        match self.places.get_mut(place as usize) {
+            Some(Place::Taken(watcher)) => Some(watcher),
+            _ => None,
+        }
+    }
 }
 
 impl ModeCell {
@@ -79,15 +99,19 @@ impl ModeCell {
 
     fn wake_all(&self) {
         for place in &self.lock().places {
-            if let Place::Taken(waker) = place {
-                waker.wake_by_ref();
+            if let Place::Taken(watcher) = place {
+                watcher.waker.wake_by_ref();
             }
         }
     }
 
     fn enter(&self, waker: &Waker) -> u32 {
         let mut watchers = self.lock();
-        let taken = Place::Taken(waker.clone());
+        let taken = Place::Taken(Watcher {
+            waker: waker.clone(),
+            offer: None,
+            gives_way: false,
+        });
         let Some(place) = watchers.free else {
             watchers.places.push(taken);
             return (watchers.places.len() - 1) as u32;
@@ -102,11 +126,33 @@ impl ModeCell {
 
     fn leave(&self, place: u32) {
         let mut watchers = self.lock();
+        if let Some(offer) = watchers.get(place).and_then(|watcher| watcher.offer) {
+            watchers.offers.remove(offer);
+        }
         let next = watchers.free.replace(place);
         let freed = std::mem::replace(&mut watchers.places[place as usize], Place::Free { next });
         drop(watchers);
         // The last reference to a task drops the task, which may hold anything.
         drop(freed);
+    }
+
+    /// Whether there is a connection that may be told to give way.
+    pub(crate) fn has_offers(&self) -> bool {
+        !self.lock().offers.is_empty()
+    }
+
+    /// Tells the connection to give way whose turn it is; whether there is one.
+    pub(crate) fn evict(&self) -> bool {
+        let mut watchers = self.lock();
+        let Some(place) = watchers.offers.take() else {
+            return false;
+        };
+        if let Some(watcher) = watchers.get(place) {
+            watcher.offer = None;
+            watcher.gives_way = true;
+            watcher.waker.wake_by_ref();
+        }
+        true
     }
 
     fn lock(&self) -> MutexGuard<'_, Watchers> {
@@ -127,6 +173,42 @@ impl ModeWatch {
             worker: worker.clone(),
             place: worker.mode_cell().enter(waker),
         }
+    }
+}
+
+impl ModeWatch {
+    /// Notes that the connection, of a client at `source`, has asked for nothing yet, and so may be told to give way.
+    pub(crate) fn offer(&self, source: Source) {
+        let mut watchers = self.worker.mode_cell().lock();
+        let is_new = watchers
+            .get(self.place)
+            .is_some_and(|watcher| watcher.offer.is_none() && !watcher.gives_way);
+        if is_new {
+            let offer = watchers.offers.add(source, self.place);
+            if let Some(watcher) = watchers.get(self.place) {
+                watcher.offer = Some(offer);
+            }
+        }
+    }
+
+    /// Notes that the connection has asked for something, and so is not to give way.
+    pub(crate) fn withdraw(&self) {
+        let mut watchers = self.worker.mode_cell().lock();
+        let Some(watcher) = watchers.get(self.place) else {
+            return;
+        };
+        watcher.gives_way = false;
+        if let Some(offer) = watcher.offer.take() {
+            watchers.offers.remove(offer);
+        }
+    }
+
+    /// Whether the connection was told to give way.
+    pub(crate) fn gives_way(&self) -> bool {
+        let mut watchers = self.worker.mode_cell().lock();
+        watchers
+            .get(self.place)
+            .is_some_and(|watcher| watcher.gives_way)
     }
 }
 

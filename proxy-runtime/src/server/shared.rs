@@ -1,5 +1,6 @@
 //! A worker's own: limits, counts and mode, held by it and by each of its connections.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -9,9 +10,11 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::access_log::AccessLogSink;
+use super::addresses::Addresses;
 use super::limits::Limits;
 use super::metrics::WorkerMetrics;
-use super::mode::{Mode, ModeCell};
+use super::mode::{Mode, ModeCell, ModeWatch};
+use super::offers::Source;
 use crate::observe::targets;
 
 /// What the connections of one worker share.
@@ -30,6 +33,8 @@ pub(crate) struct WorkerShared {
     cutting: AtomicBool,
     /// When the log was last told that the worker is full.
     told: Mutex<Option<Instant>>,
+    /// What each client address has, where that is limited.
+    addresses: Option<Arc<Addresses>>,
 }
 
 impl WorkerShared {
@@ -48,7 +53,14 @@ impl WorkerShared {
             freed: Notify::new(),
             cutting: AtomicBool::new(false),
             told: Mutex::new(None),
+            addresses: None,
         }
+    }
+
+    /// Counts connections of each client address together with other workers.
+    pub(crate) fn with_addresses(mut self, addresses: Option<Arc<Addresses>>) -> Self {
+        self.addresses = addresses;
+        self
     }
 
     #[inline]
@@ -64,6 +76,40 @@ impl WorkerShared {
         self.metrics.active.load(Relaxed)
     }
 
+    /// The same for a client at `remote`, unless that has as many connections as it may. Where the worker has its share without it,
+    /// another connection gives way.
+    pub(crate) fn enter_from(self: &Arc<Self>, remote: SocketAddr) -> Option<Occupied> {
+        let source = match &self.addresses {
+            None => None,
+            Some(addresses) => match addresses.enter(remote) {
+                Some(source) => Some(source),
+                None => {
+                    WorkerMetrics::add(&self.metrics.address_limit);
+                    return None;
+                }
+            },
+        };
+        let mut occupied = self.enter();
+        occupied.source = source;
+        if self.active() > self.share && self.mode.evict() {
+            WorkerMetrics::add(&self.metrics.evicted);
+        }
+        Some(occupied)
+    }
+
+    /// Notes that the connection behind `watch` has asked for nothing yet, if places are getting rare; whether they are.
+    pub(crate) fn offer(&self, watch: &ModeWatch, remote: Option<SocketAddr>) -> bool {
+        let is_crowded = self.active() * 2 >= self.share;
+        if is_crowded {
+            let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+            watch.offer(Source::new(remote.map_or(unknown, |remote| remote.ip())));
+            if !self.has_room() {
+                self.freed.notify_waiters();
+            }
+        }
+        is_crowded
+    }
+
     /// Counts a connection until the returned value is dropped.
     pub(crate) fn enter(self: &Arc<Self>) -> Occupied {
         WorkerMetrics::add(&self.metrics.accepted);
@@ -72,7 +118,10 @@ impl WorkerShared {
             WorkerMetrics::add(&self.metrics.limit_reached);
             self.tell_full(active);
         }
-        Occupied(self.clone())
+        Occupied {
+            worker: self.clone(),
+            source: None,
+        }
     }
 
     /// Now and then only: clients decide how often it happens.
@@ -94,23 +143,47 @@ impl WorkerShared {
         self.active() < self.share
     }
 
-    /// Waits until there is room for a connection. Cancel safe.
-    pub(crate) async fn room(&self) {
-        self.until_active(|active| active < self.share).await;
+    /// Notes that the connection behind `watch` has asked for something.
+    pub(crate) fn withdraw(&self, watch: &ModeWatch) {
+        watch.withdraw();
+        if !self.has_room() {
+            self.freed.notify_waiters();
+        }
+    }
+
+    /// Accepts a connection once there is room for it, or one that gives way to it. Cancel safe if `accept` makes what is.
+    pub(crate) async fn accept<F: Future>(&self, accept: impl Fn() -> F) -> F::Output {
+        loop {
+            self.until(|| self.may_accept()).await;
+            if self.has_room() {
+                return accept().await;
+            }
+            // Only as long as one would give way.
+            tokio::select! {
+                biased;
+                () = self.until(|| !self.may_accept()) => {}
+                accepted = accept() => return accepted,
+            }
+        }
+    }
+
+    /// One at a time beyond the share, so that it is among those that give way before the next one comes.
+    fn may_accept(&self) -> bool {
+        self.has_room() || (self.active() == self.share && self.mode.has_offers())
     }
 
     /// Waits until the last connection has ended. Cancel safe.
     pub(crate) async fn empty(&self) {
-        self.until_active(|active| active == 0).await;
+        self.until(|| self.active() == 0).await;
     }
 
-    async fn until_active(&self, condition: impl Fn(u64) -> bool) {
+    async fn until(&self, condition: impl Fn() -> bool) {
         loop {
             let freed = self.freed.notified();
             tokio::pin!(freed);
             // Registers before looking, so that nothing is missed in between.
             freed.as_mut().enable();
-            if condition(self.active()) {
+            if condition() {
                 return;
             }
             freed.await;
@@ -141,10 +214,17 @@ impl WorkerShared {
 
 /// A connection that counts.
 #[derive(Debug)]
-pub(crate) struct Occupied(Arc<WorkerShared>);
+pub(crate) struct Occupied {
+    worker: Arc<WorkerShared>,
+    /// Where its client is, if connections of each are counted.
+    source: Option<Source>,
+}
 
 impl Drop for Occupied {
     fn drop(&mut self) {
-        self.0.leave();
+        if let (Some(source), Some(addresses)) = (self.source, &self.worker.addresses) {
+            addresses.leave(source);
+        }
+        self.worker.leave();
     }
 }

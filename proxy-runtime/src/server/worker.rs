@@ -23,7 +23,7 @@ use super::shared::{Occupied, WorkerShared};
 #[cfg(feature = "tls")]
 use super::tls::TlsServerConfig;
 use crate::BoxError;
-use crate::connection::ConnectionInfo;
+use crate::connection::{ConnectionInfo, ListenerRules};
 use crate::observe::{LOG_PAUSE, targets};
 use crate::upstream::RuntimeGroup;
 
@@ -90,6 +90,7 @@ pub(crate) struct Socket {
     pub(crate) listener: std::net::TcpListener,
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<TlsServerConfig>,
+    pub(crate) rules: ListenerRules,
 }
 
 /// The runtime of a worker.
@@ -186,6 +187,7 @@ async fn unless_cut(drained: impl Future<Output = ()>, commands: &mut watch::Rec
 struct Acceptor<S> {
     #[cfg(feature = "tls")]
     tls: Option<TlsServerConfig>,
+    rules: ListenerRules,
     service: Rc<Served<S>>,
     shared: Arc<WorkerShared>,
     /// The address that clients come to, if there is only one.
@@ -211,6 +213,7 @@ where
         Self {
             #[cfg(feature = "tls")]
             tls: socket.tls.clone(),
+            rules: socket.rules,
             service,
             shared,
             local: local.filter(|local| !local.ip().to_canonical().is_unspecified()),
@@ -225,10 +228,7 @@ where
         let shared = self.shared.clone();
         let mut stop = std::pin::pin!(commands.wait_for(Command::is_to_stop));
         loop {
-            let accepted = async {
-                shared.room().await;
-                listener.accept().await
-            };
+            let accepted = shared.accept(|| listener.accept());
             let result = tokio::select! {
                 biased;
                 _ = &mut stop => break,
@@ -246,12 +246,15 @@ where
     }
 
     fn serve(&self, stream: ClientSocket, remote: SocketAddr) {
-        let occupied = self.shared.enter();
+        let Some(occupied) = self.shared.enter_from(remote) else {
+            return;
+        };
         if !self.sends_at_once {
             // It only fails for a connection that is gone already.
             let _ = stream.set_nodelay(true);
         }
         let mut info = ConnectionInfo::new(canonical(remote));
+        info.rules = self.rules;
         if let Some(local) = self.local.or_else(|| stream.local_addr().ok()) {
             info = info.with_local(canonical(local));
         }

@@ -28,6 +28,10 @@ pub(crate) fn apply_to_request(
         connection: head.connection(),
         head,
     };
+    // Few have one, and few routes write fields.
+    if outgoing.headers.keys().any(has_underscore) {
+        outgoing.remove_imitations(transforms);
+    }
     for transform in transforms {
         match transform {
             RequestTransform::Header {
@@ -69,7 +73,37 @@ pub(crate) fn apply_to_request(
     }
 }
 
+fn has_underscore(name: &HeaderName) -> bool {
+    name.as_str().contains('_')
+}
+
+/// Whether a name is another one but for underscores in the place of hyphens, of which many programs make one.
+fn is_imitation(name: &HeaderName, of: &HeaderName) -> bool {
+    let plain = |byte| if byte == b'_' { b'-' } else { byte };
+    let (name, of) = (name.as_str().bytes(), of.as_str().bytes());
+    name.len() == of.len() && name.clone().ne(of.clone()) && name.map(plain).eq(of.map(plain))
+}
+
 impl Outgoing {
+    /// Removes what the client sent with names that imitate those that the route writes.
+    #[cold]
+    fn remove_imitations(&mut self, transforms: &[RequestTransform]) {
+        let written = transforms.iter().filter_map(|transform| match transform {
+            RequestTransform::Header { name, .. }
+            | RequestTransform::RouteValue { name, .. }
+            | RequestTransform::ClientCert(name) => Some(name),
+            _ => None,
+        });
+        let headers = self.headers.keys().filter(|name| has_underscore(name));
+        let imitations: Vec<_> = headers
+            .filter(|name| written.clone().any(|written| is_imitation(name, written)))
+            .cloned()
+            .collect();
+        for name in imitations {
+            self.headers.remove(name);
+        }
+    }
+
     fn write(&mut self, name: &HeaderName, value: HeaderValue, action: SetOrAppend) {
         match (name, action) {
             (&HOST, _) => self.host = Some(value),

@@ -67,6 +67,8 @@ fn listeners() -> Value {
         &json!({
             "Address": address("IP address and port: `0.0.0.0:80`, `[::]:443`, `localhost:8080`."),
             "Tls": tls,
+            "StrictPaths": switch("Whether paths must have one reading for every program: doubled slashes become one, and a path with `;`, `%2F` or `%5C` gets 400.", false),
+            "TrustedSenders": switch("Whether clients are proxies whose `X-Real-IP`, `True-Client-IP`, `X-Forwarded-Client-Cert`, `X-Forwarded-Port` and the like are sent on.", false),
         }),
     );
     json!({

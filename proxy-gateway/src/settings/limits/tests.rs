@@ -49,6 +49,7 @@ fn every_limit_can_be_said() {
         "RequestsPerConnection": "1000000000000",
         "ConnectionAge": "00:10:00",
         "Connections": 1000,
+        "ConnectionsPerAddress": 20,
         "BodyBytes": 5_000_000_000_u64,
         "DataRate": { "BytesPerSecond": 1000, "Window": "10s" },
         "BufferBytes": 32768,
@@ -89,6 +90,7 @@ fn every_limit_can_be_said() {
         .with_requests_per_connection(1_000_000_000_000)
         .with_connection_age(Duration::from_secs(600))
         .with_connections(1000)
+        .with_connections_per_address(20)
         .with_body_bytes(5_000_000_000)
         .with_data_rate(DataRate::new(1000, Duration::from_secs(10)))
         .with_buffer_bytes(32_768)
@@ -150,7 +152,7 @@ fn numbers_have_the_ranges_of_the_schema() {
             assert_eq!(too_much, [format!("out_of_range {pointer}")], "{most}");
         }
     }
-    assert_eq!(looked_at, 18);
+    assert_eq!(looked_at, 19);
 }
 
 #[test]

@@ -92,6 +92,7 @@ impl Bench {
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
         let socket = Socket {
+            rules: Default::default(),
             listener,
             #[cfg(feature = "tls")]
             tls: None,

@@ -4,7 +4,7 @@ use super::table::HeadTable;
 use crate::http1::Refusal;
 use crate::http1::block::{self, Block, SIZE};
 use crate::http1::bytes::{byte_at, chunk_at, controls_at, pair_at, text_end, token_end};
-use crate::http1::field::{ClassSet, Field, classify, is_imitation};
+use crate::http1::field::{ClassSet, Field, FieldClass, classify, is_imitation};
 use crate::http1::span::Span;
 
 /// Why reading stopped.
@@ -51,7 +51,12 @@ pub(in crate::http1) fn read_fields(
             Some(parts) => parts,
             None if pair_at(window, line) == Some(b"\r\n") => break Ok(line as usize + 2),
             None => match read_line(window, line, section) {
-                Ok(parts) => parts,
+                Ok(parts) => {
+                    if parts.name.contains(&b'_') {
+                        seen = seen.with(FieldClass::Underscored);
+                    }
+                    parts
+                }
                 Err(stop) => break Err(stop),
             },
         };

@@ -81,6 +81,24 @@ impl HeadTable {
         self.is_length_padded
     }
 
+    /// Has the fields that are [`XForwarded`](FieldClass::XForwarded) left out of what is made of the head.
+    #[cfg(feature = "server")]
+    #[cold]
+    pub(crate) fn distrust(&mut self) {
+        for field in &mut self.fields {
+            if field.class() == FieldClass::XForwarded {
+                field.set_class(FieldClass::Distrusted);
+            }
+        }
+        if self.repeated.contains(FieldClass::XForwarded) {
+            self.repeated = self.repeated.with(FieldClass::Distrusted);
+        }
+        self.seen = self
+            .seen
+            .without(FieldClass::XForwarded)
+            .with(FieldClass::Distrusted);
+    }
+
     /// The first field of a class.
     #[inline]
     pub fn first(&self, class: FieldClass) -> Option<&Field> {

@@ -4,6 +4,7 @@ use proxy_model::RequestHead;
 
 use super::table::HeadTable;
 use super::{RawRequest, TargetForm};
+use crate::http1::field::FieldClass;
 
 /// A request's head as routing, balancing and transforms see it: with the semantics that the head in `http` types has.
 ///
@@ -89,6 +90,7 @@ impl RequestHead for RequestView<'_> {
         }
         for field in self.table.fields() {
             if field.name().len() as usize == name.len()
+                && field.class() != FieldClass::Distrusted
                 && field
                     .name()
                     .get(self.buffer)

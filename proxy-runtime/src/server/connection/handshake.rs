@@ -1,6 +1,7 @@
 //! How long a handshake may take.
 
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -16,6 +17,7 @@ use crate::server::shared::WorkerShared;
 pub(super) async fn within<F: Future>(
     handshake: F,
     accepted: Instant,
+    remote: Option<SocketAddr>,
     worker: &Arc<WorkerShared>,
 ) -> Option<F::Output> {
     let limits = &worker.limits;
@@ -23,12 +25,17 @@ pub(super) async fn within<F: Future>(
     let mut handshake = pin!(handshake);
     let mut alarm = pin!(sleep_until(latest));
     let mut watch = None;
+    let mut is_offered = false;
     let mut mode = Mode::Serving;
     poll_fn(|cx| {
         if let Poll::Ready(done) = handshake.as_mut().poll(cx) {
             return Poll::Ready(Some(done));
         }
-        watch.get_or_insert_with(|| ModeWatch::new(worker, cx.waker()));
+        let watch = watch.get_or_insert_with(|| ModeWatch::new(worker, cx.waker()));
+        if is_offered && watch.gives_way() {
+            return Poll::Ready(None);
+        }
+        is_offered = is_offered || worker.offer(watch, remote);
         let before = std::mem::replace(&mut mode, worker.mode());
         if mode != before {
             alarm.as_mut().reset(match mode {
@@ -64,7 +71,7 @@ mod tests {
             sleep(Duration::from_secs(1)).await;
             change()
         };
-        let handshake = within(pending::<()>(), begin, worker);
+        let handshake = within(pending::<()>(), begin, None, worker);
         let (done, _changed) = tokio::join!(handshake, changing);
         assert!(done.is_none());
         begin.elapsed()
@@ -95,7 +102,7 @@ mod tests {
             sleep(Duration::from_secs(1)).await;
             drop(other);
         };
-        let (done, ()) = tokio::join!(within(pending::<()>(), begin, &worker), leaving);
+        let (done, ()) = tokio::join!(within(pending::<()>(), begin, None, &worker), leaving);
         assert!(done.is_none());
         assert_seconds(begin.elapsed(), 10);
     }
@@ -105,7 +112,7 @@ mod tests {
         let worker = worker();
         worker.drain();
         let handshake = sleep(Duration::from_millis(1900));
-        let done = within(handshake, Instant::now(), &worker).await;
+        let done = within(handshake, Instant::now(), None, &worker).await;
         assert!(done.is_some());
     }
 }

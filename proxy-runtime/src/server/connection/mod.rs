@@ -87,8 +87,8 @@ pub(crate) async fn serve_tls<S, B>(
 {
     let accepted = Instant::now();
     let acceptor = tokio_rustls::TlsAcceptor::from(tls.rustls());
-    let error: BoxError = match handshake::within(acceptor.accept(stream), accepted, &worker).await
-    {
+    let shaken = handshake::within(acceptor.accept(stream), accepted, info.remote, &worker);
+    let error: BoxError = match shaken.await {
         Some(Ok(stream)) => {
             #[cfg(feature = "http2")]
             let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");

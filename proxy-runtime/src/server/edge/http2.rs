@@ -2,26 +2,32 @@
 
 use http::header::{EXPECT, HOST};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use super::path::{self, Path};
 use super::{METHOD_NOT_ALLOWED, Refusal, bad, with_path};
+use crate::connection::ListenerRules;
 use crate::http1::{
-    ClassSet, FieldClass, classify, is_authority, is_imitation, is_path_and_query, is_plain_path,
+    ClassSet, FieldClass, classify, has_underscore, is_authority, is_imitation, is_path_and_query,
+    is_plain_path,
 };
 use crate::server::limits::Limits;
 
 /// The longest method name that is passed on. The longest registered one has 17 letters.
 const LONGEST_METHOD: usize = 64;
 
-/// Checks `request`, and brings its target into the form that the service relies on: a path without dot segments. Returns
-/// the classes of its fields.
-pub(crate) fn admit_http2(request: &mut Parts, limits: &Limits) -> Result<ClassSet, Refusal> {
+/// Checks `request`, and brings its target into the form that the service relies on: a path without dot segments. Removes what
+/// a client that is not believed says of where it came from. Returns the classes of its fields.
+pub(crate) fn admit_http2(
+    request: &mut Parts,
+    limits: &Limits,
+    rules: ListenerRules,
+) -> Result<ClassSet, Refusal> {
     check_size(request, limits)?;
     check_method(request)?;
     let names = Names::of(&request.headers);
     check_authority(request, names.classes)?;
-    settle_path(request)?;
+    settle_path(request, rules)?;
     if names.classes.contains(FieldClass::Expect) {
         check_expect(&request.headers)?;
     }
@@ -31,7 +37,22 @@ pub(crate) fn admit_http2(request: &mut Parts, limits: &Limits) -> Result<ClassS
     if names.has_look_alike {
         return Err(bad("a field's name imitates one that the proxy sets"));
     }
-    Ok(names.classes)
+    let classes = names.classes;
+    if classes.contains(FieldClass::XForwarded) && !rules.trusts_senders {
+        distrust(&mut request.headers);
+        return Ok(classes.without(FieldClass::XForwarded));
+    }
+    Ok(classes)
+}
+
+#[cold]
+fn distrust(headers: &mut HeaderMap) {
+    let is_distrusted =
+        |name: &&HeaderName| classify(name.as_str().as_bytes()) == FieldClass::XForwarded;
+    let distrusted: Vec<_> = headers.keys().filter(is_distrusted).cloned().collect();
+    for name in distrusted {
+        headers.remove(name);
+    }
 }
 
 fn check_size(request: &Parts, limits: &Limits) -> Result<(), Refusal> {
@@ -139,11 +160,11 @@ fn check_scheme(scheme: &str) -> Result<(), Refusal> {
     }
 }
 
-fn settle_path(request: &mut Parts) -> Result<(), Refusal> {
-    if is_plain_path(request.uri.path().as_bytes()) {
+fn settle_path(request: &mut Parts, rules: ListenerRules) -> Result<(), Refusal> {
+    if is_plain_path(request.uri.path().as_bytes()) && !rules.strict_paths {
         return Ok(());
     }
-    let normal = match path::normalize(request.uri.path()) {
+    let normal = match path::normalize(request.uri.path(), rules.strict_paths) {
         Path::AsSent => return Ok(()),
         Path::Refused(reason) => return Err(bad(reason)),
         Path::Without(normal) => normal,
@@ -198,28 +219,12 @@ impl Names {
             // The other classes are those of whole names, and none of these has an underscore.
             let may_be_any = matches!(class, FieldClass::Other | FieldClass::XForwarded);
             if may_be_any && has_underscore(name) {
+                names.classes = names.classes.with(FieldClass::Underscored);
                 names.has_look_alike |= is_imitation(name);
             }
         }
         names
     }
-}
-
-/// Eight bytes at a time: most names are too short for a search that gets going first.
-fn has_underscore(name: &[u8]) -> bool {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const HIGHEST: u64 = u64::from_ne_bytes([0x80; 8]);
-    let has = |word: &[u8; 8]| {
-        let others = u64::from_ne_bytes(*word) ^ (ONES * b'_' as u64);
-        others.wrapping_sub(ONES) & !others & HIGHEST != 0
-    };
-    let (words, rest) = name.as_chunks();
-    words.iter().any(has)
-        || match name.last_chunk() {
-            // It overlaps the one before.
-            Some(last) => !rest.is_empty() && has(last),
-            None => rest.contains(&b'_'),
-        }
 }
 
 #[cfg(test)]

@@ -14,7 +14,8 @@ use http::{StatusCode, Uri};
 pub(crate) use self::http2::admit_http2;
 use self::path::Path;
 use super::limits::Limits;
-use crate::http1::{Framing, Method as RawMethod, RawRequest};
+use crate::connection::ListenerRules;
+use crate::http1::{FieldClass, Framing, HeadTable, Method as RawMethod, RawRequest};
 
 /// Methods that a 405 offers (RFC 9110 section 15.5.6 asks for the list).
 pub(crate) const ALLOWED_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
@@ -50,6 +51,7 @@ pub(crate) fn admit_http1(
     buffer: &[u8],
     request: &RawRequest,
     limits: &Limits,
+    rules: ListenerRules,
 ) -> Result<Admitted, Refusal> {
     if matches!(request.method(), RawMethod::Connect | RawMethod::Trace) {
         return Err(METHOD_NOT_ALLOWED);
@@ -57,14 +59,22 @@ pub(crate) fn admit_http1(
     if let Framing::Length(length) = request.framing() {
         admit_length(Some(length), limits)?;
     }
-    if request.has_plain_path() {
+    if request.has_plain_path() && !rules.strict_paths {
         return Ok(Admitted::AsSent);
     }
     let path = str::from_utf8(request.path().get(buffer));
-    match path::normalize(path.map_err(|_| UNREADABLE_TARGET)?) {
+    match path::normalize(path.map_err(|_| UNREADABLE_TARGET)?, rules.strict_paths) {
         Path::AsSent => Ok(Admitted::AsSent),
         Path::Refused(reason) => Err(bad(reason)),
         Path::Without(path) => Ok(Admitted::WithPath(path)),
+    }
+}
+
+/// Has what a client that is not believed says of where it came from left out of a head of HTTP/1.
+#[inline]
+pub(crate) fn settle_claims(table: &mut HeadTable, rules: ListenerRules) {
+    if !rules.trusts_senders && table.classes().contains(FieldClass::XForwarded) {
+        table.distrust();
     }
 }
 
@@ -98,15 +108,19 @@ pub(crate) fn admit_length(length: Option<u64>, limits: &Limits) -> Result<(), R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http1::{HeadTable, Status, parse_request};
+    use crate::http1::{Status, parse_request};
 
     fn admit(head: &str, limits: &Limits) -> Result<Admitted, Refusal> {
+        admit_by(head, limits, ListenerRules::default())
+    }
+
+    fn admit_by(head: &str, limits: &Limits, rules: ListenerRules) -> Result<Admitted, Refusal> {
         let mut table = HeadTable::new();
         let parsed = parse_request(head.as_bytes(), &limits.head(), &mut table);
         let Ok(Status::Complete(request)) = parsed else {
             panic!("{parsed:?} of {head}");
         };
-        admit_http1(head.as_bytes(), &request, limits)
+        admit_http1(head.as_bytes(), &request, limits, rules)
     }
 
     fn admit_line(line: &str) -> Result<Admitted, u16> {
@@ -136,6 +150,26 @@ mod tests {
             ("/a%zz", Err(400)),
         ] {
             assert_eq!(admit_line(&format!("GET {path}")), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_listener_may_be_strict_about_paths() {
+        let rules = ListenerRules {
+            strict_paths: true,
+            ..ListenerRules::default()
+        };
+        for (path, expected) in [
+            ("/a/b", Ok(Admitted::AsSent)),
+            ("//adm", Ok(Admitted::WithPath("/adm".to_owned()))),
+            ("/adm;x", Err(400)),
+            ("/adm?a;b//%2f", Ok(Admitted::AsSent)),
+            ("/adm%2fx", Err(400)),
+        ] {
+            let head = format!("GET {path} HTTP/1.1\r\nHost: t\r\n\r\n");
+            let admitted = admit_by(&head, &Limits::default(), rules);
+            let admitted = admitted.map_err(|refusal| refusal.status.as_u16());
+            assert_eq!(admitted, expected, "{path}");
         }
     }
 

@@ -14,18 +14,39 @@ pub(crate) enum Path {
 /// Removes the segments `.` and `..`, also where a dot is written `%2e` (RFC 3986 sections 5.2.4 and 6.2.2.3), and
 /// refuses what programs read in different ways: a segment such as `..;x`, `%00`, and a `%` that is followed by no code.
 ///
-/// All other bytes stay as sent, `%2F` and doubled slashes too: nothing is ever decoded twice, because nothing is
-/// decoded here.
-pub(crate) fn normalize(path: &str) -> Path {
-    match inspect(path.as_bytes()) {
+/// All other bytes stay as sent, `%2F` and doubled slashes too, unless it is to be `strict`: nothing is ever decoded twice, because
+/// nothing is decoded here. A strict reading makes one of doubled slashes, and refuses encoded ones and parameters.
+pub(crate) fn normalize(path: &str, strict: bool) -> Path {
+    match inspect(path.as_bytes(), strict) {
         Ok(false) => Path::AsSent,
-        Ok(true) => Path::Without(remove_dot_segments(path)),
+        Ok(true) => Path::Without(remove_segments(path, strict)),
         Err(reason) => Path::Refused(reason),
     }
 }
 
-/// Whether there are dot segments. One pass, without allocating.
-fn inspect(path: &[u8]) -> Result<bool, &'static str> {
+/// Whether there are segments to remove. Without allocating.
+fn inspect(path: &[u8], strict: bool) -> Result<bool, &'static str> {
+    let has_doubled = strict && inspect_strictly(path)?;
+    Ok(has_dot_segments(path)? || has_doubled)
+}
+
+/// Whether there are doubled slashes, in a path of which every program knows the segments.
+fn inspect_strictly(path: &[u8]) -> Result<bool, &'static str> {
+    for (at, &byte) in path.iter().enumerate() {
+        match (byte, &path[at + 1..]) {
+            (b';', _) | (b'%', [b'3', b'b' | b'B', ..]) => {
+                return Err("the path has a parameter");
+            }
+            (b'\\', _) | (b'%', [b'2', b'f' | b'F', ..]) | (b'%', [b'5', b'c' | b'C', ..]) => {
+                return Err("the path has a slash that is encoded, or a backslash");
+            }
+            _ => {}
+        }
+    }
+    Ok(path.windows(2).any(|pair| pair == b"//"))
+}
+
+fn has_dot_segments(path: &[u8]) -> Result<bool, &'static str> {
     if !path.contains(&b'%') && !path.windows(2).any(|pair| pair == b"/.") {
         return Ok(false);
     }
@@ -81,11 +102,15 @@ fn dots(segment: &[u8]) -> Dots {
     }
 }
 
-/// RFC 3986 section 5.2.4: `..` above the root stays at the root.
-fn remove_dot_segments(path: &str) -> String {
+/// RFC 3986 section 5.2.4: `..` above the root stays at the root. Segments of nothing go first, if these do.
+fn remove_segments(path: &str, and_empty: bool) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut ends_in_dots = false;
-    for segment in path.split('/').skip(1) {
+    let mut segments = path.split('/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        if and_empty && segment.is_empty() && segments.peek().is_some() {
+            continue;
+        }
         ends_in_dots = true;
         match dots(segment.as_bytes()) {
             Dots::One => {}
@@ -140,7 +165,36 @@ mod tests {
             "/%E4%BD%A0",
             "*",
         ] {
-            assert_eq!(normalize(path), Path::AsSent, "{path}");
+            assert_eq!(normalize(path, false), Path::AsSent, "{path}");
+        }
+    }
+
+    /// As a lenient destination might read them.
+    #[test]
+    fn a_strict_reading_is_the_same_for_all() {
+        for path in ["/", "/a/b/", "*", "/a%20b", "/a.b/..c", "/%252f"] {
+            assert_eq!(normalize(path, true), Path::AsSent, "{path}");
+        }
+        for (path, normal) in [
+            ("//admin/x", "/admin/x"),
+            ("/a///b//", "/a/b/"),
+            ("//", "/"),
+            ("/a//../b", "/b"),
+            ("/a/.//b", "/a/b"),
+            ("/x/..//admin", "/admin"),
+        ] {
+            assert_eq!(normalize(path, true), without(normal), "{path}");
+        }
+        for path in [
+            "/admin%2fx",
+            "/admin%2Fx",
+            "/admin;a/x",
+            "/admin%3Ba/x",
+            "/x/..%2fadmin/x",
+            "/x/..%5cadmin/x",
+            "/x\\admin",
+        ] {
+            assert!(matches!(normalize(path, true), Path::Refused(_)), "{path}");
         }
     }
 
@@ -161,7 +215,7 @@ mod tests {
             ("/./", "/"),
             ("/%2e%2e%2f/../x", "/x"),
         ] {
-            assert_eq!(normalize(path), without(normal), "{path}");
+            assert_eq!(normalize(path, false), without(normal), "{path}");
         }
     }
 
@@ -179,16 +233,16 @@ mod tests {
             "/a%2",
             "/a%2g",
         ] {
-            assert!(matches!(normalize(path), Path::Refused(_)), "{path}");
+            assert!(matches!(normalize(path, false), Path::Refused(_)), "{path}");
         }
     }
 
     proptest! {
         #[test]
-        fn a_normal_path_is_rooted_and_stays_so(path in "/([a./;]|%2e|%2f){0,12}") {
-            if let Path::Without(normal) = normalize(&path) {
+        fn a_normal_path_is_rooted_and_stays_so(path in "/([a./;]|%2e|%2f){0,12}", strict: bool) {
+            if let Path::Without(normal) = normalize(&path, strict) {
                 prop_assert!(normal.starts_with('/'), "{normal}");
-                prop_assert_eq!(normalize(&normal), Path::AsSent);
+                prop_assert_eq!(normalize(&normal, strict), Path::AsSent);
             }
         }
     }

@@ -31,6 +31,8 @@ pub(crate) struct Client<T: Transport> {
     /// Of the request that is being served, until the typed lane takes it along.
     pub(crate) record: Option<RequestRecord>,
     watch: Option<ModeWatch>,
+    /// Others may get this connection's place.
+    is_offered: bool,
     waiting: Waiting,
     /// The carriage return of an empty line has come, and its line feed has not.
     has_half_line: bool,
@@ -70,6 +72,8 @@ pub(super) enum Head {
     TimedOut(Instant),
     /// There is nothing more to be done: the client has closed, or was idle for too long.
     Ended,
+    /// There is another connection for the place.
+    Evicted,
 }
 
 /// Begins HTTP/2, and no HTTP/1 request (RFC 9113 section 3.4).
@@ -96,6 +100,7 @@ impl<T: Transport> Client<T> {
             clock: Clock::new(&state),
             record: None,
             watch: None,
+            is_offered: false,
             waiting: Waiting::First,
             has_half_line: false,
             since,
@@ -137,6 +142,9 @@ impl<T: Transport> Client<T> {
                 && let Some(head) = self.parse(request)
             {
                 self.waiting = Waiting::Not;
+                if self.is_offered {
+                    self.withdraw();
+                }
                 return Poll::Ready(head);
             }
             match self.input.poll_read(&mut self.io, cx) {
@@ -209,8 +217,15 @@ impl<T: Transport> Client<T> {
         if is_silent {
             self.rest();
         }
-        if self.watch.is_none() {
-            self.watch = Some(ModeWatch::new(&self.state.worker, cx.waker()));
+        let worker = &self.state.worker;
+        let watch = self
+            .watch
+            .get_or_insert_with(|| ModeWatch::new(worker, cx.waker()));
+        if self.waiting != Waiting::Next {
+            if self.is_offered && watch.gives_way() {
+                return Poll::Ready(Head::Evicted);
+            }
+            self.is_offered = self.is_offered || worker.offer(watch, self.state.info.remote);
         }
         let mode = self.state.worker.mode();
         if mode != self.mode {
@@ -226,6 +241,14 @@ impl<T: Transport> Client<T> {
             WorkerMetrics::add(&self.state.metrics().header_timeouts);
         }
         Poll::Ready(Head::Ended)
+    }
+
+    #[cold]
+    fn withdraw(&mut self) {
+        self.is_offered = false;
+        if let Some(watch) = &self.watch {
+            self.state.worker.withdraw(watch);
+        }
     }
 
     fn deadline(&self, is_silent: bool) -> Instant {

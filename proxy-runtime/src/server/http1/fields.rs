@@ -5,6 +5,7 @@ use http::header::{HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{Method, Request, StatusCode, Uri, Version};
 
+use crate::connection::ListenerRules;
 use crate::forward::spare::{self, Kind};
 use crate::http1::{
     Field, FieldClass, HeadTable, Method as RawMethod, RawRequest, Status, TargetForm,
@@ -24,7 +25,8 @@ pub(super) enum Chosen {
     Logged,
 }
 
-/// Returns what the server makes of a head that it reads: the request that a service sees, or why it is refused.
+/// Returns what a server makes of a head that it reads over a listener without rules of its own: the request that a service sees, or
+/// why it is refused.
 pub(crate) fn read_head(head: &Bytes, limits: &Limits) -> Result<Request<()>, Refusal> {
     let mut table = HeadTable::new();
     let parsed = parse_request(head, &limits.head(), &mut table);
@@ -32,7 +34,9 @@ pub(crate) fn read_head(head: &Bytes, limits: &Limits) -> Result<Request<()>, Re
     let Status::Complete(request) = parsed else {
         return Err(UNREADABLE);
     };
-    let admitted = edge::admit_http1(head, &request, limits)?;
+    let rules = ListenerRules::default();
+    edge::settle_claims(&mut table, rules);
+    let admitted = edge::admit_http1(head, &request, limits, rules)?;
     let mut made = Request::new(());
     read_admitted(head, &request, &table, admitted, &mut made)?;
     Ok(made)
@@ -70,7 +74,8 @@ pub(super) fn read_request<B>(
         RawVersion::Http11 => Version::HTTP_11,
     };
     *made.uri_mut() = read_target(head, request).ok_or(UNREADABLE)?;
-    let fields = table.fields().iter();
+    let is_trusted = |field: &&Field| field.class() != FieldClass::Distrusted;
+    let fields = table.fields().iter().filter(is_trusted);
     let read = match chosen {
         Chosen::All => {
             // A layer may add one or two.

@@ -142,9 +142,11 @@ where
                 return End::Close;
             }
             Head::Ended => return End::Close,
+            Head::Evicted => return End::Drop,
             #[cfg(feature = "http2")]
             Head::Http2 => return End::Http2,
         }
+        edge::settle_claims(&mut client.table, client.state.info.rules);
         begin(client, &request);
         if let Some(engine) = &served.engine
             && admit(client, &request) == Ok(Admitted::AsSent)
@@ -183,7 +185,9 @@ fn admit<T: Transport>(
     client: &Client<T>,
     request: &RawRequest,
 ) -> Result<Admitted, edge::Refusal> {
-    edge::admit_http1(client.input.filled(), request, &client.state.worker.limits)
+    let state = &client.state;
+    let (limits, rules) = (&state.worker.limits, state.info.rules);
+    edge::admit_http1(client.input.filled(), request, limits, rules)
 }
 
 /// Counts a request.

@@ -18,8 +18,12 @@ pub(crate) struct Backlog {
     held: AtomicU64,
     /// What the connection had written when `held` was last brought up to date.
     written: AtomicU64,
-    waiting: Mutex<Vec<Waker>>,
+    /// Boxed, since most connections never have such streams.
+    waiting: Mutex<Option<Box<Waiting>>>,
 }
+
+#[derive(Debug, Default)]
+struct Waiting(Vec<Waker>);
 
 impl Backlog {
     /// Waits until there is room for data, and returns for how many bytes.
@@ -29,6 +33,7 @@ impl Backlog {
             return Poll::Ready(room as usize);
         }
         let mut waiting = self.waiting.lock();
+        let Waiting(waiting) = &mut **waiting.get_or_insert_default();
         if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
             waiting.push(cx.waker().clone());
         }
@@ -54,8 +59,10 @@ impl Backlog {
         };
         self.held.store(left, Relaxed);
         // Half of it at least, so that a socket that takes a little now and then does not wake all streams each time.
-        if left <= MOST / 2 {
-            for waker in self.waiting.lock().drain(..) {
+        if left <= MOST / 2
+            && let Some(waiting) = &mut *self.waiting.lock()
+        {
+            for waker in waiting.0.drain(..) {
                 waker.wake();
             }
         }

@@ -42,16 +42,27 @@ where
 {
     let mut clock = Clock::new(&state);
     let mut watch = None;
+    let mut is_offered = false;
     let mut alarm = std::pin::pin!(sleep_until(clock.due()));
     loop {
         let armed = alarm.deadline();
         let served = poll_fn(|cx| {
             // A change of the mode wakes the task.
-            watch.get_or_insert_with(|| ModeWatch::new(&state.worker, cx.waker()));
+            let watch = watch.get_or_insert_with(|| ModeWatch::new(&state.worker, cx.waker()));
             if let Poll::Ready(result) = Pin::new(&mut connection).poll(cx) {
                 return Poll::Ready(Some(result));
             }
             clock.look(connection.unfinished());
+            match clock.has_asked_for_nothing() {
+                true if is_offered && watch.gives_way() => return Poll::Ready(Some(Ok(()))),
+                true if is_offered => {}
+                true => is_offered = state.worker.offer(watch, state.info.remote),
+                false if is_offered => {
+                    state.worker.withdraw(watch);
+                    is_offered = false;
+                }
+                false => {}
+            }
             // The alarm goes off too early rather than being moved with every request.
             if clock.due() < armed || clock.has_news() {
                 return Poll::Ready(None);
@@ -211,6 +222,15 @@ impl Clock {
             }
             self.phase = phase;
             self.requests = requests;
+        }
+    }
+
+    /// Whether there is nothing but half of what the client must say first, or of a request.
+    fn has_asked_for_nothing(&self) -> bool {
+        match self.phase {
+            Phase::Opening => true,
+            Phase::Idle => self.completes.is_some(),
+            Phase::Busy | Phase::Closing => false,
         }
     }
 

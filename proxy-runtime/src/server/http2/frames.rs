@@ -291,3 +291,6 @@ fn has_wide_window(settings: &[u8]) -> bool {
 fn opens_nothing(payload: &[u8]) -> bool {
     matches!(payload, [0 | 0x80, 0, 0, 0])
 }
+
+#[cfg(test)]
+mod tests;

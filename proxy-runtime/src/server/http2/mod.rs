@@ -120,7 +120,7 @@ where
     if state.worker.access_log.is_some() {
         record.draft = Some(Box::new(Draft::new(&head, state.info)));
     }
-    let admission = edge::admit_http2(&mut head, limits).and_then(|classes| {
+    let admission = edge::admit_http2(&mut head, limits, state.info.rules).and_then(|classes| {
         if classes.contains(FieldClass::ContentLength) {
             edge::admit_length(said_length(&head.headers), limits)?;
         }

@@ -300,7 +300,15 @@ async fn what_can_be_read_in_two_ways_is_refused() {
     });
     let (_server, address) = serve(handler, Limits::default());
     let mut wrong = Vec::new();
-    for (id, bytes, expect) in length_cases().into_iter().chain(head_cases()) {
+    let cases: Vec<_> = length_cases().into_iter().chain(head_cases()).collect();
+    let documented = concat!(env!("CARGO_MANIFEST_DIR"), "/../SECURITY.md");
+    let documented = std::fs::read_to_string(documented).unwrap();
+    let row = format!("| HTTP/1.1, heads and lengths | {} |", cases.len());
+    assert!(
+        documented.contains(&row),
+        "SECURITY.md does not have {row:?}"
+    );
+    for (id, bytes, expect) in cases {
         let before = calls.load(SeqCst);
         let mut client = RawClient::connect(address).await.unwrap();
         client.write_all(&bytes).await.unwrap();

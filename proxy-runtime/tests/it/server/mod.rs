@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod bytes;
+mod crowds;
 mod drain;
 mod explained;
 mod filtered;
@@ -20,6 +21,7 @@ mod policies;
 mod proxy;
 #[cfg(feature = "http2")]
 mod rapid_resets;
+mod senders;
 mod shared_pool;
 #[cfg(feature = "http2")]
 mod streams;

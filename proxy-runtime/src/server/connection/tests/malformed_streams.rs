@@ -11,6 +11,17 @@ const COMPRESSION_ERROR: u32 = 9;
 const FLOW_CONTROL_ERROR: u32 = 3;
 const FRAME_SIZE_ERROR: u32 = 6;
 
+/// The tables are told of in SECURITY.md, with how many cases they have.
+fn assert_documented(table: &str, cases: usize) {
+    let documented = concat!(env!("CARGO_MANIFEST_DIR"), "/../SECURITY.md");
+    let documented = std::fs::read_to_string(documented).unwrap();
+    let row = format!("| HTTP/2, {table} | {cases} |");
+    assert!(
+        documented.contains(&row),
+        "SECURITY.md does not have {row:?}"
+    );
+}
+
 fn with(fields: &[(&str, &str)]) -> Frame {
     let complete = [
         (":method", "GET"),
@@ -40,7 +51,7 @@ fn block(bytes: &[u8]) -> Frame {
 async fn a_malformed_request_ends_its_stream_alone() {
     let own_parent = [&3_u32.to_be_bytes()[..], &[16], b"\x82\x84\x86\x41\x01t"].concat();
     let upper_coded = b"\x82\x84\x86\x41\x01t\x00\x81\xfc\x011";
-    for (what, frame) in [
+    let cases = [
         ("upper case", with(&[("X-A", "1")])),
         ("coded upper case", block(upper_coded)),
         ("white space in a name", with(&[("x a", "1")])),
@@ -51,7 +62,9 @@ async fn a_malformed_request_ends_its_stream_alone() {
         ("a fragment", at_path("/a#b")),
         ("a connection's field", with(&[("connection", "close")])),
         ("a method", Peer::head(3, "G T", "/", true)),
-    ] {
+    ];
+    assert_documented("malformed requests", cases.len());
+    for (what, frame) in cases {
         local(async {
             let bench = Bench::new(Limits::default());
             let handler = Handler::new(|request| async move {
@@ -97,7 +110,7 @@ async fn numbers_of_fields_outlive_a_malformed_request() {
             let value = request.headers().get("x-b").cloned();
             text(
                 value
-                    .map_or("-".to_owned(), |value| format!("{value:?}"))
+                    .map_or_else(|| "-".to_owned(), |value| format!("{value:?}"))
                     .as_str(),
             )
         });
@@ -152,7 +165,7 @@ async fn a_connection_ends_with_the_code_of_the_rfc() {
     let window =
         |stream, bytes: u32| Frame::new(frame::WINDOW_UPDATE, 0, stream, bytes.to_be_bytes());
     let padded = frame::END_HEADERS | frame::END_STREAM | 8;
-    for (what, frame, code) in [
+    let cases = [
         ("HPACK: number 0", block(b"\x80"), COMPRESSION_ERROR),
         (
             "HPACK: half a string",
@@ -250,7 +263,9 @@ async fn a_connection_ends_with_the_code_of_the_rfc() {
             block(b"\x82\x84\x86\x00\x00\x011"),
             frame::PROTOCOL_ERROR,
         ),
-    ] {
+    ];
+    assert_documented("broken connections", cases.len());
+    for (what, frame, code) in cases {
         local(async {
             let bench = Bench::new(Limits::default());
             let (client, task) = bench.connect(Handler::path());

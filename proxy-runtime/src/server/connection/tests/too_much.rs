@@ -315,3 +315,33 @@ async fn what_was_sent_to_a_client_may_be_acknowledged() {
     })
     .await;
 }
+
+/// docs/operate.md, "Limits": two limits of `h2` that nobody can set.
+#[tokio::test(start_paused = true)]
+async fn small_frames_of_data_have_a_limit() {
+    local(async {
+        for (length, most) in [(10, 2131), (0, 100)] {
+            let bench = Bench::new(Limits::default());
+            let (handler, _) = hole();
+            let (client, _task) = bench.connect(handler);
+            let mut peer = Peer::open(client.stream, &[]).await;
+            peer.send(Peer::head(1, "POST", "/", false)).await;
+            let mut sent = 0;
+            while sent < 10_000
+                && peer
+                    .try_send(Frame::data(1, vec![b'x'; length], false))
+                    .await
+            {
+                tokio::task::yield_now().await;
+                if peer.has_ended() {
+                    break;
+                }
+                sent += 1;
+            }
+            assert_eq!(peer.end().await.1, Some(frame::ENHANCE_YOUR_CALM));
+            // Some more may be on the way when it ends.
+            assert!((most..most + 4).contains(&sent), "{sent} of {length}");
+        }
+    })
+    .await;
+}

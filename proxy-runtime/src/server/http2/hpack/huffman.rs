@@ -146,8 +146,8 @@ mod tests {
     #[test]
     fn all_bytes_come_back() {
         let mut bits = String::new();
-        for byte in 0..256 {
-            let length = usize::from(LENGTHS[byte]);
+        for (byte, &length) in LENGTHS.iter().enumerate() {
+            let length = usize::from(length);
             let place = CODES
                 .sorted
                 .iter()
@@ -155,7 +155,7 @@ mod tests {
             let code = place.unwrap() as i64 - CODES.places[length];
             bits.push_str(&format!("{code:0length$b}"));
         }
-        while bits.len() % 8 > 0 {
+        while !bits.len().is_multiple_of(8) {
             bits.push('1');
         }
         let coded = bits.as_bytes().chunks(8);

@@ -8,7 +8,7 @@
 mod huffman;
 mod table;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use h2::Reason;
 

@@ -193,12 +193,12 @@ proptest! {
 }
 
 /// Fields in all representations, good ones and others.
-fn parts() -> impl Strategy<Value = Vec<u8>> {
+pub(in crate::server::http2) fn parts() -> impl Strategy<Value = Vec<u8>> {
     let name = prop::sample::select(vec![":path", ":method", ":x", "x-a", "X", "x\n", "cookie"]);
     let value = prop::sample::select(vec!["", "/", "/#", "a b", "\n", "GET"]);
     let kind = prop::sample::select(vec![PLAIN, NEVER, INDEXED]);
-    let named = (kind.clone(), name, value.clone())
-        .prop_map(|(kind, name, value)| literal(kind, name, value));
+    let named =
+        (kind, name, value.clone()).prop_map(|(kind, name, value)| literal(kind, name, value));
     let numbered = (0x80_u8..0xc8).prop_map(|index| vec![index]);
     let by_number = (0x41_u8..0x7f, value).prop_map(|(first, value)| {
         let mut field = vec![first, value.len() as u8];

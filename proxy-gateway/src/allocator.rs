@@ -1,0 +1,72 @@
+//! The allocator of the program: mimalloc, which gives memory back to the system.
+//!
+//! After a wave of slow clients the C library's keeps what they took: blocks that live longer lie between those that were freed.
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::hint::black_box;
+    use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+    use std::thread;
+    use std::time::Duration;
+
+    /// Resident memory of the process in KiB.
+    fn resident() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        let number = line.unwrap().split_whitespace().nth(1);
+        number.unwrap().parse().unwrap()
+    }
+
+    /// What clients take that do not read: buffers of 64 KiB, others of all sizes beside them, and few that stay.
+    fn wave(kept: &mut Vec<Vec<u8>>, peak: &AtomicU64) {
+        let mut held = Vec::new();
+        for _ in 0..300 {
+            for _ in 0..8 {
+                held.push(vec![1_u8; fastrand::usize(64..2000)]);
+            }
+            held.push(vec![1; fastrand::usize(8192..16_384)]);
+            held.push(vec![1; 64 * 1024]);
+            if fastrand::u8(..) < 12 {
+                kept.push(vec![2; fastrand::usize(100..700)]);
+            }
+        }
+        peak.fetch_max(resident(), SeqCst);
+        drop(black_box(held));
+    }
+
+    #[test]
+    fn memory_is_given_back_after_waves_of_slow_clients() {
+        const THREADS: usize = 4;
+        let begin = resident();
+        let (busy, peak) = (AtomicUsize::new(THREADS), AtomicU64::new(0));
+        let left = thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    let mut kept = Vec::new();
+                    for _ in 0..10 {
+                        wave(&mut kept, &peak);
+                        thread::sleep(Duration::from_millis(20));
+                    }
+                    busy.fetch_sub(1, SeqCst);
+                    // A worker goes on with little.
+                    while busy.load(SeqCst) < THREADS {
+                        drop(black_box(vec![1_u8; fastrand::usize(64..9000)]));
+                        thread::sleep(Duration::from_millis(10));
+                    }
+                });
+            }
+            while busy.load(SeqCst) > 0 {
+                thread::sleep(Duration::from_millis(10));
+            }
+            thread::sleep(Duration::from_secs(1));
+            let left = resident();
+            busy.store(THREADS, SeqCst);
+            left
+        });
+        let (taken, left) = (peak.into_inner() - begin, left.saturating_sub(begin));
+        assert!(left * 2 < taken, "{left} of {taken} KiB are left");
+    }
+}

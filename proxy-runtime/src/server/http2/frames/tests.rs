@@ -1,0 +1,86 @@
+use proptest::prelude::*;
+use testkit::raw::frame::{self, Frame};
+use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
+
+use super::*;
+use crate::server::http2::hpack::tests::parts;
+
+/// What `h2` gets in the place of a frame; `None` if the connection ends.
+fn passed_on(frames: &mut Frames, frame: &Frame) -> Option<Vec<u8>> {
+    let bytes = frame.encode();
+    let head = Head::of(&bytes).unwrap();
+    match frames.look(head, &bytes) {
+        Verdict::Pass(length) => {
+            assert_eq!(length, bytes.len());
+            Some(bytes)
+        }
+        Verdict::Replace { taken, with } => {
+            assert_eq!(taken, bytes.len());
+            Some(with)
+        }
+        Verdict::End(_) => None,
+        Verdict::Wait { .. } => panic!("it is all there"),
+    }
+}
+
+/// Whether `h2` serves stream `last` of a client that sends these bytes.
+async fn is_served(bytes: &[u8], last: u32) -> Result<bool, h2::Error> {
+    let (mut near, far) = tokio::io::duplex(1 << 20);
+    near.write_all(bytes).await.unwrap();
+    let mut server = h2::server::handshake(far).await?;
+    while let Some(accepted) = server.accept().await {
+        let (_, respond) = accepted?;
+        if respond.stream_id().as_u32() == last {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// Whatever a client has sent, `h2` serves the next request, unless the connection has ended for a reason.
+    #[test]
+    fn h2_keeps_in_step(
+        blocks in prop::collection::vec(prop::collection::vec(parts(), 0..6), 1..6)
+    ) {
+        let mut frames = Frames::default();
+        let mut bytes = [frame::PREFACE, &*Frame::settings(&[]).encode()].concat();
+        let mut stream = 1;
+        for block in blocks {
+            let flags = frame::END_HEADERS | frame::END_STREAM;
+            let head = Frame::new(frame::HEADERS, flags, stream, block.concat());
+            let Some(passed) = passed_on(&mut frames, &head) else { return Ok(()) };
+            bytes.extend(passed);
+            stream += 2;
+        }
+        let fields = [(":method", "GET"), (":scheme", "http"), (":authority", "h"), (":path", "/")];
+        let last = Frame::headers(stream, &fields, true);
+        prop_assert_eq!(passed_on(&mut frames, &last), Some(last.encode()));
+        bytes.extend(last.encode());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let served = runtime.block_on(async {
+            timeout(std::time::Duration::from_secs(10), is_served(&bytes, stream)).await
+        });
+        prop_assert!(matches!(served, Ok(Ok(true))), "{served:?}");
+    }
+
+    /// Whatever comes, it is looked at once, and no more is replaced than has come.
+    #[test]
+    fn frames_of_any_bytes_do_no_harm(bytes: Vec<u8>) {
+        let mut frames = Frames::default();
+        let mut rest = &bytes[..];
+        while let Some(head) = Head::of(rest) {
+            match frames.look(head, rest) {
+                Verdict::Pass(length) if length <= rest.len() => rest = &rest[length..],
+                Verdict::Replace { taken, .. } => {
+                    prop_assert!(taken <= rest.len());
+                    rest = &rest[taken..];
+                }
+                _ => break,
+            }
+        }
+    }
+}
