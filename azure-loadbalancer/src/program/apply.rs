@@ -106,7 +106,11 @@ type Sources = (
 /// What is followed, and who writes statuses, if there is an API server that has them.
 fn sources(options: &Apply) -> Result<Sources, Failure> {
     if let Some(client) = inputs::kubernetes(&options.inputs)? {
-        let statuses: Box<dyn Observer> = Box::new(client.status_writer());
+        let mut statuses = client.status_writer();
+        if options.finalizer {
+            statuses = statuses.with_finalizers();
+        }
+        let statuses: Box<dyn Observer> = Box::new(statuses);
         let (services, nodes) = (Box::new(client.services()), Box::new(client.nodes()));
         return Ok((services, nodes, Some(statuses)));
     }

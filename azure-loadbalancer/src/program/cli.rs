@@ -58,6 +58,9 @@ pub(super) struct Apply {
     /// Answer at `/healthz`, `/readyz` and `/metrics` there
     #[arg(long, value_name = "ADDRESS:PORT", requires = "watch")]
     pub(super) status_listen: Option<String>,
+    /// Put Kubernetes' finalizer on services, so that one that is deleted is gone only when nothing is left of it
+    #[arg(long, requires = "watch", requires = "kubernetes")]
+    pub(super) finalizer: bool,
     /// How to print; with --watch JSON is one document a line
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,

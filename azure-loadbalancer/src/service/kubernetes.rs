@@ -9,6 +9,9 @@ use super::{Service, ServiceKey, ServicePort};
 use crate::naming;
 use crate::resources::null_as_default;
 
+/// What Kubernetes' own service controller puts on services with a load balancer.
+pub(crate) const FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
+
 #[derive(Deserialize)]
 pub(super) struct ServiceDocument {
     metadata: Metadata,
@@ -30,6 +33,8 @@ struct Metadata {
     #[serde(default, deserialize_with = "null_as_default")]
     annotations: BTreeMap<String, String>,
     deletion_timestamp: Option<serde::de::IgnoredAny>,
+    #[serde(default, deserialize_with = "null_as_default")]
+    finalizers: Vec<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -90,6 +95,7 @@ impl From<ServiceDocument> for Service {
             deleting: metadata.deletion_timestamp.is_some(),
             published: published(&status),
             ip_families: spec.ip_families,
+            has_finalizer: metadata.finalizers.iter().any(|one| one == FINALIZER),
             unreadable,
         }
     }

@@ -1,6 +1,8 @@
 //! Services: what is to be reachable through a load balancer, as plain data.
 
 mod kubernetes;
+#[cfg(feature = "kube")]
+pub(crate) use self::kubernetes::FINALIZER;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -107,6 +109,8 @@ pub struct Service {
     pub published: Option<Vec<String>>,
     /// The versions of the internet protocol that it is to have (`spec.ipFamilies`), the first one first; none: IPv4.
     pub ip_families: Vec<String>,
+    /// Whether it has Kubernetes' finalizer for load balancers, so that it is not gone before its resources are.
+    pub has_finalizer: bool,
     /// Why the rest of it could not be read. What it has stays as it is then.
     pub unreadable: Option<String>,
 }
