@@ -64,6 +64,16 @@ pub fn is_prefix_of_uuid(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
+/// Whether a UID is a UUID, or there is none.
+pub(crate) fn check_uid(uid: &str) -> Result<(), String> {
+    if uid.is_empty() || is_prefix_of_uuid(&prefix(uid)) {
+        return Ok(());
+    }
+    Err(format!(
+        "metadata.uid: {uid:?} is no UUID, so that nobody would know whose its resources are once it is gone; leave it out, and one is made of the cluster's name and the service's"
+    ))
+}
+
 /// Whether a load balancer is internal.
 pub fn is_internal(load_balancer: &str) -> bool {
     load_balancer

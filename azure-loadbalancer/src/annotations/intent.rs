@@ -63,6 +63,12 @@ impl Intent {
         let mut warnings = strangers(service, config.edition);
         let current = config.edition == Edition::Current;
         let internal = is_internal(service);
+        check_flags(service, current)?;
+        check_families(service, &mut warnings)?;
+        if current {
+            check_addresses(service, internal)?;
+            warnings.extend(unknown_probes(service));
+        }
         let floating_ip = !(current && text::is_true(service, keys::DISABLE_FLOATING_IP));
         let longest = if current { 100 } else { 30 };
         let idle_timeout = text::number(service, keys::TCP_IDLE_TIMEOUT, "minutes", 4..=longest)?;
@@ -82,7 +88,7 @@ impl Intent {
                 .map(str::to_owned),
             mode: mode(service, config, &mut warnings)?,
             resource_group: resource_group(service, config, internal)?,
-            address: address(service)?,
+            address: address(service, current)?,
             public_ip_name: public_ip_name.map(str::to_owned),
             dns_label: dns_label(service, config)?.filter(|_| !internal),
             client_affinity: service.client_affinity,
@@ -121,7 +127,7 @@ fn mode(
         .map(|name| name.trim().to_ascii_lowercase())
         .collect();
     if sets.contains("") {
-        let why = "write __auto__, or names of availability sets with commas between them";
+        let why = "a name is missing, perhaps after the last comma: write __auto__, or names of availability sets with commas between them";
         return Err(AnnotationError::new(keys::MODE, value, why));
     }
     Ok(Mode::Sets(sets.into_iter().collect()))
@@ -142,18 +148,95 @@ fn resource_group(
         .map_err(|why| AnnotationError::new(keys::RESOURCE_GROUP, group, why))
 }
 
-fn address(service: &Service) -> Result<Option<Ipv4Addr>, AnnotationError> {
-    let Some(value) = service.load_balancer_ip.as_deref() else {
-        return Ok(None);
-    };
-    let trimmed = value.trim();
-    if trimmed.is_empty() {
-        return Ok(None);
+fn address(service: &Service, current: bool) -> Result<Option<Ipv4Addr>, AnnotationError> {
+    let mut found: Option<Ipv4Addr> = None;
+    let asked = super::asked_addresses(service);
+    for (key, value) in asked.filter(|(key, _)| current || *key != keys::IPV4) {
+        let address = value.parse().map_err(|_| {
+            let why = "write an IPv4 address, such as 10.0.0.9; IPv6 is not supported";
+            AnnotationError::new(key, value, why)
+        })?;
+        if found.is_some_and(|found| found != address) {
+            let why = "spec.loadBalancerIP asks for another address: leave one of them out";
+            return Err(AnnotationError::new(key, value, why));
+        }
+        found = Some(address);
     }
-    trimmed.parse().map(Some).map_err(|_| {
-        let why = "write an IPv4 address, such as 10.0.0.9; IPv6 is not supported";
-        AnnotationError::new("spec.loadBalancerIP", value, why)
+    Ok(found)
+}
+
+/// A service that is meant to be internal, or closed, is not opened by the way in which that is written.
+fn check_flags(service: &Service, current: bool) -> Result<(), AnnotationError> {
+    let flags = match current {
+        true => keys::FLAGS,
+        false => &[keys::INTERNAL, keys::SHARED_RULE],
+    };
+    let of_ports = service.ports.iter().flat_map(|port| {
+        let keys = [keys::PORT_NO_RULE, keys::PORT_NO_PROBE];
+        keys.map(|what| keys::of_port(port.port, what))
+    });
+    let of_ports = of_ports.filter(|_| current);
+    for key in flags.iter().map(|key| (*key).to_owned()).chain(of_ports) {
+        match text::raw(service, &key) {
+            None | Some("true" | "false" | "") => {}
+            Some(other) => {
+                let why = "write \"true\" or \"false\", in lower case";
+                return Err(AnnotationError::new(key.clone(), other, why));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Probes of protocols that Azure does not have.
+fn unknown_probes(service: &Service) -> impl Iterator<Item = String> {
+    let asked = service.annotations.iter();
+    let asked = asked.filter(|(key, _)| {
+        *key == keys::PROBE_PROTOCOL || key.ends_with(keys::PORT_PROBE_PROTOCOL)
+    });
+    asked.filter_map(|(key, value)| {
+        let known = ["", "tcp", "http", "https"];
+        let is_known = known
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(value.trim()));
+        (!is_known).then(|| {
+            format!(
+                "{key}: {value:?} is none of tcp, http and https: nodes are probed by connecting"
+            )
+        })
     })
+}
+
+fn check_families(service: &Service, warnings: &mut Vec<String>) -> Result<(), AnnotationError> {
+    let families = &service.ip_families;
+    if !families.iter().any(|family| family == "IPv6") {
+        return Ok(());
+    }
+    if !families.iter().any(|family| family == "IPv4") {
+        let why = "IPv6 is not supported: add IPv4";
+        return Err(AnnotationError::new(
+            "spec.ipFamilies",
+            families.join(", "),
+            why,
+        ));
+    }
+    warnings.push("it is reached by IPv4 alone: IPv6 is not supported".to_owned());
+    Ok(())
+}
+
+/// A service that asks for a certain address in a way that is not supported would get another one.
+fn check_addresses(service: &Service, internal: bool) -> Result<(), AnnotationError> {
+    for key in keys::OF_OTHER_ADDRESSES {
+        let is_for_public = key.contains("azure-pip");
+        // Beside IPv4 the other family is left out with a warning.
+        let is_other_half = key.ends_with("-ipv6") && service.ip_families.len() > 1;
+        let value = text::filled(service, key);
+        if let (Some(value), false) = (value, is_other_half || (is_for_public && internal)) {
+            let why = "it is not supported, and the service would get another address: leave it out, or make the address and name it with azure-pip-name or azure-load-balancer-ipv4";
+            return Err(AnnotationError::new(key, value, why));
+        }
+    }
+    Ok(())
 }
 
 fn dns_label(service: &Service, config: &Config) -> Result<Option<String>, AnnotationError> {

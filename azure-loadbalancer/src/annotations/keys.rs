@@ -10,7 +10,7 @@ macro_rules! keys {
 }
 
 keys! {
-    /// `true`: reachable from the virtual network only. Anything else: from the internet.
+    /// `true`: reachable from the virtual network only. `false` or absent: from the internet. Anything else is an error.
     INTERNAL = "azure-load-balancer-internal";
     /// The subnet of an internal frontend.
     INTERNAL_SUBNET = "azure-load-balancer-internal-subnet";
@@ -32,8 +32,10 @@ keys! {
     ALLOWED_IP_RANGES = "azure-allowed-ip-ranges";
     /// `true`: whoever is not let in is refused before any other rule of the security group is looked at.
     DENY_ALL_EXCEPT_RANGES = "azure-deny-all-except-load-balancer-source-ranges";
-    /// The name of the public address.
+    /// The name of the public address, which must exist.
     PUBLIC_IP_NAME = "azure-pip-name";
+    /// The address, as `spec.loadBalancerIP`, which Kubernetes has deprecated.
+    IPV4 = "azure-load-balancer-ipv4";
     /// `true`: clients are not told when an idle connection is forgotten.
     DISABLE_TCP_RESET = "azure-load-balancer-disable-tcp-reset";
     /// `true`: nodes see their own address as destination, at the node port.
@@ -85,12 +87,30 @@ pub(super) const OF_CURRENT: &[&str] = &[
     ALLOWED_IP_RANGES,
     DENY_ALL_EXCEPT_RANGES,
     PUBLIC_IP_NAME,
+    IPV4,
     DISABLE_TCP_RESET,
     DISABLE_FLOATING_IP,
     PROBE_PROTOCOL,
     PROBE_REQUEST_PATH,
     PROBE_INTERVAL,
     PROBE_COUNT,
+];
+
+/// What decides on the address of a service and cannot be had: a service that asks for it would get another address.
+pub(super) const OF_OTHER_ADDRESSES: [&str; 4] = [
+    "service.beta.kubernetes.io/azure-load-balancer-ipv6",
+    "service.beta.kubernetes.io/azure-pip-name-ipv6",
+    "service.beta.kubernetes.io/azure-pip-prefix-id",
+    "service.beta.kubernetes.io/azure-pip-ip-tags",
+];
+
+/// What is `true` or `false`.
+pub(super) const FLAGS: &[&str] = &[
+    INTERNAL,
+    SHARED_RULE,
+    DENY_ALL_EXCEPT_RANGES,
+    DISABLE_TCP_RESET,
+    DISABLE_FLOATING_IP,
 ];
 
 /// What came later for single ports.

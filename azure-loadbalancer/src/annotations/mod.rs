@@ -20,6 +20,18 @@ pub fn is_internal(service: &Service) -> bool {
     text::is_true(service, keys::INTERNAL)
 }
 
+/// The address that a service asks for, as it is written, and where: in its specification, or in the annotation that took the
+/// specification's place.
+pub(crate) fn asked_addresses(service: &Service) -> impl Iterator<Item = (&'static str, &str)> {
+    let specified = service.load_balancer_ip.as_deref().map(str::trim);
+    let specified = specified.filter(|value| !value.is_empty());
+    let annotated = text::filled(service, keys::IPV4);
+    let specified = specified.map(|value| ("spec.loadBalancerIP", value));
+    specified
+        .into_iter()
+        .chain(annotated.map(|value| (keys::IPV4, value)))
+}
+
 /// The resource group of the service's public address, if it names one.
 pub fn resource_group(service: &Service) -> Option<&str> {
     text::filled(service, keys::RESOURCE_GROUP)

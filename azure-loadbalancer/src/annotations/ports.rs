@@ -7,6 +7,9 @@ use crate::config::{Config, Edition};
 use crate::resources::{SecurityProtocol, TransportProtocol};
 use crate::service::{Service, ServicePort};
 
+/// The last port that a rule of Azure's load balancers may have.
+const LAST_PORT: u16 = 65_534;
+
 /// What is reachable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortIntent {
@@ -100,11 +103,11 @@ fn one(
     protocol: Protocol,
 ) -> Result<PortIntent, AnnotationError> {
     let path = |field: &str| format!("spec.ports[{}].{field}", port.port);
-    if port.port == 0 {
+    if port.port == 0 || port.port > LAST_PORT {
         return Err(AnnotationError::new(
             "spec.ports",
-            "0",
-            "write a port from 1 to 65535",
+            port.port.to_string(),
+            "write a port from 1 to 65534: Azure's load balancers have no other",
         ));
     }
     let backend_port = match (floating_ip, port.node_port) {

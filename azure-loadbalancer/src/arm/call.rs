@@ -37,6 +37,9 @@ pub(super) struct Call<'a> {
     pub(super) precondition: Precondition<'a>,
 }
 
+/// For how long nothing is said while there is no answer.
+const SILENCE: Duration = Duration::from_secs(5);
+
 const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
 
 impl ArmClient {
@@ -59,8 +62,9 @@ impl ArmClient {
                 Ok(token) => token,
                 // The metadata service of a machine that has just started, for example, has none yet.
                 Err(error) if error.is_retriable() && tries < policy.tries => {
-                    tracing::debug!(%error, tries, "a token is asked for again");
-                    sleep(policy.wait(tries)).await;
+                    let (of, wait) = (policy.tries, policy.wait(tries));
+                    tracing::warn!(%error, tries, of, ?wait, "a token is asked for again");
+                    sleep(wait).await;
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -82,6 +86,9 @@ impl ArmClient {
                 ArmErrorKind::Throttled => {
                     let wait = error.retry_after().unwrap_or_else(|| policy.wait(tries));
                     inner.gates.close(call.class, wait);
+                    if wait >= SILENCE && tries < policy.tries {
+                        tracing::warn!(%error, ?wait, "too many calls: there is none of this kind for a while");
+                    }
                     // The gate waits.
                     Duration::ZERO
                 }
@@ -101,7 +108,8 @@ impl ArmClient {
             if tries >= policy.tries {
                 return Err(error);
             }
-            tracing::debug!(%error, tries, ?wait, "a call is made again");
+            let of = policy.tries;
+            tracing::warn!(%error, tries, of, ?wait, "a call is made again");
             sleep(wait).await;
         }
     }
@@ -128,7 +136,8 @@ impl Inner {
         let request = request(call, token)?;
         let started = Instant::now();
         let limit = self.options.call_timeout;
-        let sent = timeout(limit, self.transport.send(request, self.options.max_body)).await;
+        let sent = timeout(limit, self.transport.send(request, self.options.max_body));
+        let sent = told_when_slow(&call.name, sent).await;
         let result = match sent {
             Ok(Ok(response)) => Ok(Answer::new(response)),
             Ok(Err(error)) => {
@@ -168,6 +177,18 @@ impl Inner {
         Err(malformed(format!(
             "the answer leads to another host, {host:?}, which gets no token"
         )))
+    }
+}
+
+/// Says after a while that something takes its time, once.
+async fn told_when_slow<T>(name: &str, work: impl Future<Output = T>) -> T {
+    tokio::pin!(work);
+    match timeout(SILENCE, &mut work).await {
+        Ok(done) => done,
+        Err(_) => {
+            tracing::warn!(call = name, "there is no answer yet");
+            work.await
+        }
     }
 }
 

@@ -16,6 +16,8 @@ use super::call_log::CallClass;
 use super::client::ArmClient;
 use super::error::{ArmError, ArmErrorKind, ErrorBody};
 
+/// The shortest wait between two questions, whatever is asked for.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 /// The longest wait between two questions.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -75,7 +77,11 @@ impl ArmClient {
         let mut interval = options.poll_interval;
         let mut asked = answer.retry_after();
         loop {
-            let wait = asked.unwrap_or_else(|| interval.min(LONGEST_INTERVAL));
+            // A wait of nothing would ask as fast as the network is.
+            let wait = asked.map_or_else(
+                || interval.min(LONGEST_INTERVAL),
+                |asked| asked.max(SHORTEST_INTERVAL),
+            );
             if Instant::now() + wait > deadline {
                 let message = format!("it was not over within {:?}", options.operation_timeout);
                 return Err(ArmError::new(ArmErrorKind::TimedOut, &call.name, message));
@@ -88,10 +94,6 @@ impl ArmClient {
             }
             asked = answer.retry_after();
             interval = interval.mul_f64(1.5).min(LONGEST_INTERVAL);
-            // A wait of nothing would ask as fast as the network is.
-            if asked.is_some_and(|wait| wait.is_zero()) {
-                tokio::task::yield_now().await;
-            }
         }
     }
 

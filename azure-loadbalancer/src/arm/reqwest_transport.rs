@@ -15,8 +15,8 @@ use rustls::crypto::CryptoProvider;
 /// The built-in transport: HTTP/1.1 over reqwest and rustls, with aws-lc-rs as cryptography; no process-wide default is needed
 /// or set.
 ///
-/// Redirects are not followed, and proxies of the environment are not used: a token must not go elsewhere. Cheap to
-/// clone.
+/// Redirects are not followed: a token must not go elsewhere. Proxies of the environment are used only where that is asked for
+/// ([`Self::through_proxies`]). Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ReqwestTransport(discovery_http::ReqwestTransport);
 
@@ -44,10 +44,18 @@ impl ReqwestTransport {
     ///
     /// TLS cannot be set up.
     pub fn new() -> Result<Self, TransportSetupError> {
-        let provider = tls::provider();
-        let verifier = system_verifier(&provider)
-            .map_err(|error| TransportSetupError::Setup(Box::new(error)))?;
-        Self::with_verifier(provider, verifier)
+        Self::with(None, false)
+    }
+
+    /// A transport that obeys `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` of the environment, and trusts the authorities of a file
+    /// (PEM) or those of the operating system. Over TLS a proxy sees no token. It is nothing for the metadata service of a machine,
+    /// which no proxy reaches.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Self::new`] and [`Self::trusting`].
+    pub fn through_proxies(authorities: Option<&Path>) -> Result<Self, TransportSetupError> {
+        Self::with(authorities, true)
     }
 
     /// A transport that trusts the authorities of a file (PEM) alone.
@@ -56,13 +64,23 @@ impl ReqwestTransport {
     ///
     /// The file cannot be read or has no certificate, or TLS cannot be set up.
     pub fn trusting(authorities: &Path) -> Result<Self, TransportSetupError> {
+        Self::with(Some(authorities), false)
+    }
+
+    fn with(
+        authorities: Option<&Path>,
+        environment_proxy: bool,
+    ) -> Result<Self, TransportSetupError> {
         let provider = tls::provider();
-        let verifier =
-            trusted(authorities, &provider).map_err(|source| TransportSetupError::Authorities {
-                path: authorities.to_owned(),
-                source,
-            })?;
-        Self::with_verifier(provider, verifier)
+        let verifier = match authorities {
+            None => system_verifier(&provider)
+                .map_err(|error| TransportSetupError::Setup(Box::new(error)))?,
+            Some(path) => trusted(path, &provider).map_err(|source| {
+                let path = path.to_owned();
+                TransportSetupError::Authorities { path, source }
+            })?,
+        };
+        Self::with_verifier(provider, verifier, environment_proxy)
     }
 
     /// The client of reqwest, for bodies that arrive in pieces.
@@ -74,14 +92,16 @@ impl ReqwestTransport {
     fn with_verifier(
         provider: Arc<CryptoProvider>,
         verifier: Arc<dyn ServerCertVerifier>,
+        environment_proxy: bool,
     ) -> Result<Self, TransportSetupError> {
         let tls = tls::client_config(provider, verifier, None)
             .map_err(|error| TransportSetupError::Setup(Box::new(error)))?;
-        let options = TransportOptions::new(concat!(
+        let mut options = TransportOptions::new(concat!(
             env!("CARGO_PKG_NAME"),
             "/",
             env!("CARGO_PKG_VERSION")
         ));
+        options.environment_proxy = environment_proxy;
         discovery_http::ReqwestTransport::new(tls, &options)
             .map(Self)
             .map_err(|error| TransportSetupError::Setup(error.into_source()))

@@ -54,6 +54,7 @@ impl TryFrom<ConfigDocument> for Config {
 
     fn try_from(document: ConfigDocument) -> Result<Self, String> {
         let primary_vm_set = document.primary_vm_set();
+        let load_balancer_sku = sku(document.load_balancer_sku)?;
         let usual = Self::new(
             &document.subscription_id,
             &document.resource_group,
@@ -70,7 +71,7 @@ impl TryFrom<ConfigDocument> for Config {
             security_group_name: document.security_group_name,
             security_group_resource_group: filled(document.security_group_resource_group),
             primary_vm_set,
-            load_balancer_sku: sku(document.load_balancer_sku)?,
+            load_balancer_sku,
             load_balancer_class: filled(document.load_balancer_class),
             // Absent and zero are the default of the edition.
             maximum_load_balancer_rule_count: document
@@ -83,7 +84,7 @@ impl TryFrom<ConfigDocument> for Config {
             disable_outbound_snat: document
                 .disable_outbound_snat
                 .unwrap_or(usual.disable_outbound_snat),
-            backend_pool_type: membership(document.backend_pool_type)?,
+            backend_pool_type: membership(document.backend_pool_type, load_balancer_sku)?,
             not_ready_grace: document
                 .not_ready_grace_seconds
                 .map_or(usual.not_ready_grace, Duration::from_secs),
@@ -139,8 +140,13 @@ fn sku(text: Option<String>) -> Result<LoadBalancerSku, String> {
     }
 }
 
-fn membership(text: Option<String>) -> Result<PoolMembership, String> {
-    let text = filled(text).unwrap_or_else(|| "nodeIP".to_owned());
+/// Pools of basic load balancers have network interfaces only.
+fn membership(text: Option<String>, sku: LoadBalancerSku) -> Result<PoolMembership, String> {
+    let usual = match sku {
+        LoadBalancerSku::Basic => "nodeIPConfiguration",
+        LoadBalancerSku::Standard => "nodeIP",
+    };
+    let text = filled(text).unwrap_or_else(|| usual.to_owned());
     match text.trim().to_ascii_lowercase().as_str() {
         "nodeip" | "podip" => Ok(PoolMembership::Address),
         "nodeipconfiguration" => Ok(PoolMembership::NetworkInterface),

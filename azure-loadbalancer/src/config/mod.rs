@@ -119,8 +119,10 @@ pub enum PoolMembership {
     #[default]
     #[serde(rename = "nodeIP")]
     Address,
-    /// By network interface: each interface, or the model of each scale set, lists its pools. A node that leaves the cluster stays a
-    /// member until its interface goes. Machines of a scale set join by `manualupgrade`, which brings them to the whole model of
+    /// By network interface: each interface, or the model of each scale set, lists its pools. With edition current an interface leaves
+    /// when its node is told to take no part, is not ready for longer than [`Config::not_ready_grace`], or is not in the list any
+    /// more although every node that is has a machine. Machines of scale sets, and all with edition note, stay members until they
+    /// go. Machines of a scale set join by `manualupgrade`, which brings them to the whole model of
     /// their scale set: its image as well.
     #[serde(rename = "nodeIPConfiguration")]
     NetworkInterface,

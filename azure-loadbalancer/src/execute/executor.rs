@@ -75,6 +75,27 @@ impl Executor {
         })
     }
 
+    /// The same, with what another executor of the same cluster remembers: the resource groups and the addresses that the cluster
+    /// has had. What one of another cluster remembers is of no use.
+    #[must_use]
+    pub fn continuing(self, previous: &Self) -> Self {
+        let cluster = |config: &Config| {
+            let Config {
+                subscription_id,
+                resource_group,
+                cluster_name,
+                ..
+            } = config;
+            [subscription_id, resource_group, cluster_name].map(|name| name.to_ascii_lowercase())
+        };
+        if cluster(&self.config) == cluster(&previous.config) {
+            self.groups().clone_from(&previous.groups());
+            self.memory().clone_from(&previous.memory());
+            *self.kept_since.lock() = *previous.kept_since.lock();
+        }
+        self
+    }
+
     /// The client that it uses, for the counts of calls.
     pub fn client(&self) -> &ArmClient {
         &self.client

@@ -243,7 +243,7 @@ fn machines(steps: &mut Vec<Step<'_>>, members: &Members<'_>) {
             reasons: change
                 .pools
                 .iter()
-                .map(|pool| format!("it joins {pool}"))
+                .map(|pool| format!("it joins or leaves {pool}, as its node does"))
                 .collect(),
             changes: diff::fields(Some(change.current), &change.resource),
             operation: Operation::PutNetworkInterface {

@@ -111,6 +111,22 @@ pub enum PlanError {
         /// The virtual network.
         virtual_network: String,
     },
+    /// No subnet is named for an internal service.
+    #[error(
+        "no subnet is named: write subnetName into the configuration, or {key} into the service",
+        key = crate::annotations::keys::INTERNAL_SUBNET
+    )]
+    SubnetMissing,
+    /// The public address is in another region, where no load balancer of this one can use it.
+    #[error("public address {address} is in region {region:?}, and {wanted:?} is needed")]
+    OtherRegion {
+        /// The name of the public address.
+        address: String,
+        /// Where it is.
+        region: String,
+        /// Where it would have to be.
+        wanted: String,
+    },
     /// The address that is asked for is not in the subnet.
     #[error("address {address} is outside of subnet {subnet:?} ({ranges})")]
     AddressOutsideSubnet {

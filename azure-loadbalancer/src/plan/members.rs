@@ -2,17 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+mod departures;
+
 use super::balancer::{self, Draft, Drafts};
 use super::machines::{self, Machine, Machines};
 use super::placement::{self, Placement};
 use super::request::Balancers;
 use super::world::World;
-use crate::config::PoolMembership;
+use crate::config::{Edition, PoolMembership};
 use crate::naming;
 use crate::node::{Node, Readiness};
 use crate::resources::{
     ArmId, InterfaceIpConfiguration, IpConfigurationModel, NetworkInterface, NetworkProfile,
     ProvisioningState, ScaleSet, ScaleSetInstance, SubResource, VirtualMachine,
+    VmInterfaceReference,
 };
 
 /// What becomes of network interfaces and scale sets.
@@ -49,6 +52,7 @@ pub(super) fn build<'a>(
         return members;
     }
     let machines = Machines::of(world);
+    let departures = departures::of(world, &machines);
     for draft in &drafts.drafts {
         if draft.is_deleted() {
             members.leave(world, &draft.id);
@@ -58,6 +62,9 @@ pub(super) fn build<'a>(
                 .child("backendAddressPools", &world.config.cluster_name);
             for node in &world.nodes {
                 members.join(world, &machines, node, draft, &pool);
+            }
+            if world.config.edition == Edition::Current && world.request.only.is_none() {
+                members.let_go(world, &departures, &pool);
             }
         }
     }
@@ -104,8 +111,7 @@ impl<'a> Members<'a> {
     }
 
     fn join_interface(&mut self, world: &World<'a>, machine: &VirtualMachine, pool: &ArmId) {
-        let references = &machine.properties.network_profile.network_interfaces;
-        let Some(reference) = first(references, |reference| reference.properties.primary) else {
+        let Some(reference) = first_interface(machine) else {
             return;
         };
         let interfaces = &world.snapshot.network_interfaces;
@@ -136,6 +142,35 @@ impl<'a> Members<'a> {
         });
         entry.resource = resource;
         entry.pools.insert(pool.clone());
+    }
+
+    /// Takes the interfaces out of a pool whose nodes have gone.
+    fn let_go(&mut self, world: &World<'a>, gone: &BTreeSet<&ArmId>, pool: &ArmId) {
+        for interface in &world.snapshot.network_interfaces {
+            let Some(id) = interface.id.as_ref().filter(|id| gone.contains(id)) else {
+                continue;
+            };
+            let change = self.interfaces.get(id);
+            let mut resource = change.map_or_else(|| interface.clone(), |c| c.resource.clone());
+            let mut has_left = false;
+            for configuration in &mut resource.properties.ip_configurations {
+                let pools = &mut configuration.properties.load_balancer_backend_address_pools;
+                let before = pools.len();
+                pools.retain(|reference| reference.id.as_ref() != Some(pool));
+                has_left |= pools.len() != before;
+            }
+            if !has_left {
+                continue;
+            }
+            let entry = self.interfaces.entry(id.clone());
+            let entry = entry.or_insert_with(|| Change {
+                current: interface,
+                resource: interface.clone(),
+                pools: BTreeSet::new(),
+            });
+            entry.resource = resource;
+            entry.pools.insert(pool.clone());
+        }
     }
 
     fn join_scale_set(&mut self, world: &World<'a>, instance: &ScaleSetInstance, pool: &ArmId) {
@@ -230,6 +265,12 @@ fn add(world: &World<'_>, pools: &mut Vec<SubResource>, pool: &ArmId) -> bool {
     }
     pools.push(SubResource::to(pool.clone()));
     true
+}
+
+/// The interface of a machine that is a member of pools.
+fn first_interface(machine: &VirtualMachine) -> Option<&VmInterfaceReference> {
+    let references = &machine.properties.network_profile.network_interfaces;
+    first(references, |reference| reference.properties.primary)
 }
 
 /// The one of several that is marked as first, or the only one.

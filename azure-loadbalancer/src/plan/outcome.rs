@@ -57,6 +57,12 @@ pub struct ServiceOutcome {
     /// Where its status says that it is reached, as it was read; see [`Service::published`](crate::Service::published).
     #[serde(skip)]
     pub published: Option<Vec<String>>,
+    /// Whether the service has Kubernetes' finalizer for load balancers, as it was read.
+    #[serde(skip)]
+    pub has_finalizer: bool,
+    /// Whether the service asks for a load balancer, as it was read.
+    #[serde(skip)]
+    pub is_wanted: bool,
     /// Whether the snapshot has anything of the service that its deletion would remove.
     pub exists: bool,
     /// Why it cannot have what it asks for.

@@ -9,6 +9,7 @@ use super::tags::{self, Owners};
 use super::target::Place;
 use super::world::{Standing, Subject, SubjectIndex, World};
 use super::{Deferred, Orphan, PlanError, Warning};
+use crate::annotations;
 use crate::config::{Edition, FlipOrder, LeftAddresses};
 use crate::resources::{
     AllocationMethod, ArmId, DnsSettings, ProvisioningState, PublicIpAddress, PublicIpProperties,
@@ -478,8 +479,10 @@ fn handed_out(
     if let Some(by) = world.subjects.iter().find(shown) {
         return Some(format!("the status of {} shows it", by.key()));
     }
-    let asks =
-        |subject: &&Subject<'_>| subject.service.load_balancer_ip.as_deref() == Some(address);
+    let asks = |subject: &&Subject<'_>| {
+        let mut asked = annotations::asked_addresses(subject.service);
+        asked.any(|(_, asked)| asked == address)
+    };
     if let Some(by) = world.subjects.iter().find(asks) {
         return Some(format!("{} asks for it", by.key()));
     }

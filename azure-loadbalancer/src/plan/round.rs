@@ -132,8 +132,9 @@ fn round(
     warnings.extend(unheard(world));
     warnings.extend(world.repeated.iter().map(|key| Warning {
         service: Some(key.clone()),
-        what: "it is there more than once; only one of them counts".to_owned(),
+        what: "it is there more than once; only the one whose UID comes first counts".to_owned(),
     }));
+    warnings.extend(unguarded(world));
     // Services whose names are those of another are none of the subjects.
     for (key, error) in failures {
         plan.services
@@ -146,6 +147,21 @@ fn round(
     plan.warnings = warnings.into_iter().collect();
     plan.orphans.sort();
     Ok(plan)
+}
+
+/// Standard load balancers let nobody in without a security rule, and without a group nobody writes one.
+fn unguarded(world: &World<'_>) -> Option<Warning> {
+    let is_open = |(_, subject, intent): (_, &super::world::Subject<'_>, &annotations::Intent)| {
+        (!intent.internal).then(|| subject.key().clone())
+    };
+    let service = world.wanted().find_map(is_open)?;
+    let is_unguarded = world.config.is_standard() && world.config.security_group_name.is_none();
+    is_unguarded.then(|| Warning {
+        service: None,
+        what: format!(
+            "the configuration has no securityGroupName, so that no security rule is written: a standard load balancer lets nobody in to {service} and others until somebody else writes one"
+        ),
+    })
 }
 
 /// Services whose packets keep the address of the load balancer, although there are nodes that answer at their own one only.

@@ -7,6 +7,7 @@ use crate::annotations;
 use crate::config::Edition;
 use crate::naming;
 use crate::resources::{FrontendIpConfiguration, LoadBalancer};
+use crate::service::Service;
 
 pub(super) fn outcome(
     world: &World<'_>,
@@ -43,6 +44,7 @@ pub(super) fn outcome(
         .and_then(|(_, frontend)| ingress(world, frontend))
         .into_iter()
         .collect();
+    let service = world.subjects.get(index).map(|subject| subject.service);
     ServiceOutcome {
         load_balancer: placed
             .map(|placed| placed.balancer.clone())
@@ -52,6 +54,8 @@ pub(super) fn outcome(
             .subjects
             .get(index)
             .and_then(|subject| subject.service.published.clone()),
+        has_finalizer: service.is_some_and(|service| service.has_finalizer),
+        is_wanted: service.is_some_and(Service::is_wanted),
         exists: found.is_some() || leaves_anything(world, index),
         error,
     }

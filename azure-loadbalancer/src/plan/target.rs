@@ -185,6 +185,16 @@ fn external(
             format!("public address {}", found.name),
             found.sku.as_ref(),
         )?;
+        // The portal writes regions with spaces and capitals.
+        let plain = |region: &str| region.replace(' ', "").to_ascii_lowercase();
+        let region = found.location.as_deref().unwrap_or_default();
+        if !region.is_empty() && plain(region) != plain(&world.config.location) {
+            return Err(PlanError::OtherRegion {
+                address: found.name.clone(),
+                region: region.to_owned(),
+                wanted: world.config.location.clone(),
+            });
+        }
         let user = found.properties.ip_configuration.as_ref();
         if let Some(user) = user.and_then(|user| user.id.as_ref())
             && world.referrer(&id).is_none()
@@ -244,11 +254,14 @@ fn public_ip_with<'a>(
 fn internal(world: &World<'_>, intent: &Intent) -> Result<Place, PlanError> {
     let config = world.config;
     let name = intent.subnet.as_deref().unwrap_or(&config.subnet_name);
+    if name.is_empty() {
+        return Err(PlanError::SubnetMissing);
+    }
     let network = world.snapshot.virtual_network.as_ref();
     let subnet = network
         .iter()
         .flat_map(|network| &network.properties.subnets)
-        .find(|subnet| !name.is_empty() && subnet.is_named(name))
+        .find(|subnet| subnet.is_named(name))
         .ok_or_else(|| PlanError::SubnetNotFound {
             subnet: name.to_owned(),
             virtual_network: config.vnet_name.clone(),

@@ -1,4 +1,6 @@
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use azure_loadbalancer::execute::{FollowOptions, Observer, ReconcileError, Reconciled, follow};
@@ -8,8 +10,10 @@ use program_kit::{Failure, Stop, print};
 use serde_json::json;
 
 use super::Found;
-use super::cli::Apply;
-use super::inputs::{self, Wanted};
+use super::cli::{Apply, Format};
+use super::health::{self, Health};
+use super::inputs::{self, Settings, Wanted};
+use super::report;
 use super::show::{self, Style};
 use super::target::Azure;
 
@@ -19,7 +23,7 @@ pub(super) async fn run(options: &Apply) -> Result<Found, Failure> {
         return watch(options).await;
     }
     let wanted = Wanted::read(&options.inputs, Some(&options.members)).await?;
-    let azure = Azure::open(&options.target, wanted.config)?;
+    let azure = Azure::open(&options.target, &wanted.settings)?;
     let mut stop = Stop::listen()?;
     let done = azure.executor.reconcile(&wanted.services, &wanted.nodes);
     let report = tokio::select! {
@@ -27,10 +31,14 @@ pub(super) async fn run(options: &Apply) -> Result<Found, Failure> {
         () = stop.asked() => return Err(Failure::new("stopped; what is written is valid, and `apply` goes on from there")),
     };
     keep(options.target.state.as_deref(), &azure)?;
-    print(
-        &show::reconciled(&report, Style::of_stdout())
+    print(&match options.format {
+        Format::Text => show::reconciled(&report, Style::of_stdout())
             .map_err(|error| Failure::from_error(&error))?,
-    )?;
+        Format::Json => {
+            let text = serde_json::to_string_pretty(&report::document(&report));
+            text.map_err(|error| Failure::from_error(&error))? + "\n"
+        }
+    })?;
     Ok(found(&report))
 }
 
@@ -43,23 +51,50 @@ fn found(report: &Reconciled) -> Found {
 }
 
 async fn watch(options: &Apply) -> Result<Found, Failure> {
-    let config = inputs::config(&options.inputs, Some(&options.members))?;
-    let azure = Azure::open(&options.target, config)?;
-    let (mut services, mut nodes, statuses) = sources(options)?;
-    let mut told = Told {
-        azure: &azure,
-        state: options.target.state.as_deref(),
-        style: Style::of_stdout(),
-        statuses,
-        last: None,
+    let mut settings = inputs::settings(&options.inputs, Some(&options.members))?;
+    let mut azure = Azure::open(&options.target, &settings)?;
+    let health = Arc::new(Health::default());
+    let _served = match &options.status_listen {
+        None => None,
+        Some(address) => {
+            let served = health::serve(address, Arc::clone(&health)).await?;
+            tracing::warn!(address = %served.address, "answering at /healthz, /readyz and /metrics");
+            Some(served)
+        }
     };
     let mut stop = Stop::listen()?;
-    let pace = FollowOptions::default();
-    tokio::select! {
-        () = follow(&azure.executor, &mut *services, &mut *nodes, &pace, &mut told) => {}
-        () = stop.asked() => {}
+    let mut pace = FollowOptions::default();
+    pace.resync = Duration::from_secs(options.resync);
+    let (mut last, mut shown) = (None, Vec::new());
+    loop {
+        let (mut services, mut nodes, statuses) = sources(options)?;
+        let mut told = Told {
+            azure: &azure,
+            state: options.target.state.as_deref(),
+            format: options.format,
+            health: &health,
+            statuses,
+            last: &mut last,
+            shown: &mut shown,
+        };
+        let next: Settings = tokio::select! {
+            () = follow(&azure.executor, &mut *services, &mut *nodes, &pace, &mut told) => break,
+            next = inputs::changed(&options.inputs, &options.members, &settings) => next,
+            () = stop.asked() => break,
+        };
+        match Azure::open(&options.target, &next) {
+            Ok(mut opened) => {
+                opened.executor = opened.executor.continuing(&azure.executor);
+                azure = opened;
+                tracing::warn!("the configuration has changed and is in force");
+            }
+            Err(failure) => {
+                tracing::error!(%failure, "the configuration has changed and cannot be used; the last one stays in force");
+            }
+        }
+        settings = next;
     }
-    Ok(told.last.unwrap_or(Found::Good))
+    Ok(last.unwrap_or(Found::Good))
 }
 
 type Sources = (
@@ -71,7 +106,11 @@ type Sources = (
 /// What is followed, and who writes statuses, if there is an API server that has them.
 fn sources(options: &Apply) -> Result<Sources, Failure> {
     if let Some(client) = inputs::kubernetes(&options.inputs)? {
-        let statuses: Box<dyn Observer> = Box::new(client.status_writer());
+        let mut statuses = client.status_writer();
+        if options.finalizer {
+            statuses = statuses.with_finalizers();
+        }
+        let statuses: Box<dyn Observer> = Box::new(statuses);
         let (services, nodes) = (Box::new(client.services()), Box::new(client.nodes()));
         return Ok((services, nodes, Some(statuses)));
     }
@@ -83,24 +122,49 @@ fn sources(options: &Apply) -> Result<Sources, Failure> {
 struct Told<'a> {
     azure: &'a Azure,
     state: Option<&'a Path>,
-    style: Style,
+    format: Format,
+    health: &'a Health,
     statuses: Option<Box<dyn Observer>>,
-    last: Option<Found>,
+    last: &'a mut Option<Found>,
+    /// The lines that were printed the last time.
+    shown: &'a mut Vec<String>,
+}
+
+impl Told<'_> {
+    fn text(&mut self, result: &Result<Reconciled, ReconcileError>) -> String {
+        if self.format == Format::Json {
+            let document = result
+                .as_ref()
+                .map_or_else(report::failed, report::document);
+            return format!("{document}\n");
+        }
+        let text = match result {
+            Ok(report) => show::reconciled(report, Style::of_stdout()).unwrap_or_default(),
+            Err(error) => format!("error: {}; it is tried again\n", Failure::from_error(error)),
+        };
+        // What was said the last time and still holds is no news, but for writes.
+        let lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        let is_news = |line: &&String| line.contains("written:") || !self.shown.contains(line);
+        let news: String = lines
+            .iter()
+            .filter(is_news)
+            .map(|line| format!("{line}\n"))
+            .collect();
+        *self.shown = lines;
+        news
+    }
 }
 
 #[async_trait]
 impl Observer for Told<'_> {
     async fn reconciled(&mut self, result: &Result<Reconciled, ReconcileError>) -> bool {
-        let text = match result {
-            Ok(report) => show::reconciled(report, self.style).unwrap_or_default(),
-            Err(error) => format!("error: {}; it is tried again\n", Failure::from_error(error)),
-        };
         // Somebody who has stopped reading may still want the work done.
-        let _ = print(&text);
+        let _ = print(&self.text(result));
         if let Err(failure) = keep(self.state, self.azure) {
             tracing::error!(%failure, "the state is not kept");
         }
-        self.last = Some(result.as_ref().map_or(Found::Bad, found));
+        self.health.note(result);
+        *self.last = Some(result.as_ref().map_or(Found::Bad, found));
         match &mut self.statuses {
             Some(statuses) => statuses.reconciled(result).await,
             None => true,

@@ -52,6 +52,18 @@ pub(super) struct Apply {
     /// their status then
     #[arg(long)]
     pub(super) watch: bool,
+    /// After how many seconds everything is looked at again although nothing has changed
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, requires = "watch", value_parser = clap::value_parser!(u64).range(10..))]
+    pub(super) resync: u64,
+    /// Answer at `/healthz`, `/readyz` and `/metrics` there
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "watch")]
+    pub(super) status_listen: Option<String>,
+    /// Put Kubernetes' finalizer on services, so that one that is deleted is gone only when nothing is left of it
+    #[arg(long, requires = "watch", requires = "kubernetes")]
+    pub(super) finalizer: bool,
+    /// How to print; with --watch JSON is one document a line
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) format: Format,
 }
 
 #[derive(Debug, Args)]
@@ -122,13 +134,16 @@ pub(super) struct Target {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Credentials {
-    /// The environment if it has any, else the machine's identity; nowhere for plain HTTP to this machine
+    /// The environment if it has any, else the configuration, else the machine's identity; nowhere for plain HTTP to this machine
     #[default]
     Auto,
     /// `AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, and `AZURE_CLIENT_SECRET` or `AZURE_FEDERATED_TOKEN_FILE`
     Environment,
     /// The identity of the machine; `AZURE_CLIENT_ID` chooses among several
     ManagedIdentity,
+    /// What the configuration has, with the keys of an `azure.json` of Kubernetes: `aadClientId` and `aadClientSecret`, or
+    /// `useManagedIdentityExtension` and `userAssignedIdentityID`
+    Config,
     /// The token in `AZURE_ACCESS_TOKEN`
     Token,
     /// Nowhere

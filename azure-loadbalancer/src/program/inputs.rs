@@ -1,5 +1,6 @@
 use std::error::Error;
 use std::path::Path;
+use std::time::Duration;
 
 use azure_loadbalancer::arm::{ReqwestTransport, RetryPolicy};
 use azure_loadbalancer::config::{LeftAddresses, OrphanPolicy};
@@ -10,10 +11,11 @@ use program_kit::{Failure, read};
 use serde_json::Value;
 
 use super::cli::{Inputs, Members};
+use super::identity::FileIdentity;
 
 /// What is wanted.
 pub(super) struct Wanted {
-    pub(super) config: Config,
+    pub(super) settings: Settings,
     pub(super) services: Vec<Service>,
     pub(super) nodes: Vec<Node>,
 }
@@ -21,11 +23,11 @@ pub(super) struct Wanted {
 impl Wanted {
     /// Reads services and, where members of pools matter, nodes.
     pub(super) async fn read(inputs: &Inputs, members: Option<&Members>) -> Result<Self, Failure> {
-        let config = config(inputs, members)?;
+        let settings = settings(inputs, members)?;
         if let Some(client) = kubernetes(inputs)? {
             let (mut services, mut nodes) = (client.services(), client.nodes());
             return Ok(Self {
-                config,
+                settings,
                 services: first(&mut services).await?,
                 nodes: match members {
                     Some(_) => first(&mut nodes).await?,
@@ -35,7 +37,7 @@ impl Wanted {
         }
         let nodes = members.and_then(|members| members.nodes.as_deref());
         Ok(Self {
-            config,
+            settings,
             services: inputs.services.as_deref().map_or_else(none, documents)?,
             nodes: nodes.map_or_else(none, documents)?,
         })
@@ -94,16 +96,58 @@ pub(super) fn files(
     }
 }
 
-pub(super) fn config(inputs: &Inputs, members: Option<&Members>) -> Result<Config, Failure> {
+/// What the configuration says.
+pub(super) struct Settings {
+    pub(super) config: Config,
+    pub(super) identity: FileIdentity,
+    /// Its text.
+    text: String,
+}
+
+pub(super) fn settings(inputs: &Inputs, members: Option<&Members>) -> Result<Settings, Failure> {
+    let text = read(&inputs.config)?;
+    parsed(text, inputs, members)
+}
+
+/// Waits until the configuration has changed into another one that can be used.
+pub(super) async fn changed(inputs: &Inputs, members: &Members, now: &Settings) -> Settings {
+    let mut last = now.text.clone();
+    loop {
+        tokio::time::sleep(RELOOK).await;
+        let path = inputs.config.clone();
+        // Disks block, and those on a network may hang.
+        let text = tokio::task::spawn_blocking(move || std::fs::read_to_string(path)).await;
+        let Ok(Ok(text)) = text else {
+            continue;
+        };
+        if text == last {
+            continue;
+        }
+        last.clone_from(&text);
+        match parsed(text, inputs, Some(members)) {
+            Ok(settings) => return settings,
+            Err(failure) => {
+                tracing::error!(%failure, "the configuration has changed and cannot be used; the last one stays in force");
+            }
+        }
+    }
+}
+
+fn parsed(text: String, inputs: &Inputs, members: Option<&Members>) -> Result<Settings, Failure> {
     let path = inputs.config.as_path();
-    let text = read(path)?;
+    // Editors of Windows write a mark in front.
+    let plain = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let fail = |error: &dyn Error| Failure::new(format!("{}: {error}", path.display()));
     let unreadable = |error: serde_json::Error| {
         let hint = "`azure-loadbalancer schema` prints what it may have";
         Failure::new(format!("{}: {error}; {hint}", path.display()))
     };
-    let mut config: Config = serde_json::from_str(&text).map_err(unreadable)?;
-    let written: Value = serde_json::from_str(&text).map_err(unreadable)?;
+    let mut config: Config = serde_json::from_str(plain).map_err(unreadable)?;
+    let written: Value = serde_json::from_str(plain).map_err(unreadable)?;
+    let identity: FileIdentity = serde_json::from_str(plain).map_err(unreadable)?;
+    for (key, known) in misspelt(&written) {
+        tracing::warn!(file = %path.display(), "{key:?} is ignored; is {known:?} meant?");
+    }
     config.validate().map_err(|error| fail(&error))?;
     // A file that is too short, or another cluster's API server than was meant, must not take everything down.
     if members.is_some_and(|members| members.remove_orphans) {
@@ -116,8 +160,54 @@ pub(super) fn config(inputs: &Inputs, members: Option<&Members>) -> Result<Confi
     } else if written.get("leftAddresses").is_none_or(Value::is_null) {
         config.left_addresses = LeftAddresses::Keep;
     }
-    Ok(config)
+    Ok(Settings {
+        config,
+        identity,
+        text,
+    })
 }
+
+/// Keys that are not known and look like one that is. Others are left alone: a cloud-config file of Kubernetes has many that are
+/// nothing to this program.
+fn misspelt(written: &Value) -> Vec<(&String, String)> {
+    let schema: Value =
+        serde_json::from_str(include_str!("../../schema/config.schema.json")).unwrap_or_default();
+    let known = schema["properties"].as_object();
+    let known: Vec<_> = known.into_iter().flatten().map(|(key, _)| key).collect();
+    let keys = written.as_object().into_iter().flatten();
+    let unknown =
+        keys.filter(|(key, _)| !known.contains(key) && !OF_KUBERNETES.contains(&key.as_str()));
+    unknown
+        .filter_map(|(key, _)| {
+            let near = known.iter().filter(|one| {
+                !written
+                    .as_object()
+                    .is_some_and(|all| all.contains_key(**one))
+            });
+            let near = near.map(|one| {
+                (
+                    strsim::osa_distance(&key.to_lowercase(), &one.to_lowercase()),
+                    one,
+                )
+            });
+            let (distance, one) = near.min()?;
+            (distance <= NEAR).then(|| (key, (**one).clone()))
+        })
+        .collect()
+}
+
+/// By how many letters a key may differ from one that is known to be taken for it.
+const NEAR: usize = 2;
+/// Keys of Kubernetes' file that differ by no more.
+const OF_KUBERNETES: [&str; 5] = [
+    "primaryAvailabilitySetName",
+    "primaryScaleSetName",
+    "excludeMasterFromStandardLb",
+    "disableOutboundSnat",
+    "vmType",
+];
+/// How often the configuration is looked at.
+const RELOOK: Duration = Duration::from_secs(1);
 
 fn documents<T: FromDocument>(path: &Path) -> Result<Vec<T>, Failure> {
     let text = read(path)?;

@@ -4,9 +4,12 @@ mod apply;
 mod changes;
 mod cli;
 mod emulate;
+mod health;
+mod identity;
 mod inputs;
 mod orphans;
 mod plan;
+mod report;
 mod show;
 mod target;
 

@@ -12,8 +12,8 @@ use super::target::Azure;
 /// Shows what belongs to no service. It is bad if there is something.
 pub(super) async fn run(options: &Orphans) -> Result<Found, Failure> {
     let mut wanted = Wanted::read(&options.inputs, None).await?;
-    wanted.config.orphans = OrphanPolicy::Report;
-    let azure = Azure::open(&options.target, wanted.config)?;
+    wanted.settings.config.orphans = OrphanPolicy::Report;
+    let azure = Azure::open(&options.target, &wanted.settings)?;
     let planned = azure.executor.plan(&wanted.services, &wanted.nodes).await;
     let (plan, _) = planned.map_err(|error| Failure::from_error(&error))?;
     let orphans = &plan.orphans;

@@ -9,7 +9,7 @@ use super::target::Azure;
 /// Shows a plan. It is bad if a service cannot have what it asks for.
 pub(super) async fn run(options: &Plan) -> Result<Found, Failure> {
     let wanted = Wanted::read(&options.inputs, Some(&options.members)).await?;
-    let azure = Azure::open(&options.target, wanted.config)?;
+    let azure = Azure::open(&options.target, &wanted.settings)?;
     let planned = azure
         .executor
         .forecast(&wanted.services, &wanted.nodes)

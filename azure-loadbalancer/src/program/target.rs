@@ -6,12 +6,13 @@ use azure_loadbalancer::arm::token::{
     ClientCredentials, ManagedIdentity, StaticToken, TokenSource,
 };
 use azure_loadbalancer::arm::{ArmClient, ReqwestTransport, TowerTransport};
-use azure_loadbalancer::config::{Cloud, Config};
+use azure_loadbalancer::config::Cloud;
 use azure_loadbalancer::emulator::{Emulator, EmulatorOptions};
 use program_kit::Failure;
 
 use super::cli::{Credentials, Target};
-use super::inputs::resources;
+use super::identity::FileIdentity;
+use super::inputs::{Settings, resources};
 
 /// What is read and written.
 pub(super) struct Azure {
@@ -21,7 +22,8 @@ pub(super) struct Azure {
 }
 
 impl Azure {
-    pub(super) fn open(target: &Target, config: Config) -> Result<Self, Failure> {
+    pub(super) fn open(target: &Target, settings: &Settings) -> Result<Self, Failure> {
+        let config = settings.config.clone();
         let (client, emulator) = match &target.state {
             Some(path) => {
                 let emulator = Emulator::new(EmulatorOptions::default().operation_requests(0));
@@ -36,7 +38,7 @@ impl Azure {
                 let client = ArmClient::builder(TowerTransport::new(emulator.clone())).build();
                 (client, Some(emulator))
             }
-            None => (client(target, &config.cloud)?, None),
+            None => (client(target, &config.cloud, &settings.identity)?, None),
         };
         let client = client.map_err(|error| Failure::from_error(&error))?;
         let executor =
@@ -82,24 +84,50 @@ impl Addresses {
     }
 }
 
-fn client(target: &Target, cloud: &Cloud) -> Result<Built, Failure> {
+/// Ways out: to Azure through the proxies of the environment, and directly to what no proxy reaches.
+struct Ways {
+    out: ReqwestTransport,
+    direct: ReqwestTransport,
+}
+
+impl Ways {
+    fn new(target: &Target) -> Result<Self, Failure> {
+        let file = target.ca_file.as_deref();
+        let direct = file.map_or_else(ReqwestTransport::new, ReqwestTransport::trusting);
+        let out = ReqwestTransport::through_proxies(file);
+        Ok(Self {
+            out: out.map_err(|error| Failure::from_error(&error))?,
+            direct: direct.map_err(|error| Failure::from_error(&error))?,
+        })
+    }
+
+    /// A token is not shown to a proxy: over plain HTTP, which is to this machine alone, there is none.
+    fn to(&self, endpoint: &str) -> &ReqwestTransport {
+        match endpoint.starts_with("https://") {
+            true => &self.out,
+            false => &self.direct,
+        }
+    }
+}
+
+fn client(target: &Target, cloud: &Cloud, identity: &FileIdentity) -> Result<Built, Failure> {
     let addresses = Addresses::of(target, cloud)?;
-    let transport = match &target.ca_file {
-        Some(file) => ReqwestTransport::trusting(file),
-        None => ReqwestTransport::new(),
-    };
-    let transport = transport.map_err(|error| Failure::from_error(&error))?;
-    let builder = ArmClient::builder(transport.clone()).endpoint(&addresses.endpoint);
-    Ok(match tokens(target.credentials, &addresses, &transport)? {
-        Some(tokens) => builder.tokens(tokens).build(),
-        None => builder.build(),
-    })
+    let ways = Ways::new(target)?;
+    let transport = ways.to(&addresses.endpoint).clone();
+    let builder = ArmClient::builder(transport).endpoint(&addresses.endpoint);
+    Ok(
+        match tokens(target.credentials, &addresses, &ways, identity)? {
+            Some(tokens) => builder.tokens(tokens).build(),
+            None => builder.build(),
+        },
+    )
 }
 
 fn tokens(
     credentials: Credentials,
     addresses: &Addresses,
-    transport: &ReqwestTransport,
+    ways: &Ways,
+    identity: &FileIdentity,
 ) -> Result<Option<Arc<dyn TokenSource>>, Failure> {
     let is_set = |name: &str| env::var(name).is_ok_and(|value| !value.is_empty());
     let chosen = match credentials {
@@ -110,44 +138,75 @@ fn tokens(
             Credentials::Environment
         }
         Credentials::Auto if addresses.endpoint.starts_with("http://") => Credentials::None,
+        Credentials::Auto if identity.is_application() => Credentials::Config,
         Credentials::Auto => Credentials::ManagedIdentity,
         chosen => chosen,
     };
     Ok(match chosen {
         Credentials::None | Credentials::Auto => None,
-        Credentials::Token => Some(Arc::new(StaticToken::new(variable("AZURE_ACCESS_TOKEN")?))),
-        Credentials::Environment => Some(Arc::new(application(transport, addresses)?)),
-        Credentials::ManagedIdentity => {
-            let mut identity =
-                ManagedIdentity::new(transport.clone()).resource(&addresses.resource);
+        Credentials::Token => Some(Arc::new(StaticToken::new(token_of(&variable(
+            "AZURE_ACCESS_TOKEN",
+        )?)))),
+        Credentials::Environment => {
+            let credentials = application_of_environment(&ways.out)?;
+            Some(Arc::new(with_addresses(credentials, addresses)))
+        }
+        Credentials::Config if !identity.is_managed() => {
+            let credentials = identity.application(&ways.out)?;
+            Some(Arc::new(with_addresses(credentials, addresses)))
+        }
+        Credentials::ManagedIdentity | Credentials::Config => {
+            let mut managed =
+                ManagedIdentity::new(ways.direct.clone()).resource(&addresses.resource);
             if let Ok(host) = variable("AZURE_POD_IDENTITY_AUTHORITY_HOST") {
-                identity = identity.endpoint(host);
+                managed = managed.endpoint(host);
             }
             if let Ok(client) = variable("AZURE_CLIENT_ID") {
-                identity = identity.client_id(client);
+                managed = managed.client_id(client);
+            } else if let Some(client) = identity.managed_client()? {
+                managed = managed.client_id(client);
             }
-            Some(Arc::new(identity))
+            Some(Arc::new(managed))
         }
     })
 }
 
-fn application(
-    transport: &ReqwestTransport,
-    addresses: &Addresses,
-) -> Result<ClientCredentials, Failure> {
+/// The token in what `az account get-access-token` prints: a document, or the token alone with `--query accessToken -o tsv`.
+fn token_of(text: &str) -> String {
+    let document: Option<serde_json::Value> = serde_json::from_str(text).ok();
+    let token = document
+        .as_ref()
+        .and_then(|document| document.get("accessToken")?.as_str());
+    token.unwrap_or(text).trim().to_owned()
+}
+
+fn application_of_environment(transport: &ReqwestTransport) -> Result<ClientCredentials, Failure> {
     let (tenant, client) = (variable("AZURE_TENANT_ID")?, variable("AZURE_CLIENT_ID")?);
-    let mut credentials = match variable("AZURE_CLIENT_SECRET") {
-        Ok(secret) => ClientCredentials::with_secret(transport.clone(), tenant, client, secret),
+    match variable("AZURE_CLIENT_SECRET") {
+        Ok(secret) => Ok(ClientCredentials::with_secret(
+            transport.clone(),
+            tenant,
+            client,
+            secret,
+        )),
         Err(missing) => match variable("AZURE_FEDERATED_TOKEN_FILE") {
-            Ok(file) => ClientCredentials::with_token_file(transport.clone(), tenant, client, file),
-            Err(_) => return Err(missing),
+            Ok(file) => Ok(ClientCredentials::with_token_file(
+                transport.clone(),
+                tenant,
+                client,
+                file,
+            )),
+            Err(_) => Err(missing),
         },
-    };
+    }
+}
+
+fn with_addresses(mut credentials: ClientCredentials, addresses: &Addresses) -> ClientCredentials {
     let authority = variable("AZURE_AUTHORITY_HOST").ok();
     if let Some(authority) = authority.or_else(|| addresses.authority.map(str::to_owned)) {
         credentials = credentials.authority(authority);
     }
-    Ok(credentials.resource(&addresses.resource))
+    credentials.resource(&addresses.resource)
 }
 
 fn variable(name: &str) -> Result<String, Failure> {

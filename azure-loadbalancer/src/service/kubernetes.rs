@@ -6,7 +6,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Service, ServiceKey, ServicePort};
+use crate::naming;
 use crate::resources::null_as_default;
+
+/// What Kubernetes' own service controller puts on services with a load balancer.
+pub(crate) const FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
 
 #[derive(Deserialize)]
 pub(super) struct ServiceDocument {
@@ -29,6 +33,8 @@ struct Metadata {
     #[serde(default, deserialize_with = "null_as_default")]
     annotations: BTreeMap<String, String>,
     deletion_timestamp: Option<serde::de::IgnoredAny>,
+    #[serde(default, deserialize_with = "null_as_default")]
+    finalizers: Vec<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -46,6 +52,8 @@ struct Spec {
     external_traffic_policy: Option<String>,
     load_balancer_class: Option<String>,
     health_check_node_port: Option<u16>,
+    #[serde(deserialize_with = "null_as_default")]
+    ip_families: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -71,6 +79,7 @@ impl From<ServiceDocument> for Service {
         };
         let key = ServiceKey::new(namespace, metadata.name);
         let is = |text: &Option<String>, value: &str| text.as_deref() == Some(value);
+        let unreadable = naming::check_uid(&metadata.uid).err();
         Self {
             key,
             uid: metadata.uid,
@@ -85,7 +94,9 @@ impl From<ServiceDocument> for Service {
             load_balanced: is(&spec.kind, "LoadBalancer"),
             deleting: metadata.deletion_timestamp.is_some(),
             published: published(&status),
-            unreadable: None,
+            ip_families: spec.ip_families,
+            has_finalizer: metadata.finalizers.iter().any(|one| one == FINALIZER),
+            unreadable,
         }
     }
 }

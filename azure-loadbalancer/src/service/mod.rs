@@ -1,6 +1,8 @@
 //! Services: what is to be reachable through a load balancer, as plain data.
 
 mod kubernetes;
+#[cfg(feature = "kube")]
+pub(crate) use self::kubernetes::FINALIZER;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -79,8 +81,8 @@ impl<'de> Deserialize<'de> for ServiceKey {
 pub struct Service {
     /// Which service.
     pub key: ServiceKey,
-    /// What all names of its resources are made of, so it must be unique and never change. Kubernetes gives a UUID. Empty: it is
-    /// made of the cluster's name and the key, so that a service which is deleted and created again keeps its names.
+    /// What all names of its resources are made of, so it must be unique and never change. Kubernetes gives a UUID, and a document
+    /// with anything else is refused: what a service leaves is known to be this crate's by that form alone. Empty: it is made of the cluster's name and the key, so that a service which is deleted and created again keeps its names.
     pub uid: String,
     /// What else is asked for; the keys are in [`crate::annotations::keys`].
     pub annotations: BTreeMap<String, String>,
@@ -105,6 +107,10 @@ pub struct Service {
     /// Where its status says that it is reached: addresses, or names of the DNS where it has no address. Nothing if there was no
     /// status.
     pub published: Option<Vec<String>>,
+    /// The versions of the internet protocol that it is to have (`spec.ipFamilies`), the first one first; none: IPv4.
+    pub ip_families: Vec<String>,
+    /// Whether it has Kubernetes' finalizer for load balancers, so that it is not gone before its resources are.
+    pub has_finalizer: bool,
     /// Why the rest of it could not be read. What it has stays as it is then.
     pub unreadable: Option<String>,
 }

@@ -20,7 +20,7 @@ use super::status::StatusWriter;
 use super::watch::{KubernetesSource, WatchOptions};
 use crate::node::Node;
 use crate::plan::Ingress;
-use crate::service::{Service as LoadBalanced, ServiceKey};
+use crate::service::{FINALIZER, Service as LoadBalanced, ServiceKey};
 
 /// How long an answer may take, but for a watch, which is answered bit by bit.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -220,6 +220,38 @@ where
             )
             .await?;
         let merge = HeaderValue::from_static("application/merge-patch+json");
+        request.headers_mut().insert(CONTENT_TYPE, merge);
+        match self.whole(request).await {
+            Err(KubernetesError::Refused {
+                status: StatusCode::NOT_FOUND,
+                ..
+            }) => Ok(()),
+            done => done.map(drop),
+        }
+    }
+
+    /// Puts Kubernetes' finalizer for load balancers on a service, or takes it off. Others on it stay.
+    ///
+    /// # Errors
+    ///
+    /// There is no answer, or it is an error. A service that is gone needs none.
+    pub async fn write_finalizer(
+        &self,
+        service: &ServiceKey,
+        is_there: bool,
+    ) -> Result<(), KubernetesError> {
+        let ServiceKey { namespace, name } = service;
+        let path = ["api", "v1", "namespaces", namespace, "services", name];
+        // Lists of finalizers are merged by a patch of this kind, whatever others write meanwhile.
+        let field = match is_there {
+            true => "finalizers",
+            false => "$deleteFromPrimitiveList/finalizers",
+        };
+        let body = json!({ "metadata": { field: [FINALIZER] } });
+        let body = Bytes::from(body.to_string());
+        let url = self.url(&path, &[]);
+        let mut request = self.request(Method::PATCH, url, body).await?;
+        let merge = HeaderValue::from_static("application/strategic-merge-patch+json");
         request.headers_mut().insert(CONTENT_TYPE, merge);
         match self.whole(request).await {
             Err(KubernetesError::Refused {

@@ -1,8 +1,8 @@
 //! Services and nodes of a Kubernetes cluster, by its API server: listed once and watched from there (feature `kube`).
 //!
-//! Only what is needed of the API is spoken: `GET` of the lists with pages, `watch` with bookmarks, and the patch of a service's
-//! status. No finalizer is put on services: whoever plans for all services at once removes what is left of a service that is gone,
-//! also after a restart.
+//! Only what is needed of the API is spoken: `GET` of the lists with pages, `watch` with bookmarks, and patches of a service's
+//! status and finalizers. Kubernetes' finalizer is taken off a service when nothing is left of it; it is put on services only where
+//! that is asked for ([`StatusWriter::with_finalizers`]).
 
 mod client;
 mod event;

@@ -34,6 +34,7 @@ const REWRITE: Duration = Duration::from_secs(60);
 pub struct StatusWriter<S> {
     client: KubernetesClient<S>,
     written: BTreeMap<ServiceKey, Written>,
+    puts_finalizers: bool,
 }
 
 /// What was written last.
@@ -57,6 +58,25 @@ impl<S> StatusWriter<S> {
         Self {
             client,
             written: BTreeMap::new(),
+            puts_finalizers: false,
+        }
+    }
+
+    /// Puts Kubernetes' finalizer on services that have a load balancer, so that a service is not gone before its resources are.
+    /// Default: it is only taken off, once nothing is left, where somebody has put it on.
+    #[must_use]
+    pub fn with_finalizers(mut self) -> Self {
+        self.puts_finalizers = true;
+        self
+    }
+
+    /// Whether the finalizer of a service is to come or to go; nothing if it is as it should be.
+    fn finalizer_due(&self, outcome: &ServiceOutcome, is_wrong: bool) -> Option<bool> {
+        match (outcome.has_finalizer, outcome.is_wanted) {
+            (false, true) if self.puts_finalizers && outcome.exists => Some(true),
+            // While it is not known that nothing is left, it stays.
+            (true, false) if !outcome.exists && !is_wrong => Some(false),
+            _ => None,
         }
     }
 
@@ -108,7 +128,24 @@ where
                 Due::Later => is_done = false,
             }
         }
+        let finalizers = report.services.iter().filter_map(|(key, outcome)| {
+            let due = self.finalizer_due(outcome, report.error_of(key).is_some())?;
+            Some((key.clone(), due))
+        });
+        let finalizers: Vec<_> = finalizers.collect();
         let client = &self.client;
+        let patches = stream::iter(finalizers.into_iter().map(async |(key, is_there)| {
+            let done = client.write_finalizer(&key, is_there).await;
+            (key, done)
+        }));
+        let patched: Vec<_> = patches.buffer_unordered(AT_A_TIME).collect().await;
+        for (key, done) in patched {
+            if let Err(error) = done {
+                let cause = error.source().map(ToString::to_string);
+                tracing::warn!(%error, cause, service = %key, "a finalizer is not written; it is tried again");
+                is_done = false;
+            }
+        }
         let writes = stream::iter(due.into_iter().map(async |(key, ingress)| {
             let done = client.write_status(&key, &ingress).await;
             (key, ingress, done)

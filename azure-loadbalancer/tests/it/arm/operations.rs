@@ -41,6 +41,22 @@ async fn a_write_is_followed_until_it_is_over() {
     );
 }
 
+/// However soon the resource manager wants to be asked again: ten times a second are enough.
+#[tokio::test(start_paused = true)]
+async fn a_write_is_not_followed_as_fast_as_the_network_is() {
+    let now = [("azure-asyncoperation", POLL), ("retry-after", "0")];
+    let mut answers = vec![answer(201, &now, UPDATING)];
+    answers.extend(
+        (0..20).map(|_| answer(200, &[("retry-after", "0")], r#"{"status":"InProgress"}"#)),
+    );
+    answers.push(answer(200, &[], r#"{"status":"Succeeded"}"#));
+    let script = Script::new(answers);
+    put(&script).await.unwrap();
+    let asked = script.asked();
+    let waits = asked.windows(2).map(|two| two[1].at - two[0].at);
+    assert!(waits.min().unwrap() >= std::time::Duration::from_millis(100));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_write_that_fails_later_is_an_error_with_its_code() {
     for (status, ending) in [

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use azure_loadbalancer::annotations::keys;
-use azure_loadbalancer::config::{Config, LoadBalancerSku};
+use azure_loadbalancer::config::{Config, LoadBalancerSku, PoolMembership};
 use azure_loadbalancer::node::{Readiness, labels};
 use azure_loadbalancer::resources::{
     ArmId, ProvisioningState, ScaleSet, ScaleSetInstance, SubResource,
@@ -271,7 +271,7 @@ fn members_of_the_other_kind_stay_and_are_told() {
     let interfaces = json!({ "backendIPConfigurations": [{ "id": "/x/ipConfigurations/c" }], "loadBalancerBackendAddresses": [{ "name": "nic_c", "properties": {} }] });
     let addresses = json!({ "loadBalancerBackendAddresses": [{ "name": "n", "properties": { "ipAddress": "10.0.0.7" } }] });
     let by_interface = Config {
-        backend_pool_type: azure_loadbalancer::config::PoolMembership::NetworkInterface,
+        backend_pool_type: PoolMembership::NetworkInterface,
         ..current()
     };
     for (config, members, mend) in [
@@ -468,4 +468,98 @@ fn the_last_members_leave_when_they_are_told_to() {
     let (plan, _) = azure.converge(&current(), &services, &all);
     assert_eq!(members(&azure), Vec::<String>::new());
     assert!(warned(&plan, "none of 2 known nodes takes part"));
+}
+
+/// Interfaces leave the cluster's pool with their nodes, and nobody leaves because nobody is seen.
+#[test]
+fn interfaces_leave_with_their_nodes() {
+    let config = Config {
+        backend_pool_type: PoolMembership::NetworkInterface,
+        ..current()
+    };
+    let services = [service("a", &[80])];
+    let (start, nodes) = {
+        let (mut azure, nodes) = cluster(3, 1);
+        azure.converge(&config, &services, &nodes);
+        (azure, nodes)
+    };
+    let label = |node: &Node, key: &str, value: &str| {
+        let mut node = node.clone();
+        node.labels.insert(key.to_owned(), value.to_owned());
+        node
+    };
+    let not_ready = |node: &Node, seconds: u64| Node {
+        readiness: Readiness::NotReady(Duration::from_secs(seconds)),
+        ..node.clone()
+    };
+    let unreadable = |node: &Node| Node {
+        unreadable: Some("of two minds".to_owned()),
+        ..not_ready(node, 3_600)
+    };
+    let unknown = Node::new("elsewhere", [10, 0, 1, 99].into());
+    let [a, b, c] = [&nodes[0], &nodes[1], &nodes[2]].map(Clone::clone);
+    for (about, now, members) in [
+        ("all", vec![a.clone(), b.clone(), c.clone()], [1, 1, 1]),
+        ("one is gone", vec![a.clone(), b.clone()], [1, 1, 0]),
+        (
+            "one is excluded",
+            vec![a.clone(), b.clone(), label(&c, labels::EXCLUDED, "")],
+            [1, 1, 0],
+        ),
+        (
+            "one is unmanaged",
+            vec![a.clone(), b.clone(), label(&c, labels::MANAGED, "false")],
+            [1, 1, 0],
+        ),
+        (
+            "one is not ready",
+            vec![a.clone(), b.clone(), not_ready(&c, 3_600)],
+            [1, 1, 0],
+        ),
+        (
+            "one is not ready for a moment",
+            vec![a.clone(), b.clone(), not_ready(&c, 10)],
+            [1, 1, 1],
+        ),
+        (
+            "one cannot be read",
+            vec![a.clone(), b.clone(), unreadable(&c)],
+            [1, 1, 1],
+        ),
+        (
+            "names do not fit",
+            vec![a.clone(), b.clone(), unknown],
+            [1, 1, 1],
+        ),
+        ("nobody is seen", vec![], [1, 1, 1]),
+        (
+            "nobody is ready",
+            vec![not_ready(&a, 3_600), not_ready(&b, 3_600)],
+            [1, 1, 1],
+        ),
+        (
+            "nobody is ready, one is told to go",
+            vec![not_ready(&a, 3_600), label(&b, labels::EXCLUDED, "")],
+            [1, 0, 1],
+        ),
+    ] {
+        let mut azure = start.clone();
+        let (_, log) = azure.converge(&config, &services, &now);
+        let found = [0, 1, 2].map(|nic| pools(&azure, nic).len());
+        assert_eq!(found, members, "{about}");
+        let writes = members.iter().filter(|count| **count == 0).count();
+        assert_eq!(log.len(), writes, "{about}: {log:?}");
+        // Whoever comes back is a member again.
+        azure.converge(&config, &services, &nodes);
+        assert_eq!(
+            [0, 1, 2].map(|nic| pools(&azure, nic).len()),
+            [1, 1, 1],
+            "{about}"
+        );
+    }
+    // In 2018 nobody left.
+    let (mut azure, nodes) = cluster(2, 1);
+    azure.converge(&note(), &services, &nodes);
+    let (_, log) = azure.converge(&note(), &services, &nodes[..1]);
+    assert_eq!(log, Vec::<String>::new());
 }

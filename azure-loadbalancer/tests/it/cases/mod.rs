@@ -1,5 +1,6 @@
 //! Cases of the behaviour that Kubernetes' provider has, and of what it gets wrong.
 
+mod asked;
 mod configuration;
 mod conflicts;
 mod frontends;

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use self::server::{Server, error};
 
 fn service(name: &str, version: u32) -> Value {
-    json!({ "metadata": { "name": name, "namespace": "default", "uid": name, "resourceVersion": version.to_string() }, "spec": { "type": "LoadBalancer" } })
+    json!({ "metadata": { "name": name, "namespace": "default", "resourceVersion": version.to_string() }, "spec": { "type": "LoadBalancer" } })
 }
 
 fn list(items: &[Value], version: u32, token: &str) -> String {

@@ -83,6 +83,68 @@ async fn a_service_that_is_still_reached_keeps_its_status() {
     following.abort();
 }
 
+/// The patches of finalizers that were sent: whether it comes.
+fn finalizers(server: &Server) -> Vec<bool> {
+    let all = server.patches().into_iter();
+    let of_services = all.filter(|(path, _)| path == "/api/v1/namespaces/shop/services/web");
+    let patches = of_services.map(|(_, body)| {
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        let metadata = body["metadata"].as_object().unwrap();
+        let (field, names) = metadata.iter().next().unwrap();
+        assert_eq!(*names, json!([FINALIZER]));
+        match field.as_str() {
+            "finalizers" => true,
+            "$deleteFromPrimitiveList/finalizers" => false,
+            other => panic!("{other}"),
+        }
+    });
+    patches.collect()
+}
+
+const FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
+
+/// A service that is deleted is let go when nothing is left of it, and not before.
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_goes_when_nothing_is_left() {
+    for puts in [false, true] {
+        let server = Server::default();
+        server.answer(200, &list(&[balanced("web", "LoadBalancer", 1)], 1, ""));
+        let events = server.stream();
+        let client = server.client();
+        let following = tokio::spawn(async move {
+            let mut statuses = client.status_writer();
+            if puts {
+                statuses = statuses.with_finalizers();
+            }
+            let mut services = client.services();
+            let (_, mut nodes) = memory(Vec::new());
+            let mut pace = FollowOptions::default();
+            pace.resync = Duration::from_secs(20);
+            follow(&executor(), &mut services, &mut nodes, &pace, &mut statuses).await;
+        });
+        let pass = |seconds| sleep(Duration::from_secs(seconds));
+        pass(10).await;
+        assert_eq!(finalizers(&server), vec![true; usize::from(puts)]);
+        let mut there = balanced("web", "LoadBalancer", 2);
+        there["metadata"]["finalizers"] = json!(["of-others/x", FINALIZER]);
+        events.send(&event("MODIFIED", &there));
+        pass(60).await;
+        assert_eq!(finalizers(&server), [false; 0]);
+        // A mistake in one that is to go does not matter, and the patch is tried again.
+        server.answer_patch(403, &error(403, "not yours"));
+        there["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        there["metadata"]["resourceVersion"] = json!("3");
+        events.send(&event("MODIFIED", &there));
+        pass(60).await;
+        let sent = finalizers(&server);
+        assert!(
+            sent.len() >= 2 && sent.iter().all(|comes| !comes),
+            "{sent:?}"
+        );
+        following.abort();
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn where_services_are_reached_is_in_their_status() {
     let server = Server::default();

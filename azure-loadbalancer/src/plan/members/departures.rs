@@ -1,0 +1,69 @@
+//! Which network interfaces leave pools.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::first_interface;
+use crate::node::Readiness;
+use crate::plan::machines::{self, Machine, Machines};
+use crate::plan::world::World;
+use crate::resources::ArmId;
+
+/// How a node is getting on, the best last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    /// It is told to take no part.
+    Excluded,
+    /// It has not been ready for too long.
+    NotReady,
+    /// It may be a member.
+    There,
+}
+
+/// The interfaces whose nodes are no members any more.
+///
+/// While no node takes part, only those leave that are told to: who sees nobody any more has more often lost its own view. A machine
+/// without a node leaves only if every node has a machine; else the list and the machines are of two minds about names.
+pub(super) fn of<'a>(world: &World<'a>, machines: &Machines<'a>) -> BTreeSet<&'a ArmId> {
+    let mut states: BTreeMap<&ArmId, State> = BTreeMap::new();
+    let mut has_all_machines = true;
+    let mut is_anybody_there = false;
+    for node in &world.nodes {
+        let state = match node.readiness {
+            _ if !machines::takes_part(world.config, node) => State::Excluded,
+            _ if node.unreadable.is_some() => State::There,
+            Readiness::Ready => State::There,
+            Readiness::NotReady(since) if since < world.config.not_ready_grace => State::There,
+            Readiness::NotReady(_) => State::NotReady,
+        };
+        let is_known = node.unreadable.is_none() && state == State::There;
+        match machines.machine(node) {
+            Some(Machine::Single(machine)) => {
+                is_anybody_there |= is_known;
+                let reference = first_interface(machine);
+                if let Some(id) = reference.and_then(|reference| reference.id.as_ref()) {
+                    let known = states.entry(id).or_insert(state);
+                    *known = state.max(*known);
+                }
+            }
+            Some(Machine::OfScaleSet(_)) => is_anybody_there |= is_known,
+            None => has_all_machines &= state == State::Excluded,
+        }
+    }
+    let mut gone = BTreeSet::new();
+    for machine in &world.snapshot.virtual_machines {
+        let reference = first_interface(machine);
+        let Some(id) = reference.and_then(|reference| reference.id.as_ref()) else {
+            continue;
+        };
+        let leaves = match states.get(id) {
+            Some(State::There) => false,
+            Some(State::NotReady) => is_anybody_there,
+            Some(State::Excluded) => true,
+            None => is_anybody_there && has_all_machines,
+        };
+        if leaves {
+            gone.insert(id);
+        }
+    }
+    gone
+}

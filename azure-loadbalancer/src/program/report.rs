@@ -1,0 +1,51 @@
+//! What came of a plan, for programs.
+
+use azure_loadbalancer::execute::{ReconcileError, Reconciled};
+use program_kit::Failure;
+use serde_json::{Map, Value, json};
+
+/// What came of a reconciliation, as JSON.
+pub(super) fn document(report: &Reconciled) -> Value {
+    let written: Vec<_> = report
+        .written
+        .iter()
+        .map(|one| json!({ "do": one.verb, "target": one.target }))
+        .collect();
+    let mut services = Map::new();
+    for (key, outcome) in &report.services {
+        let error = report.error_of(key);
+        services.insert(
+            key.to_string(),
+            json!({
+                "loadBalancer": outcome.load_balancer,
+                "ingress": outcome.ingress,
+                "error": error.map(|error| Failure::from_error(&error).to_string()),
+            }),
+        );
+    }
+    let nodes = report.refused_nodes.iter();
+    let nodes = nodes.map(|(name, error)| (name.clone(), failure(&**error)));
+    let others = report.other_failures.iter();
+    json!({
+        "done": report.is_converged() && report.errors().is_empty(),
+        "written": written,
+        "services": services,
+        "refusedNodes": nodes.collect::<Map<_, _>>(),
+        "otherFailures": others.map(|error| failure(&**error)).collect::<Vec<_>>(),
+        "left": report.left,
+        "warnings": report.warnings,
+        "orphans": report.orphans,
+        "rounds": report.rounds,
+        "conflicts": report.conflicts,
+        "calls": { "reads": report.calls.reads, "writes": report.calls.writes, "polls": report.calls.polls },
+    })
+}
+
+/// A reconciliation that could not be made.
+pub(super) fn failed(error: &ReconcileError) -> Value {
+    json!({ "done": false, "error": Failure::from_error(error).to_string() })
+}
+
+fn failure(error: &(dyn std::error::Error + 'static)) -> Value {
+    Value::from(Failure::from_error(error).to_string())
+}

@@ -1,0 +1,256 @@
+//! How the program is run: ways out, credentials, progress, and what it tells others.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use testkit::peers;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::{about, ended, example, program, state};
+
+/// Something that listens, and the first line that somebody says to it.
+async fn listener() -> (String, tokio::task::JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let heard = tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).await.unwrap();
+        line
+    });
+    (address, heard)
+}
+
+fn plan(endpoint: &str) -> tokio::process::Command {
+    let mut plan = program();
+    plan.arg("plan").arg("--config").arg(example("azure.json"));
+    plan.arg("--services").arg(example("services.json"));
+    plan.arg("--nodes").arg(example("nodes.json"));
+    plan.args(["--endpoint", endpoint]);
+    plan
+}
+
+#[tokio::test]
+async fn azure_is_reached_through_the_proxy_of_the_environment() {
+    let (proxy, heard) = listener().await;
+    let mut through = plan("https://arm.example");
+    through.env("HTTPS_PROXY", format!("http://{proxy}"));
+    through.env("AZURE_ACCESS_TOKEN", "secret-token");
+    let _running = peers::spawn(through);
+    let heard = tokio::time::timeout(Duration::from_secs(60), heard)
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(heard.starts_with("CONNECT arm.example:443 "), "{heard}");
+    // What is on this machine is not, nor what is named as an exception.
+    let (endpoint, heard) = listener().await;
+    let mut directly = plan(&format!("http://{endpoint}"));
+    directly.env("HTTP_PROXY", "http://127.0.0.1:1");
+    directly.env("HTTPS_PROXY", "http://127.0.0.1:1");
+    let _running = peers::spawn(directly);
+    let heard = tokio::time::timeout(Duration::from_secs(60), heard)
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(heard.starts_with("GET /subscriptions/"), "{heard}");
+}
+
+#[tokio::test]
+async fn nobody_waits_in_silence() {
+    // Nobody is there: it says so at once, and that it goes on trying.
+    let mut refused = peers::spawn(plan("http://127.0.0.1:1"));
+    refused.wait_for_output("a call is made again").await;
+    // Somebody is there and says nothing.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut silent = peers::spawn(plan(&format!("http://{}", listener.local_addr().unwrap())));
+    silent.wait_for_output("there is no answer yet").await;
+}
+
+#[tokio::test]
+async fn the_credentials_of_an_azure_json_are_used() {
+    let (kept, _) = state();
+    let good = std::fs::read_to_string(example("azure.json")).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let authority = format!("http://{}", listener.local_addr().unwrap());
+    let heard = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut text = vec![0; 4096];
+        let mut length = 0;
+        while !String::from_utf8_lossy(&text[..length]).contains("client_secret=") {
+            length += stream.read(&mut text[length..]).await.unwrap();
+        }
+        String::from_utf8_lossy(&text[..length]).into_owned()
+    });
+    let with = r#"{ "tenantId": "tenant", "aadClientId": "client", "aadClientSecret": "hush","#;
+    let config = kept.path().join("azure.json");
+    std::fs::write(&config, good.replacen('{', with, 1)).unwrap();
+    let mut planned = program();
+    planned.arg("plan").arg("--config").arg(&config);
+    planned.arg("--services").arg(example("services.json"));
+    planned.arg("--nodes").arg(example("nodes.json"));
+    planned.args(["--endpoint", "https://127.0.0.1:1"]);
+    planned.env("AZURE_AUTHORITY_HOST", &authority);
+    let running = peers::spawn(planned);
+    let heard = tokio::time::timeout(Duration::from_secs(60), heard)
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(heard.starts_with("POST /tenant/"), "{heard}");
+    for part in ["client_id=client", "client_secret=hush"] {
+        assert!(heard.contains(part), "{heard}");
+    }
+    assert!(!running.output().contains("hush"));
+    // What cannot be used is named.
+    let certificate = r#"{ "tenantId": "t", "aadClientId": "c", "aadClientCertPath": "/x","#;
+    std::fs::write(&config, good.replacen('{', certificate, 1)).unwrap();
+    let mut planned = program();
+    planned.arg("plan").arg("--config").arg(&config);
+    planned.arg("--services").arg(example("services.json"));
+    planned.arg("--nodes").arg(example("nodes.json"));
+    planned.args(["--endpoint", "https://127.0.0.1:1"]);
+    let planned = peers::output(planned).await;
+    ended(&planned, 1);
+    assert!(
+        planned.stderr.contains("certificates are not supported"),
+        "{}",
+        planned.stderr
+    );
+}
+
+#[tokio::test]
+async fn keys_that_look_like_another_are_told() {
+    let (kept, state) = state();
+    let good = std::fs::read_to_string(example("azure.json")).unwrap();
+    let config = kept.path().join("azure.json");
+    let misspelt = good.replace("securityGroupName", "securtyGroupName");
+    // A mark in front is no mistake.
+    std::fs::write(&config, format!("\u{feff}{misspelt}")).unwrap();
+    let mut planned = program();
+    planned.arg("plan").arg("--config").arg(&config);
+    planned.arg("--services").arg(example("services.json"));
+    planned.arg("--nodes").arg(example("nodes.json"));
+    planned.arg("--state").arg(&state);
+    let planned = peers::output(planned).await;
+    ended(&planned, 0);
+    assert!(
+        planned.stderr.contains("securtyGroupName"),
+        "{}",
+        planned.stderr
+    );
+    assert!(
+        planned.stderr.contains("is \"securityGroupName\" meant?"),
+        "{}",
+        planned.stderr
+    );
+    assert!(
+        planned.stdout.contains("no securityGroupName"),
+        "{}",
+        planned.stdout
+    );
+    assert!(
+        !peers::output(about("plan", &state))
+            .await
+            .stderr
+            .contains("meant?")
+    );
+}
+
+#[tokio::test]
+async fn what_was_applied_is_told_as_json_as_well() {
+    let (_kept, state) = state();
+    let mut apply = about("apply", &state);
+    apply.args(["--format", "json"]);
+    let applied = peers::output(apply).await;
+    ended(&applied, 0);
+    let report: Value = serde_json::from_str(&applied.stdout).unwrap();
+    assert_eq!(report["done"], true);
+    assert_eq!(
+        report["services"]["shop/web"]["ingress"][0]["ip"],
+        "20.0.0.1"
+    );
+    assert_eq!(report["services"]["shop/web"]["error"], Value::Null);
+    assert!(
+        report["written"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|one| one["do"] == "put loadBalancer")
+    );
+}
+
+async fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    text
+}
+
+#[tokio::test]
+async fn a_program_that_follows_tells_how_it_is_and_takes_a_new_configuration() {
+    let (kept, state) = state();
+    let config = kept.path().join("azure.json");
+    let good = std::fs::read_to_string(example("azure.json")).unwrap();
+    std::fs::write(&config, &good).unwrap();
+    let mut watching = program();
+    watching.arg("apply").arg("--config").arg(&config);
+    watching.arg("--services").arg(example("services.json"));
+    watching.arg("--nodes").arg(example("nodes.json"));
+    watching.arg("--state").arg(&state);
+    watching.args(["--watch", "--status-listen", "127.0.0.1:0"]);
+    let mut watching = peers::spawn(watching);
+    watching.wait_for_output("shop/web: 20.0.0.1").await;
+    let output = watching.output();
+    let address = output.split("address=").nth(1).unwrap();
+    let address: String = address
+        .chars()
+        .take_while(|c| c.is_ascii_digit() || ".:".contains(*c))
+        .collect();
+    for path in ["/healthz", "/readyz"] {
+        assert!(
+            get(&address, path).await.starts_with("HTTP/1.1 200"),
+            "{path}"
+        );
+    }
+    let metrics = get(&address, "/metrics").await;
+    assert!(
+        metrics.contains("\nazure_loadbalancer_services 2\n"),
+        "{metrics}"
+    );
+    assert!(
+        metrics.contains("\nazure_loadbalancer_last_reconciliation_done 1\n"),
+        "{metrics}"
+    );
+    assert!(get(&address, "/x").await.starts_with("HTTP/1.1 404"));
+
+    // What cannot be used changes nothing; what can is in force, and what was there stays.
+    std::fs::write(&config, "{").unwrap();
+    watching
+        .wait_for_output("the last one stays in force")
+        .await;
+    let fewer = good.replacen('{', r#"{ "disableOutboundSNAT": true,"#, 1);
+    std::fs::write(&config, fewer).unwrap();
+    watching
+        .wait_for_output("the configuration has changed and is in force")
+        .await;
+    let changed = async {
+        while !std::fs::read_to_string(&state)
+            .unwrap()
+            .contains("\"disableOutboundSnat\": true")
+        {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), changed)
+        .await
+        .unwrap();
+    watching.terminate();
+    assert_eq!(watching.wait().await.code(), Some(0));
+    assert!(
+        std::fs::read_to_string(&state)
+            .unwrap()
+            .contains("\"20.0.0.1\"")
+    );
+}
