@@ -25,7 +25,7 @@ mod validator;
 pub use self::backoff::Backoff;
 pub use self::discoverer::Discoverer;
 pub use self::discovery::{
-    Destinations, DiscoveredService, Discovery, FailedGroup, LabelledService, Labels,
+    Destinations, DiscoveredService, Discovery, FailedGroup, LabelledService, Labels, Outdated,
     ServiceContent,
 };
 pub use self::error::{DiscoverError, DiscoverErrorKind};
