@@ -9,6 +9,7 @@ mod properties;
 mod rounds;
 mod slow;
 mod timing;
+mod unread;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
